@@ -1,0 +1,472 @@
+//! What one message can hold.
+
+use crate::json::RawJson;
+use crate::{CallId, Extra, Family, Slots, Vendor};
+
+/// One thing that was said, and what its vendor said about it beyond our words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// What was said.
+    pub body: Body,
+    /// The vendor's own form, if it came from one.
+    pub vendor: Option<Box<Vendor>>,
+    /// Unknown members of the stored form.
+    pub extra: Extra,
+}
+
+/// The kinds of content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Plain text.
+    Text(Text),
+    /// What a model thought on the way.
+    Reasoning(Reasoning),
+    /// An image, a sound, a file: data or a reference.
+    Media(Media),
+    /// A request to run a tool.
+    ToolCall(ToolCall),
+    /// What a tool answered.
+    ToolResult(ToolResult),
+    /// A request for leave to run a tool.
+    ApprovalRequest(ApprovalRequest),
+    /// The answer to such a request.
+    ApprovalResponse(ApprovalResponse),
+    /// A refusal in the model's own words.
+    Refusal(Text),
+    /// An error that is part of the conversation.
+    Error(Fault),
+    /// A vendor's item that has no word of ours; kept, and sent back to its vendor only.
+    Opaque(Opaque),
+    /// A kind of content that a later version wrote; kept as it is.
+    Unknown(RawJson),
+}
+
+/// Text, with the sources it cites.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Text {
+    /// The text.
+    pub text: String,
+    /// What the text refers to.
+    pub citations: Vec<Citation>,
+}
+
+/// A source that a text cites.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Citation {
+    /// Address of the source.
+    pub url: Option<String>,
+    /// Title of the source, or name of the file.
+    pub title: Option<String>,
+    /// The vendor's file id.
+    pub file: Option<String>,
+    /// First character of the text that the citation covers.
+    pub start: Option<u64>,
+    /// The character after the last one covered.
+    pub end: Option<u64>,
+    /// Unknown members of the stored form.
+    pub extra: Extra,
+}
+
+/// Reasoning: what may be read of it. Signatures and sealed parts are the vendor's.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Reasoning {
+    /// Summaries meant for readers.
+    pub summary: Vec<String>,
+    /// The reasoning itself, where the vendor shows it.
+    pub text: Vec<String>,
+    /// Whether part of it is sealed (encrypted or redacted).
+    pub sealed: bool,
+}
+
+/// What a piece of media is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// A picture.
+    Image,
+    /// Sound.
+    Audio,
+    /// Moving pictures.
+    Video,
+    /// Any file.
+    File,
+}
+
+/// Where the bytes of a piece of media are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaSource {
+    /// An address, `data:` included.
+    Uri(String),
+    /// The bytes in base 64.
+    Data(String),
+    /// A file that the vendor keeps.
+    File(String),
+}
+
+/// An image, a sound or a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// What it is.
+    pub kind: MediaKind,
+    /// Its media type, if known.
+    pub media_type: Option<String>,
+    /// Where its bytes are.
+    pub source: MediaSource,
+    /// File name.
+    pub name: Option<String>,
+    /// What a sound says, or what a picture shows, in words.
+    pub transcript: Option<String>,
+}
+
+/// Who runs a tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Runner {
+    /// The application: the call waits for it.
+    #[default]
+    Client,
+    /// The vendor: nothing waits.
+    Vendor,
+}
+
+/// How far a vendor's item got.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Still being made.
+    InProgress,
+    /// Whole.
+    Completed,
+    /// Cut short.
+    Incomplete,
+    /// Ended in an error.
+    Failed,
+    /// A vendor's own word.
+    Other(Box<str>),
+}
+
+impl Status {
+    /// The word on the wire and in the stored form.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// The status of a word.
+    pub fn named(word: &str) -> Self {
+        match word {
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "incomplete" => Self::Incomplete,
+            "failed" => Self::Failed,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+/// The arguments of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Arguments {
+    /// The wire has no arguments here.
+    #[default]
+    None,
+    /// JSON as text, exactly as the model wrote it; it may not parse.
+    Text(String),
+    /// JSON as a value.
+    Json(RawJson),
+    /// Free text that is not meant to be JSON.
+    Free(String),
+}
+
+/// A request to run a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Its id; results carry the same.
+    pub call: CallId,
+    /// What kind of tool.
+    pub family: Family,
+    /// The tool's name; empty where the family alone says it.
+    pub name: String,
+    /// What it is called with.
+    pub arguments: Arguments,
+    /// How far the vendor's item got, if it says so.
+    pub status: Option<Status>,
+    /// Who runs it.
+    pub runner: Runner,
+}
+
+/// How a call ended. Only `Error` and `Unknown` are failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Outcome {
+    /// It ran.
+    #[default]
+    Ok,
+    /// It ran and failed, or could not run.
+    Error,
+    /// A person said no.
+    Rejected,
+    /// Nobody answered in time.
+    Expired,
+    /// The question was taken back.
+    Withdrawn,
+    /// A limit or budget was reached before it ran.
+    Limit,
+    /// The run was told to stop before it ran.
+    Terminated,
+    /// Cancelled before it had an effect.
+    Cancelled,
+    /// It was started and its result was lost.
+    Unknown,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Error,
+        Self::Rejected,
+        Self::Expired,
+        Self::Withdrawn,
+        Self::Limit,
+        Self::Terminated,
+        Self::Cancelled,
+        Self::Unknown,
+    ];
+
+    /// The word used in the stored form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Limit => "limit",
+            Self::Terminated => "terminated",
+            Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == word)
+    }
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Nothing.
+    #[default]
+    None,
+    /// Text.
+    Text(String),
+    /// A JSON value.
+    Json(RawJson),
+    /// Text and media.
+    Parts(Vec<Content>),
+}
+
+/// Whether a result has a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pairing {
+    /// It answers the call whose id it carries.
+    Answers,
+    /// It was never asked for; its id is only a handle.
+    Standalone,
+}
+
+/// What a tool answered.
+///
+/// Invariant: the id is that of the call ([`ToolCall::answer`], [`ToolResult::answering`]) or the
+/// result says that it is standalone. There is no way to make one with a fresh id by accident.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResult {
+    call: CallId,
+    pairing: Pairing,
+    /// What kind of tool.
+    pub family: Family,
+    /// The tool's name, if it is known.
+    pub name: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it gave back.
+    pub output: Output,
+    /// Who ran it.
+    pub runner: Runner,
+}
+
+/// A request for leave to run a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    /// Its id; the answer carries the same.
+    pub request: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The exact arguments.
+    pub arguments: Arguments,
+    /// The tool server, if any.
+    pub server: Option<String>,
+}
+
+/// The answer to a request for leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalResponse {
+    /// The id of the request.
+    pub request: CallId,
+    /// Yes or no.
+    pub approved: bool,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// An error that is part of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What went wrong.
+    pub message: String,
+    /// A code, if there is one.
+    pub code: Option<String>,
+}
+
+/// A vendor's item without a word of ours. The item is in [`Content::vendor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opaque {
+    /// The vendor's tag for it.
+    pub tag: String,
+}
+
+impl ToolCall {
+    /// A call of an application's function with JSON text as arguments.
+    pub fn function(call: CallId, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self {
+            call,
+            family: Family::FUNCTION,
+            name: name.into(),
+            arguments: Arguments::Text(arguments.into()),
+            status: None,
+            runner: Runner::Client,
+        }
+    }
+
+    /// The result of this call.
+    pub fn answer(&self, outcome: Outcome, output: Output) -> ToolResult {
+        ToolResult {
+            call: self.call.clone(),
+            pairing: Pairing::Answers,
+            family: self.family.clone(),
+            name: (!self.name.is_empty()).then(|| self.name.clone()),
+            outcome,
+            output,
+            runner: self.runner,
+        }
+    }
+}
+
+impl ToolResult {
+    /// A result that names its call by the id that the wire carried, for a call that may stand
+    /// elsewhere (before the window, in the vendor's store).
+    pub fn answering(call: CallId, family: Family, output: Output) -> Self {
+        Self {
+            call,
+            pairing: Pairing::Answers,
+            family,
+            name: None,
+            outcome: Outcome::Ok,
+            output,
+            runner: Runner::Client,
+        }
+    }
+
+    /// A result that no call asked for; `handle` is only a name for it.
+    pub fn standalone(handle: CallId, family: Family, output: Output) -> Self {
+        Self {
+            pairing: Pairing::Standalone,
+            ..Self::answering(handle, family, output)
+        }
+    }
+
+    /// The id of the call, or the handle of a standalone result.
+    pub fn call(&self) -> &CallId {
+        &self.call
+    }
+
+    /// Whether it answers a call.
+    pub fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+}
+
+impl Content {
+    /// A content of our own, without a vendor.
+    pub fn new(body: Body) -> Self {
+        Self {
+            body,
+            vendor: None,
+            extra: Extra::NONE,
+        }
+    }
+
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Body::Text(Text {
+            text: text.into(),
+            citations: Vec::new(),
+        }))
+    }
+
+    /// The same, as a vendor said it.
+    #[must_use]
+    pub fn with_vendor(mut self, vendor: Vendor) -> Self {
+        self.vendor = Some(Box::new(vendor));
+        self
+    }
+
+    /// The tool call, if it is one.
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        match &self.body {
+            Body::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The tool result, if it is one.
+    pub fn as_tool_result(&self) -> Option<&ToolResult> {
+        match &self.body {
+            Body::ToolResult(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is plain text.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.body {
+            Body::Text(text) => Some(&text.text),
+            _ => None,
+        }
+    }
+
+    /// The id fields as they were on the wire.
+    pub fn slots(&self) -> Slots {
+        self.vendor
+            .as_ref()
+            .map(|vendor| vendor.slots.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl From<ToolCall> for Content {
+    fn from(call: ToolCall) -> Self {
+        Self::new(Body::ToolCall(call))
+    }
+}
+
+impl From<ToolResult> for Content {
+    fn from(result: ToolResult) -> Self {
+        Self::new(Body::ToolResult(result))
+    }
+}

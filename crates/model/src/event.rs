@@ -1,0 +1,235 @@
+//! The one event core: a streamed and a whole response are two readers of the same sequence.
+
+use std::collections::BTreeMap;
+
+use crate::json::RawJson;
+use crate::{
+    Arguments, Body, Content, Message, Output, Response, Role, Status, Stop, Usage, Vendor,
+    VendorError, Wire,
+};
+
+/// Where in a response a content stands. Places order contents; they need not be dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The alternative, where several were asked for.
+    pub choice: usize,
+    /// The item of the response.
+    pub item: usize,
+    /// The part of the item.
+    pub part: usize,
+}
+
+impl Place {
+    /// A place.
+    pub fn new(choice: usize, item: usize, part: usize) -> Self {
+        Self { choice, item, part }
+    }
+}
+
+/// One thing that happens while a model answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The vendor has begun.
+    Started {
+        /// Its id of the response.
+        id: Option<String>,
+        /// The model that answers.
+        model: Option<String>,
+    },
+    /// A content begins; what is known of it so far.
+    Opened {
+        /// Where.
+        at: Place,
+        /// The content without the text that deltas will bring.
+        content: Content,
+    },
+    /// More text of a content: of its text, its reasoning, its arguments, whatever it is.
+    Delta {
+        /// Where.
+        at: Place,
+        /// The text to append.
+        text: String,
+    },
+    /// A content is whole. It replaces whatever was gathered at its place.
+    Content {
+        /// Where.
+        at: Place,
+        /// The content.
+        content: Content,
+    },
+    /// A vendor's event that has no word of ours.
+    Other {
+        /// The format.
+        wire: Wire,
+        /// The event.
+        event: RawJson,
+    },
+    /// The response is over.
+    Finished {
+        /// Why.
+        stop: Stop,
+        /// Tokens.
+        usage: Option<Usage>,
+        /// The error of a response that failed.
+        error: Option<VendorError>,
+        /// The vendor's body, hollow.
+        vendor: Option<Box<Vendor>>,
+    },
+}
+
+/// Gathers events into the response that they tell.
+///
+/// ```
+/// use throughline_model::{Content, Event, Fold, Place, Stop};
+///
+/// let mut fold = Fold::new();
+/// let at = Place::new(0, 0, 0);
+/// fold.push(Event::Opened { at, content: Content::text("") });
+/// fold.push(Event::Delta { at, text: "Hel".into() });
+/// fold.push(Event::Delta { at, text: "lo".into() });
+/// let response = fold.finish();
+/// assert_eq!(response.messages[0].text(), "Hello");
+/// assert_eq!(response.stop, Stop::Cut); // nobody said why it ended
+/// ```
+#[derive(Debug, Default)]
+pub struct Fold {
+    id: Option<String>,
+    model: Option<String>,
+    contents: BTreeMap<Place, (Content, Completeness)>,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+struct End {
+    stop: Stop,
+    usage: Option<Usage>,
+    error: Option<VendorError>,
+    vendor: Option<Box<Vendor>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Completeness {
+    Whole,
+    Partial,
+}
+
+impl Fold {
+    /// Nothing gathered yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Take one event. Events after the end are passed over.
+    pub fn push(&mut self, event: Event) {
+        if self.end.is_some() {
+            return;
+        }
+        match event {
+            Event::Started { id, model } => {
+                self.id = id.or(self.id.take());
+                self.model = model.or(self.model.take());
+            }
+            Event::Opened { at, content } => {
+                self.contents.insert(at, (content, Completeness::Partial));
+            }
+            Event::Delta { at, text } => {
+                let (content, _) = self
+                    .contents
+                    .entry(at)
+                    .or_insert_with(|| (Content::text(""), Completeness::Partial));
+                append(content, &text);
+            }
+            Event::Content { at, content } => {
+                self.contents.insert(at, (content, Completeness::Whole));
+            }
+            Event::Other { .. } => {}
+            Event::Finished {
+                stop,
+                usage,
+                error,
+                vendor,
+            } => {
+                self.end = Some(End {
+                    stop,
+                    usage,
+                    error,
+                    vendor,
+                });
+            }
+        }
+    }
+
+    /// The response. Without a [`Event::Finished`] it is marked as cut, and a message with a
+    /// content that never became whole as incomplete.
+    pub fn finish(self) -> Response {
+        let end = self.end.unwrap_or(End {
+            stop: Stop::Cut,
+            usage: None,
+            error: None,
+            vendor: None,
+        });
+        let mut messages: Vec<Message> = Vec::new();
+        let mut last_choice = None;
+        for (at, (content, completeness)) in self.contents {
+            if last_choice != Some(at.choice) {
+                last_choice = Some(at.choice);
+                messages.push(Message::new(Role::Assistant, Vec::new()));
+            }
+            let Some(message) = messages.last_mut() else {
+                continue;
+            };
+            message.contents.push(content);
+            if completeness == Completeness::Partial {
+                message.status = Some(Status::Incomplete);
+            }
+        }
+        if let Some(message) = messages.first_mut() {
+            message.usage.clone_from(&end.usage);
+        }
+        Response {
+            id: self.id,
+            model: self.model,
+            messages,
+            usage: end.usage,
+            stop: end.stop,
+            error: end.error,
+            vendor: end.vendor.map(|vendor| *vendor),
+        }
+    }
+}
+
+/// Append streamed text to the place of a content that grows.
+fn append(content: &mut Content, more: &str) {
+    match &mut content.body {
+        Body::Text(text) | Body::Refusal(text) => text.text.push_str(more),
+        Body::Reasoning(reasoning) => match reasoning.text.last_mut() {
+            Some(text) => text.push_str(more),
+            None => reasoning.text.push(more.to_owned()),
+        },
+        Body::ToolCall(call) => match &mut call.arguments {
+            Arguments::Text(text) | Arguments::Free(text) => text.push_str(more),
+            Arguments::None | Arguments::Json(_) => {
+                call.arguments = Arguments::Text(more.to_owned());
+            }
+        },
+        Body::ToolResult(result) => match &mut result.output {
+            Output::Text(text) => text.push_str(more),
+            Output::None | Output::Json(_) | Output::Parts(_) => {
+                result.output = Output::Text(more.to_owned());
+            }
+        },
+        Body::Error(fault) => fault.message.push_str(more),
+        Body::ApprovalRequest(request) => match &mut request.arguments {
+            Arguments::Text(text) | Arguments::Free(text) => text.push_str(more),
+            Arguments::None | Arguments::Json(_) => {
+                request.arguments = Arguments::Text(more.to_owned());
+            }
+        },
+        Body::Media(media) => media
+            .transcript
+            .get_or_insert_with(String::new)
+            .push_str(more),
+        // These come whole or not at all.
+        Body::ApprovalResponse(_) | Body::Opaque(_) | Body::Unknown(_) => {}
+    }
+}

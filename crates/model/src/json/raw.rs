@@ -1,0 +1,73 @@
+use std::fmt;
+
+use super::error::JsonError;
+use super::parse::{Limits, parse, parse_with};
+use super::value::Value;
+use super::write::{ObjectWriter, push_compact, push_compact_with};
+
+/// A JSON document that we keep as text, without insignificant white space.
+///
+/// Invariant: the text is valid JSON. Two are equal when their texts are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(Box<str>);
+
+impl RawJson {
+    /// Keep a document.
+    ///
+    /// ```
+    /// use throughline_model::json::RawJson;
+    ///
+    /// let raw = RawJson::new("{ \"n\": 1.50 }")?;
+    /// assert_eq!(raw.get(), r#"{"n":1.50}"#);
+    /// # Ok::<(), throughline_model::json::JsonError>(())
+    /// ```
+    pub fn new(text: &str) -> Result<Self, JsonError> {
+        Ok(Self::of(&parse(text)?))
+    }
+
+    /// Keep a value that was read before.
+    pub fn of(value: &Value<'_>) -> Self {
+        let mut out = String::with_capacity(value.raw().len());
+        push_compact(&mut out, value);
+        Self(out.into_boxed_str())
+    }
+
+    /// Keep a value with some of its parts replaced by other JSON text.
+    pub fn of_with(value: &Value<'_>, edits: &[(&Value<'_>, &str)]) -> Self {
+        let mut out = String::with_capacity(value.raw().len());
+        push_compact_with(&mut out, value, edits);
+        Self(out.into_boxed_str())
+    }
+
+    /// An object made by writing its members.
+    pub fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        write(&mut object);
+        object.end();
+        debug_assert!(parse_with(&out, Limits::TRUSTED).is_ok(), "{out}");
+        Self(out.into_boxed_str())
+    }
+
+    /// The text.
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+
+    /// The tree of the document.
+    pub fn value(&self) -> Value<'_> {
+        parse_with(&self.0, Limits::TRUSTED).expect("the text was valid JSON when it was kept")
+    }
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

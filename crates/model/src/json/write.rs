@@ -1,0 +1,190 @@
+use std::fmt::Write as _;
+
+use super::text::Text;
+use super::value::{Node, Value};
+
+/// Append a string token: quotes, and the escapes that JSON demands, in their shortest form.
+pub fn push_string(out: &mut String, text: &str) {
+    out.push('"');
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (place, byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0C => "\\f",
+            0x00..=0x1F => "",
+            _ => continue,
+        };
+        out.push_str(&text[start..place]);
+        if short.is_empty() {
+            out.push_str("\\u00");
+            out.push(char::from_digit(u32::from(*byte >> 4), 16).unwrap_or('0'));
+            out.push(char::from_digit(u32::from(*byte & 15), 16).unwrap_or('0'));
+        } else {
+            out.push_str(short);
+        }
+        start = place + 1;
+    }
+    out.push_str(&text[start..]);
+    out.push('"');
+}
+
+/// Append a value without insignificant white space; every token as it was.
+pub fn push_compact(out: &mut String, value: &Value<'_>) {
+    push_compact_with(out, value, &[]);
+}
+
+/// Like [`push_compact`], with some values (by identity, not by equality) replaced by other text.
+pub fn push_compact_with(out: &mut String, value: &Value<'_>, edits: &[(&Value<'_>, &str)]) {
+    if let Some((_, text)) = edits.iter().find(|(at, _)| std::ptr::eq(*at, value)) {
+        out.push_str(text);
+        return;
+    }
+    match value.node() {
+        Node::Array(values) => {
+            out.push('[');
+            for (place, value) in values.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                push_compact_with(out, value, edits);
+            }
+            out.push(']');
+        }
+        Node::Object(members) => {
+            out.push('{');
+            for (place, member) in members.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                out.push('"');
+                out.push_str(member.key.token());
+                out.push_str("\":");
+                push_compact_with(out, &member.value, edits);
+            }
+            out.push('}');
+        }
+        Node::Null | Node::Bool(_) | Node::Number | Node::String(_) => out.push_str(value.raw()),
+    }
+}
+
+/// Writes the members of one object.
+pub struct ObjectWriter<'o> {
+    out: &'o mut String,
+    first: bool,
+}
+
+impl<'o> ObjectWriter<'o> {
+    /// Open an object.
+    pub fn new(out: &'o mut String) -> Self {
+        out.push('{');
+        Self { out, first: true }
+    }
+
+    /// Write a key and hand out the place for its value, which the caller must write.
+    pub fn key(&mut self, key: &str) -> &mut String {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+        push_string(self.out, key);
+        self.out.push(':');
+        self.out
+    }
+
+    /// The same with a key as it stood in another text.
+    pub fn key_token(&mut self, key: &Text<'_>) -> &mut String {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+        self.out.push('"');
+        self.out.push_str(key.token());
+        self.out.push_str("\":");
+        self.out
+    }
+
+    /// A string member.
+    pub fn str(&mut self, key: &str, text: &str) -> &mut Self {
+        push_string(self.key(key), text);
+        self
+    }
+
+    /// A member whose value is JSON text already.
+    pub fn raw(&mut self, key: &str, json: &str) -> &mut Self {
+        self.key(key).push_str(json);
+        self
+    }
+
+    /// A boolean member.
+    pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
+        self.raw(key, if value { "true" } else { "false" })
+    }
+
+    /// A whole number.
+    pub fn number(&mut self, key: &str, value: u64) -> &mut Self {
+        let out = self.key(key);
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{value}");
+        self
+    }
+
+    /// All members of another object's text, as they are.
+    pub fn members_of(&mut self, object: &str) -> &mut Self {
+        let inner = object.trim();
+        let inner = inner.strip_prefix('{').unwrap_or(inner);
+        let inner = inner.strip_suffix('}').unwrap_or(inner).trim();
+        if !inner.is_empty() {
+            if !self.first {
+                self.out.push(',');
+            }
+            self.first = false;
+            self.out.push_str(inner);
+        }
+        self
+    }
+
+    /// Close the object.
+    pub fn end(self) {
+        self.out.push('}');
+    }
+}
+
+/// Writes the values of one array.
+pub struct ArrayWriter<'o> {
+    out: &'o mut String,
+    first: bool,
+}
+
+impl<'o> ArrayWriter<'o> {
+    /// Open an array.
+    pub fn new(out: &'o mut String) -> Self {
+        out.push('[');
+        Self { out, first: true }
+    }
+
+    /// Hand out the place for one more value, which the caller must write.
+    pub fn slot(&mut self) -> &mut String {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+        self.out
+    }
+
+    /// One more value that is JSON text already.
+    pub fn raw(&mut self, json: &str) -> &mut Self {
+        self.slot().push_str(json);
+        self
+    }
+
+    /// Close the array.
+    pub fn end(self) {
+        self.out.push(']');
+    }
+}

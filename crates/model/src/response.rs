@@ -1,0 +1,97 @@
+use crate::json::RawJson;
+use crate::{Event, Message, Place, Usage, Vendor, Wire};
+
+/// Why a model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// It said what it had to say.
+    Done,
+    /// It waits for tools.
+    ToolCalls,
+    /// The output or context limit was reached.
+    Length,
+    /// A filter stopped it.
+    ContentFilter,
+    /// It refused.
+    Refusal,
+    /// It paused and wants to be called again.
+    Paused,
+    /// It was cancelled.
+    Cancelled,
+    /// It failed.
+    Failed,
+    /// It is not finished.
+    InProgress,
+    /// The stream ended before the vendor said why.
+    Cut,
+    /// A vendor's own word.
+    Other(Box<str>),
+}
+
+/// What came back from a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The vendor's id of the response.
+    pub id: Option<String>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// What it said: one message, or one for each alternative that was asked for.
+    pub messages: Vec<Message>,
+    /// Tokens.
+    pub usage: Option<Usage>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// The error of a response that failed.
+    pub error: Option<VendorError>,
+    /// The vendor's body, hollow where the messages say it already.
+    pub vendor: Option<Vendor>,
+}
+
+/// An error as a vendor reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VendorError {
+    /// The format it came in.
+    pub wire: Wire,
+    /// What went wrong, in the vendor's words.
+    pub message: String,
+    /// The vendor's kind of error (`invalid_request_error`, `INVALID_ARGUMENT`).
+    pub kind: Option<String>,
+    /// The vendor's code.
+    pub code: Option<String>,
+    /// The parameter concerned.
+    pub param: Option<String>,
+    /// How long to wait before trying again, in milliseconds, where the body says so.
+    pub retry_after_ms: Option<u64>,
+    /// The vendor's own object.
+    pub body: Option<RawJson>,
+}
+
+impl Response {
+    /// The response as events: what a stream of it ends in.
+    pub fn events(&self) -> Vec<Event> {
+        let mut events = vec![Event::Started {
+            id: self.id.clone(),
+            model: self.model.clone(),
+        }];
+        for (choice, message) in self.messages.iter().enumerate() {
+            for (item, content) in message.contents.iter().enumerate() {
+                events.push(Event::Content {
+                    at: Place::new(choice, item, 0),
+                    content: content.clone(),
+                });
+            }
+        }
+        events.push(self.finished());
+        events
+    }
+
+    /// The event that ends a stream of this response.
+    pub fn finished(&self) -> Event {
+        Event::Finished {
+            stop: self.stop.clone(),
+            usage: self.usage.clone(),
+            error: self.error.clone(),
+            vendor: self.vendor.clone().map(Box::new),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What the tests and bench programs of Throughline share.
+//!
+//! Everything random here comes from a seed, and everything that reads JSON has a reader of its own, so that
+//! a mistake in the code under test cannot hide behind the same mistake in its test. Nothing here is
+//! published, and nothing here is meant for production code.
+
+mod json_eq;
+mod reader;
+mod rng;
+
+pub mod bench;
+pub mod chunks;
+pub mod generate;
+pub mod mutate;
+pub mod property;
+
+pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};
+pub use property::property;
+pub use rng::Rng;

@@ -1,0 +1,77 @@
+use throughline_model::json::Value;
+use throughline_model::{Message, Request, Response, VendorError, Wire};
+
+use crate::sse::Frame;
+use crate::{DecodeError, Losses, StreamDecoder};
+
+/// What a JSON object of a format is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The body of a request.
+    Request,
+    /// The body of a response.
+    Response,
+    /// One message or item.
+    Message,
+    /// The body of an error.
+    Error,
+    /// Something else.
+    Unknown,
+}
+
+/// One vendor format, both ways.
+///
+/// Decoding and encoding through the same codec gives back the same JSON (key order aside):
+/// nothing is repaired, reordered, added or dropped. Encoding what came from elsewhere expresses
+/// what it can and lists the rest as losses. Every method is a pure function.
+pub trait Codec: Send + Sync {
+    /// The format.
+    fn wire(&self) -> Wire;
+
+    /// What a JSON object of this format is.
+    fn shape(&self, value: &Value<'_>) -> Shape;
+
+    /// Read an array of messages or items.
+    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError>;
+
+    /// Write an array of messages or items as JSON text.
+    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String;
+
+    /// Read the body of a request.
+    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError>;
+
+    /// Write the body of a request as JSON text.
+    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String;
+
+    /// Read the body of a response.
+    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError>;
+
+    /// Write the body of a response as JSON text.
+    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String;
+
+    /// A reader of one streamed response.
+    fn stream(&self) -> Box<dyn StreamDecoder>;
+
+    /// Write a whole response as the frames of a stream.
+    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame>;
+
+    /// Read the body of an error; `None` if it is not one of this format.
+    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError>;
+
+    /// Write the body of an error as JSON text.
+    fn encode_error(&self, error: &VendorError) -> String;
+}
+
+/// The codec of a format; `None` for one that this version does not know.
+pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
+    match wire {
+        //Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
+        Wire::OpenAiResponses => Some(&crate::openai_responses::OpenAiResponses),
+        Wire::OpenAiChat
+        | Wire::Anthropic
+        | Wire::Gemini
+        | Wire::GeminiInteractions
+        | Wire::Foundry
+        | Wire::Other(_) => None,
+    }
+}

@@ -1,0 +1,180 @@
+//! What every codec needs to say things that came from elsewhere.
+
+use throughline_model::json::{Escapes, Node, Value};
+use throughline_model::{
+    Arguments, Body, Content, Family, Form, MediaSource, Path, Request, ToolCall, ToolDef,
+};
+
+use crate::{LossKind, Losses};
+
+/// The name of a call; where only the family says what it is, that.
+pub(crate) fn name(call: &ToolCall) -> &str {
+    if call.name.is_empty() {
+        call.family.as_str()
+    } else {
+        &call.name
+    }
+}
+
+/// Arguments as JSON text. Free text becomes an object with one member, `input`.
+pub(crate) fn arguments_text(arguments: &Arguments) -> String {
+    match arguments {
+        Arguments::None => "{}".to_owned(),
+        Arguments::Text(text) => text.clone(),
+        Arguments::Json(json) => json.get().to_owned(),
+        Arguments::Free(text) => {
+            let mut out = String::new();
+            let mut object = throughline_model::json::ObjectWriter::new(&mut out);
+            object.str("input", text);
+            object.end();
+            out
+        }
+    }
+}
+
+/// The bytes of the one piece of media in a list.
+pub(crate) fn data(contents: &[Content]) -> Option<&str> {
+    match contents {
+        [
+            Content {
+                body: Body::Media(media),
+                ..
+            },
+        ] => match &media.source {
+            MediaSource::Data(data) => Some(data),
+            MediaSource::Uri(_) | MediaSource::File(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// System text outside the messages, joined; what is not text is a loss.
+pub(crate) fn system_text(system: &[Content], losses: &mut Losses) -> String {
+    let mut texts = Vec::new();
+    let root = Path::Root.key("system");
+    for (index, content) in system.iter().enumerate() {
+        match content.as_text() {
+            Some(text) => texts.push(text),
+            None => losses.note(
+                &root.index(index),
+                LossKind::SystemText,
+                "only text fits here",
+            ),
+        }
+    }
+    texts.join("\n\n")
+}
+
+/// The plain functions among the tools; the others are losses.
+pub(crate) fn function_tools<'r>(request: &'r Request, losses: &mut Losses) -> Vec<&'r ToolDef> {
+    let root = Path::Root.key("tools");
+    let mut tools = Vec::new();
+    for (index, tool) in request.tools.iter().enumerate() {
+        if tool.family == Family::FUNCTION {
+            tools.push(tool);
+        } else {
+            let detail = format!("{} tool {}", tool.family, tool.name);
+            losses.note(&root.index(index), LossKind::ToolDefinition, detail);
+        }
+    }
+    tools
+}
+
+/// Each member of another vendor's request body that is not system text, messages or tools.
+pub(crate) fn note_request_keys(request: &Request, losses: &mut Losses) {
+    let Some(vendor) = &request.vendor else {
+        return;
+    };
+    let Form::Item(body) = &vendor.form else {
+        return;
+    };
+    let root = Path::Root.key("request");
+    for member in body.value().members() {
+        let key = member.key.to_str();
+        let carried = [
+            "instructions",
+            "input",
+            "messages",
+            "system",
+            "systemInstruction",
+            "system_instruction",
+            "contents",
+            "tools",
+        ];
+        if !carried.contains(&&*key) {
+            losses.note(
+                &root.key(&key),
+                LossKind::RequestKey,
+                format!("{key} of {}", vendor.wire),
+            );
+        }
+    }
+}
+
+/// Vendor members of a content that is said in our words only.
+pub(crate) fn note_vendor_fields(content: &Content, path: &Path<'_>, losses: &mut Losses) {
+    let Some(vendor) = &content.vendor else {
+        return;
+    };
+    let (Form::Item(item) | Form::Part(item)) = &vendor.form else {
+        return;
+    };
+    let known = [
+        "type",
+        "text",
+        "refusal",
+        "annotations",
+        "logprobs",
+        "image_url",
+        "file_id",
+        "file_url",
+        "file_data",
+        "filename",
+        "input_audio",
+        "detail",
+        "file",
+        "source",
+        "inlineData",
+        "fileData",
+        "citations",
+        "mime_type",
+        "uri",
+        "data",
+    ];
+    let value = item.value();
+    let lost: Vec<_> = value
+        .members()
+        .iter()
+        .filter(|member| !member.value.is_null())
+        .map(|member| member.key.to_str())
+        .filter(|key| !known.contains(&&**key))
+        .collect();
+    if !lost.is_empty() {
+        let detail = format!("{} of {}", lost.join(", "), vendor.wire);
+        losses.note(path, LossKind::VendorFields, detail);
+    }
+}
+
+/// Unpaired surrogates survive only as their vendor wrote them.
+pub(crate) fn note_lone_surrogates(content: &Content, path: &Path<'_>, losses: &mut Losses) {
+    let Some(vendor) = &content.vendor else {
+        return;
+    };
+    let kept = match &vendor.form {
+        Form::Item(item) | Form::Part(item) => Some(item),
+        Form::Bare | Form::Within => vendor.envelope.as_ref(),
+    };
+    // Most items have no surrogate escape at all; a look at the bytes saves reading them.
+    if kept.is_some_and(|kept| kept.get().contains("\\u") && has_lone(&kept.value())) {
+        losses.note(path, LossKind::LoneSurrogate, "shown as U+FFFD");
+    }
+}
+
+fn has_lone(value: &Value<'_>) -> bool {
+    match value.node() {
+        Node::String(escapes) => *escapes == Escapes::LoneSurrogate,
+        Node::Array(values) => values.iter().any(has_lone),
+        Node::Object(members) => members.iter().any(|member| has_lone(&member.value)),
+        Node::Null | Node::Bool(_) | Node::Number => false,
+    }
+}

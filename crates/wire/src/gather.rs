@@ -1,0 +1,123 @@
+//! Putting contents back into the wire messages that held them.
+
+use throughline_model::json::RawJson;
+
+use crate::fill::{Fill, fill};
+
+/// Gathers wire messages and items in order. At most one message is open at a time; parts join
+/// it until another opens or an item of its own comes.
+#[derive(Default)]
+pub(crate) struct Gather {
+    done: Vec<String>,
+    open: Option<Open>,
+}
+
+struct Open {
+    envelope: RawJson,
+    /// The elements for each place of the envelope, with commas.
+    elements: Vec<(&'static str, String)>,
+    bare: Option<(&'static str, String)>,
+    /// The index of the neutral message it was made for; none if it came from the wire.
+    made_for: Option<usize>,
+}
+
+impl Gather {
+    /// Open a message as it came from the wire.
+    pub(crate) fn open(&mut self, envelope: RawJson) {
+        self.start(envelope, None);
+    }
+
+    /// Go on with the message that was made for the neutral message `index`, or with whatever came
+    /// from the wire and continues (`joins`); else open a new one.
+    pub(crate) fn open_for(&mut self, index: usize, envelope: impl FnOnce() -> RawJson) {
+        if self.made_for() != Some(index) {
+            self.start(envelope(), Some(index));
+        }
+    }
+
+    fn start(&mut self, envelope: RawJson, made_for: Option<usize>) {
+        self.close();
+        self.open = Some(Open {
+            envelope,
+            elements: Vec::new(),
+            bare: None,
+            made_for,
+        });
+    }
+
+    /// Whether a message is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// The neutral message for which the open one was made.
+    pub(crate) fn made_for(&self) -> Option<usize> {
+        self.open.as_ref().and_then(|open| open.made_for)
+    }
+
+    /// Add an element to a place of the open message.
+    pub(crate) fn element(&mut self, place: &'static str, json: &str) {
+        let Some(open) = &mut self.open else { return };
+        match open.elements.iter_mut().find(|(found, _)| *found == place) {
+            Some((_, elements)) => {
+                elements.push(',');
+                elements.push_str(json);
+            }
+            None => open.elements.push((place, json.to_owned())),
+        }
+    }
+
+    /// Put a bare string into a place of the open message.
+    pub(crate) fn bare(&mut self, place: &'static str, text: &str) {
+        if let Some(open) = &mut self.open {
+            open.bare = Some((place, text.to_owned()));
+        }
+    }
+
+    /// Add an item of its own.
+    pub(crate) fn item(&mut self, json: String) {
+        self.close();
+        self.done.push(json);
+    }
+
+    /// Close the open message.
+    pub(crate) fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let size: usize = open.elements.iter().map(|(_, text)| text.len() + 2).sum();
+        let mut out = String::with_capacity(open.envelope.get().len() + size);
+        let mut keys = Vec::with_capacity(open.elements.len() + 1);
+        for (place, elements) in &open.elements {
+            keys.push(([*place], Fill::Elements(elements)));
+        }
+        if let Some((place, text)) = &open.bare {
+            keys.push(([*place], Fill::Text(text)));
+        }
+        let fills: Vec<(&[&str], Fill<'_>)> = keys
+            .iter()
+            .map(|(key, fill)| (key.as_slice(), fill.clone()))
+            .collect();
+        fill(&mut out, &open.envelope, &fills);
+        self.done.push(out);
+    }
+
+    /// Everything gathered, each as JSON text.
+    pub(crate) fn finish(mut self) -> Vec<String> {
+        self.close();
+        self.done
+    }
+}
+
+/// Join JSON texts to an array.
+pub(crate) fn array(items: &[String]) -> String {
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
+    let mut out = String::with_capacity(size + 2);
+    out.push('[');
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        out.push_str(item);
+    }
+    out.push(']');
+    out
+}

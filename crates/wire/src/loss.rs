@@ -1,0 +1,125 @@
+use std::fmt;
+
+use throughline_model::Path;
+use throughline_model::json::ObjectWriter;
+
+/// What kind of thing a target could not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LossKind {
+    /// A vendor's item that means nothing elsewhere.
+    VendorItem,
+    /// Vendor members of a content that is otherwise expressed.
+    VendorFields,
+    /// Reasoning, or its seal or signature.
+    Reasoning,
+    /// A call or result of a tool that the target's vendor does not run.
+    HostedTool,
+    /// An image, sound or file in a place where the target takes none.
+    Media,
+    /// Citations.
+    Citations,
+    /// A refusal or an error that becomes plain text.
+    Marking,
+    /// A request for approval, or its answer.
+    Approval,
+    /// A result that no call asked for.
+    StandaloneResult,
+    /// System text where the target has no place for it.
+    SystemText,
+    /// A role that the target does not have.
+    Role,
+    /// The failure mark of a tool result.
+    Outcome,
+    /// A member of a request body.
+    RequestKey,
+    /// A tool definition that is not a plain function.
+    ToolDefinition,
+    /// An unpaired surrogate, shown as U+FFFD.
+    LoneSurrogate,
+    /// A message that holds nothing the target can take.
+    EmptyMessage,
+}
+
+impl LossKind {
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::VendorItem => "vendor_item",
+            Self::VendorFields => "vendor_fields",
+            Self::Reasoning => "reasoning",
+            Self::HostedTool => "hosted_tool",
+            Self::Media => "media",
+            Self::Citations => "citations",
+            Self::Marking => "marking",
+            Self::Approval => "approval",
+            Self::StandaloneResult => "standalone_result",
+            Self::SystemText => "system_text",
+            Self::Role => "role",
+            Self::Outcome => "outcome",
+            Self::RequestKey => "request_key",
+            Self::ToolDefinition => "tool_definition",
+            Self::LoneSurrogate => "lone_surrogate",
+            Self::EmptyMessage => "empty_message",
+        }
+    }
+}
+
+/// One thing that could not be expressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Where it stood: `messages[3].contents[1]`.
+    pub path: String,
+    /// What kind of thing.
+    pub kind: LossKind,
+    /// What exactly, in words.
+    pub detail: String,
+}
+
+impl Loss {
+    /// Append as JSON.
+    pub fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object
+            .str("path", &self.path)
+            .str("kind", self.kind.as_str())
+            .str("detail", &self.detail);
+        object.end();
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.path, self.detail, self.kind.as_str())
+    }
+}
+
+/// Gathers losses while something is encoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses(Vec<Loss>);
+
+impl Losses {
+    /// Note one.
+    pub fn note(&mut self, path: &Path<'_>, kind: LossKind, detail: impl Into<String>) {
+        self.0.push(Loss {
+            path: path.to_string(),
+            kind,
+            detail: detail.into(),
+        });
+    }
+
+    /// Whether nothing was lost.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What was lost.
+    pub fn as_slice(&self) -> &[Loss] {
+        &self.0
+    }
+
+    /// Give the list away.
+    pub fn into_vec(self) -> Vec<Loss> {
+        self.0
+    }
+}

@@ -1,0 +1,716 @@
+//! Reading items, request bodies, response bodies and errors.
+
+use std::borrow::Cow;
+
+use throughline_model::json::{RawJson, Value};
+use throughline_model::{
+    ApprovalRequest, ApprovalResponse, Arguments, Body, CallId, Content, Extra, Family, Form,
+    Media, MediaKind, MediaSource, Message, Opaque, Outcome, Output, Path, Reasoning, Request,
+    Response, Role, Runner, Scope, Status, Stop, ToolCall, ToolDef, ToolResult, Usage, Vendor,
+    VendorError, Wire,
+};
+
+use super::types::{ITEM_REFERENCE, MESSAGE};
+use super::{Dialect, parts};
+use crate::hollow::Hollow;
+use crate::read::{self, member, number_of, text_of};
+use crate::table::{ArgumentsAt, ItemRole, Minter, OutputAt, WireType};
+use crate::{DecodeError, Problem, Shape};
+
+/// Reads items one after the other; what has no id is paired with what came before.
+pub(super) struct ItemDecoder<'d> {
+    dialect: &'d Dialect,
+    minter: Minter,
+}
+
+/// Where a decoded item belongs in the list of messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Belongs {
+    /// To the model's side of a turn, together with its neighbours.
+    Model,
+    /// To the results of a round, together with its neighbours.
+    Results,
+    /// A message of its own.
+    Own(Role),
+}
+
+impl<'d> ItemDecoder<'d> {
+    pub(super) fn new(dialect: &'d Dialect) -> Self {
+        Self {
+            dialect,
+            minter: Minter::default(),
+        }
+    }
+
+    fn wire(&self) -> Wire {
+        self.dialect.wire.clone()
+    }
+
+    /// The contents of one item. `ordinal` counts the calls in `scope` and is moved on.
+    pub(super) fn item(
+        &mut self,
+        item: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: &mut usize,
+        path: &Path<'_>,
+    ) -> Result<Vec<Content>, DecodeError> {
+        self.placed_item(item, scope, ordinal, path)
+            .map(|(contents, _)| contents)
+    }
+
+    fn placed_item(
+        &mut self,
+        item: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: &mut usize,
+        path: &Path<'_>,
+    ) -> Result<(Vec<Content>, Belongs), DecodeError> {
+        let tag = self.tag(item, path)?;
+        if tag == MESSAGE {
+            return self.message(item, path);
+        }
+        let Some(row) = self.dialect.row(&tag) else {
+            return Ok((vec![self.opaque(&tag, item)], Belongs::Model));
+        };
+        match row.role {
+            ItemRole::Call | ItemRole::CallAndOutput => {
+                let contents = self.call(row, item, scope, *ordinal, path)?;
+                *ordinal += 1;
+                Ok((contents, Belongs::Model))
+            }
+            ItemRole::Output => {
+                let content = self.output(row, item, scope, *ordinal, path)?;
+                let belongs = match row.runner {
+                    Runner::Client => Belongs::Results,
+                    Runner::Vendor => Belongs::Model,
+                };
+                Ok((vec![content], belongs))
+            }
+            ItemRole::ApprovalRequest => {
+                let content = self.approval_request(row, item, scope, *ordinal, path)?;
+                *ordinal += 1;
+                Ok((vec![content], Belongs::Model))
+            }
+            ItemRole::ApprovalResponse => {
+                let content = self.approval_response(row, item, scope, *ordinal, path)?;
+                Ok((vec![content], Belongs::Own(Role::User)))
+            }
+            ItemRole::Reasoning => Ok((vec![self.reasoning(item, path)?], Belongs::Model)),
+            ItemRole::Other => {
+                let belongs = match row.tag {
+                    "additional_tools" | "configuration_update" | "compaction_trigger" => {
+                        Belongs::Own(Role::Developer)
+                    }
+                    _ => Belongs::Model,
+                };
+                Ok((vec![self.opaque(&tag, item)], belongs))
+            }
+        }
+    }
+
+    /// The tag of an item. Messages and references may go without.
+    fn tag(&self, item: &Value<'_>, path: &Path<'_>) -> Result<String, DecodeError> {
+        if item.as_object().is_none() {
+            return Err(DecodeError::expected(path, "an item", item));
+        }
+        if let Some(tag) = read::optional_str(item, "type", path)? {
+            return match &*tag {
+                "function" | "custom" if item.get("id").is_some() => Err(chat_call(path, &tag)),
+                "input_text" | "output_text" | "refusal" | "input_image" | "input_file"
+                | "input_audio" => Err(DecodeError::new(
+                    path,
+                    Problem::Fragment {
+                        found: format!("the part {tag}"),
+                        wrapper: r#"{"type":"message","role":…,"content":[…]}"#,
+                    },
+                )),
+                _ => Ok(tag.into_owned()),
+            };
+        }
+        if item.get("role").is_some() {
+            return Ok(MESSAGE.to_owned());
+        }
+        if item.get("id").is_some() {
+            return Ok(ITEM_REFERENCE.to_owned());
+        }
+        Err(DecodeError::missing(
+            &path.key("type"),
+            "the tag of an item",
+        ))
+    }
+
+    fn opaque(&self, tag: &str, item: &Value<'_>) -> Content {
+        Content::new(Body::Opaque(Opaque {
+            tag: tag.to_owned(),
+        }))
+        .with_vendor(Vendor::item(self.wire(), RawJson::of(item)))
+    }
+
+    fn message(
+        &self,
+        item: &Value<'_>,
+        path: &Path<'_>,
+    ) -> Result<(Vec<Content>, Belongs), DecodeError> {
+        let role = Role::named(&read::required_str(item, "role", path)?);
+        let belongs = match role {
+            Role::Assistant => Belongs::Model,
+            role => Belongs::Own(role),
+        };
+        let mut hollow = Hollow::of(item);
+        let path = path.key("content");
+        let mut contents = Vec::new();
+        match member(item, "content") {
+            None => {}
+            Some(content) => {
+                if let Some(text) = hollow.text(content) {
+                    let vendor = Vendor::form(self.wire(), Form::Bare);
+                    contents.push(Content::text(text).with_vendor(vendor));
+                } else if let Some(elements) = hollow.elements(content) {
+                    for (index, part) in elements.iter().enumerate() {
+                        contents.push(parts::decode(&self.dialect.wire, part, &path.index(index))?);
+                    }
+                } else {
+                    return Err(DecodeError::expected(
+                        &path,
+                        "a string or an array of parts",
+                        content,
+                    ));
+                }
+            }
+        }
+        match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
+            Some(vendor) => vendor.envelope = Some(hollow.keep()),
+            // A message that says nothing is kept as it is.
+            None => contents.push(self.opaque(MESSAGE, item)),
+        }
+        Ok((contents, belongs))
+    }
+
+    fn call(
+        &mut self,
+        row: &WireType,
+        item: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: usize,
+        path: &Path<'_>,
+    ) -> Result<Vec<Content>, DecodeError> {
+        let slots = row.slots(item, path)?;
+        let call = self
+            .minter
+            .call(row.given_id(&slots), &row.family, scope, ordinal);
+        let mut hollow = Hollow::of(item);
+        let call = ToolCall {
+            call,
+            family: row.family.clone(),
+            name: name(row, item, path)?,
+            arguments: arguments(row, item, &mut hollow, path)?,
+            status: read::optional_str(item, "status", path)?.map(|word| Status::named(&word)),
+            runner: runner(row, item),
+        };
+        let result = match row.role {
+            ItemRole::CallAndOutput => hybrid_result(self.dialect, row, &call, item, &mut hollow),
+            _ => None,
+        };
+        let vendor = Vendor::item(self.wire(), hollow.keep()).with_slots(slots);
+        let mut contents = vec![Content::from(call).with_vendor(vendor)];
+        if let Some(result) = result {
+            let within = Vendor::form(self.wire(), Form::Within);
+            contents.push(Content::from(result).with_vendor(within));
+        }
+        Ok(contents)
+    }
+
+    fn output(
+        &mut self,
+        row: &WireType,
+        item: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: usize,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(item, path)?;
+        let mut hollow = Hollow::of(item);
+        let output = output(self.dialect, row, item, &mut hollow, path)?;
+        let given = row.given_id(&slots);
+        let given = given.or_else(|| self.minter.claim(&row.family));
+        let mut result = match (given, row.call) {
+            (Some(call), Some(_)) => ToolResult::answering(call, row.family.clone(), output),
+            (Some(handle), None) => ToolResult::standalone(handle, row.family.clone(), output),
+            (None, _) => {
+                // A handle of its own, apart from the ordinals of calls.
+                let handle = CallId::minted(scope, STANDALONE + ordinal);
+                ToolResult::standalone(handle, row.family.clone(), output)
+            }
+        };
+        result.name = Some(name(row, item, path)?).filter(|name| !name.is_empty());
+        result.outcome = outcome(item);
+        result.runner = runner(row, item);
+        let vendor = Vendor::item(self.wire(), hollow.keep()).with_slots(slots);
+        Ok(Content::from(result).with_vendor(vendor))
+    }
+
+    fn approval_request(
+        &mut self,
+        row: &WireType,
+        item: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: usize,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(item, path)?;
+        let request = self
+            .minter
+            .call(row.given_id(&slots), &row.family, scope, ordinal);
+        let mut hollow = Hollow::of(item);
+        let body = Body::ApprovalRequest(ApprovalRequest {
+            request,
+            name: name(row, item, path)?,
+            arguments: arguments(row, item, &mut hollow, path)?,
+            server: read::optional_str(item, "server_label", path)?.map(Into::into),
+        });
+        let vendor = Vendor::item(self.wire(), hollow.keep()).with_slots(slots);
+        Ok(Content::new(body).with_vendor(vendor))
+    }
+
+    fn approval_response(
+        &mut self,
+        row: &WireType,
+        item: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: usize,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(item, path)?;
+        let request = row
+            .given_id(&slots)
+            .or_else(|| self.minter.claim(&row.family))
+            .unwrap_or_else(|| CallId::minted(scope, STANDALONE + ordinal));
+        let Some(approved) = item.get("approve").and_then(Value::as_bool) else {
+            return Err(DecodeError::missing(&path.key("approve"), "true or false"));
+        };
+        let body = Body::ApprovalResponse(ApprovalResponse {
+            request,
+            approved,
+            reason: read::optional_str(item, "reason", path)?.map(Into::into),
+        });
+        let vendor = Vendor::item(self.wire(), RawJson::of(item)).with_slots(slots);
+        Ok(Content::new(body).with_vendor(vendor))
+    }
+
+    fn reasoning(&self, item: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+        let texts = |key: &str| -> Result<Vec<String>, DecodeError> {
+            let Some(value) = member(item, key) else {
+                return Ok(Vec::new());
+            };
+            let Some(list) = value.as_array() else {
+                return Err(DecodeError::expected(&path.key(key), "an array", value));
+            };
+            Ok(list
+                .iter()
+                .filter_map(|part| text_of(part, "text"))
+                .collect())
+        };
+        let body = Body::Reasoning(Reasoning {
+            summary: texts("summary")?,
+            text: texts("content")?,
+            sealed: member(item, "encrypted_content").is_some(),
+        });
+        let row = self.dialect.row("reasoning");
+        let slots = match row {
+            Some(row) => row.slots(item, path)?,
+            None => throughline_model::Slots::default(),
+        };
+        let vendor = Vendor::item(self.wire(), RawJson::of(item)).with_slots(slots);
+        Ok(Content::new(body).with_vendor(vendor))
+    }
+}
+
+/// Ordinals of handles for standalone results start here, far from those of calls.
+const STANDALONE: usize = 1 << 32;
+
+fn chat_call(path: &Path<'_>, tag: &str) -> DecodeError {
+    DecodeError::new(
+        path,
+        Problem::Fragment {
+            found: format!("a Chat Completions tool call ({tag})"),
+            wrapper: r#"{"role":"assistant","content":null,"tool_calls":[…]} and read it as openai-chat"#,
+        },
+    )
+}
+
+fn name(row: &WireType, item: &Value<'_>, path: &Path<'_>) -> Result<String, DecodeError> {
+    let Some(key) = row.name else {
+        return Ok(String::new());
+    };
+    Ok(match row.role {
+        // A call without the name of what to call cannot be understood.
+        ItemRole::Call | ItemRole::CallAndOutput | ItemRole::ApprovalRequest => {
+            read::required_str(item, key, path)?.into_owned()
+        }
+        _ => read::optional_str(item, key, path)?
+            .unwrap_or_default()
+            .into_owned(),
+    })
+}
+
+fn runner(row: &WireType, item: &Value<'_>) -> Runner {
+    match item.get("execution").and_then(Value::as_str).as_deref() {
+        Some("server") => Runner::Vendor,
+        Some("client") => Runner::Client,
+        _ => row.runner,
+    }
+}
+
+fn arguments<'v, 'a>(
+    row: &WireType,
+    item: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+    path: &Path<'_>,
+) -> Result<Arguments, DecodeError> {
+    match row.arguments {
+        ArgumentsAt::Nowhere => Ok(Arguments::None),
+        ArgumentsAt::Text(key) => match item.get(key) {
+            None => Err(DecodeError::missing(
+                &path.key(key),
+                "JSON text in a string",
+            )),
+            Some(value) => hollow.text(value).map(Arguments::Text).ok_or_else(|| {
+                DecodeError::expected(&path.key(key), "JSON text in a string", value)
+            }),
+        },
+        ArgumentsAt::Free(key) => match item.get(key) {
+            None => Err(DecodeError::missing(&path.key(key), "a string")),
+            Some(value) if value.is_null() => Ok(Arguments::None),
+            Some(value) => hollow
+                .text(value)
+                .map(Arguments::Free)
+                .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
+        },
+        ArgumentsAt::Json(keys) => Ok(keys
+            .iter()
+            .find_map(|key| member(item, key))
+            .map_or(Arguments::None, |value| Arguments::Json(hollow.json(value)))),
+    }
+}
+
+fn output<'v, 'a>(
+    dialect: &Dialect,
+    row: &WireType,
+    item: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+    path: &Path<'_>,
+) -> Result<Output, DecodeError> {
+    let key = match row.output {
+        OutputAt::Nowhere => return Ok(Output::None),
+        OutputAt::Any(key) | OutputAt::Json(key) | OutputAt::Image(key) => key,
+    };
+    let Some(value) = member(item, key) else {
+        return Ok(Output::None);
+    };
+    if let OutputAt::Any(_) = row.output {
+        if let Some(text) = hollow.text(value) {
+            return Ok(Output::Text(text));
+        }
+        let is_parts = |list: &[Value<'_>]| {
+            list.iter()
+                .all(|part| part.get("type").is_some_and(|tag| tag.as_text().is_some()))
+        };
+        if value.as_array().is_some_and(is_parts) {
+            let elements = hollow.elements(value).unwrap_or_default();
+            let path = path.key(key);
+            let mut contents = Vec::with_capacity(elements.len());
+            for (index, part) in elements.iter().enumerate() {
+                contents.push(parts::decode(&dialect.wire, part, &path.index(index))?);
+            }
+            return Ok(Output::Parts(contents));
+        }
+    }
+    Ok(Output::Json(hollow.json(value)))
+}
+
+/// The result inside an item that is call and output in one; none while there is nothing yet.
+fn hybrid_result<'v, 'a>(
+    dialect: &Dialect,
+    row: &WireType,
+    call: &ToolCall,
+    item: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+) -> Option<ToolResult> {
+    let outcome = outcome(item);
+    let output = match row.output {
+        OutputAt::Image(key) => {
+            let data = member(item, key).and_then(|value| hollow.text(value));
+            let media_type = text_of(item, "output_format").map(|format| format!("image/{format}"));
+            data.map(|data| {
+                let media = Media {
+                    kind: MediaKind::Image,
+                    media_type,
+                    source: MediaSource::Data(data),
+                    name: None,
+                    transcript: None,
+                };
+                let vendor = Vendor::form(dialect.wire.clone(), Form::Within);
+                Output::Parts(vec![Content::new(Body::Media(media)).with_vendor(vendor)])
+            })
+        }
+        OutputAt::Any(key) => member(item, key).map(|value| match hollow.text(value) {
+            Some(text) => Output::Text(text),
+            None => Output::Json(hollow.json(value)),
+        }),
+        OutputAt::Json(key) => member(item, key).map(|value| Output::Json(hollow.json(value))),
+        OutputAt::Nowhere => None,
+    };
+    match output {
+        Some(output) => Some(call.answer(outcome, output)),
+        None if outcome == Outcome::Error => {
+            // As text, so that it is never mistaken for what belongs into the output's place.
+            let text = member(item, "error").map(|error| {
+                let message = error.as_str().map(Cow::into_owned);
+                let message = message.or_else(|| text_of(error, "message"));
+                Output::Text(message.unwrap_or_else(|| error.raw().to_owned()))
+            });
+            Some(call.answer(outcome, text.unwrap_or_default()))
+        }
+        None => None,
+    }
+}
+
+/// Failure is a status, or an error beside the output; otherwise errors are ordinary text.
+fn outcome(item: &Value<'_>) -> Outcome {
+    let failed = item
+        .get("status")
+        .is_some_and(|status| status.is_str("failed"));
+    if failed || member(item, "error").is_some() {
+        Outcome::Error
+    } else {
+        Outcome::Ok
+    }
+}
+
+/// Read an array of items.
+pub(super) fn messages(
+    dialect: &Dialect,
+    items: &[Value<'_>],
+    path: &Path<'_>,
+) -> Result<Vec<Message>, DecodeError> {
+    let mut decoder = ItemDecoder::new(dialect);
+    let mut messages: Vec<Message> = Vec::new();
+    let mut last = None;
+    for (index, item) in items.iter().enumerate() {
+        let (contents, belongs) =
+            decoder.placed_item(item, Scope::Place(index), &mut 0, &path.index(index))?;
+        match (&belongs, &last, messages.last_mut()) {
+            (Belongs::Model | Belongs::Results, Some(before), Some(message))
+                if *before == belongs =>
+            {
+                message.contents.extend(contents);
+            }
+            _ => {
+                let role = match &belongs {
+                    Belongs::Model => Role::Assistant,
+                    Belongs::Results => Role::Tool,
+                    Belongs::Own(role) => role.clone(),
+                };
+                messages.push(Message::new(role, contents));
+            }
+        }
+        last = Some(belongs);
+    }
+    Ok(messages)
+}
+
+/// What a JSON object of this format is.
+pub(super) fn shape(value: &Value<'_>) -> Shape {
+    if value
+        .get("object")
+        .is_some_and(|name| name.is_str("response"))
+        && value.get("output").is_some()
+    {
+        return Shape::Response;
+    }
+    if value.get("type").is_some() || value.get("role").is_some() {
+        return Shape::Message;
+    }
+    if value
+        .get("error")
+        .is_some_and(|error| error.as_object().is_some())
+    {
+        return Shape::Error;
+    }
+    if value
+        .get("output")
+        .is_some_and(|output| output.as_array().is_some())
+    {
+        return Shape::Response;
+    }
+    if value.get("input").is_some() || value.get("model").is_some() {
+        return Shape::Request;
+    }
+    if value.get("id").is_some() {
+        return Shape::Message;
+    }
+    Shape::Unknown
+}
+
+/// Read a request body.
+pub(super) fn request(dialect: &Dialect, body: &Value<'_>) -> Result<Request, DecodeError> {
+    let mut hollow = Hollow::of(body);
+    let mut request = Request::default();
+    let bare = || Vendor::form(dialect.wire.clone(), Form::Bare);
+    if let Some(text) = member(body, "instructions").and_then(|value| hollow.text(value)) {
+        request.system.push(Content::text(text).with_vendor(bare()));
+    }
+    if let Some(input) = member(body, "input") {
+        if let Some(text) = hollow.text(input) {
+            let content = Content::text(text).with_vendor(bare());
+            request
+                .messages
+                .push(Message::new(Role::User, vec![content]));
+        } else if let Some(items) = hollow.elements(input) {
+            request.messages = messages(dialect, items, &Path::Root.key("input"))?;
+        } else {
+            return Err(DecodeError::expected(
+                &Path::Root.key("input"),
+                "a string or an array of items",
+                input,
+            ));
+        }
+    }
+    request.tools = tools(body);
+    request.vendor = Some(Vendor::item(dialect.wire.clone(), hollow.keep()));
+    Ok(request)
+}
+
+fn tools(body: &Value<'_>) -> Vec<ToolDef> {
+    let Some(list) = body.get("tools").and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    list.iter()
+        .map(|tool| ToolDef {
+            family: Family::named(&text_of(tool, "type").unwrap_or_default()),
+            name: text_of(tool, "name").unwrap_or_default(),
+            description: text_of(tool, "description"),
+            parameters: member(tool, "parameters").map(RawJson::of),
+        })
+        .collect()
+}
+
+/// Read a response body.
+pub(super) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, DecodeError> {
+    if body.as_object().is_none() {
+        return Err(DecodeError::expected(&Path::Root, "a response", body));
+    }
+    let mut hollow = Hollow::of(body);
+    let id = text_of(body, "id");
+    let mut decoder = ItemDecoder::new(dialect);
+    let mut contents = Vec::new();
+    if let Some(output) = member(body, "output") {
+        let path = Path::Root.key("output");
+        let Some(items) = hollow.elements(output) else {
+            return Err(DecodeError::expected(&path, "an array of items", output));
+        };
+        let mut ordinal = 0;
+        for (index, item) in items.iter().enumerate() {
+            let scope = response_scope(id.as_deref());
+            contents.extend(decoder.item(item, scope, &mut ordinal, &path.index(index))?);
+        }
+    }
+    Ok(with_output(dialect, body, id, contents, hollow.keep()))
+}
+
+/// What minted ids of a response are derived from.
+pub(super) fn response_scope(id: Option<&str>) -> Scope<'_> {
+    id.map_or(Scope::Place(0), Scope::Response)
+}
+
+/// A response whose output has been read, by item or as a whole.
+pub(super) fn with_output(
+    dialect: &Dialect,
+    body: &Value<'_>,
+    id: Option<String>,
+    contents: Vec<Content>,
+    kept: RawJson,
+) -> Response {
+    let usage = member(body, "usage").map(usage);
+    let messages = if contents.is_empty() {
+        Vec::new()
+    } else {
+        let mut message = Message::new(Role::Assistant, contents);
+        message.usage.clone_from(&usage);
+        vec![message]
+    };
+    Response {
+        id,
+        model: text_of(body, "model"),
+        stop: stop(body, &messages),
+        messages,
+        usage,
+        error: member(body, "error").map(|value| error_object(&dialect.wire, value)),
+        vendor: Some(Vendor::item(dialect.wire.clone(), kept)),
+    }
+}
+
+fn stop(body: &Value<'_>, messages: &[Message]) -> Stop {
+    let waits = || {
+        let calls = messages
+            .iter()
+            .flat_map(|message| &message.contents)
+            .filter_map(Content::as_tool_call)
+            .filter(|call| call.runner == Runner::Client)
+            .count();
+        calls > 0
+    };
+    let status = text_of(body, "status");
+    match status.as_deref() {
+        Some("completed") | None if waits() => Stop::ToolCalls,
+        Some("completed") | None => Stop::Done,
+        Some("incomplete") => {
+            let reason = body.at(&["incomplete_details", "reason"]);
+            match reason.and_then(Value::as_str).as_deref() {
+                Some("max_output_tokens") => Stop::Length,
+                Some("content_filter") => Stop::ContentFilter,
+                Some(other) => Stop::Other(other.into()),
+                None => Stop::Other("incomplete".into()),
+            }
+        }
+        Some("failed") => Stop::Failed,
+        Some("cancelled") => Stop::Cancelled,
+        Some("in_progress" | "queued") => Stop::InProgress,
+        Some(other) => Stop::Other(other.into()),
+    }
+}
+
+fn usage(value: &Value<'_>) -> Usage {
+    Usage {
+        input: number_of(value, &["input_tokens"]),
+        output: number_of(value, &["output_tokens"]),
+        total: number_of(value, &["total_tokens"]),
+        cache_read: number_of(value, &["input_tokens_details", "cached_tokens"]),
+        cache_write: number_of(value, &["input_tokens_details", "cache_write_tokens"]),
+        reasoning: number_of(value, &["output_tokens_details", "reasoning_tokens"]),
+        vendor: Some(RawJson::of(value)),
+        extra: Extra::NONE,
+    }
+}
+
+/// Read `{"error": {…}}`.
+pub(super) fn error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
+    let error = member(body, "error")?;
+    error.as_object()?;
+    let mut found = error_object(wire, error);
+    found.body = Some(RawJson::of(body));
+    Some(found)
+}
+
+/// Read the object with `message`, `type`, `code` and `param`.
+pub(super) fn error_object(wire: &Wire, error: &Value<'_>) -> VendorError {
+    VendorError {
+        wire: wire.clone(),
+        message: text_of(error, "message").unwrap_or_default(),
+        kind: text_of(error, "type"),
+        code: text_of(error, "code"),
+        param: text_of(error, "param"),
+        retry_after_ms: None,
+        body: Some(RawJson::of(error)),
+    }
+}

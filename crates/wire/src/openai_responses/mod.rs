@@ -1,0 +1,98 @@
+//! OpenAI Responses: a flat list of items.
+//!
+//! A response is one assistant message of ours, whatever number of items it has; neighbouring
+//! results are one tool message. Items come back one by one in their order.
+
+mod decode;
+mod encode;
+mod parts;
+mod stream;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use throughline_model::json::Value;
+use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+
+use crate::gather::array;
+use crate::sse::Frame;
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+
+pub use types::ITEM_TYPES;
+
+/// What differs between vendors that speak Responses.
+pub(crate) struct Dialect {
+    pub(crate) wire: Wire,
+    /// Item types, the vendor's own before those it shares.
+    pub(crate) tables: &'static [&'static [WireType]],
+}
+
+impl Dialect {
+    /// The item type of a tag.
+    fn row(&self, tag: &str) -> Option<&'static WireType> {
+        self.tables
+            .iter()
+            .flat_map(|table| table.iter())
+            .find(|row| row.tag == tag)
+    }
+}
+
+static OPENAI: Dialect = Dialect {
+    wire: Wire::OpenAiResponses,
+    tables: &[&ITEM_TYPES],
+};
+
+/// The codec of OpenAI Responses.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenAiResponses;
+
+impl Codec for OpenAiResponses {
+    fn wire(&self) -> Wire {
+        OPENAI.wire.clone()
+    }
+
+    fn shape(&self, value: &Value<'_>) -> Shape {
+        decode::shape(value)
+    }
+
+    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
+        decode::messages(&OPENAI, items, &Path::Root)
+    }
+
+    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
+        array(&encode::items(&OPENAI, messages, losses))
+    }
+
+    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
+        decode::request(&OPENAI, body)
+    }
+
+    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
+        encode::request(&OPENAI, request, losses)
+    }
+
+    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
+        decode::response(&OPENAI, body)
+    }
+
+    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
+        encode::response(&OPENAI, response, losses)
+    }
+
+    fn stream(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::new(&OPENAI))
+    }
+
+    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+        stream::encode(&OPENAI, response, losses)
+    }
+
+    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
+        decode::error(&OPENAI.wire, body)
+    }
+
+    fn encode_error(&self, error: &VendorError) -> String {
+        encode::error(&OPENAI, error)
+    }
+}

@@ -1,0 +1,339 @@
+//! Content parts of messages and tool outputs.
+
+use throughline_model::json::{ObjectWriter, RawJson, Value};
+use throughline_model::{
+    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Opaque, Path, Role, Text,
+    Vendor, Wire,
+};
+
+use crate::fill::{Fill, fill};
+use crate::hollow::Hollow;
+use crate::read::{self, number_of, text_of};
+use crate::{DecodeError, LossKind, Losses};
+
+/// Read one part.
+pub(super) fn decode(
+    wire: &Wire,
+    part: &Value<'_>,
+    path: &Path<'_>,
+) -> Result<Content, DecodeError> {
+    if part.as_object().is_none() {
+        return Err(DecodeError::expected(path, "a content part", part));
+    }
+    let tag = read::required_str(part, "type", path)?;
+    let mut hollow = Hollow::of(part);
+    let body = match &*tag {
+        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
+            Body::Text(Text {
+                text: taken(&mut hollow, part, "text", path)?,
+                citations: citations(part),
+            })
+        }
+        "refusal" => Body::Refusal(Text {
+            text: taken(&mut hollow, part, "refusal", path)?,
+            citations: Vec::new(),
+        }),
+        "input_image" | "computer_screenshot" | "input_file" | "input_audio" => {
+            match media(&tag, part, &mut hollow) {
+                Some(media) => Body::Media(media),
+                None => opaque(&tag),
+            }
+        }
+        _ => opaque(&tag),
+    };
+    Ok(Content::new(body).with_vendor(Vendor::part(wire.clone(), hollow.keep())))
+}
+
+fn opaque(tag: &str) -> Body {
+    Body::Opaque(Opaque {
+        tag: tag.to_owned(),
+    })
+}
+
+fn taken<'v, 'a>(
+    hollow: &mut Hollow<'v, 'a>,
+    part: &'v Value<'a>,
+    key: &'static str,
+    path: &Path<'_>,
+) -> Result<String, DecodeError> {
+    match part.get(key) {
+        None => Err(DecodeError::missing(&path.key(key), "a string")),
+        Some(value) => hollow
+            .text(value)
+            .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
+    }
+}
+
+fn citations(part: &Value<'_>) -> Vec<Citation> {
+    let Some(annotations) = part.get("annotations").and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    annotations
+        .iter()
+        .map(|annotation| Citation {
+            url: text_of(annotation, "url"),
+            title: text_of(annotation, "title").or_else(|| text_of(annotation, "filename")),
+            file: text_of(annotation, "file_id"),
+            start: number_of(annotation, &["start_index"]),
+            end: number_of(annotation, &["end_index"]),
+            extra: Extra::NONE,
+        })
+        .collect()
+}
+
+/// The places where a part of a kind can have its bytes, and which of them are file ids.
+fn media_places(tag: &str) -> &'static [(&'static [&'static str], bool)] {
+    match tag {
+        "input_image" | "computer_screenshot" => &[(&["image_url"], false), (&["file_id"], true)],
+        "input_file" => &[
+            (&["file_data"], false),
+            (&["file_url"], false),
+            (&["file_id"], true),
+        ],
+        "input_audio" => &[(&["input_audio", "data"], false)],
+        _ => &[],
+    }
+}
+
+fn media<'v, 'a>(tag: &str, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) -> Option<Media> {
+    let set: Vec<_> = media_places(tag)
+        .iter()
+        .filter_map(|(place, is_file)| {
+            let value = part.at(place)?;
+            value.as_text().map(|_| (*place, *is_file, value))
+        })
+        .collect();
+    let (place, is_file, value) = *set.first()?;
+    // With two places set it would not be plain which of them was hollowed out.
+    let text = if set.len() == 1 {
+        hollow.text(value)?
+    } else {
+        value.as_str()?.into_owned()
+    };
+    let source = if is_file {
+        MediaSource::File(text)
+    } else if text.starts_with("data:") || place == ["image_url"] || place == ["file_url"] {
+        MediaSource::Uri(text)
+    } else {
+        MediaSource::Data(text)
+    };
+    let format = part
+        .at(&["input_audio", "format"])
+        .and_then(Value::as_str)
+        .map(|format| format!("audio/{format}"));
+    Some(Media {
+        kind: match tag {
+            "input_audio" => MediaKind::Audio,
+            "input_file" => MediaKind::File,
+            _ => MediaKind::Image,
+        },
+        media_type: format,
+        source,
+        name: text_of(part, "filename"),
+        transcript: None,
+    })
+}
+
+/// Append a part that came from this format.
+pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
+    match body {
+        Body::Text(text) => fill(out, part, &[(&["text"], Fill::Text(&text.text))]),
+        Body::Refusal(text) => fill(out, part, &[(&["refusal"], Fill::Text(&text.text))]),
+        Body::Media(media) => {
+            let value = part.value();
+            let tag = value.get("type").and_then(Value::as_str);
+            let text = match &media.source {
+                MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
+            };
+            let place = media_places(tag.as_deref().unwrap_or_default())
+                .iter()
+                .find(|(place, _)| value.at(place).is_some_and(|at| at.as_text().is_some()));
+            match place {
+                Some((place, _)) => fill(out, part, &[(place, Fill::Text(text))]),
+                None => out.push_str(part.get()),
+            }
+        }
+        Body::Reasoning(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => out.push_str(part.get()),
+    }
+}
+
+/// Append the parts of a tool output.
+pub(super) fn encode_all(
+    out: &mut String,
+    parts: &[Content],
+    wire: &Wire,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) {
+    let mut first = true;
+    for (index, part) in parts.iter().enumerate() {
+        let mut text = String::new();
+        match &part.vendor {
+            Some(vendor) if vendor.wire == *wire => match &vendor.form {
+                Form::Part(item) | Form::Item(item) => encode(&mut text, &part.body, item),
+                Form::Bare | Form::Within => {
+                    make(&mut text, part, &Role::User, &path.index(index), losses);
+                }
+            },
+            _ => make(&mut text, part, &Role::User, &path.index(index), losses),
+        }
+        if text.is_empty() {
+            continue;
+        }
+        if !first {
+            out.push(',');
+        }
+        first = false;
+        out.push_str(&text);
+    }
+}
+
+/// Append a part for a content that came from elsewhere; nothing if it cannot be said as a part.
+pub(super) fn make(
+    out: &mut String,
+    content: &Content,
+    role: &Role,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) {
+    let by_model = *role == Role::Assistant;
+    match &content.body {
+        Body::Text(text) => text_part(out, text, by_model, path, losses),
+        Body::Refusal(text) if by_model => {
+            let mut object = ObjectWriter::new(out);
+            object.str("type", "refusal").str("refusal", &text.text);
+            object.end();
+        }
+        Body::Refusal(text) => {
+            losses.note(path, LossKind::Marking, "refusal becomes plain text");
+            text_part(out, text, by_model, path, losses);
+        }
+        Body::Media(media) if !by_model => media_part(out, media, path, losses),
+        Body::Media(_) => losses.note(
+            path,
+            LossKind::Media,
+            "assistant messages hold no media here",
+        ),
+        Body::Error(fault) => {
+            losses.note(path, LossKind::Marking, "error becomes plain text");
+            let text = Text {
+                text: fault.message.clone(),
+                citations: Vec::new(),
+            };
+            text_part(out, &text, by_model, path, losses);
+        }
+        Body::Opaque(opaque) => losses.note(
+            path,
+            LossKind::VendorItem,
+            format!("{} means nothing here", opaque.tag),
+        ),
+        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+        Body::Reasoning(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_) => {
+            losses.note(path, LossKind::VendorItem, "not a part of a message here");
+        }
+    }
+}
+
+fn text_part(out: &mut String, text: &Text, by_model: bool, path: &Path<'_>, losses: &mut Losses) {
+    let mut object = ObjectWriter::new(out);
+    object.str(
+        "type",
+        if by_model {
+            "output_text"
+        } else {
+            "input_text"
+        },
+    );
+    object.str("text", &text.text);
+    if by_model {
+        let mut annotations = String::from("[");
+        for citation in &text.citations {
+            write_citation(&mut annotations, citation, path, losses);
+        }
+        annotations.push(']');
+        object.raw("annotations", &annotations);
+    } else if !text.citations.is_empty() {
+        losses.note(path, LossKind::Citations, "only model text cites here");
+    }
+    object.end();
+}
+
+fn write_citation(out: &mut String, citation: &Citation, path: &Path<'_>, losses: &mut Losses) {
+    let Some(url) = &citation.url else {
+        losses.note(path, LossKind::Citations, "only addresses can be cited");
+        return;
+    };
+    if out.len() > 1 {
+        out.push(',');
+    }
+    let mut object = ObjectWriter::new(out);
+    object
+        .str("type", "url_citation")
+        .str("url", url)
+        .str("title", citation.title.as_deref().unwrap_or(url))
+        .number("start_index", citation.start.unwrap_or(0))
+        .number("end_index", citation.end.unwrap_or(0));
+    object.end();
+}
+
+fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
+    let mut object = ObjectWriter::new(out);
+    let media_type = media.media_type.as_deref();
+    let as_uri = || match &media.source {
+        MediaSource::Uri(uri) => uri.clone(),
+        MediaSource::Data(data) | MediaSource::File(data) => {
+            let media_type = media_type.unwrap_or("application/octet-stream");
+            format!("data:{media_type};base64,{data}")
+        }
+    };
+    match media.kind {
+        MediaKind::Image => {
+            object.str("type", "input_image");
+            match &media.source {
+                MediaSource::File(file) => object.str("file_id", file),
+                MediaSource::Uri(_) | MediaSource::Data(_) => object.str("image_url", &as_uri()),
+            };
+            object.str("detail", "auto");
+        }
+        MediaKind::Audio if matches!(media.source, MediaSource::Data(_)) => {
+            let MediaSource::Data(data) = &media.source else {
+                return;
+            };
+            let format = media_type.and_then(|name| name.strip_prefix("audio/"));
+            object.str("type", "input_audio");
+            let mut inner = String::new();
+            let mut audio = ObjectWriter::new(&mut inner);
+            audio
+                .str("data", data)
+                .str("format", format.unwrap_or("wav"));
+            audio.end();
+            object.raw("input_audio", &inner);
+        }
+        MediaKind::File | MediaKind::Audio | MediaKind::Video => {
+            if media.kind != MediaKind::File {
+                losses.note(path, LossKind::Media, "sent as a plain file");
+            }
+            object.str("type", "input_file");
+            match &media.source {
+                MediaSource::File(file) => object.str("file_id", file),
+                MediaSource::Uri(uri) if !uri.starts_with("data:") => object.str("file_url", uri),
+                MediaSource::Uri(_) | MediaSource::Data(_) => object.str("file_data", &as_uri()),
+            };
+            if let Some(name) = &media.name {
+                object.str("filename", name);
+            }
+        }
+    }
+    object.end();
+}

@@ -1,0 +1,46 @@
+//! All fuzz targets in one binary; the variable `THROUGHLINE_FUZZ` names the one to run.
+//!
+//! Started by `cargo xtask fuzz`. A target panics when something that must hold does not.
+
+#![no_main]
+
+use std::process::exit;
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+
+mod json;
+
+struct Target {
+    name: &'static str,
+    run: fn(&[u8]),
+}
+
+/// A new target gets a module, a line here, and a few inputs in `fuzz/corpus/<name>/`.
+const TARGETS: &[Target] = &[Target {
+    name: "json",
+    run: json::run,
+}];
+
+static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();
+
+fn choose() {
+    let name = std::env::var("THROUGHLINE_FUZZ").unwrap_or_default();
+    if name == "list" {
+        TARGETS
+            .iter()
+            .for_each(|target| println!("{}", target.name));
+        exit(0);
+    }
+    let Some(target) = TARGETS.iter().find(|target| target.name == name) else {
+        eprintln!("THROUGHLINE_FUZZ={name} names no target; `list` shows them");
+        exit(2);
+    };
+    CHOSEN.get_or_init(|| target.run);
+}
+
+fuzz_target!(init: choose(), |data: &[u8]| {
+    if let Some(run) = CHOSEN.get() {
+        run(data);
+    }
+});

@@ -1,0 +1,73 @@
+//! Starts the bench programs of the testkit in release mode.
+
+use std::process::ExitCode;
+
+use crate::tool::{self, Failure};
+
+const FOLDER: &str = "crates/testkit/src/bin";
+
+/// `cargo xtask bench`
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
+    let programs = programs()?;
+    if arguments.iter().any(|argument| argument == "--list") {
+        programs.iter().for_each(|name| println!("{name}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(unknown) = arguments.iter().find(|name| !programs.contains(name)) {
+        return Err(Failure::new(format!(
+            "there is no bench {unknown}; see `cargo xtask bench --list`"
+        )));
+    }
+    let chosen = if arguments.is_empty() {
+        &programs[..]
+    } else {
+        arguments
+    };
+    if chosen.is_empty() {
+        println!("there are no bench programs in {FOLDER}");
+    }
+    let mut over = Vec::new();
+    for name in chosen {
+        let binary = format!("bench-{name}");
+        println!("== {name}");
+        let arguments = [
+            "run",
+            "--quiet",
+            "--release",
+            "--locked",
+            "--package",
+            "throughline-testkit",
+            "--bin",
+        ];
+        if let Err(failure) = tool::run(tool::cargo().args(arguments).arg(binary)) {
+            println!("{failure}");
+            over.push(name.as_str());
+        }
+    }
+    if over.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("over the limit: {}", over.join(", "));
+    Ok(ExitCode::FAILURE)
+}
+
+/// The names of the programs, without `bench-`.
+fn programs() -> Result<Vec<String>, Failure> {
+    let folder = tool::root().join(FOLDER);
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let unreadable = |error| Failure::new(format!("cannot list {FOLDER}: {error}"));
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let file = entry
+            .map_err(unreadable)?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        let name = file.strip_suffix(".rs").unwrap_or(&file);
+        names.extend(name.strip_prefix("bench-").map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,77 @@
+//! Chores of the workspace, started as `cargo xtask`.
+//!
+//! Standard library only, so that a fresh checkout can test itself before anything else is built. JSON is
+//! read with the model crate's reader, which is included as source because a dependency would make every
+//! chore wait for that crate.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a chore talks to whoever started it"
+)]
+
+use std::process::ExitCode;
+
+mod bench;
+mod fuzz;
+#[path = "../../crates/model/src/json/mod.rs"]
+#[allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    clippy::all,
+    clippy::allow_attributes,
+    reason = "the module is made for another crate and linted there; here only a part of it is used"
+)]
+mod json;
+mod metadata;
+mod test;
+mod tidy;
+mod tool;
+
+use tool::Failure;
+
+const HELP: &str = "\
+Chores of the workspace.
+
+cargo xtask test [--quick]
+    Everything a change must pass: format, lints, arrows and licences, docs, tests, examples, a short
+    fuzz run. --quick leaves out docs, doc tests, README examples and fuzzing.
+
+cargo xtask tidy
+    The rules no compiler checks: which crate may use which, licences, banned crates, source rules, links.
+
+cargo xtask fuzz [TARGET…] [--seconds N] [--list]
+    Fuzzes each target, or those named, for N seconds (60).
+
+cargo xtask bench [NAME…] [--list]
+    Runs the bench programs in release mode; fails when a ratio is over its limit.
+
+cargo xtask help
+    This text.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let outcome = match command {
+        "test" => test::main(rest),
+        "tidy" => tidy::main(rest),
+        "fuzz" => fuzz::main(rest),
+        "bench" => bench::main(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => Err(Failure::new(format!(
+            "there is no chore called {other}; see `cargo xtask help`"
+        ))),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("error: {failure}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,236 @@
+//! The test command: every step runs, and everything that failed is reported at the end.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::tool::{self, Failure};
+use crate::{fuzz, tidy};
+
+mod output;
+mod readme;
+mod setup;
+
+use setup::Tools;
+
+/// How long each fuzz target runs here; `cargo xtask fuzz` is for longer runs.
+const FUZZ_SECONDS: u64 = 3;
+
+/// How many things passed, failed and were skipped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Counts {
+    const ONE_PASSED: Self = Self {
+        passed: 1,
+        failed: 0,
+        skipped: 0,
+    };
+    const ONE_FAILED: Self = Self {
+        passed: 0,
+        failed: 1,
+        skipped: 0,
+    };
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// How a step ended.
+enum Outcome {
+    Done(Counts),
+    /// It ran and something is wrong, for this reason.
+    Failed(Counts, String),
+    /// It could not run here, for this reason.
+    Skipped(String),
+}
+
+impl From<Result<(), Failure>> for Outcome {
+    fn from(result: Result<(), Failure>) -> Self {
+        match result {
+            Ok(()) => Self::Done(Counts::ONE_PASSED),
+            Err(failure) => Self::Failed(Counts::ONE_FAILED, failure.to_string()),
+        }
+    }
+}
+
+/// Which steps run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Full,
+    Quick,
+}
+
+/// `cargo xtask test`
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
+    let mut extent = Extent::Full;
+    for argument in arguments {
+        match argument.as_str() {
+            "--quick" => extent = Extent::Quick,
+            other => return Err(Failure::new(format!("test knows no argument {other}"))),
+        }
+    }
+    let seed = seed();
+    println!("seed {seed}: replay with THROUGHLINE_SEED={seed}");
+
+    let mut run = Run { steps: Vec::new() };
+    let mut tools = Tools::default();
+    run.step("set up", || {
+        tools = Tools::provide();
+        Outcome::Done(Counts::default())
+    });
+    run.step("format", || tools.with_fmt(format));
+    run.step("lints", || tools.with_clippy(lints));
+    run.step("tidy", tidied);
+    if extent == Extent::Full {
+        run.step("docs", docs);
+    }
+    run.step("build tests", || output::build_tests(tools.runner()));
+    run.step("tests", || output::run_tests(tools.runner(), &seed));
+    if extent == Extent::Full {
+        run.step("doc tests", || output::run_doc_tests(&seed));
+        run.step("README", readme::run_examples);
+        run.step("fuzz", || tools.with_cxx(|| fuzzed(&seed)));
+    }
+    let refuse_skips = std::env::var("CI").is_ok_and(|value| value == "true");
+    Ok(run.summarise(extent, refuse_skips))
+}
+
+/// One seed for the whole run, so that one variable replays it.
+fn seed() -> String {
+    std::env::var("THROUGHLINE_SEED")
+        .ok()
+        .filter(|seed| !seed.is_empty())
+        .unwrap_or_else(|| {
+            let since = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            format!("{:#018x}", since.as_nanos() as u64)
+        })
+}
+
+struct Run {
+    steps: Vec<(&'static str, Outcome, Duration)>,
+}
+
+impl Run {
+    fn step(&mut self, name: &'static str, work: impl FnOnce() -> Outcome) {
+        println!("\n== {name}");
+        let started = Instant::now();
+        let outcome = work();
+        self.steps.push((name, outcome, started.elapsed()));
+    }
+
+    fn summarise(self, extent: Extent, refuse_skips: bool) -> ExitCode {
+        let mut total = Counts::default();
+        println!("\n== summary");
+        for (name, outcome, took) in &self.steps {
+            let (verdict, counts, reason) = match outcome {
+                Outcome::Done(counts) => ("ok", *counts, ""),
+                Outcome::Failed(counts, reason) => ("FAILED", *counts, reason.as_str()),
+                Outcome::Skipped(reason) => (
+                    "SKIPPED",
+                    Counts {
+                        skipped: 1,
+                        ..Counts::default()
+                    },
+                    reason.as_str(),
+                ),
+            };
+            total.add(counts);
+            let Counts {
+                passed,
+                failed,
+                skipped,
+            } = counts;
+            let counted = format!("{passed} passed, {failed} failed, {skipped} skipped");
+            let line = format!(
+                "{name:<12} {verdict:<8} {:>7.1} s  {counted:<36}  {reason}",
+                took.as_secs_f64()
+            );
+            println!("{}", line.trim_end());
+        }
+        if extent == Extent::Quick {
+            println!("left out by --quick: docs, doc tests, README, fuzz");
+        }
+        let skips_fail = refuse_skips && total.skipped > 0;
+        if skips_fail {
+            println!("a skip is a failure when CI=true");
+        }
+        let took: Duration = self.steps.iter().map(|(_, _, took)| *took).sum();
+        println!("{:.0} s in all", took.as_secs_f64());
+        let Counts {
+            passed,
+            failed,
+            skipped,
+        } = total;
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
+        if failed > 0 || skips_fail {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn format() -> Outcome {
+    let ours = tool::run(tool::cargo().args(["fmt", "--all", "--check"]));
+    let fuzz =
+        tool::run(tool::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]));
+    ours.and(fuzz).into()
+}
+
+fn lints() -> Outcome {
+    let arguments = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    tool::run(tool::cargo().args(arguments)).into()
+}
+
+fn tidied() -> Outcome {
+    match tidy::check() {
+        Ok(0) => Outcome::Done(Counts::ONE_PASSED),
+        Ok(wrong) => Outcome::Failed(Counts::ONE_FAILED, format!("{wrong} violations")),
+        Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
+    }
+}
+
+fn docs() -> Outcome {
+    let arguments = ["doc", "--workspace", "--no-deps", "--locked"];
+    tool::run(
+        tool::cargo()
+            .args(arguments)
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+    .into()
+}
+
+fn fuzzed(seed: &str) -> Outcome {
+    match fuzz::run_all(FUZZ_SECONDS, seed) {
+        Ok((clean, 0)) => Outcome::Done(Counts {
+            passed: clean,
+            ..Counts::default()
+        }),
+        Ok((clean, found)) => {
+            let counts = Counts {
+                passed: clean,
+                failed: found,
+                skipped: 0,
+            };
+            Outcome::Failed(counts, format!("{found} targets with findings"))
+        }
+        Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
+    }
+}

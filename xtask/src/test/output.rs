@@ -1,0 +1,354 @@
+//! Runs the tests and shows of their output what a reader needs: failures, counts, and the lines in which
+//! passing tests say what they covered.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+
+use super::{Counts, Outcome};
+use crate::tool;
+
+/// How lines start that a passing test wants to be seen.
+const SHOWN: &[&str] = &["property ", "table ", "campaign ", "skipped "];
+
+/// What runs the tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Runner {
+    Nextest,
+    CargoTest,
+}
+
+/// Compiles the tests, so that the next step is their running time.
+pub(super) fn build_tests(runner: Runner) -> Outcome {
+    match tool::run(tests(runner).arg("--no-run")) {
+        Ok(()) => Outcome::Done(Counts::default()),
+        Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
+    }
+}
+
+/// Runs all tests but those in documentation.
+pub(super) fn run_tests(runner: Runner, seed: &str) -> Outcome {
+    let mut command = tests(runner);
+    match runner {
+        Runner::Nextest => command.args([
+            "--no-fail-fast",
+            "--success-output=immediate",
+            "--failure-output=immediate",
+            "--color=never",
+            "--cargo-quiet",
+        ]),
+        Runner::CargoTest => command.args([
+            "--quiet",
+            "--no-fail-fast",
+            "--",
+            "--show-output",
+            "--color=never",
+        ]),
+    };
+    filtered(command.env("THROUGHLINE_SEED", seed))
+}
+
+/// Runs the examples in documentation comments.
+pub(super) fn run_doc_tests(seed: &str) -> Outcome {
+    let arguments = [
+        "test",
+        "--workspace",
+        "--locked",
+        "--doc",
+        "--no-fail-fast",
+        "--",
+        "--color=never",
+    ];
+    filtered(tool::cargo().args(arguments).env("THROUGHLINE_SEED", seed))
+}
+
+fn tests(runner: Runner) -> Command {
+    let mut command = tool::cargo();
+    match runner {
+        Runner::Nextest => command.args(["nextest", "run", "--workspace", "--locked"]),
+        Runner::CargoTest => command.args([
+            "test",
+            "--workspace",
+            "--locked",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+        ]),
+    };
+    command
+}
+
+/// Runs a command, shows what is worth showing, and counts.
+fn filtered(command: &mut Command) -> Outcome {
+    let spawned = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error) => {
+            let reason = format!("cannot start {}: {error}", tool::spell(command));
+            return Outcome::Failed(Counts::ONE_FAILED, reason);
+        }
+    };
+    let (sender, lines) = mpsc::channel();
+    forward(child.stdout.take(), sender.clone());
+    forward(child.stderr.take(), sender);
+    let mut filter = Filter::default();
+    for line in lines {
+        if let Some(shown) = filter.line(&line) {
+            println!("{shown}");
+        }
+    }
+    let succeeded = child.wait().is_ok_and(|status| status.success());
+    let mut counts = filter.counts;
+    if succeeded && counts.failed == 0 {
+        return Outcome::Done(counts);
+    }
+    // A runner that dies before it counts has failed all the same.
+    counts.failed = counts.failed.max(1);
+    Outcome::Failed(counts, format!("{} failed", tool::spell(command)))
+}
+
+fn forward(stream: Option<impl Read + Send + 'static>, sender: mpsc::Sender<String>) {
+    let Some(stream) = stream else { return };
+    // Both streams must be read at once, or a full pipe would stop the child. The thread ends with the stream.
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        while reader
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|read| read > 0)
+        {
+            let text = String::from_utf8_lossy(&line)
+                .trim_end_matches(['\n', '\r'])
+                .to_owned();
+            if sender.send(text).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+}
+
+/// Decides line by line what is shown, for both runners.
+struct Filter {
+    /// Whether lines without a meaning of their own are shown.
+    loud: bool,
+    counts: Counts,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self {
+            loud: true,
+            counts: Counts::default(),
+        }
+    }
+}
+
+impl Filter {
+    fn line<'l>(&mut self, line: &'l str) -> Option<&'l str> {
+        let trimmed = line.trim();
+        if SHOWN.iter().any(|start| trimmed.starts_with(start)) {
+            self.counts.skipped += usize::from(trimmed.starts_with("skipped "));
+            return Some(trimmed);
+        }
+        if let Some(status) = nextest_status(trimmed) {
+            self.loud = status != "PASS";
+            if status == "Summary" {
+                self.counts.add(nextest_counts(trimmed));
+            }
+            return self.loud.then_some(line);
+        }
+        // Libtest speaks at the margin; what nextest passes on from it is indented.
+        if line.starts_with("test result: ") {
+            self.counts.add(libtest_counts(line));
+            self.loud = true;
+            return Some(line);
+        }
+        if line.starts_with("running ") || line == "successes:" {
+            self.loud = false;
+        }
+        if line == "failures:" {
+            self.loud = true;
+        }
+        let failed = line.starts_with("test ") && line.ends_with("FAILED");
+        (self.loud || failed).then_some(line)
+    }
+}
+
+/// The word before the time in a line such as `PASS [   0.005s] (1/9) …`.
+fn nextest_status(line: &str) -> Option<&str> {
+    let (status, rest) = line.split_once(" [")?;
+    let time = rest.split_once("s]")?.0.trim_start_matches(['>', ' ']);
+    let word = status.split(' ').next_back()?;
+    let known = word == "Summary"
+        || (!word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'-'));
+    (known && time.parse::<f64>().is_ok()).then_some(word)
+}
+
+/// Counts in `Summary [ 0.2s] 34 tests run: 33 passed (1 slow), 1 failed, 0 skipped`.
+fn nextest_counts(line: &str) -> Counts {
+    let mut counts = Counts::default();
+    let figures = line.split_once("run: ").map_or("", |(_, figures)| figures);
+    for figure in figures.split(", ") {
+        let mut words = figure.split_whitespace();
+        let number = words
+            .next()
+            .and_then(|word| word.trim_matches('(').parse().ok())
+            .unwrap_or(0);
+        match words.next() {
+            Some("passed") => counts.passed += number,
+            Some("skipped") => counts.skipped += number,
+            Some("failed" | "timed" | "exec") => counts.failed += number,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// Counts in `test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; …`.
+fn libtest_counts(line: &str) -> Counts {
+    let mut counts = Counts::default();
+    for figure in line.split(['.', ';']) {
+        let mut words = figure.split_whitespace();
+        let number = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        match words.next() {
+            Some("passed") => counts.passed += number,
+            Some("failed") => counts.failed += number,
+            Some("ignored") => counts.skipped += number,
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, Filter, nextest_counts, nextest_status};
+
+    fn shown(text: &str) -> (Vec<&str>, Counts) {
+        let mut filter = Filter::default();
+        let lines = text.lines().filter_map(|line| filter.line(line)).collect();
+        (lines, filter.counts)
+    }
+
+    #[test]
+    fn nextest_is_reduced_to_failures_counts_and_what_tests_say() {
+        let text = "\
+    Starting 3 tests across 1 binary
+        PASS [   0.007s] (1/3) kit a
+  stdout ───
+    running 1 test
+    noise
+    property a: seed=0x1 cases=5
+    test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 33 filtered out; finished in 0.00s
+        FAIL [   0.008s] (2/3) kit b
+  stderr ───
+    it broke
+        PASS [   0.007s] (3/3) kit c
+  stdout ───
+    skipped c: no database
+    more noise
+────────────
+     Summary [   0.217s] 3 tests run: 2 passed, 1 failed, 0 skipped
+        FAIL [   0.008s] (2/3) kit b";
+        let (lines, counts) = shown(text);
+        assert_eq!(
+            lines,
+            [
+                "Starting 3 tests across 1 binary",
+                "property a: seed=0x1 cases=5",
+                "        FAIL [   0.008s] (2/3) kit b",
+                "  stderr ───",
+                "    it broke",
+                "skipped c: no database",
+                "     Summary [   0.217s] 3 tests run: 2 passed, 1 failed, 0 skipped",
+                "        FAIL [   0.008s] (2/3) kit b",
+            ]
+        );
+        assert_eq!(
+            counts,
+            Counts {
+                passed: 2,
+                failed: 1,
+                skipped: 1
+            }
+        );
+    }
+
+    #[test]
+    fn libtest_is_reduced_in_the_same_way() {
+        let text = "\
+running 2 tests
+test a ... ok
+test b ... FAILED
+
+successes:
+
+---- a stdout ----
+noise
+property a: seed=0x1 cases=5
+
+failures:
+
+---- b stdout ----
+it broke
+
+test result: FAILED. 1 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+        let (lines, counts) = shown(text);
+        assert_eq!(
+            lines[..2],
+            ["test b ... FAILED", "property a: seed=0x1 cases=5"]
+        );
+        assert!(
+            lines.contains(&"it broke")
+                && !lines.contains(&"noise")
+                && !lines.contains(&"test a ... ok")
+        );
+        assert_eq!(
+            counts,
+            Counts {
+                passed: 1,
+                failed: 1,
+                skipped: 3
+            }
+        );
+    }
+
+    #[test]
+    fn every_way_to_fail_is_counted() {
+        let line = "Summary [ 1.0s] 9 tests run: 4 passed (1 slow, 2 leaky), 2 failed, 1 timed out, 2 exec failed, 3 skipped";
+        assert_eq!(
+            nextest_counts(line),
+            Counts {
+                passed: 4,
+                failed: 5,
+                skipped: 3
+            }
+        );
+        let line = "Summary [   0.012s] 1 test run: 1 passed, 0 skipped";
+        assert_eq!(
+            nextest_counts(line),
+            Counts {
+                passed: 1,
+                failed: 0,
+                skipped: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_status_is_a_word_and_a_time() {
+        assert_eq!(
+            nextest_status("SIGABRT [   0.1s] (1/2) kit a"),
+            Some("SIGABRT")
+        );
+        assert_eq!(nextest_status("TRY 1 FAIL [   0.1s] kit a"), Some("FAIL"));
+        assert_eq!(nextest_status("SLOW [> 60.000s] kit a"), Some("SLOW"));
+        assert_eq!(nextest_status("see [the docs]"), None);
+        assert_eq!(nextest_status("ARRAY [1, 2s]"), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Finding the tools the steps need, and installing what is missing.
+
+use super::Outcome;
+use super::output::Runner;
+use crate::tool;
+
+/// Which tools there are. What is missing makes its step a skip.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tools {
+    fmt: bool,
+    clippy: bool,
+    cxx: bool,
+    nextest: bool,
+}
+
+impl Tools {
+    /// Looks for every tool, tries to install those that are missing, and says what came of it.
+    pub(super) fn provide() -> Self {
+        let found = Self {
+            fmt: component("rustfmt", "fmt"),
+            clippy: component("clippy", "clippy"),
+            cxx: cxx(),
+            nextest: tool::works(tool::cargo().args(["nextest", "--version"])),
+        };
+        let say = |there: bool| if there { "yes" } else { "NO" };
+        println!(
+            "rustfmt {}, clippy {}, C++ compiler {}, tests run by {}",
+            say(found.fmt),
+            say(found.clippy),
+            say(found.cxx),
+            if found.nextest {
+                "cargo nextest"
+            } else {
+                "cargo test"
+            }
+        );
+        found
+    }
+
+    pub(super) fn runner(self) -> Runner {
+        if self.nextest {
+            Runner::Nextest
+        } else {
+            Runner::CargoTest
+        }
+    }
+
+    pub(super) fn with_fmt(self, work: impl FnOnce() -> Outcome) -> Outcome {
+        if self.fmt { work() } else { missing("rustfmt") }
+    }
+
+    pub(super) fn with_clippy(self, work: impl FnOnce() -> Outcome) -> Outcome {
+        if self.clippy {
+            work()
+        } else {
+            missing("clippy")
+        }
+    }
+
+    pub(super) fn with_cxx(self, work: impl FnOnce() -> Outcome) -> Outcome {
+        if self.cxx {
+            work()
+        } else {
+            missing("a C++ compiler")
+        }
+    }
+}
+
+fn missing(what: &str) -> Outcome {
+    println!("skipped: {what} is missing and could not be installed");
+    Outcome::Skipped(format!("{what} is missing"))
+}
+
+fn component(name: &str, command: &str) -> bool {
+    let works = || tool::works(tool::cargo().args([command, "--version"]));
+    if works() {
+        return true;
+    }
+    println!("installing {name}");
+    // Whether it worked is asked of the tool itself.
+    let _ = tool::run(tool::command("rustup").args(["component", "add", name]));
+    works()
+}
+
+/// libFuzzer is C++ and comes as source.
+fn cxx() -> bool {
+    let works = || tool::works(tool::command("c++").arg("--version"));
+    if works() {
+        return true;
+    }
+    println!("installing a C++ compiler");
+    let root = tool::output(tool::command("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    for arguments in [&["update"][..], &["install", "-y", "g++"]] {
+        let mut install = if root {
+            tool::command("apt-get")
+        } else {
+            let mut sudo = tool::command("sudo");
+            // Never wait for a password: there may be nobody to type one.
+            sudo.args(["-n", "apt-get"]);
+            sudo
+        };
+        if let Err(failure) = tool::run(
+            install
+                .args(arguments)
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        ) {
+            println!("{failure}");
+        }
+    }
+    works()
+}

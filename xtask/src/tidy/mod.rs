@@ -1,0 +1,96 @@
+//! The rules no compiler checks.
+//!
+//! Each rule is a function from what there is to what is wrong; what is allowed stands in a table at the top
+//! of its file.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::metadata;
+use crate::tool::{self, Failure};
+
+mod arrows;
+mod bans;
+mod code;
+mod files;
+mod layout;
+mod licences;
+mod links;
+mod sources;
+
+/// Something that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Violation {
+    file: String,
+    /// Counted from 1.
+    line: usize,
+    what: String,
+    remedy: String,
+}
+
+impl Violation {
+    fn new(file: &str, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line,
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}: {}; {}",
+            self.file, self.line, self.what, self.remedy
+        )
+    }
+}
+
+/// `cargo xtask tidy`
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
+    if let Some(argument) = arguments.first() {
+        return Err(Failure::new(format!(
+            "tidy takes no arguments, and was given {argument}"
+        )));
+    }
+    let violations = check()?;
+    Ok(if violations == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Checks everything, prints what is wrong, and gives how much that is.
+pub(crate) fn check() -> Result<usize, Failure> {
+    let root = tool::root();
+    let ours = metadata::read(&root.join("Cargo.toml"))?;
+    let fuzz = metadata::read(&root.join("fuzz/Cargo.toml"))?;
+    let files = files::Files::list(&root)?;
+
+    let mut violations = Vec::new();
+    violations.extend(arrows::check(&ours, &files));
+    violations.extend(licences::check(&ours, licences::SHIPPED));
+    violations.extend(licences::check(&fuzz, licences::FUZZ));
+    violations.extend(bans::check(&ours, &files));
+    violations.extend(bans::check(&fuzz, &files));
+    violations.extend(layout::check(&files, &ours));
+    for source in &files.sources {
+        violations.extend(sources::check(source));
+        violations.extend(links::check(source, |path| root.join(path).exists()));
+    }
+
+    violations.sort();
+    violations.dedup();
+    for violation in &violations {
+        println!("{violation}");
+    }
+    let packages = ours.iter().chain(&fuzz).map(|p| (&p.name, &p.version));
+    let packages = packages.collect::<std::collections::BTreeSet<_>>().len();
+    let (files, wrong) = (files.sources.len(), violations.len());
+    println!("tidy: {packages} packages and {files} files checked, {wrong} violations");
+    Ok(wrong)
+}
