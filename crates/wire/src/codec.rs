@@ -52,6 +52,9 @@ pub trait Codec: Send + Sync {
     /// A reader of one streamed response.
     fn stream(&self) -> Box<dyn StreamDecoder>;
 
+    /// Whether a JSON array of partial responses is a stream of this format.
+    fn streams_as_array(&self) -> bool;
+
     /// Write a whole response as the frames of a stream.
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame>;
 
@@ -62,16 +65,16 @@ pub trait Codec: Send + Sync {
     fn encode_error(&self, error: &VendorError) -> String;
 }
 
+/// Every codec, by the name of its format.
+pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[(
+    "openai-responses",
+    &crate::openai_responses::OpenAiResponses,
+)];
+
 /// The codec of a format; `None` for one that this version does not know.
 pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
-    match wire {
-        //Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
-        Wire::OpenAiResponses => Some(&crate::openai_responses::OpenAiResponses),
-        Wire::OpenAiChat
-        | Wire::Anthropic
-        | Wire::Gemini
-        | Wire::GeminiInteractions
-        | Wire::Foundry
-        | Wire::Other(_) => None,
-    }
+    CODECS
+        .iter()
+        .find(|(name, _)| *name == wire.as_str())
+        .map(|(_, codec)| *codec)
 }

@@ -180,9 +180,14 @@ impl Run {
 }
 
 fn format() -> Outcome {
-    let ours = tool::run(tool::cargo().args(["fmt", "--all", "--check"]));
-    let fuzz =
-        tool::run(tool::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]));
+    // The names of the files are enough: the remedy is `cargo fmt`, whatever the difference.
+    let list = ["--", "--files-with-diff"];
+    let ours = tool::run(tool::cargo().args(["fmt", "--all", "--check"]).args(list));
+    let fuzz = tool::run(
+        tool::cargo()
+            .args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"])
+            .args(list),
+    );
     ours.and(fuzz).into()
 }
 
@@ -192,6 +197,7 @@ fn lints() -> Outcome {
         "--workspace",
         "--all-targets",
         "--locked",
+        "--keep-going",
         "--",
         "-D",
         "warnings",
@@ -208,7 +214,13 @@ fn tidied() -> Outcome {
 }
 
 fn docs() -> Outcome {
-    let arguments = ["doc", "--workspace", "--no-deps", "--locked"];
+    let arguments = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--locked",
+        "--keep-going",
+    ];
     tool::run(
         tool::cargo()
             .args(arguments)

@@ -1,5 +1,7 @@
 use std::fmt::Write as _;
 
+use super::error::JsonError;
+use super::parse::{Limits, parse_with};
 use super::text::Text;
 use super::value::{Node, Value};
 
@@ -69,6 +71,60 @@ pub fn push_compact_with(out: &mut String, value: &Value<'_>, edits: &[(&Value<'
             }
             out.push('}');
         }
+        Node::Null | Node::Bool(_) | Node::Number | Node::String(_) => out.push_str(value.raw()),
+    }
+}
+
+/// Lay out a document with line breaks and two-space indents; every token as it was.
+///
+/// ```
+/// use throughline_model::json;
+///
+/// assert_eq!(json::pretty(r#"{"a":[1.0,{}]}"#)?, "{\n  \"a\": [\n    1.0,\n    {}\n  ]\n}");
+/// # Ok::<(), json::JsonError>(())
+/// ```
+pub fn pretty(text: &str) -> Result<String, JsonError> {
+    let value = parse_with(text, Limits::TRUSTED)?;
+    let mut out = String::with_capacity(text.len() * 5 / 4);
+    push_pretty(&mut out, &value, 1);
+    Ok(out)
+}
+
+fn push_pretty(out: &mut String, value: &Value<'_>, level: usize) {
+    let line = |out: &mut String, level: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", level));
+    };
+    match value.node() {
+        Node::Array(values) if !values.is_empty() => {
+            out.push('[');
+            for (place, value) in values.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                line(out, level);
+                push_pretty(out, value, level + 1);
+            }
+            line(out, level - 1);
+            out.push(']');
+        }
+        Node::Object(members) if !members.is_empty() => {
+            out.push('{');
+            for (place, member) in members.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                line(out, level);
+                out.push('"');
+                out.push_str(member.key.token());
+                out.push_str("\": ");
+                push_pretty(out, &member.value, level + 1);
+            }
+            line(out, level - 1);
+            out.push('}');
+        }
+        Node::Array(_) => out.push_str("[]"),
+        Node::Object(_) => out.push_str("{}"),
         Node::Null | Node::Bool(_) | Node::Number | Node::String(_) => out.push_str(value.raw()),
     }
 }

@@ -84,6 +84,10 @@ impl Codec for OpenAiResponses {
         Box::new(stream::Decoder::new(&OPENAI))
     }
 
+    fn streams_as_array(&self) -> bool {
+        false
+    }
+
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
         stream::encode(&OPENAI, response, losses)
     }

@@ -1,9 +1,7 @@
 //! Properties of the event-stream codec that hold for every stream.
 
 use std::fmt;
-use std::time::Duration;
 
-use throughline_testkit::bench::{Bench, Limit, black_box};
 use throughline_testkit::{Rng, chunks, generate, property};
 use throughline_wire::sse::{Decoder, End, Frame, Limits, SseError, encode, write_comment};
 
@@ -233,25 +231,4 @@ fn a_line_of_50_mb_is_refused_in_bounded_memory() {
         }
         assert_eq!(decoder.finish(), Err(too_long.clone()));
     }
-}
-
-#[test]
-fn the_time_for_a_long_line_grows_with_its_length_not_its_square() {
-    let decode = |mebibytes: usize| {
-        let line = format!("data: {}\n\n", "x".repeat(mebibytes << 20));
-        move || {
-            let (frames, _) = outcome(line.as_bytes().chunks(1_460), Limits::default());
-            assert_eq!(black_box(frames).len(), 1);
-        }
-    };
-    let mut bench = Bench::new("one line in 1,460-byte chunks")
-        .with_rounds(5)
-        .with_sample(Duration::from_millis(1));
-    bench.case("1 MiB", decode(1));
-    bench.shown_against("2 MiB", "1 MiB", decode(2));
-    // In proportion it is 8; searching the line again with each chunk would make it about 64.
-    bench.against("8 MiB", "1 MiB", Limit::AtMost(24.0), decode(8));
-    let report = bench.run();
-    println!("{report}");
-    assert!(report.holds(), "{report}");
 }

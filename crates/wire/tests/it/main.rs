@@ -1,0 +1,6 @@
+//! Tests of the wire formats through the front door, in one program.
+
+mod catalogue;
+mod common;
+mod properties;
+mod sse;
