@@ -1,6 +1,6 @@
 //! Putting texts back into a hollow item; the counterpart of [`hollow`](crate::hollow).
 
-use throughline_model::json::{Node, ObjectWriter, RawJson, push_compact_with, push_string};
+use throughline_model::json::{RawJson, push_string};
 
 /// What goes into a hole.
 #[derive(Clone)]
@@ -17,48 +17,59 @@ pub(crate) enum Fill<'f> {
 
 /// Append an item with its holes filled. A place that is not hollow stays as it is.
 pub(crate) fn fill(out: &mut String, item: &RawJson, fills: &[(&[&str], Fill<'_>)]) {
-    let value = item.value();
-    let mut texts = Vec::with_capacity(fills.len());
+    let text = item.get();
+    let mut edits = Vec::with_capacity(fills.len());
     let mut added = Vec::new();
     for (path, fill) in fills {
-        let Some(at) = value.at(path) else {
+        let Some(at) = item.locate(path) else {
             if let ([key], Fill::Replace(json)) = (path, fill) {
                 added.push((*key, *json));
             }
             continue;
         };
-        let text = match (fill, at.node()) {
-            (Fill::Replace(json), _) => (*json).to_owned(),
-            (Fill::Text(text), Node::String(_)) if at.raw() == "\"\"" && !text.is_empty() => {
-                let mut token = String::with_capacity(text.len() + 2);
-                push_string(&mut token, text);
-                token
-            }
-            (Fill::Json(json), Node::Null) => (*json).to_owned(),
-            (Fill::Elements(elements), Node::Array(found)) if found.is_empty() => {
-                format!("[{elements}]")
-            }
-            _ => continue,
+        let found = &text[at.clone()];
+        let fits = match fill {
+            Fill::Text(text) => found == "\"\"" && !text.is_empty(),
+            Fill::Json(_) => found == "null",
+            Fill::Elements(_) => found == "[]",
+            Fill::Replace(_) => true,
         };
-        texts.push((at, text));
+        if fits {
+            edits.push((at, fill));
+        }
     }
-    if texts.is_empty() && added.is_empty() {
-        out.push_str(item.get());
+    edits.sort_unstable_by_key(|(at, _)| at.start);
+    let mut from = 0;
+    for (at, fill) in edits {
+        out.push_str(&text[from..at.start]);
+        match fill {
+            Fill::Text(text) => push_string(out, text),
+            Fill::Json(json) | Fill::Replace(json) => out.push_str(json),
+            Fill::Elements(elements) => {
+                out.push('[');
+                out.push_str(elements);
+                out.push(']');
+            }
+        }
+        from = at.end;
+    }
+    let rest = &text[from..];
+    if added.is_empty() {
+        out.push_str(rest);
         return;
     }
-    let edits: Vec<_> = texts
-        .iter()
-        .map(|(at, text)| (*at, text.as_str()))
-        .collect();
-    if added.is_empty() {
-        return push_compact_with(out, &value, &edits);
-    }
-    let mut object = ObjectWriter::new(out);
-    for member in value.members() {
-        push_compact_with(object.key_token(&member.key), &member.value, &edits);
-    }
+    // New members go before the brace that closes the item.
+    let rest = rest.strip_suffix('}').unwrap_or(rest);
+    out.push_str(rest);
+    let mut first = text == "{}";
     for (key, json) in added {
-        object.raw(key, json);
+        if !first {
+            out.push(',');
+        }
+        first = false;
+        push_string(out, key);
+        out.push(':');
+        out.push_str(json);
     }
-    object.end();
+    out.push('}');
 }

@@ -13,6 +13,7 @@
 //! workspace's chores can read JSON with it too.
 
 mod error;
+mod locate;
 mod parse;
 mod raw;
 mod text;

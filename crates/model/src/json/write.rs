@@ -5,30 +5,43 @@ use super::parse::{Limits, parse_with};
 use super::text::Text;
 use super::value::{Node, Value};
 
+/// For each byte what stands after the backslash: 0 if it is written as it is, `u` for the control
+/// characters without a short escape.
+static ESCAPES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = b'u';
+        byte += 1;
+    }
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'\n' as usize] = b'n';
+    table[b'\r' as usize] = b'r';
+    table[b'\t' as usize] = b't';
+    table[0x08] = b'b';
+    table[0x0C] = b'f';
+    table
+};
+
 /// Append a string token: quotes, and the escapes that JSON demands, in their shortest form.
 pub fn push_string(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
     out.push('"');
-    let bytes = text.as_bytes();
     let mut start = 0;
-    for (place, byte) in bytes.iter().enumerate() {
-        let short = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0C => "\\f",
-            0x00..=0x1F => "",
-            _ => continue,
-        };
+    for (place, byte) in text.bytes().enumerate() {
+        let escape = ESCAPES[usize::from(byte)];
+        if escape == 0 {
+            continue;
+        }
         out.push_str(&text[start..place]);
-        if short.is_empty() {
-            out.push_str("\\u00");
-            out.push(char::from_digit(u32::from(*byte >> 4), 16).unwrap_or('0'));
-            out.push(char::from_digit(u32::from(*byte & 15), 16).unwrap_or('0'));
+        out.push('\\');
+        if escape == b'u' {
+            out.push_str("u00");
+            out.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+            out.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
         } else {
-            out.push_str(short);
+            out.push(char::from(escape));
         }
         start = place + 1;
     }

@@ -1,6 +1,6 @@
 //! Writing items, request bodies, response bodies and errors.
 
-use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Form, Message, Outcome, Output, Pairing, Path,
     Request, Response, Role, Runner, Stop, ToolCall, ToolResult, Usage, VendorError,
@@ -139,10 +139,9 @@ impl ItemEncoder<'_> {
         result: Option<&ToolResult>,
         path: &Path<'_>,
     ) {
-        let value = item.value();
-        let tag = value
-            .get("type")
-            .and_then(throughline_model::json::Value::as_str);
+        let tag = item
+            .locate(&["type"])
+            .and_then(|at| json::parse(&item.get()[at]).ok()?.as_str());
         let Some(row) = tag.and_then(|tag| self.dialect.row(&tag)) else {
             out.push_str(item.get());
             return;
@@ -154,7 +153,7 @@ impl ItemEncoder<'_> {
                 fills.push(([*key], Fill::Text(text)));
             }
             (ArgumentsAt::Json(keys), Arguments::Json(json)) => {
-                let hollow = keys.iter().find(|key| value.get(key).is_some());
+                let hollow = keys.iter().find(|key| item.locate(&[key]).is_some());
                 if let Some(key) = hollow {
                     fills.push(([*key], Fill::Json(json.get())));
                 }
