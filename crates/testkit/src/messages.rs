@@ -234,7 +234,7 @@ pub fn anything(rng: &mut Rng, size: usize) -> Message {
         message.id = Some(MessageId::v7(rng.next_u64() >> 20, random));
     }
     message.author = maybe(rng, words);
-    message.created = maybe(rng, |rng| rng.next_u64());
+    message.created = maybe(rng, Rng::next_u64);
     message.source = maybe(rng, |rng| {
         Source::named(word(rng, &["caller", "model", "later"]))
     });
@@ -249,17 +249,17 @@ fn maybe<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
 }
 
 fn word<'w>(rng: &mut Rng, words: &[&'w str]) -> &'w str {
-    *rng.pick::<&str>(words)
+    rng.pick::<&str>(words)
 }
 
 fn usage(rng: &mut Rng) -> Usage {
     Usage {
-        input: maybe(rng, |rng| rng.next_u64()),
-        output: maybe(rng, |rng| rng.next_u64()),
-        total: maybe(rng, |rng| rng.next_u64()),
-        cache_read: maybe(rng, |rng| rng.next_u64()),
-        cache_write: maybe(rng, |rng| rng.next_u64()),
-        reasoning: maybe(rng, |rng| rng.next_u64()),
+        input: maybe(rng, Rng::next_u64),
+        output: maybe(rng, Rng::next_u64),
+        total: maybe(rng, Rng::next_u64),
+        cache_read: maybe(rng, Rng::next_u64),
+        cache_write: maybe(rng, Rng::next_u64),
+        reasoning: maybe(rng, Rng::next_u64),
         vendor: maybe(rng, raw_object),
         extra: Extra::NONE,
     }
@@ -347,8 +347,8 @@ fn citation(rng: &mut Rng) -> Citation {
         url: maybe(rng, words),
         title: maybe(rng, words),
         file: maybe(rng, words),
-        start: maybe(rng, |rng| rng.next_u64()),
-        end: maybe(rng, |rng| rng.next_u64()),
+        start: maybe(rng, Rng::next_u64),
+        end: maybe(rng, Rng::next_u64),
         extra: Extra::NONE,
     }
 }

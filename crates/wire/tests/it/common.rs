@@ -108,7 +108,7 @@ fn string(value: &Value<'_>, key: &str) -> String {
     value
         .get(key)
         .and_then(Value::as_str)
-        .map(|text| text.into_owned())
+        .map(std::borrow::Cow::into_owned)
         .unwrap_or_default()
 }
 

@@ -84,7 +84,7 @@ fn respell(element: &str, rng: &mut Rng) -> String {
         ..Json::default()
     };
     let text = spelling.string(rng);
-    let at: &json::Value<'_> = *rng.pick::<&json::Value<'_>>(&texts);
+    let at: &json::Value<'_> = rng.pick::<&json::Value<'_>>(&texts);
     RawJson::of_with(&value, &[(at, &text)]).get().to_owned()
 }
 
@@ -262,8 +262,10 @@ fn essence(messages: &[Message]) -> Vec<String> {
                         Output::Parts(parts) => parts.iter().filter_map(Content::as_text).collect(),
                         Output::Json(raw) => {
                             let value = raw.value();
-                            let output = value.get("output").and_then(|text| text.as_str());
-                            output.map_or_else(|| raw.to_string(), |text| text.into_owned())
+                            let output = value
+                                .get("output")
+                                .and_then(throughline_model::json::Value::as_str);
+                            output.map_or_else(|| raw.to_string(), std::borrow::Cow::into_owned)
                         }
                         Output::None => String::new(),
                     };
