@@ -1,5 +1,7 @@
 //! Putting texts back into a hollow item; the counterpart of [`hollow`](crate::hollow).
 
+use std::ops::Range;
+
 use throughline_model::json::{RawJson, push_string};
 
 /// What goes into a hole.
@@ -11,16 +13,23 @@ pub(crate) enum Fill<'f> {
     Json(&'f str),
     /// The elements of an array as JSON text with commas, into `[]`.
     Elements(&'f str),
+    /// The elements of an array, each as JSON text, into `[]`.
+    List(&'f [String]),
     /// JSON text instead of whatever stands there, or as a new member of the item.
     Replace(&'f str),
 }
 
 /// Append an item with its holes filled. A place that is not hollow stays as it is.
-pub(crate) fn fill(out: &mut String, item: &RawJson, fills: &[(&[&str], Fill<'_>)]) {
+pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
+    out: &mut String,
+    item: &RawJson,
+    fills: &[(P, Fill<'_>)],
+) {
     let text = item.get();
-    let mut edits = Vec::with_capacity(fills.len());
+    let mut edits = Edits::default();
     let mut added = Vec::new();
     for (path, fill) in fills {
+        let path = path.as_ref();
         let Some(at) = item.locate(path) else {
             if let ([key], Fill::Replace(json)) = (path, fill) {
                 added.push((*key, *json));
@@ -31,16 +40,15 @@ pub(crate) fn fill(out: &mut String, item: &RawJson, fills: &[(&[&str], Fill<'_>
         let fits = match fill {
             Fill::Text(text) => found == "\"\"" && !text.is_empty(),
             Fill::Json(_) => found == "null",
-            Fill::Elements(_) => found == "[]",
+            Fill::Elements(_) | Fill::List(_) => found == "[]",
             Fill::Replace(_) => true,
         };
         if fits {
-            edits.push((at, fill));
+            edits.push(at, fill);
         }
     }
-    edits.sort_unstable_by_key(|(at, _)| at.start);
     let mut from = 0;
-    for (at, fill) in edits {
+    for (at, fill) in edits.in_order() {
         out.push_str(&text[from..at.start]);
         match fill {
             Fill::Text(text) => push_string(out, text),
@@ -50,6 +58,7 @@ pub(crate) fn fill(out: &mut String, item: &RawJson, fills: &[(&[&str], Fill<'_>
                 out.push_str(elements);
                 out.push(']');
             }
+            Fill::List(items) => push_array(out, items),
         }
         from = at.end;
     }
@@ -72,4 +81,47 @@ pub(crate) fn fill(out: &mut String, item: &RawJson, fills: &[(&[&str], Fill<'_>
         out.push_str(json);
     }
     out.push('}');
+}
+
+/// Append JSON texts as an array.
+pub(crate) fn push_array(out: &mut String, items: &[String]) {
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
+    out.reserve(size + 2);
+    out.push('[');
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        out.push_str(item);
+    }
+    out.push(']');
+}
+
+/// The places to fill. Items have one or two, so these stand without an allocation.
+#[derive(Default)]
+struct Edits<'f> {
+    few: [Option<(Range<usize>, &'f Fill<'f>)>; 2],
+    more: Vec<(Range<usize>, &'f Fill<'f>)>,
+}
+
+impl<'f> Edits<'f> {
+    fn push(&mut self, at: Range<usize>, fill: &'f Fill<'f>) {
+        match self.few.iter_mut().find(|slot| slot.is_none()) {
+            Some(slot) => *slot = Some((at, fill)),
+            None => self.more.push((at, fill)),
+        }
+    }
+
+    fn in_order(mut self) -> impl Iterator<Item = (Range<usize>, &'f Fill<'f>)> {
+        if !self.more.is_empty() {
+            self.more.extend(self.few.iter_mut().filter_map(Option::take));
+            self.more.sort_unstable_by_key(|(at, _)| at.start);
+        }
+        if let [Some((first, _)), Some((second, _))] = &self.few
+            && second.start < first.start
+        {
+            self.few.swap(0, 1);
+        }
+        self.few.into_iter().flatten().chain(self.more)
+    }
 }

@@ -75,7 +75,7 @@ impl ItemEncoder<'_> {
                 if !self.gather.is_open() {
                     self.gather.open_for(index, || envelope(&message.role));
                 }
-                self.gather.element(CONTENT, &text);
+                self.gather.own_element(CONTENT, text);
             }
             Form::Bare => match content.as_text() {
                 Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
@@ -179,10 +179,6 @@ impl ItemEncoder<'_> {
                 },
             }
         }
-        let fills: Vec<(&[&str], Fill<'_>)> = fills
-            .iter()
-            .map(|(path, fill)| (path.as_slice(), fill.clone()))
-            .collect();
         fill(out, item, &fills);
     }
 
@@ -198,7 +194,7 @@ impl ItemEncoder<'_> {
                     return;
                 }
                 self.gather.open_for(index, || envelope(&message.role));
-                self.gather.element(CONTENT, &part);
+                self.gather.own_element(CONTENT, part);
             }
             Body::ToolCall(call) => self.make_call(call, path),
             Body::ToolResult(result) => self.make_result(result, path),
@@ -418,7 +414,7 @@ pub(super) fn response(dialect: &Dialect, response: &Response, losses: &mut Loss
         fill(
             &mut out,
             body,
-            &[(&["output"], Fill::Elements(&items.join(",")))],
+            &[(&["output"], Fill::List(&items))],
         );
         return out;
     }

@@ -264,7 +264,7 @@ fn essence(messages: &[Message]) -> Vec<String> {
                             let value = raw.value();
                             let output = value
                                 .get("output")
-                                .and_then(throughline_model::json::Value::as_str);
+                                .and_then(json::Value::as_str);
                             output.map_or_else(|| raw.to_string(), std::borrow::Cow::into_owned)
                         }
                         Output::None => String::new(),
