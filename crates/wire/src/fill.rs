@@ -114,7 +114,8 @@ impl<'f> Edits<'f> {
 
     fn in_order(mut self) -> impl Iterator<Item = (Range<usize>, &'f Fill<'f>)> {
         if !self.more.is_empty() {
-            self.more.extend(self.few.iter_mut().filter_map(Option::take));
+            self.more
+                .extend(self.few.iter_mut().filter_map(Option::take));
             self.more.sort_unstable_by_key(|(at, _)| at.start);
         }
         if let [Some((first, _)), Some((second, _))] = &self.few

@@ -411,11 +411,7 @@ pub(super) fn response(dialect: &Dialect, response: &Response, losses: &mut Loss
         .as_ref()
         .filter(|vendor| vendor.wire == dialect.wire);
     if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        fill(
-            &mut out,
-            body,
-            &[(&["output"], Fill::List(&items))],
-        );
+        fill(&mut out, body, &[(&["output"], Fill::List(&items))]);
         return out;
     }
     let mut object = ObjectWriter::new(&mut out);

@@ -262,9 +262,7 @@ fn essence(messages: &[Message]) -> Vec<String> {
                         Output::Parts(parts) => parts.iter().filter_map(Content::as_text).collect(),
                         Output::Json(raw) => {
                             let value = raw.value();
-                            let output = value
-                                .get("output")
-                                .and_then(json::Value::as_str);
+                            let output = value.get("output").and_then(json::Value::as_str);
                             output.map_or_else(|| raw.to_string(), std::borrow::Cow::into_owned)
                         }
                         Output::None => String::new(),
