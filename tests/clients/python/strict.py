@@ -26,6 +26,9 @@ from pydantic_core import SchemaValidator, core_schema
 # Parts of a schema that are not about reading.
 SKIPPED = {"metadata", "serialization", "cls", "function", "config", "expected", "default"}
 
+# Parts of a schema that are tables by name, where a name can be any word.
+TABLES = {"fields", "choices"}
+
 # Keys by which the members of a union can name themselves.
 TAGS = ("type", "role", "event_type", "object")
 
@@ -52,7 +55,7 @@ def schema_of(declared: Any) -> dict:
 def plain(node: Any) -> Any:
     """The schema as dictionaries that can be changed without changing the SDK's."""
     if isinstance(node, Mapping):
-        return {key: node[key] if key in SKIPPED else plain(node[key]) for key in node}
+        return {key: part if key in SKIPPED else over(part, key, plain) for key, part in node.items()}
     if isinstance(node, list):
         return [plain(child) for child in node]
     if isinstance(node, tuple):
@@ -60,13 +63,21 @@ def plain(node: Any) -> Any:
     return node
 
 
+def over(part: Any, key: str, change: Callable[[Any], Any]) -> Any:
+    """A part of a schema with a change made to the schemas in it."""
+    if key in TABLES and isinstance(part, Mapping):
+        return {name: change(schema) for name, schema in part.items()}
+    return change(part)
+
+
 class Tightener:
     """Changes one schema.
 
     `unknown` says what becomes of keys that no type declares: "forbid" or "ignore". `required`
     names keys that the vendor wants although its type does not say so, by the name of the type;
-    `optional` names keys that need not be there although it does. `mark` keeps the types of
-    dictionaries, for the self-test.
+    `optional` names keys that need not be there although it does. `checks` are functions over
+    what a type accepted. `mark` keeps the types of dictionaries, for the self-test. `scope` makes
+    the names of shared definitions differ from those of other schemas in the same validator.
     """
 
     def __init__(
@@ -76,12 +87,14 @@ class Tightener:
         optional: Mapping[str, set[str]],
         checks: Mapping[str, Callable[[Any], Any]],
         mark: bool,
+        scope: str,
     ) -> None:
         self.unknown = unknown
         self.required = required
         self.optional = optional
         self.checks = checks
         self.mark = mark
+        self.scope = scope
         self.definitions: dict[str, dict] = {}
 
     def tighten(self, schema: dict) -> dict:
@@ -97,6 +110,11 @@ class Tightener:
             return tuple(self.visit(child) for child in node)
         if not isinstance(node, dict):
             return node
+        if node.get("type") == "definitions":
+            definitions = [self.definition(each) for each in node["definitions"]]
+            return core_schema.definitions_schema(self.visit(node["schema"]), definitions)
+        if node.get("type") == "definition-ref":
+            return core_schema.definition_reference_schema(self.scope + node["schema_ref"])
         # The unions look at their members as they were declared, so they go first.
         if node.get("type") == "function-before" and is_open_union(node):
             return self.visit(self.known_members(node))
@@ -115,7 +133,15 @@ class Tightener:
         return node
 
     def children(self, node: dict) -> dict:
-        return {key: value if key in SKIPPED else self.visit(value) for key, value in node.items()}
+        # Only definitions need their name, and no name may stand twice.
+        return {
+            key: part if key in SKIPPED else over(part, key, self.visit)
+            for key, part in node.items()
+            if key != "ref"
+        }
+
+    def definition(self, node: dict) -> dict:
+        return {**self.visit(node), "ref": self.scope + node["ref"]}
 
     def typed_dict(self, node: dict) -> dict:
         declared = node.get("cls")
@@ -131,11 +157,9 @@ class Tightener:
         node["extra_behavior"] = self.unknown if node["fields"] else "allow"
         if not self.mark:
             return node
-        ref = node.pop("ref", None)
-        marked = core_schema.no_info_after_validator_function(
+        return core_schema.no_info_after_validator_function(
             partial(Typed, declared=declared), node
         )
-        return {**marked, "ref": ref} if ref else marked
 
     def model(self, node: dict) -> dict:
         fields = node["schema"]
@@ -156,10 +180,7 @@ class Tightener:
         is_open = not fields["fields"] or "extras_schema" in fields
         fields["extra_behavior"] = "allow" if is_open else self.unknown
         if name in self.checks:
-            ref = node.pop("ref", None)
             node = core_schema.no_info_after_validator_function(self.checks[name], node)
-            if ref:
-                node["ref"] = ref
         return node
 
     def known_members(self, node: dict) -> dict:
@@ -218,9 +239,11 @@ class Tightener:
 def nodes(schema: Any) -> Iterator[dict]:
     if isinstance(schema, dict):
         yield schema
-        for key, value in schema.items():
-            if key not in SKIPPED:
-                yield from nodes(value)
+        for key, part in schema.items():
+            if key in TABLES and isinstance(part, dict):
+                yield from nodes(list(part.values()))
+            elif key not in SKIPPED:
+                yield from nodes(part)
     elif isinstance(schema, (list, tuple)):
         for child in schema:
             yield from nodes(child)
@@ -265,7 +288,7 @@ def validator(schemas: Mapping[str, dict], **settings: Any) -> SchemaValidator:
     """A validator of lines `{"kind": …, "value": …}`, with a schema for each kind."""
     lines = {}
     for kind, schema in schemas.items():
-        value = Tightener(**settings).tighten(plain(schema))
+        value = Tightener(scope=kind + ":", **settings).tighten(plain(schema))
         fields = {
             "kind": core_schema.typed_dict_field(core_schema.literal_schema([kind])),
             "value": core_schema.typed_dict_field(value),

@@ -7,7 +7,7 @@ use throughline_model::{
 
 use super::OpenAiResponses;
 use crate::sse::Frame;
-use crate::{Codec as _, LossKind, Losses, StreamDecoder as _};
+use crate::{Codec as _, LossKind, Losses};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
