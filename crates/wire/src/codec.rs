@@ -67,8 +67,8 @@ pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
     match wire {
         //Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
         Wire::OpenAiResponses => Some(&crate::openai_responses::OpenAiResponses),
+        Wire::Anthropic => Some(&crate::anthropic::Anthropic),
         Wire::OpenAiChat
-        | Wire::Anthropic
         | Wire::Gemini
         | Wire::GeminiInteractions
         | Wire::Foundry
