@@ -2,7 +2,7 @@ use throughline_model::json::Value;
 use throughline_model::{Message, Request, Response, VendorError, Wire};
 
 use crate::sse::Frame;
-use crate::{DecodeError, Losses, StreamDecoder};
+use crate::{DecodeError, Losses, StreamDecoder, WireType};
 
 /// What a JSON object of a format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,17 @@ pub trait Codec: Send + Sync {
     /// The format.
     fn wire(&self) -> Wire;
 
+    /// The types of items or contents that the format knows, as tables.
+    fn types(&self) -> &'static [&'static [WireType]];
+
     /// What a JSON object of this format is.
     fn shape(&self, value: &Value<'_>) -> Shape;
 
     /// Read an array of messages or items.
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError>;
+
+    /// Write messages as the format's own messages or items, each as JSON text.
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String>;
 
     /// Write an array of messages or items as JSON text.
     fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String;
@@ -66,10 +72,13 @@ pub trait Codec: Send + Sync {
 }
 
 /// Every codec, by the name of its format.
-pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[(
-    "openai-responses",
-    &crate::openai_responses::OpenAiResponses,
-)];
+pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[
+    (
+        "openai-responses",
+        &crate::openai_responses::OpenAiResponses,
+    ),
+    ("anthropic", &crate::anthropic::Anthropic),
+];
 
 /// The codec of a format; `None` for one that this version does not know.
 pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {

@@ -23,6 +23,7 @@
 //! assert!(losses.is_empty());
 //! ```
 
+pub mod anthropic;
 pub mod http;
 pub mod openai_responses;
 pub mod sse;

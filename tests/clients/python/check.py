@@ -43,6 +43,7 @@ class Reader:
     def __init__(self, sdk: Sdk) -> None:
         self.sdk = sdk
         self.schemas = {kind: schema_of(declared) for kind, declared in sdk.kinds.items()}
+        self.also = {place: schema_of(declared) for place, declared in sdk.also.items()}
         self.closed = self.validator("forbid", mark=False)
         self.open = self.validator("ignore", mark=False)
 
@@ -52,6 +53,7 @@ class Reader:
             unknown=unknown,
             required=self.sdk.required,
             optional=self.sdk.optional,
+            also=self.also,
             checks=self.sdk.checks,
             mark=mark,
         )
@@ -100,7 +102,7 @@ def signature(kind: str, verdict: str, why: str) -> tuple[str, str, str]:
     """The same for refusals of one cause, wherever in a line they stand."""
     place, _, complaint = why.partition(": ")
     steps = [step for step in place.split(".") if not step.isdigit()]
-    return kind, verdict, ".".join(steps[-2:]) + complaint[:60]
+    return kind, verdict, ".".join(steps[-2:]) + complaint.partition(";")[0][:60]
 
 
 def elements(value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ The settings beside them are the few places where the SDK's types and the wire d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any, Callable, Union
 
 
 @dataclass
@@ -26,6 +26,8 @@ class Sdk:
     # Keys that only the caller can name, by the name of the type: a request of ours has no word
     # for the model, nor for a limit of tokens.
     optional: dict[str, set[str]] = field(default_factory=dict)
+    # What a key accepts besides what its type says, by type and key.
+    also: dict[tuple[str, str], Any] = field(default_factory=dict)
     # What else holds for the values of a type.
     checks: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
 
@@ -34,12 +36,25 @@ def openai_responses() -> Sdk:
     from openai.types import responses
     from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
+    # The service takes audio in messages, and the SDK has the type of it, but its list of parts
+    # leaves that out. Tool outputs are another list, in which audio has no place.
+    part = Union[
+        responses.ResponseInputTextParam,
+        responses.ResponseInputImageParam,
+        responses.ResponseInputFileParam,
+        responses.ResponseInputAudioParam,
+    ]
+
     return Sdk(
         kinds={
             "messages": responses.ResponseInputParam,
             "request": ResponseCreateParamsNonStreaming,
             "response": responses.Response,
             "stream": list[responses.ResponseStreamEvent],
+        },
+        also={
+            ("EasyInputMessageParam", "content"): list[part],
+            ("Message", "content"): list[part],
         },
     )
 

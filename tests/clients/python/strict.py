@@ -10,7 +10,7 @@ changed before the validator is built:
 - a union whose members name themselves in a key is read by that key, which is quicker and gives
   one reason instead of one for each member.
 
-Nothing is made more lenient than the SDK's type, but for the keys named by the caller.
+Nothing is made more lenient than the SDK's type, but for what the caller names.
 """
 
 from __future__ import annotations
@@ -75,9 +75,10 @@ class Tightener:
 
     `unknown` says what becomes of keys that no type declares: "forbid" or "ignore". `required`
     names keys that the vendor wants although its type does not say so, by the name of the type;
-    `optional` names keys that need not be there although it does. `checks` are functions over
-    what a type accepted. `mark` keeps the types of dictionaries, for the self-test. `scope` makes
-    the names of shared definitions differ from those of other schemas in the same validator.
+    `optional` names keys that need not be there although it does. `also` has
+    schemas that a key accepts besides its own, by type and key. `checks` are functions over what a
+    type accepted. `mark` keeps the types of dictionaries, for the self-test. `scope` makes the
+    names of shared definitions differ from those of other schemas in the same validator.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Tightener:
         unknown: str,
         required: Mapping[str, set[str]],
         optional: Mapping[str, set[str]],
+        also: Mapping[tuple[str, str], dict],
         checks: Mapping[str, Callable[[Any], Any]],
         mark: bool,
         scope: str,
@@ -92,6 +94,7 @@ class Tightener:
         self.unknown = unknown
         self.required = required
         self.optional = optional
+        self.also = also
         self.checks = checks
         self.mark = mark
         self.scope = scope
@@ -150,6 +153,11 @@ class Tightener:
             node["fields"][key]["required"] = False
         for key in self.required.get(name, ()):
             node["fields"][key]["required"] = True
+        for key, field in node["fields"].items():
+            if (name, key) in self.also:
+                # Reduced to what is declared inline, which needs no names.
+                other = self.visit(plain(self.also[name, key]))
+                field["schema"] = core_schema.union_schema([field["schema"], other])
         config = dict(node.get("config") or {})
         config.pop("extra_fields_behavior", None)
         node["config"] = config

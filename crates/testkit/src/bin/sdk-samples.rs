@@ -4,7 +4,8 @@
 //! `{"kind":"messages","value":[…]}`, and for every third of them also one of kind `request`,
 //! `response` and `stream`. Nothing in them came from the format itself: the histories are made of
 //! our own words, or were written and read by the codec of another vendor, whose examples of the
-//! wire catalogue are among them. A format without a codec ends the program with code 3.
+//! wire catalogue are among them. A format without a codec ends the program with code 3. `--list`
+//! gives the names of all formats.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -34,14 +35,22 @@ struct Settings {
     seed: u64,
 }
 
-#[expect(clippy::print_stderr, reason = "a program says why it stops")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program says what it was asked, and why it stops"
+)]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["--list"] {
+        Wire::KNOWN.iter().for_each(|wire| println!("{wire}"));
+        return ExitCode::SUCCESS;
+    }
     let settings = match settings(&arguments) {
         Ok(settings) => settings,
         Err(complaint) => {
             eprintln!("{complaint}");
-            eprintln!("usage: sdk-samples --wire NAME --count N --seed S");
+            eprintln!("usage: sdk-samples --wire NAME --count N --seed S | --list");
             return ExitCode::from(2);
         }
     };

@@ -52,6 +52,10 @@ impl Codec for OpenAiResponses {
         OPENAI.wire.clone()
     }
 
+    fn types(&self) -> &'static [&'static [WireType]] {
+        OPENAI.tables
+    }
+
     fn shape(&self, value: &Value<'_>) -> Shape {
         decode::shape(value)
     }
@@ -60,8 +64,12 @@ impl Codec for OpenAiResponses {
         decode::messages(&OPENAI, items, &Path::Root)
     }
 
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::items(&OPENAI, messages, losses)
+    }
+
     fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&encode::items(&OPENAI, messages, losses))
+        array(&self.encode_items(messages, losses))
     }
 
     fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
