@@ -65,13 +65,9 @@ pub trait Codec: Send + Sync {
 /// The codec of a format; `None` for one that this version does not know.
 pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
     match wire {
-        //Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
+        Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
         Wire::OpenAiResponses => Some(&crate::openai_responses::OpenAiResponses),
-        Wire::OpenAiChat
-        | Wire::Anthropic
-        | Wire::Gemini
-        | Wire::GeminiInteractions
-        | Wire::Foundry
-        | Wire::Other(_) => None,
+        Wire::Foundry => Some(&crate::foundry::Foundry),
+        Wire::Anthropic | Wire::Gemini | Wire::GeminiInteractions | Wire::Other(_) => None,
     }
 }

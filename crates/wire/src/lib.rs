@@ -23,8 +23,9 @@
 //! assert!(losses.is_empty());
 //! ```
 
+pub mod foundry;
 pub mod http;
-//pub mod openai_chat;
+pub mod openai_chat;
 pub mod openai_responses;
 pub mod sse;
 //pub mod transcript;
