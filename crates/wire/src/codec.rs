@@ -73,11 +73,13 @@ pub trait Codec: Send + Sync {
 
 /// Every codec, by the name of its format.
 pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[
+    ("openai-chat", &crate::openai_chat::OpenAiChat),
     (
         "openai-responses",
         &crate::openai_responses::OpenAiResponses,
     ),
     ("anthropic", &crate::anthropic::Anthropic),
+    ("foundry", &crate::foundry::Foundry),
 ];
 
 /// The codec of a format; `None` for one that this version does not know.

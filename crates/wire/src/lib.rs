@@ -24,7 +24,9 @@
 //! ```
 
 pub mod anthropic;
+pub mod foundry;
 pub mod http;
+pub mod openai_chat;
 pub mod openai_responses;
 pub mod sse;
 pub mod transcript;

@@ -16,6 +16,9 @@ use crate::{LossKind, Losses};
 /// Where a message has its parts.
 const CONTENT: &str = "content";
 
+/// The longest `call_id`.
+const ID_LENGTH: usize = 64;
+
 /// Writes contents as items, one after the other.
 struct ItemEncoder<'e> {
     dialect: &'e Dialect,
@@ -26,7 +29,7 @@ struct ItemEncoder<'e> {
 }
 
 /// Write messages as items, each as JSON text.
-pub(super) fn items(dialect: &Dialect, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+pub(crate) fn items(dialect: &Dialect, messages: &[Message], losses: &mut Losses) -> Vec<String> {
     let mut encoder = ItemEncoder {
         dialect,
         losses,
@@ -161,9 +164,14 @@ impl ItemEncoder<'_> {
             _ => {}
         }
         let mut elements = String::new();
-        if let (Some(result), OutputAt::Any(key) | OutputAt::Json(key) | OutputAt::Image(key)) =
-            (result, row.output)
-        {
+        let place = match row.output {
+            OutputAt::Any(key)
+            | OutputAt::TextOrJson(key)
+            | OutputAt::Json(key)
+            | OutputAt::Image(key) => Some(key),
+            OutputAt::Nowhere => None,
+        };
+        if let (Some(result), Some(key)) = (result, place) {
             match &result.output {
                 Output::None => {}
                 Output::Text(text) => fills.push(([key], Fill::Text(text))),
@@ -226,18 +234,19 @@ impl ItemEncoder<'_> {
             self.losses.note(path, LossKind::HostedTool, detail);
             return;
         }
+        let id = foreign::short_id(call.call.value(), ID_LENGTH);
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
         if let (true, Arguments::Free(text)) = (call.family == Family::CUSTOM, &call.arguments) {
             object
                 .str("type", "custom_tool_call")
-                .str("call_id", call.call.value())
+                .str("call_id", &id)
                 .str("name", foreign::name(call))
                 .str("input", text);
         } else {
             object
                 .str("type", "function_call")
-                .str("call_id", call.call.value())
+                .str("call_id", &id)
                 .str("name", foreign::name(call))
                 .str("arguments", &foreign::arguments_text(&call.arguments));
             if call.family != Family::FUNCTION {
@@ -272,7 +281,8 @@ impl ItemEncoder<'_> {
         );
         match (result.pairing(), custom) {
             (Pairing::Answers, _) | (Pairing::Standalone, true) => {
-                object.str("call_id", result.call().value());
+                let id = foreign::short_id(result.call().value(), ID_LENGTH);
+                object.str("call_id", &id);
             }
             (Pairing::Standalone, false) => {
                 object.raw("call_id", "null");
@@ -332,7 +342,7 @@ fn envelope(role: &Role) -> RawJson {
 }
 
 /// Write a request body.
-pub(super) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
+pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
     let own = request
         .vendor
         .as_ref()
@@ -403,7 +413,7 @@ fn bare_input(request: &Request) -> Option<&str> {
 }
 
 /// Write a response body.
-pub(super) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
+pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
     let items = items(dialect, &response.messages, losses);
     let mut out = String::new();
     let own = response
@@ -489,7 +499,7 @@ fn usage(out: &mut String, usage: &Usage) {
 }
 
 /// Write `{"error": {…}}`.
-pub(super) fn error(dialect: &Dialect, error: &VendorError) -> String {
+pub(crate) fn error(dialect: &Dialect, error: &VendorError) -> String {
     if error.wire == dialect.wire
         && let Some(body) = &error.body
     {

@@ -3,12 +3,6 @@
 //! The fixtures beside this file are the project's own. Where the wire catalogue is checked out
 //! next to the workspace, its examples and streams are read too.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "what helpers of tests cannot read is a failed test"
-)]
-
 use std::path::{Path, PathBuf};
 
 use throughline_model::json::{self, Member, Node, RawJson, Value, push_string};

@@ -50,8 +50,15 @@ fn the_stored_form_is_the_identity_for_every_message() {
     });
 }
 
+/// Whether a key may stand twice in an object.
+#[derive(Clone, Copy, PartialEq)]
+enum Duplicates {
+    Some,
+    None,
+}
+
 /// A random array of wire messages: examples of one format in any order, grown and respelled.
-fn array(entries: &[Entry], rng: &mut Rng, size: usize) -> String {
+fn array(entries: &[Entry], rng: &mut Rng, size: usize, duplicates: Duplicates) -> String {
     let count = rng.below(size.min(12)) + 1;
     let elements: Vec<String> = (0..count)
         .map(|_| {
@@ -59,7 +66,7 @@ fn array(entries: &[Entry], rng: &mut Rng, size: usize) -> String {
             if rng.chance(0.5) {
                 element = mutate::insert_unknown_field(&element, rng).unwrap_or(element);
             }
-            if rng.chance(0.3) {
+            if duplicates == Duplicates::Some && rng.chance(0.3) {
                 element = mutate::insert_duplicate_key(&element, rng).unwrap_or(element);
             }
             if rng.chance(0.3) {
@@ -116,7 +123,7 @@ fn decode_then_encode_is_the_identity_for_arrays() {
         let entries: Vec<Entry> = of(&all, codec);
         let name = format!("arrays of {}", codec.wire());
         property(&name, 5_000, |rng, size| {
-            let array = array(&entries, rng, size);
+            let array = array(&entries, rng, size, Duplicates::Some);
             let messages = decode(codec, &array).map_err(|error| format!("{error}: {array}"))?;
             let mut losses = Losses::default();
             same(&array, &codec.encode_messages(&messages, &mut losses))
@@ -175,7 +182,8 @@ fn response(codec: &dyn Codec, entries: &[Entry], rng: &mut Rng, size: usize) ->
         vendor: None,
     };
     if rng.bool() && !said.is_empty() {
-        let array = array(&said, rng, 4);
+        // Fragments of a stream are merged by key, so a key that stands twice has no streamed form.
+        let array = array(&said, rng, 4, Duplicates::None);
         if let Ok(found) = decode(codec, &array) {
             let own = found
                 .into_iter()
