@@ -41,6 +41,30 @@ const TARGETS: &[Target] = &[
         name: "stream-openai-responses",
         run: |data| wire::stream(&Wire::OpenAiResponses, data),
     },
+    Target {
+        name: "decode-openai-chat",
+        run: |data| wire::decode(&Wire::OpenAiChat, data),
+    },
+    Target {
+        name: "stream-openai-chat",
+        run: |data| wire::stream(&Wire::OpenAiChat, data),
+    },
+    Target {
+        name: "decode-anthropic",
+        run: |data| wire::decode(&Wire::Anthropic, data),
+    },
+    Target {
+        name: "stream-anthropic",
+        run: |data| wire::stream(&Wire::Anthropic, data),
+    },
+    Target {
+        name: "decode-foundry",
+        run: |data| wire::decode(&Wire::Foundry, data),
+    },
+    Target {
+        name: "stream-foundry",
+        run: |data| wire::stream(&Wire::Foundry, data),
+    },
 ];
 
 static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();

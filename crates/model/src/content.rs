@@ -390,6 +390,15 @@ impl ToolResult {
         }
     }
 
+    /// The same result for the same call under another id.
+    #[must_use]
+    pub fn renamed(&self, call: CallId) -> Self {
+        Self {
+            call,
+            ..self.clone()
+        }
+    }
+
     /// The id of the call, or the handle of a standalone result.
     pub fn call(&self) -> &CallId {
         &self.call

@@ -28,6 +28,7 @@ pub mod foundry;
 pub mod http;
 pub mod openai_chat;
 pub mod openai_responses;
+pub mod render;
 pub mod sse;
 pub mod transcript;
 

@@ -28,6 +28,8 @@ class Sdk:
     optional: dict[str, set[str]] = field(default_factory=dict)
     # What a key accepts besides what its type says, by type and key.
     also: dict[tuple[str, str], Any] = field(default_factory=dict)
+    # Types that stand beside "any object" in the SDK, so that none of their keys is required.
+    loose: set[str] = field(default_factory=set)
     # What else holds for the values of a type.
     checks: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
 
@@ -78,14 +80,17 @@ def anthropic() -> Sdk:
     from anthropic import types
     from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
-    # Not the beta types: nothing that we make for another vendor's content is beta.
+    # Not the beta types: nothing that we make for another vendor's content is beta. An error in a
+    # stream is an event on the wire; the SDK takes it out before it looks at the types of events.
+    event = Union[types.RawMessageStreamEvent, types.ErrorResponse]
     return Sdk(
         kinds={
             "messages": list[types.MessageParam],
             "request": MessageCreateParamsNonStreaming,
             "response": types.Message,
-            "stream": list[types.RawMessageStreamEvent],
+            "stream": list[event],
         },
+        loose={"InputSchemaTyped"},
         optional={"MessageCreateParamsNonStreaming": {"model", "max_tokens"}},
     )
 
@@ -95,15 +100,20 @@ def gemini() -> Sdk:
     from typing_extensions import Required, TypedDict
 
     # The SDK takes a request apart into arguments and has no type for the body.
-    class GenerateContentBody(TypedDict, total=False):
-        contents: Required[list[types.Content]]
-        systemInstruction: types.Content
-        tools: list[types.Tool]
-        toolConfig: types.ToolConfig
-        safetySettings: list[types.SafetySetting]
-        generationConfig: types.GenerationConfig
-        cachedContent: str
-        labels: dict[str, str]
+    body = TypedDict(
+        "GenerateContentBody",
+        {
+            "contents": Required[list[types.Content]],
+            "systemInstruction": types.Content,
+            "tools": list[types.Tool],
+            "toolConfig": types.ToolConfig,
+            "safetySettings": list[types.SafetySetting],
+            "generationConfig": types.GenerationConfig,
+            "cachedContent": str,
+            "labels": dict[str, str],
+        },
+        total=False,
+    )
 
     said = (
         "text",
@@ -126,13 +136,13 @@ def gemini() -> Sdk:
     return Sdk(
         kinds={
             "messages": list[types.Content],
-            "request": GenerateContentBody,
+            "request": body,
             "response": types.GenerateContentResponse,
             "stream": list[types.GenerateContentResponse],
         },
         # In the SDK every key is optional; these are the ones that the service itself wants.
         required={
-            "Content": {"parts", "role"},
+            "Content": {"parts"},
             "Blob": {"data", "mime_type"},
             "FileData": {"file_uri"},
             "FunctionCall": {"name"},
@@ -156,6 +166,8 @@ def gemini_interactions() -> Sdk:
             "stream": list[interactions.InteractionSSEEvent],
         },
         optional={"CreateModelInteractionParam": {"model"}},
+        # The SDK takes any name of a model, though its list of known ones is closed when strict.
+        also={("Interaction", "model"): str, ("CreateModelInteractionParam", "model"): str},
     )
 
 

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
-from pydantic.errors import PydanticUserError
 from pydantic_core import SchemaValidator, core_schema
 
 # Parts of a schema that are not about reading.
@@ -28,6 +27,10 @@ SKIPPED = {"metadata", "serialization", "cls", "function", "config", "expected",
 
 # Parts of a schema that are tables by name, where a name can be any word.
 TABLES = {"fields", "choices"}
+
+# Functions of the SDKs that only log, but would turn JSON into Python values before it is read:
+# bytes, for one, are then no longer base64.
+HARMLESS = {"_check_field_type_mismatches"}
 
 # Keys by which the members of a union can name themselves.
 TAGS = ("type", "role", "event_type", "object")
@@ -43,13 +46,13 @@ class Typed(dict):
 
 def schema_of(declared: Any) -> dict:
     """The schema that pydantic derives from a type."""
-    try:
-        adapter = TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
-    except PydanticUserError:
-        # A type with settings of its own takes no others.
-        adapter = TypeAdapter(declared)
+    # Some types take open files, which never stand in JSON. Only a list can be told so from outside.
+    adapter = TypeAdapter(list[declared], config=ConfigDict(arbitrary_types_allowed=True))
     adapter.rebuild(force=True)
-    return plain(adapter.core_schema)
+    schema = plain(adapter.core_schema)
+    if schema["type"] == "definitions":
+        return {**schema, "schema": schema["schema"]["items_schema"]}
+    return schema["items_schema"]
 
 
 def plain(node: Any) -> Any:
@@ -119,8 +122,11 @@ class Tightener:
         if node.get("type") == "definition-ref":
             return core_schema.definition_reference_schema(self.scope + node["schema_ref"])
         # The unions look at their members as they were declared, so they go first.
-        if node.get("type") == "function-before" and is_open_union(node):
-            return self.visit(self.known_members(node))
+        if node.get("type") == "function-before":
+            if is_open_union(node):
+                return self.visit(self.known_members(node))
+            if name_of(node) in HARMLESS:
+                return self.visit(node["schema"])
         if node.get("type") == "union":
             tagged = self.by_tag(node)
             if tagged is not None:
@@ -153,11 +159,7 @@ class Tightener:
             node["fields"][key]["required"] = False
         for key in self.required.get(name, ()):
             node["fields"][key]["required"] = True
-        for key, field in node["fields"].items():
-            if (name, key) in self.also:
-                # Reduced to what is declared inline, which needs no names.
-                other = self.visit(plain(self.also[name, key]))
-                field["schema"] = core_schema.union_schema([field["schema"], other])
+        self.widen(name, node["fields"])
         config = dict(node.get("config") or {})
         config.pop("extra_fields_behavior", None)
         node["config"] = config
@@ -174,9 +176,12 @@ class Tightener:
         while fields["type"] != "model-fields":
             fields = fields["schema"]
         name = node["cls"].__name__
+        # A constructor of its own would read with the validator of the class, not with this one.
+        node["custom_init"] = False
         for key in self.optional.get(name, ()):
             field = fields["fields"][key]
             field["schema"] = core_schema.with_default_schema(field["schema"], default=None)
+        self.widen(name, fields["fields"])
         for key in self.required.get(name, ()):
             field = fields["fields"][key]
             while field["schema"]["type"] in ("default", "nullable"):
@@ -190,6 +195,15 @@ class Tightener:
         if name in self.checks:
             node = core_schema.no_info_after_validator_function(self.checks[name], node)
         return node
+
+    def widen(self, name: str, fields: dict) -> None:
+        for key, field in fields.items():
+            if (name, key) in self.also:
+                other = self.visit(plain(self.also[name, key]))
+                holder = field
+                while holder["schema"]["type"] in ("default", "nullable"):
+                    holder = holder["schema"]
+                holder["schema"] = core_schema.union_schema([holder["schema"], other])
 
     def known_members(self, node: dict) -> dict:
         """An open union without its member for anything else."""
@@ -257,9 +271,14 @@ def nodes(schema: Any) -> Iterator[dict]:
             yield from nodes(child)
 
 
-def is_open_union(node: dict) -> bool:
+def name_of(node: dict) -> str:
+    """The name of the function in a schema, also of one with its first arguments given."""
     function = node["function"]["function"]
-    return getattr(getattr(function, "func", None), "__name__", "") == "parse_open_union"
+    return getattr(getattr(function, "func", function), "__name__", "")
+
+
+def is_open_union(node: dict) -> bool:
+    return name_of(node) == "parse_open_union"
 
 
 def field_of(target: dict, name: str) -> dict | None:
@@ -303,5 +322,13 @@ def validator(schemas: Mapping[str, dict], **settings: Any) -> SchemaValidator:
         }
         lines[kind] = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
     schema = core_schema.tagged_union_schema(lines, "kind")
-    # Validators that the SDK's classes have already would be taken as they are, unchanged.
-    return SchemaValidator(schema, _use_prebuilt=False)
+    # A class that has a validator already would be read with that one, whatever the schema says.
+    classes = {node["cls"] for node in nodes(schema) if node.get("type") == "model"}
+    complete = {each for each in classes if each.__pydantic_complete__}
+    for each in complete:
+        each.__pydantic_complete__ = False
+    try:
+        return SchemaValidator(schema, _use_prebuilt=False)
+    finally:
+        for each in complete:
+            each.__pydantic_complete__ = True

@@ -101,15 +101,7 @@ impl<'s> Clients<'s> {
         let messages = tool::output(tool::cargo().args(arguments))?;
         let samples = messages
             .lines()
-            .filter_map(|line| {
-                crate::json::parse(line)
-                    .ok()?
-                    .get("executable")?
-                    .as_str()?
-                    .into_owned()
-                    .into()
-            })
-            .map(|path: String| PathBuf::from(path))
+            .filter_map(executable)
             .next_back()
             .ok_or_else(|| Failure::new("cargo names no sdk-samples"))?;
         let scale = std::env::var("THROUGHLINE_SCALE").ok();

@@ -37,6 +37,26 @@ fn member(text: &str, object: Range<usize>, key: &str) -> Option<Range<usize>> {
     found
 }
 
+/// The members of an object: the token of each key without its quotes, and where its value stands.
+pub(super) fn members(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    std::iter::from_fn(move || {
+        if bytes.first() != Some(&b'{') || bytes.get(at) != Some(&b'"') {
+            return None;
+        }
+        let end = skip_string(bytes, at)?;
+        let name = text.get(at + 1..end - 1)?;
+        let value = end + 1;
+        let after = skip_value(bytes, value)?;
+        at = match bytes.get(after) {
+            Some(b',') => after + 1,
+            _ => bytes.len(),
+        };
+        Some((name, value..after))
+    })
+}
+
 fn is_escaped(token: &str, key: &str) -> bool {
     super::parse(token).is_ok_and(|value| value.is_str(key))
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::error::JsonError;
-use super::locate::locate;
+use super::locate::{locate, members};
 use super::parse::{Limits, parse, parse_with};
 use super::value::Value;
 use super::write::{ObjectWriter, push_compact, push_compact_with};
@@ -68,6 +68,44 @@ impl RawJson {
     /// ```
     pub fn locate(&self, path: &[&str]) -> Option<Range<usize>> {
         locate(&self.0, path)
+    }
+
+    /// The members of an object, without building its tree: the token of each key without its
+    /// quotes, and where its value stands in the text. Nothing for other values.
+    pub fn members(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
+        members(&self.0)
+    }
+
+    /// The same object without some of its members; `drop` is asked for the token of each key.
+    ///
+    /// ```
+    /// use throughline_model::json::RawJson;
+    ///
+    /// let raw = RawJson::new(r#"{"a": 1, "b": 2}"#)?;
+    /// assert_eq!(raw.without(|key| key == "a").get(), r#"{"b":2}"#);
+    /// # Ok::<(), throughline_model::json::JsonError>(())
+    /// ```
+    #[must_use]
+    pub fn without(&self, mut drop: impl FnMut(&str) -> bool) -> Self {
+        if !self.0.starts_with('{') {
+            return self.clone();
+        }
+        let mut out = String::with_capacity(self.0.len());
+        out.push('{');
+        for (key, value) in self.members() {
+            if drop(key) {
+                continue;
+            }
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push('"');
+            out.push_str(key);
+            out.push_str("\":");
+            out.push_str(&self.0[value]);
+        }
+        out.push('}');
+        Self(out.into_boxed_str())
     }
 
     /// The tree of the document.

@@ -250,7 +250,11 @@ impl Samples<'_> {
             object.str("type", "object").raw("properties", "{}");
         });
         let tools = (0..self.rng.below(3)).map(|number| ToolDef {
-            family: Family::FUNCTION,
+            family: match self.rng.below(6) {
+                0 => Family::CUSTOM,
+                1 => Family::named("web-search"),
+                _ => Family::FUNCTION,
+            },
             name: format!("tool_{number}"),
             description: self.rng.bool().then(|| "Looks up the tide.".to_owned()),
             parameters: self.rng.bool().then(|| schema.clone()),
@@ -280,12 +284,20 @@ impl Samples<'_> {
         if contents.is_empty() && self.rng.bool() {
             contents.push(Content::text("Low water is at 10:42."));
         }
-        let stop = self.rng.pick(&STOPS).clone();
+        let stop = match self.rng.below(STOPS.len() + 1) {
+            0 => Stop::Other("odd".into()),
+            index => STOPS[index - 1].clone(),
+        };
         let error = (stop == Stop::Failed).then(|| VendorError {
             wire: Wire::Other("some-new-wire".into()),
             message: "the model fell over".to_owned(),
-            kind: None,
-            code: self.rng.bool().then(|| "server_error".to_owned()),
+            kind: self.rng.bool().then(|| "overloaded_error".to_owned()),
+            code: self.rng.bool().then(|| {
+                let code = *self
+                    .rng
+                    .pick(&["server_error", "rate_limit_exceeded", "ebb"]);
+                code.to_owned()
+            }),
             param: None,
             retry_after_ms: None,
             body: None,

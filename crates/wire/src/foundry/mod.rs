@@ -22,6 +22,7 @@ use crate::sse::Frame;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
 pub use types::ITEM_TYPES;
+pub(crate) use types::is_response_only;
 
 static FOUNDRY: Dialect = Dialect {
     wire: Wire::Foundry,

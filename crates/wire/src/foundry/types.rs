@@ -81,3 +81,11 @@ pub static ITEM_TYPES: [WireType; 22] = [
         IdClass::Conflated,
     ),
 ];
+
+/// Whether an item of this tag comes in responses only. Of Foundry's own types the service takes
+/// back memory searches alone.
+pub(crate) fn is_response_only(tag: &str) -> bool {
+    let own =
+        ITEM_TYPES.iter().any(|row| row.tag == tag) || super::decode::respelled(tag).is_some();
+    own && tag != "memory_search_call"
+}

@@ -29,8 +29,7 @@ impl Ids {
 /// The value if it fits, else a hash of it.
 fn fitting(value: &str, rule: IdRule) -> String {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    let fits = value.chars().count() <= rule.longest
-        && (!rule.plain || value.bytes().all(allowed));
+    let fits = value.chars().count() <= rule.longest && (!rule.plain || value.bytes().all(allowed));
     if fits {
         value.to_owned()
     } else {

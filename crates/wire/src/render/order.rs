@@ -63,7 +63,9 @@ fn result<'m>(messages: &'m [Message], pair: &Pair) -> &'m Content {
 fn moves(messages: &[Message], pair: &Pair) -> bool {
     result(messages, pair)
         .as_tool_result()
-        .is_some_and(|result| result.runner == Runner::Client && result.pairing() == Pairing::Answers)
+        .is_some_and(|result| {
+            result.runner == Runner::Client && result.pairing() == Pairing::Answers
+        })
 }
 
 /// Whether a result stands where the target wants it.

@@ -1,19 +1,20 @@
 //! Rendering, one message after the other.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use throughline_model::{
     Body, CallId, Content, Message, Outcome, Output, Pairing, Path, Role, Runner, Status, ToolCall,
-    ToolResult,
+    ToolResult, Wire,
 };
 
 use super::ids::Ids;
 use super::legal::{self, Legal};
 use super::repair::{Repair, RepairKind};
-use super::strategy::{ToolEntry, ToolHistoryStrategy};
+use super::special;
+use super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
 use super::target::{Adjacency, Rules, SystemPlace, Target, rules};
 use super::words;
 use crate::{Codec, Loss, LossKind, Losses};
@@ -82,6 +83,12 @@ pub struct Renderer {
     early: HashSet<Box<str>>,
     /// Sealed reasoning was rendered in the turn that is going on.
     sealed: bool,
+    /// From which message on sealed reasoning is rendered.
+    sealed_from: usize,
+    /// The round that is going on is shown as text.
+    as_text: bool,
+    /// Late results become text instead of making everything stale.
+    lenient: bool,
     last: Last,
     seen: usize,
 }
@@ -119,9 +126,34 @@ impl Renderer {
             answered: HashSet::new(),
             early: HashSet::new(),
             sealed: false,
+            sealed_from: 0,
+            as_text: false,
+            lenient: false,
             last: Last::Nothing,
             seen: 0,
         }
+    }
+
+    /// Sealed reasoning of earlier messages stays behind, where the target wants that.
+    pub(super) fn sealed_from(mut self, message: usize) -> Self {
+        if legal::only_newest_sealed(&self.target) {
+            self.sealed_from = message;
+        }
+        self
+    }
+
+    /// Show late results as text.
+    pub(super) fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
+    pub(super) fn adjacency(&self) -> Adjacency {
+        self.rules.adjacency
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<RenderedItem>, Vec<Loss>, Vec<Repair>) {
+        (self.items, self.losses, self.repairs)
     }
 
     /// Render one more message.
@@ -133,6 +165,15 @@ impl Renderer {
     /// Render a message that stands at an index of the history.
     pub(super) fn push_at(&mut self, message: &Message, at: usize) -> Result<(), Stale> {
         self.seen = self.seen.max(at + 1);
+        let (message, concerned) = special::response_only(message, &self.target);
+        let message = &*message;
+        for place in concerned {
+            let root = Path::Root.key("messages");
+            let path = root.index(at);
+            let path = path.key("contents");
+            let detail = "sent as a function call or its output";
+            self.repair(&path.index(place), RepairKind::ResponseOnlyPair, detail);
+        }
         for (side, range) in sides(message) {
             match side {
                 Side::System => self.system(message, range, at)?,
@@ -182,9 +223,11 @@ impl Renderer {
             target: self.target.clone(),
             ..*self
         };
-        if self.waiting.iter().any(|waiting| {
-            waiting.answer.is_none() && self.early.contains(waiting.call.call.value())
-        }) {
+        if !self.lenient
+            && self.waiting.iter().any(|waiting| {
+                waiting.answer.is_none() && self.early.contains(waiting.call.call.value())
+            })
+        {
             return Err(Stale);
         }
         let settled = self.items.len();
@@ -224,10 +267,11 @@ impl Renderer {
         if items.is_empty() {
             return;
         }
-        self.items.extend(items.into_iter().map(|json| RenderedItem {
-            json: json.into(),
-            from: at..at + 1,
-        }));
+        self.items
+            .extend(items.into_iter().map(|json| RenderedItem {
+                json: json.into(),
+                from: at..at + 1,
+            }));
         self.last = last;
     }
 
@@ -239,10 +283,11 @@ impl Renderer {
         let items = self
             .codec
             .encode_items(&[Message::user(words::CONTINUE)], &mut Losses::default());
-        self.items.extend(items.into_iter().map(|json| RenderedItem {
-            json: json.into(),
-            from: seen..seen,
-        }));
+        self.items
+            .extend(items.into_iter().map(|json| RenderedItem {
+                json: json.into(),
+                from: seen..seen,
+            }));
         self.last = Last::User;
     }
 
@@ -282,7 +327,11 @@ impl Renderer {
             return Ok(());
         }
         self.close()?;
-        self.repair(&path, RepairKind::SystemPlace, "later system text becomes user text");
+        self.repair(
+            &path,
+            RepairKind::SystemPlace,
+            "later system text becomes user text",
+        );
         let said = Message::user(format!("[System] {text}"));
         self.emit(&said, at, &[], Last::User);
         Ok(())
@@ -304,78 +353,127 @@ impl Renderer {
 
     fn model(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
         self.close()?;
-        let (prepared, kept) = self.prepared(message, range, at);
-        let mut prepared = prepared.into_owned();
-        let mut waiting = Vec::new();
-        for (index, content) in prepared.contents.iter_mut().enumerate() {
-            let place = kept.get(index).copied().unwrap_or(index);
-            if let Some(found) = self.called(content, at, place, prepared.status.as_ref()) {
-                waiting.push(found);
-            }
+        let (mut prepared, kept) = self.prepared(message, range, at);
+        if prepared.contents.is_empty() {
+            return Ok(());
         }
-        if !self.strategy.keeps_calls() {
+        let mut waiting = Vec::new();
+        for index in 0..prepared.contents.len() {
+            let place = kept.get(index).copied().unwrap_or(index);
+            let status = prepared.status.clone();
+            let (found, changed) = self.called(&prepared.contents[index], at, place, status);
+            if let Some(changed) = changed {
+                prepared.to_mut().contents[index] = changed;
+            }
+            waiting.extend(found);
+        }
+        self.as_text = !waiting.is_empty() && self.wants_text(&prepared, at);
+        if self.as_text || !self.strategy.keeps_calls() {
             let mine = |content: &Content| {
                 content
                     .as_tool_call()
                     .is_some_and(|call| call.runner == Runner::Client)
             };
-            prepared.contents.retain(|content| !mine(content));
+            prepared.to_mut().contents.retain(|content| !mine(content));
         }
-        if prepared.contents.is_empty() {
-            self.waiting = waiting;
-            return Ok(());
+        let calls = !waiting.is_empty() && !self.as_text && self.strategy.keeps_calls();
+        if !prepared.contents.is_empty() {
+            if self.last == Last::Nothing && self.rules.first_user {
+                let detail = "the target must begin with the user";
+                self.insert_user(RepairKind::LeadingUser, detail);
+            } else if calls && self.last == Last::Model && self.rules.calls_after_user {
+                let detail = "calls must follow the user here";
+                self.insert_user(RepairKind::BetweenModels, detail);
+            }
+            if calls && self.target.wire == Wire::Gemini {
+                self.sign(&mut prepared, at, &kept);
+            }
+            self.emit(&prepared, at, &kept, Last::Model);
         }
-        let calls = !waiting.is_empty() && self.strategy.keeps_calls();
-        if self.last == Last::Nothing && self.rules.first_user {
-            self.insert_user(RepairKind::LeadingUser, "the target must begin with the user");
-        } else if calls && self.last == Last::Model && self.rules.calls_after_user {
-            self.insert_user(RepairKind::BetweenModels, "calls must follow the user here");
-        }
-        self.emit(&prepared, at, &kept, Last::Model);
         self.waiting = waiting;
         Ok(())
     }
 
-    /// Give a call the id under which it is rendered; `None` for what does not wait for a result.
+    /// With thinking on, a round whose message does not begin with thinking cannot be shown as
+    /// calls.
+    fn wants_text(&mut self, message: &Message, at: usize) -> bool {
+        let thinks = message
+            .contents
+            .first()
+            .is_some_and(|first| matches!(first.body, Body::Reasoning(_)));
+        let wants = self.target.thinking && self.target.wire == Wire::Anthropic && !thinks;
+        if wants {
+            let root = Path::Root.key("messages");
+            let detail = "thinking is on, and this round has none of this vendor";
+            self.repair(&root.index(at), RepairKind::TextGroup, detail);
+        }
+        wants
+    }
+
+    /// The first call of a step carries a signature.
+    fn sign(&mut self, message: &mut Cow<'_, Message>, at: usize, kept: &[usize]) {
+        let first = message.contents.iter().position(|content| {
+            content
+                .as_tool_call()
+                .is_some_and(|call| call.runner == Runner::Client)
+        });
+        let Some(first) = first else { return };
+        if let Some(signed) = special::signed(&message.contents[first]) {
+            message.to_mut().contents[first] = signed;
+            let root = Path::Root.key("messages");
+            let path = root.index(at);
+            let path = path.key("contents");
+            let place = kept.get(first).copied().unwrap_or(first);
+            let detail = "a call without a signature of this vendor";
+            self.repair(&path.index(place), RepairKind::SignaturePlaceholder, detail);
+        }
+    }
+
+    /// Give a call the id under which it is rendered; nothing for what does not wait for a
+    /// result. The second value is the content where it had to change.
     fn called(
         &mut self,
-        content: &mut Content,
+        content: &Content,
         at: usize,
         place: usize,
-        status: Option<&Status>,
-    ) -> Option<Waiting> {
+        status: Option<Status>,
+    ) -> (Option<Waiting>, Option<Content>) {
         let native = legal::is_native(content, &self.target);
-        let Body::ToolCall(call) = &mut content.body else {
-            return None;
+        let Body::ToolCall(call) = &content.body else {
+            return (None, None);
         };
         if call.runner == Runner::Vendor {
-            return None;
+            return (None, None);
         }
-        let original = call.clone();
+        let mut changed = None;
+        let mut id = call.call.clone();
         if self.rules.id.ours {
             let value = self.ids.take(&call.call, self.rules.id);
-            if value != call.call.value() {
+            let renamed = CallId::natural(&value).filter(|_| value != call.call.value());
+            if let Some(renamed) = renamed {
                 let root = Path::Root.key("messages");
                 let path = root.index(at);
                 let path = path.key("contents");
-                let detail = format!("{} is sent as {value}", call.call);
+                let detail = format!("{} is sent as {renamed}", call.call);
                 self.repair(&path.index(place), RepairKind::RenamedId, detail);
-                if let Some(id) = CallId::natural(&value) {
-                    legal::rename(content, &id);
-                }
+                let mut other = content.clone();
+                legal::rename(&mut other, &renamed);
+                changed = Some(other);
+                id = renamed;
             }
         }
-        let Body::ToolCall(call) = &content.body else {
-            return None;
-        };
-        Some(Waiting {
-            id: call.call.clone(),
-            call: original,
+        let waiting = Waiting {
+            id,
+            call: call.clone(),
             at: (at, place),
-            native,
-            status: call.status.clone().or_else(|| status.cloned()),
+            native: native
+                && changed
+                    .as_ref()
+                    .is_none_or(|content| content.vendor.is_some()),
+            status: call.status.clone().or(status),
             answer: None,
-        })
+        };
+        (Some(waiting), changed)
     }
 
     fn results(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
@@ -395,7 +493,7 @@ impl Renderer {
             if let Some(waiting) = slot {
                 waiting.answer = Some(answered(content, result, waiting, &self.target));
                 self.answered.insert(value.into());
-                if self.rules.adjacency == Adjacency::BeforeModel && self.strategy.keeps_calls() {
+                if self.rules.adjacency == Adjacency::BeforeModel && self.native_calls() {
                     self.answer_now(value, at, place);
                 }
                 continue;
@@ -409,6 +507,11 @@ impl Renderer {
         Ok(())
     }
 
+    /// Whether the round that is going on is shown as calls and results.
+    fn native_calls(&self) -> bool {
+        self.strategy.keeps_calls() && !self.as_text
+    }
+
     /// Where results may stand anywhere before the next model turn, they stay where they are.
     fn answer_now(&mut self, value: &str, at: usize, place: usize) {
         let found = self
@@ -417,7 +520,9 @@ impl Renderer {
             .position(|waiting| waiting.answer.is_some() && waiting.call.call.value() == value);
         let Some(found) = found else { return };
         let waiting = self.waiting.remove(found);
-        let Some(content) = waiting.answer else { return };
+        let Some(content) = waiting.answer else {
+            return;
+        };
         self.show(vec![(waiting.call, content)], at, &[place]);
     }
 
@@ -435,13 +540,17 @@ impl Renderer {
         let path = path.index(place);
         let value = result.call().value();
         let (kind, detail) = match result.pairing() {
-            Pairing::Standalone if self.rules.standalone && self.strategy.keeps_calls() => {
+            Pairing::Standalone if self.rules.standalone && self.native_calls() => {
                 let message = Message::new(Role::Tool, vec![content.clone()]);
                 self.emit(&message, at, &[place], Last::Results);
                 return Ok(());
             }
             Pairing::Standalone => (RepairKind::OrphanResult, "no call asked for it"),
-            Pairing::Answers if self.closed.contains(value) => return Err(Stale),
+            Pairing::Answers if self.closed.contains(value) && !self.lenient => return Err(Stale),
+            Pairing::Answers if self.closed.contains(value) => (
+                RepairKind::LateResult,
+                "it came after the conversation went on",
+            ),
             Pairing::Answers if self.answered.contains(value) => {
                 (RepairKind::ExtraResult, "the call has its result already")
             }
@@ -473,7 +582,7 @@ impl Renderer {
                 Some(content) => content,
                 None => {
                     let value = waiting.call.call.value();
-                    if self.early.contains(value) {
+                    if self.early.contains(value) && !self.lenient {
                         return Err(Stale);
                     }
                     self.closed.insert(value.into());
@@ -487,8 +596,8 @@ impl Renderer {
             };
             round.push((waiting.call, content));
         }
-        let at = if self.strategy.keeps_calls() { last } else { self.seen.saturating_sub(1) };
-        self.show(round, at, &[]);
+        self.show(round, last, &[]);
+        self.as_text = false;
         Ok(())
     }
 
@@ -505,7 +614,11 @@ impl Renderer {
                 })
             })
             .collect();
-        let strategy = Arc::clone(&self.strategy);
+        let strategy: Arc<dyn ToolHistoryStrategy> = if self.as_text {
+            Arc::new(TextEmbed)
+        } else {
+            Arc::clone(&self.strategy)
+        };
         for message in strategy.entry(&entries) {
             let last = match message.role {
                 Role::Tool => Last::Results,
@@ -547,6 +660,7 @@ impl Renderer {
             no_empty: self.rules.no_empty,
             message,
             item_ids: &mut self.item_ids,
+            sealed_allowed: at >= self.sealed_from,
         };
         let found = legal.contents(range.clone());
         let root = Path::Root.key("messages");
@@ -580,7 +694,9 @@ impl Renderer {
 fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &Target) -> Content {
     let native = waiting.native && legal::is_native(content, target);
     let same = waiting.id == *result.call();
-    if same && (native || content.vendor.is_none()) && result.family == waiting.call.family {
+    let named = result.name.as_deref() == Some(waiting.call.name.as_str());
+    let own = native || (content.vendor.is_none() && named);
+    if same && own && result.family == waiting.call.family {
         let silent = result.output == Output::None && words::outcome(result.outcome).is_some();
         if !silent {
             return content.clone();
@@ -669,7 +785,6 @@ fn placed(path: &str, at: usize, kept: &[usize]) -> String {
     }
 }
 
-/// Kept apart so that the maps of a renderer stay small in debug output.
 impl std::fmt::Debug for Renderer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Renderer")
@@ -679,7 +794,3 @@ impl std::fmt::Debug for Renderer {
             .finish_non_exhaustive()
     }
 }
-
-/// What a renderer knows about calls, for tests.
-#[cfg(test)]
-pub(super) type Known = HashMap<Box<str>, usize>;

@@ -1,8 +1,6 @@
 //! The texts that stand where something else cannot.
 
-use throughline_model::{
-    Arguments, Body, Content, Outcome, Output, Status, ToolCall, ToolResult,
-};
+use throughline_model::{Arguments, Body, Content, Outcome, Output, Status, ToolCall, ToolResult};
 
 use crate::foreign;
 

@@ -13,4 +13,5 @@ mod common;
 mod exact;
 mod foundry;
 mod properties;
+mod render;
 mod sse;

@@ -1,0 +1,603 @@
+//! What of a message may be sent to a target, content by content.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use throughline_model::json::{RawJson, push_string};
+use throughline_model::{
+    Arguments, Body, CallId, Content, Family, Form, Message, Role, Runner, Slot, ToolCall,
+    ToolResult, Vendor, Wire,
+};
+
+use super::repair::RepairKind;
+use super::target::Target;
+use super::words;
+use crate::LossKind;
+
+/// Looks at the contents of one message.
+pub(super) struct Legal<'l> {
+    pub(super) target: &'l Target,
+    pub(super) no_empty: bool,
+    pub(super) message: &'l Message,
+    /// Item ids that were sent before.
+    pub(super) item_ids: &'l mut HashSet<Box<str>>,
+    /// Whether sealed reasoning of this message may still be sent.
+    pub(super) sealed_allowed: bool,
+}
+
+/// What may be sent.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The contents, if any of them changed or was dropped.
+    pub(super) contents: Vec<Content>,
+    /// Which contents they are.
+    pub(super) kept: Vec<usize>,
+    pub(super) changed: bool,
+    /// Sealed reasoning is among them.
+    pub(super) sealed: bool,
+    pub(super) repairs: Vec<(usize, RepairKind, String)>,
+    pub(super) losses: Vec<(usize, LossKind, String)>,
+}
+
+/// What becomes of a content.
+enum Fate {
+    Keep,
+    Replace(Box<Content>),
+    Drop,
+}
+
+impl Legal<'_> {
+    pub(super) fn contents(mut self, range: Range<usize>) -> Found {
+        let mut found = Found::default();
+        let fates: Vec<Fate> = range
+            .clone()
+            .map(|place| self.fate(place, &range, &mut found))
+            .collect();
+        let mut fates = fates;
+        self.reasoning(&range, &mut fates, &mut found);
+        found.changed = fates.iter().any(|fate| !matches!(fate, Fate::Keep));
+        for (place, fate) in range.zip(fates) {
+            let content = match fate {
+                Fate::Drop => continue,
+                Fate::Replace(content) => *content,
+                Fate::Keep if found.changed => self.message.contents[place].clone(),
+                Fate::Keep => {
+                    found.kept.push(place);
+                    continue;
+                }
+            };
+            found.kept.push(place);
+            found.contents.push(content);
+        }
+        found
+    }
+
+    fn fate(&mut self, place: usize, range: &Range<usize>, found: &mut Found) -> Fate {
+        let content = &self.message.contents[place];
+        let native = is_native(content, self.target);
+        match &content.body {
+            Body::Text(text) | Body::Refusal(text) => {
+                if self.no_empty && text.text.trim().is_empty() && !is_signed(content, native) {
+                    found
+                        .repairs
+                        .push((place, RepairKind::Empty, "empty text".into()));
+                    return Fate::Drop;
+                }
+                self.cleaned(place, native, found)
+            }
+            Body::Media(_) | Body::Error(_) => self.cleaned(place, native, found),
+            Body::Reasoning(_) if native => Fate::Keep,
+            Body::Reasoning(_) => {
+                let detail = "reasoning goes back only to the vendor that made it";
+                found
+                    .losses
+                    .push((place, LossKind::Reasoning, detail.into()));
+                Fate::Drop
+            }
+            Body::ToolCall(call) => self.call(place, call, native, range, found),
+            Body::ToolResult(result) => self.result(place, result, native, range, found),
+            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) if native => {
+                self.cleaned(place, native, found)
+            }
+            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => {
+                let detail = "approvals are control data of the vendor that asked";
+                found
+                    .losses
+                    .push((place, LossKind::Approval, detail.into()));
+                Fate::Drop
+            }
+            Body::Opaque(opaque) if native => self.opaque(place, &opaque.tag, found),
+            Body::Opaque(opaque) => {
+                let detail = format!("{} means nothing here", opaque.tag);
+                found.losses.push((place, LossKind::VendorItem, detail));
+                Fate::Drop
+            }
+            Body::Unknown(_) => {
+                let detail = "unknown kind of content";
+                found
+                    .losses
+                    .push((place, LossKind::VendorItem, detail.into()));
+                Fate::Drop
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        place: usize,
+        call: &ToolCall,
+        native: bool,
+        range: &Range<usize>,
+        found: &mut Found,
+    ) -> Fate {
+        // A stream that broke off inside the arguments leaves a text where an object must stand.
+        let broken =
+            self.target.wire == Wire::Anthropic && matches!(call.arguments, Arguments::Text(_));
+        if native && !(broken && call.runner == Runner::Client) {
+            let answered = call.runner == Runner::Client
+                || self.target.wire != Wire::Anthropic
+                || self.has_result(place, call, range);
+            if answered {
+                return self.cleaned(place, native, found);
+            }
+            let detail = format!("{} has no result in its message", call.call);
+            let kind = RepairKind::UnansweredVendorCall;
+            found.repairs.push((place, kind, detail));
+            return Fate::Drop;
+        }
+        if call.runner == Runner::Vendor {
+            let detail = format!("{} was run by another vendor", call.family);
+            found.repairs.push((place, RepairKind::HostedText, detail));
+            return Fate::Replace(Box::new(Content::text(words::call(call))));
+        }
+        let custom = call.family == Family::CUSTOM && is_openai(&self.target.wire);
+        let foreign = self.message.contents[place].vendor.is_some();
+        if call.family == Family::FUNCTION || custom {
+            return if foreign {
+                Fate::Replace(Box::new(Content::from(call.clone())))
+            } else {
+                Fate::Keep
+            };
+        }
+        let detail = format!("{} call becomes a function call", call.family);
+        found.losses.push((place, LossKind::HostedTool, detail));
+        Fate::Replace(Box::new(Content::from(as_function(call))))
+    }
+
+    /// A result of the vendor; those of the application go another way.
+    fn result(
+        &mut self,
+        place: usize,
+        result: &ToolResult,
+        native: bool,
+        range: &Range<usize>,
+        found: &mut Found,
+    ) -> Fate {
+        if native && self.has_call(place, result, range) {
+            return self.cleaned(place, native, found);
+        }
+        let detail = format!("{} was run by another vendor", result.family);
+        found.repairs.push((place, RepairKind::HostedText, detail));
+        Fate::Replace(Box::new(Content::text(words::result(result))))
+    }
+
+    /// Whether a native call of the vendor has its native result in the same message.
+    fn has_result(&self, place: usize, call: &ToolCall, range: &Range<usize>) -> bool {
+        self.message.contents[place + 1..range.end]
+            .iter()
+            .any(|content| {
+                is_native(content, self.target)
+                    && content
+                        .as_tool_result()
+                        .is_some_and(|result| result.call().value() == call.call.value())
+            })
+    }
+
+    fn has_call(&self, place: usize, result: &ToolResult, range: &Range<usize>) -> bool {
+        let one_message = matches!(self.target.wire, Wire::Anthropic);
+        !one_message
+            || self.message.contents[range.start..place]
+                .iter()
+                .any(|content| {
+                    is_native(content, self.target)
+                        && content
+                            .as_tool_call()
+                            .is_some_and(|call| call.call.value() == result.call().value())
+                })
+    }
+
+    fn opaque(&mut self, place: usize, tag: &str, found: &mut Found) -> Fate {
+        let reason = match tag {
+            "message" => Some("it says nothing"),
+            "compaction_trigger" => Some("a command, not history"),
+            "item_reference" if !self.target.stored => Some("nothing is stored to refer to"),
+            "compaction" if !self.target.same_account => Some("sealed for another account"),
+            _ => None,
+        };
+        match reason {
+            Some("it says nothing") => {
+                found
+                    .repairs
+                    .push((place, RepairKind::Empty, "empty message".into()));
+                Fate::Drop
+            }
+            Some(reason) => {
+                let detail = format!("{tag}: {reason}");
+                found.losses.push((place, LossKind::VendorItem, detail));
+                Fate::Drop
+            }
+            None => self.cleaned(place, true, found),
+        }
+    }
+
+    /// Reasoning of this vendor: kept only with what it led to, and only where it can be read.
+    fn reasoning(&mut self, range: &Range<usize>, fates: &mut [Fate], found: &mut Found) {
+        let contents = &self.message.contents[range.clone()];
+        let flat = is_flat(&self.target.wire);
+        let mut dropped = false;
+        for (index, content) in contents.iter().enumerate() {
+            let place = range.start + index;
+            if !matches!(content.body, Body::Reasoning(_)) {
+                if dropped && flat && is_native(content, self.target) {
+                    // Without its reasoning an item may not be named by its id.
+                    self.without_id(place, &mut fates[index], found);
+                }
+                continue;
+            }
+            if matches!(fates[index], Fate::Drop) {
+                dropped |= is_native(content, self.target);
+                continue;
+            }
+            let reason = self.sealed_reason(content).or_else(|| {
+                let next = contents[index + 1..]
+                    .iter()
+                    .zip(&fates[index + 1..])
+                    .find(|(_, fate)| !matches!(fate, Fate::Drop));
+                match next {
+                    None => Some("what it led to is not there"),
+                    Some((next, _)) if flat && !is_native(next, self.target) => {
+                        Some("what it led to came from elsewhere")
+                    }
+                    Some(_) => None,
+                }
+            });
+            match reason {
+                Some(reason) => {
+                    let kind = RepairKind::SealedReasoning;
+                    found.repairs.push((place, kind, reason.into()));
+                    fates[index] = Fate::Drop;
+                    dropped = true;
+                }
+                None => {
+                    dropped = false;
+                    found.sealed = true;
+                    fates[index] = self.cleaned(place, true, found);
+                }
+            }
+        }
+    }
+
+    /// Why reasoning of this vendor may not be sent at all.
+    fn sealed_reason(&self, content: &Content) -> Option<&'static str> {
+        let Body::Reasoning(reasoning) = &content.body else {
+            return None;
+        };
+        let readable = reasoning.sealed || self.target.stored;
+        match self.target.wire {
+            _ if !self.target.same_account => Some("sealed for another account"),
+            _ if !self.sealed_allowed => Some("only the newest turn's may be sent here"),
+            Wire::OpenAiResponses | Wire::Foundry if !readable => Some("nothing is stored"),
+            Wire::OpenAiResponses | Wire::Foundry if !has_prefix(content) => {
+                Some("its id is not one that the service issued")
+            }
+            Wire::Anthropic if !reasoning.sealed => Some("it is not signed"),
+            _ => None,
+        }
+    }
+
+    /// A content of this vendor without what only comes in responses.
+    fn cleaned(&mut self, place: usize, native: bool, found: &mut Found) -> Fate {
+        let content = &self.message.contents[place];
+        let Some(vendor) = content.vendor.as_ref().filter(|_| native) else {
+            return Fate::Keep;
+        };
+        let mut clean: Option<Vendor> = None;
+        let mut dropped: Vec<String> = Vec::new();
+        if let Some(envelope) = &vendor.envelope {
+            if let Some(cleaned) = self.clean_envelope(envelope, &mut dropped) {
+                clean.get_or_insert_with(|| (**vendor).clone()).envelope = Some(cleaned);
+            }
+        }
+        if let Form::Item(item) = &vendor.form {
+            let kept = |key: &str| !OUTPUT_ONLY.contains(&key);
+            if item.members().any(|(key, _)| !kept(key)) {
+                let cleaned = item.without(|key| {
+                    let drop = !kept(key);
+                    if drop {
+                        dropped.push(key.to_owned());
+                    }
+                    drop
+                });
+                clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Item(cleaned);
+            }
+        }
+        if !dropped.is_empty() {
+            let detail = dropped.join(", ");
+            found
+                .repairs
+                .push((place, RepairKind::OutputOnlyKey, detail));
+        }
+        let mut fate = match clean {
+            None => Fate::Keep,
+            Some(vendor) => {
+                let mut content = content.clone();
+                content.vendor = Some(Box::new(vendor));
+                Fate::Replace(Box::new(content))
+            }
+        };
+        if is_flat(&self.target.wire) && self.target.wire != Wire::GeminiInteractions {
+            self.check_id(place, &mut fate, found);
+        }
+        fate
+    }
+
+    /// The envelope without keys that messages do not have; `None` if it is fine as it is.
+    fn clean_envelope(&self, envelope: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
+        let allowed: &[&str] = match self.target.wire {
+            Wire::OpenAiResponses | Wire::Foundry => {
+                &["type", "role", "content", "id", "status", "phase"]
+            }
+            Wire::OpenAiChat => &[
+                "role",
+                "content",
+                "name",
+                "tool_calls",
+                "refusal",
+                "audio",
+                "function_call",
+                "tool_call_id",
+            ],
+            Wire::Anthropic => &["role", "content"],
+            Wire::Gemini => &["role", "parts"],
+            Wire::GeminiInteractions | Wire::Other(_) => return None,
+        };
+        let by_model = self.message.role == Role::Assistant;
+        let calls = self
+            .message
+            .contents
+            .iter()
+            .any(|content| content.as_tool_call().is_some());
+        let bad = |key: &str, value: &str| {
+            !allowed.contains(&key)
+                || (key == "phase" && !by_model)
+                // An empty list of calls is refused; it is only right where calls fill it.
+                || (key == "tool_calls" && value == "[]" && !calls)
+        };
+        let missing_type =
+            self.target.wire == Wire::Foundry && envelope.locate(&["type"]).is_none();
+        let found: Vec<&str> = envelope
+            .members()
+            .filter(|(key, value)| bad(key, &envelope.get()[value.clone()]))
+            .map(|(key, _)| key)
+            .collect();
+        if found.is_empty() && !missing_type {
+            return None;
+        }
+        dropped.extend(found.iter().map(|key| (*key).to_owned()));
+        let cleaned = envelope.without(|key| found.contains(&key));
+        if !missing_type {
+            return Some(cleaned);
+        }
+        Some(RawJson::object(|object| {
+            object.str("type", "message").members_of(cleaned.get());
+        }))
+    }
+
+    /// An item id must be new and have the prefix of its kind.
+    fn check_id(&mut self, place: usize, fate: &mut Fate, found: &mut Found) {
+        let content = &self.message.contents[place];
+        let Some(id) = item_id(content) else { return };
+        let fine = has_prefix(content) && self.item_ids.insert(id.as_str().into());
+        if fine {
+            return;
+        }
+        let hybrid = content
+            .as_tool_call()
+            .is_some_and(|call| call.runner == Runner::Vendor);
+        if hybrid || matches!(content.body, Body::Opaque(_)) {
+            // These are nothing without their id.
+            let detail = format!("{id} was sent before, or is not an id of the service");
+            found.repairs.push((place, RepairKind::ItemId, detail));
+            *fate = Fate::Drop;
+            return;
+        }
+        self.without_id(place, fate, found);
+    }
+
+    /// The same content without its item id.
+    fn without_id(&self, place: usize, fate: &mut Fate, found: &mut Found) {
+        let mut content = match std::mem::replace(fate, Fate::Keep) {
+            Fate::Drop => {
+                *fate = Fate::Drop;
+                return;
+            }
+            Fate::Keep => self.message.contents[place].clone(),
+            Fate::Replace(content) => *content,
+        };
+        let Some(vendor) = &mut content.vendor else {
+            return;
+        };
+        let mut removed = false;
+        let mut strip = |raw: &mut RawJson| {
+            if raw.locate(&["id"]).is_some() {
+                *raw = raw.without(|key| key == "id");
+                removed = true;
+            }
+        };
+        if let Some(envelope) = &mut vendor.envelope {
+            strip(envelope);
+        }
+        // The id of an approval request is what its answer names.
+        let named = matches!(content.body, Body::ApprovalRequest(_));
+        if let (Form::Item(item), false) = (&mut vendor.form, named) {
+            strip(item);
+        }
+        if removed {
+            let detail = "sent without its item id";
+            found
+                .repairs
+                .push((place, RepairKind::ItemId, detail.into()));
+            *fate = Fate::Replace(Box::new(content));
+        }
+    }
+}
+
+/// Keys that vendors set on items and do not take back.
+const OUTPUT_ONLY: &[&str] = &["created_by", "agent_reference", "response_id"];
+
+/// Whether a content came from the target's own format.
+pub(super) fn is_native(content: &Content, target: &Target) -> bool {
+    content
+        .vendor
+        .as_ref()
+        .is_some_and(|vendor| vendor.wire == target.wire)
+}
+
+fn is_flat(wire: &Wire) -> bool {
+    matches!(
+        wire,
+        Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions
+    )
+}
+
+fn is_openai(wire: &Wire) -> bool {
+    matches!(
+        wire,
+        Wire::OpenAiResponses | Wire::Foundry | Wire::OpenAiChat
+    )
+}
+
+/// Whether only the newest turn's sealed reasoning may be sent.
+pub(super) fn only_newest_sealed(target: &Target) -> bool {
+    target.wire == Wire::Foundry
+}
+
+/// A part that says nothing but carries a signature must stay.
+fn is_signed(content: &Content, native: bool) -> bool {
+    let Some(vendor) = content.vendor.as_ref().filter(|_| native) else {
+        return false;
+    };
+    match &vendor.form {
+        Form::Part(part) => {
+            part.locate(&["thoughtSignature"]).is_some()
+                || part.locate(&["thought_signature"]).is_some()
+        }
+        Form::Item(_) | Form::Bare | Form::Within => false,
+    }
+}
+
+/// The item id of a content, or of the message that it opens.
+fn item_id(content: &Content) -> Option<String> {
+    let vendor = content.vendor.as_ref()?;
+    if let Some(envelope) = &vendor.envelope {
+        return string_at(envelope, "id");
+    }
+    match (&vendor.form, &vendor.slots.id) {
+        (Form::Item(_), Slot::Set(id)) => Some(id.as_ref().to_owned()),
+        (Form::Item(item), Slot::NoField) => string_at(item, "id"),
+        _ => None,
+    }
+}
+
+fn string_at(raw: &RawJson, key: &str) -> Option<String> {
+    let at = raw.locate(&[key])?;
+    let value = throughline_model::json::parse(&raw.get()[at]).ok()?;
+    value.as_str().map(std::borrow::Cow::into_owned)
+}
+
+/// Whether an item id has the prefix of its kind, where the kind has a known one.
+fn has_prefix(content: &Content) -> bool {
+    let Some(id) = item_id(content) else {
+        return true;
+    };
+    let Some(vendor) = content.vendor.as_ref() else {
+        return true;
+    };
+    let tag = match (&vendor.envelope, &vendor.form) {
+        (Some(_), _) => "message".to_owned(),
+        (None, Form::Item(item)) => string_at(item, "type").unwrap_or_default(),
+        (None, _) => return true,
+    };
+    let prefix = match tag.as_str() {
+        "message" => "msg",
+        "reasoning" => "rs",
+        "function_call" => "fc",
+        "custom_tool_call" => "ctc",
+        "web_search_call" => "ws",
+        _ => return !id.is_empty(),
+    };
+    id.starts_with(prefix)
+}
+
+/// The same call as a plain function call.
+pub(super) fn as_function(call: &ToolCall) -> ToolCall {
+    let arguments = match &call.arguments {
+        Arguments::Free(_) | Arguments::None => {
+            Arguments::Text(crate::foreign::arguments_text(&call.arguments))
+        }
+        arguments => arguments.clone(),
+    };
+    ToolCall {
+        family: Family::FUNCTION,
+        name: crate::foreign::name(call).to_owned(),
+        arguments,
+        runner: Runner::Client,
+        ..call.clone()
+    }
+}
+
+/// Give a call or a result another id, in our words and in the vendor's.
+pub(super) fn rename(content: &mut Content, id: &CallId) {
+    match &mut content.body {
+        Body::ToolCall(call) => call.call = id.clone(),
+        Body::ToolResult(result) => *result = result.renamed(id.clone()),
+        _ => return,
+    }
+    let is_call = matches!(content.body, Body::ToolCall(_));
+    let Some(vendor) = &mut content.vendor else {
+        return;
+    };
+    let path: &[&str] = match (&vendor.wire, is_call) {
+        (Wire::OpenAiResponses | Wire::Foundry, _) => &["call_id"],
+        (Wire::OpenAiChat | Wire::Anthropic | Wire::GeminiInteractions, true) => &["id"],
+        (Wire::OpenAiChat, false) => &["tool_call_id"],
+        (Wire::Anthropic, false) => &["tool_use_id"],
+        (Wire::GeminiInteractions, false) => &["call_id"],
+        (Wire::Gemini | Wire::Other(_), _) => &[],
+    };
+    let edited = match &vendor.form {
+        Form::Item(item) => set(item, path, id).map(Form::Item),
+        Form::Part(part) => set(part, path, id).map(Form::Part),
+        Form::Bare | Form::Within => None,
+    };
+    match edited {
+        Some(form) => {
+            vendor.form = form;
+            vendor.slots.call = Slot::Set(id.value().into());
+        }
+        None => content.vendor = None,
+    }
+}
+
+/// The item with another string at a path; `None` if the path is not there.
+fn set(item: &RawJson, path: &[&str], id: &CallId) -> Option<RawJson> {
+    if path.is_empty() {
+        return None;
+    }
+    let at = item.locate(path)?;
+    let mut text = String::with_capacity(item.get().len() + id.value().len());
+    text.push_str(&item.get()[..at.start]);
+    push_string(&mut text, id.value());
+    text.push_str(&item.get()[at.end..]);
+    RawJson::new(&text).ok()
+}

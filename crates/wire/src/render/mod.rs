@@ -1,0 +1,173 @@
+//! Any history to any vendor: rendering that never fails.
+//!
+//! A codec writes what is there. Rendering makes of it what the target accepts: each call has one
+//! result in its place, ids fit and are unique, roles stand where they must, what is sealed for
+//! another account stays behind, what the target has no form for becomes readable text. Nothing
+//! stored is changed; what was changed in the view is listed as a [`Repair`], what could not be
+//! said as a [`Loss`].
+//!
+//! Rendering is a pure function: the same history gives the same bytes, and a longer history
+//! starts with the rendering of its prefix wherever the vendor's rules permit, because prompt
+//! caches depend on it. A [`Renderer`] goes on from what it has rendered without touching it.
+//!
+//! ```
+//! use throughline_model::{CallId, Message, Role, ToolCall};
+//! use throughline_wire::Wire;
+//! use throughline_wire::render::{Options, Target, render};
+//!
+//! // A call that was never answered, as a crash leaves it.
+//! let call = ToolCall::function(CallId::natural("call_1").unwrap(), "get_tide", "{}");
+//! let history = [
+//!     Message::user("when is high water?"),
+//!     Message::new(Role::Assistant, vec![call.into()]),
+//! ];
+//! let rendered = render(&history, &Target::newest(Wire::OpenAiResponses), &Options::default());
+//! assert_eq!(rendered.items.len(), 3);
+//! assert_eq!(rendered.repairs[0].kind.as_str(), "closed_call");
+//! ```
+
+mod ids;
+mod legal;
+mod order;
+mod renderer;
+mod repair;
+mod special;
+mod strategy;
+mod target;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use throughline_model::{Message, Path, Role};
+
+use crate::{Loss, codec};
+
+pub use renderer::{RenderedItem, Renderer, Stale, Tail};
+pub use repair::{Repair, RepairKind};
+pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
+pub use target::Target;
+
+/// How to render.
+#[derive(Clone)]
+pub struct Options {
+    /// How tool history reaches the model.
+    pub strategy: Arc<dyn ToolHistoryStrategy>,
+}
+
+impl Default for Options {
+    /// Calls and results as the vendor's own items.
+    fn default() -> Self {
+        Self {
+            strategy: Arc::new(Native),
+        }
+    }
+}
+
+/// A history as a target accepts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// System text that the target takes outside the messages.
+    pub system: Option<String>,
+    /// The vendor's messages or items.
+    pub items: Vec<RenderedItem>,
+    /// What could not be said.
+    pub losses: Vec<Loss>,
+    /// What was changed.
+    pub repairs: Vec<Repair>,
+}
+
+impl Rendered {
+    /// The items as a JSON array.
+    pub fn array(&self) -> String {
+        let size: usize = self.items.iter().map(|item| item.json.len() + 1).sum();
+        let mut out = String::with_capacity(size + 2);
+        out.push('[');
+        for (place, item) in self.items.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            out.push_str(&item.json);
+        }
+        out.push(']');
+        out
+    }
+}
+
+/// A renderer for a target; `None` for a format that this version does not know.
+pub fn renderer(target: &Target, options: &Options) -> Option<Renderer> {
+    let codec = codec(&target.wire)?;
+    Some(Renderer::new(
+        codec,
+        target.clone(),
+        Arc::clone(&options.strategy),
+    ))
+}
+
+/// Render a history. For a format that this version does not know the result is empty.
+pub fn render(history: &[Message], target: &Target, options: &Options) -> Rendered {
+    let Some(fresh) = renderer(target, options) else {
+        return Rendered::default();
+    };
+    let last_user = history
+        .iter()
+        .rposition(|message| message.role == Role::User)
+        .unwrap_or(0);
+    let fresh = fresh.sealed_from(last_user);
+    straight(history, fresh.clone())
+        .or_else(|Stale| reordered(history, fresh.clone()))
+        // Nothing is stale to a renderer that shows late results as text.
+        .or_else(|Stale| straight(history, fresh.lenient()))
+        .unwrap_or_default()
+}
+
+/// Render in the order of the history.
+fn straight(history: &[Message], mut renderer: Renderer) -> Result<Rendered, Stale> {
+    for message in history {
+        renderer.push(message)?;
+    }
+    finish(renderer)
+}
+
+/// Render with each result at its call.
+fn reordered(history: &[Message], mut renderer: Renderer) -> Result<Rendered, Stale> {
+    let (placed, moved) = order::in_order(history, renderer.adjacency());
+    let root = Path::Root.key("messages");
+    let mut first = None;
+    for (at, message) in &placed {
+        // Where a result was taken away, and where it stands now.
+        if let Cow::Owned(_) = message {
+            first.get_or_insert(renderer.items().len());
+        }
+        renderer.push_at(message, *at)?;
+    }
+    let mut rendered = finish(renderer)?;
+    for at in moved {
+        let path = root.index(at.message);
+        let path = path.key("contents");
+        let path = path.index(at.content);
+        let item = first.unwrap_or_default();
+        let detail = "moved to its call";
+        let repair = Repair::new(&path, RepairKind::LateResult, detail, item);
+        rendered.repairs.push(repair);
+    }
+    Ok(rendered)
+}
+
+fn finish(renderer: Renderer) -> Result<Rendered, Stale> {
+    let tail = renderer.tail()?;
+    let system = renderer.system_text();
+    let (mut items, mut losses, mut repairs) = renderer.into_parts();
+    items.extend(tail.items);
+    losses.extend(tail.losses);
+    repairs.extend(tail.repairs);
+    Ok(Rendered {
+        system,
+        items,
+        losses,
+        repairs,
+    })
+}
