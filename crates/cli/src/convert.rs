@@ -7,16 +7,13 @@ use std::process::ExitCode;
 use throughline_model::json::{self, ArrayWriter, ObjectWriter};
 use throughline_wire::sse;
 use throughline_wire::transcript::Limits;
-use throughline_wire::{Converted, convert};
+use throughline_wire::{ConvertOptions, Converted, Repairing, convert};
 
 use crate::args::Convert;
 use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
-    if args.repair {
-        return Err(Failure::not_built(&["convert --repair".into()]));
-    }
     let limits = Limits {
         file_bytes: args.max_bytes,
         json: json::Limits {
@@ -29,7 +26,15 @@ pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
         },
     };
     let file = read(args.file.as_deref(), args.max_bytes)?;
-    let converted = convert(&file, &args.from, &args.to, limits)
+    let options = ConvertOptions {
+        limits,
+        repairing: if args.repair {
+            Repairing::Always
+        } else {
+            Repairing::Elsewhere
+        },
+    };
+    let converted = convert(&file, &args.from, &args.to, options)
         .map_err(|error| Failure::decode(error, args.file.as_deref()))?;
     drop(file);
     if args.check {
@@ -43,6 +48,9 @@ pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
         output::document(&converted.output, args.pretty)?;
         for loss in &converted.losses {
             output::note(&format!("lost: {loss}"));
+        }
+        for repair in &converted.repairs {
+            output::note(&format!("repaired: {repair}"));
         }
     }
     Ok(ExitCode::SUCCESS)

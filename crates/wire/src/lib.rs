@@ -46,7 +46,7 @@ mod stream;
 mod table;
 
 pub use codec::{Codec, Shape, codec};
-pub use convert::{Converted, Repair, convert};
+pub use convert::{ConvertOptions, Converted, Repairing, convert};
 pub use error::{DecodeError, Problem};
 pub use format::{Format, UnknownFormat};
 pub use loss::{Loss, LossKind, Losses};

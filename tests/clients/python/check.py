@@ -24,6 +24,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import SchemaValidator, ValidationError
 
+# The sources lie in the work tree, which stays clean.
+sys.dont_write_bytecode = True
+
 from sdks import SDKS, Sdk
 from strict import Typed, schema_of, validator
 
@@ -75,8 +78,8 @@ class Reader:
 def reason(error: ValidationError) -> str:
     """The complaints of the member of a union that came closest, on one line."""
     complaints = error.errors(include_url=False, include_context=False, include_input=False)
-    # Members of a union put their name into the place. One that only misses keys, or has too many,
-    # is likely to be what was meant.
+    # Members of a union put their name into the place. One that got deep into the value, or only
+    # misses keys or has too many, is likely to be what was meant.
     groups: dict[tuple[str, ...], list[dict]] = {}
     for complaint in complaints:
         named = tuple(
@@ -84,9 +87,10 @@ def reason(error: ValidationError) -> str:
         )
         groups.setdefault(named, []).append(complaint)
 
-    def unfitness(complaints: list[dict]) -> tuple[bool, int, int]:
+    def unfitness(complaints: list[dict]) -> int:
+        unlike = any(c["type"] not in ("missing", "extra_forbidden") for c in complaints)
         depth = max(len(complaint["loc"]) for complaint in complaints)
-        return any(c["type"] not in ("missing", "extra_forbidden") for c in complaints), -depth, len(complaints)
+        return len(complaints) + 4 * unlike - depth
 
     closest = min(groups.values(), key=unfitness)
     texts = []

@@ -64,13 +64,17 @@ def openai_responses() -> Sdk:
 def openai_chat() -> Sdk:
     from openai.types import chat
     from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+    from openai.types.shared import ErrorObject
+    from typing_extensions import TypedDict
 
+    # An error in a stream stands where a chunk would; the SDK looks for it before it reads chunks.
+    error = TypedDict("StreamError", {"error": ErrorObject})
     return Sdk(
         kinds={
             "messages": list[chat.ChatCompletionMessageParam],
             "request": CompletionCreateParamsNonStreaming,
             "response": chat.ChatCompletion,
-            "stream": list[chat.ChatCompletionChunk],
+            "stream": list[Union[chat.ChatCompletionChunk, error]],
         },
         optional={"CompletionCreateParamsNonStreaming": {"model"}},
     )

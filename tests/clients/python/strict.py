@@ -46,7 +46,7 @@ class Typed(dict):
 
 def schema_of(declared: Any) -> dict:
     """The schema that pydantic derives from a type."""
-    # Some types take open files, which never stand in JSON. Only a list can be told so from outside.
+    # Some types take open files, which never stand in JSON; only a list can be told so.
     adapter = TypeAdapter(list[declared], config=ConfigDict(arbitrary_types_allowed=True))
     adapter.rebuild(force=True)
     schema = plain(adapter.core_schema)
@@ -58,7 +58,9 @@ def schema_of(declared: Any) -> dict:
 def plain(node: Any) -> Any:
     """The schema as dictionaries that can be changed without changing the SDK's."""
     if isinstance(node, Mapping):
-        return {key: part if key in SKIPPED else over(part, key, plain) for key, part in node.items()}
+        return {
+            key: part if key in SKIPPED else over(part, key, plain) for key, part in node.items()
+        }
     if isinstance(node, list):
         return [plain(child) for child in node]
     if isinstance(node, tuple):

@@ -160,10 +160,7 @@ impl<'s> Clients<'s> {
         check
             .args([CHECK, "--wire", wire, "--self-test"])
             .arg(&path);
-        // Python would leave compiled files beside the sources.
-        check
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .env("PYTHONUTF8", "1");
+        check.env("PYTHONUTF8", "1");
         let checked = output_of(check.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let text = String::from_utf8_lossy(&checked.stdout);
         let (details, figures) = match text.trim_end().rsplit_once('\n') {

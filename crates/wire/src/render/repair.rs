@@ -1,3 +1,5 @@
+use std::fmt;
+
 use throughline_model::Path;
 use throughline_model::json::ObjectWriter;
 
@@ -108,5 +110,11 @@ impl Repair {
             .str("kind", self.kind.as_str())
             .str("detail", &self.detail);
         object.end();
+    }
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.path, self.detail, self.kind.as_str())
     }
 }
