@@ -87,7 +87,10 @@ fn is_from(transcript: &Transcript, format: &Format) -> bool {
         return false;
     };
     let request = &transcript.request;
-    let mut contents = request.messages.iter().flat_map(|message| &message.contents);
+    let mut contents = request
+        .messages
+        .iter()
+        .flat_map(|message| &message.contents);
     let is_own = |content: &Content| {
         content
             .vendor
@@ -106,7 +109,9 @@ fn rendered(transcript: &Transcript, codec: &dyn Codec) -> Converted {
     let mut request = transcript.request.clone();
     if transcript.shape == TranscriptShape::Array && !request.system.is_empty() {
         let system = std::mem::take(&mut request.system);
-        request.messages.insert(0, Message::new(Role::System, system));
+        request
+            .messages
+            .insert(0, Message::new(Role::System, system));
     }
     let target = Target::newest(codec.wire());
     let view = render::render(&request.messages, &target, &render::Options::default());
@@ -116,7 +121,11 @@ fn rendered(transcript: &Transcript, codec: &dyn Codec) -> Converted {
         TranscriptShape::Array => {
             if view.system.is_some() {
                 let path = throughline_model::Path::Root.key("system");
-                losses.note(&path, LossKind::SystemText, "an array has no place for it here");
+                losses.note(
+                    &path,
+                    LossKind::SystemText,
+                    "an array has no place for it here",
+                );
             }
             array
         }

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use throughline_model::json::{Escapes, Node, Value};
+use std::borrow::Cow;
+
+use throughline_model::json::{
+    ArrayWriter, Escapes, Node, ObjectWriter, RawJson, Value, push_string,
+};
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Form, MediaSource, Path, Request, Scope, ToolCall,
     ToolDef,
@@ -36,7 +40,7 @@ pub(crate) fn arguments_text(arguments: &Arguments) -> String {
         Arguments::Json(json) => json.get().to_owned(),
         Arguments::Free(text) => {
             let mut out = String::new();
-            let mut object = throughline_model::json::ObjectWriter::new(&mut out);
+            let mut object = ObjectWriter::new(&mut out);
             object.str("input", text);
             object.end();
             out
@@ -187,7 +191,49 @@ fn has_lone(value: &Value<'_>) -> bool {
     match value.node() {
         Node::String(escapes) => *escapes == Escapes::LoneSurrogate,
         Node::Array(values) => values.iter().any(has_lone),
-        Node::Object(members) => members.iter().any(|member| has_lone(&member.value)),
+        Node::Object(members) => members.iter().any(|member| {
+            member.key.escapes() == Escapes::LoneSurrogate || has_lone(&member.value)
+        }),
         Node::Null | Node::Bool(_) | Node::Number => false,
+    }
+}
+
+/// JSON from elsewhere without unpaired surrogates, which strict readers refuse. Everything else
+/// stays as it is.
+pub(crate) fn sound_json<'j>(
+    json: &'j RawJson,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> Cow<'j, str> {
+    // Only an escape can be an unpaired surrogate.
+    if !json.get().contains("\\u") || !has_lone(&json.value()) {
+        return Cow::Borrowed(json.get());
+    }
+    losses.note(path, LossKind::LoneSurrogate, "shown as U+FFFD");
+    let mut out = String::with_capacity(json.get().len());
+    push_sound(&mut out, &json.value());
+    Cow::Owned(out)
+}
+
+fn push_sound(out: &mut String, value: &Value<'_>) {
+    match value.node() {
+        Node::String(Escapes::LoneSurrogate) => {
+            push_string(out, &value.as_str().unwrap_or_default());
+        }
+        Node::Array(values) => {
+            let mut array = ArrayWriter::new(out);
+            for value in values {
+                push_sound(array.slot(), value);
+            }
+            array.end();
+        }
+        Node::Object(members) => {
+            let mut object = ObjectWriter::new(out);
+            for member in members {
+                push_sound(object.key(&member.key.to_str()), &member.value);
+            }
+            object.end();
+        }
+        Node::Null | Node::Bool(_) | Node::Number | Node::String(_) => out.push_str(value.raw()),
     }
 }
