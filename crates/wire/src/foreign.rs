@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use std::borrow::Cow;
-
 use throughline_model::json::{
     ArrayWriter, Escapes, Node, ObjectWriter, RawJson, Value, push_string,
 };
