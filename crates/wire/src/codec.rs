@@ -67,11 +67,8 @@ pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
     match wire {
         //Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
         Wire::OpenAiResponses => Some(&crate::openai_responses::OpenAiResponses),
-        Wire::OpenAiChat
-        | Wire::Anthropic
-        | Wire::Gemini
-        | Wire::GeminiInteractions
-        | Wire::Foundry
-        | Wire::Other(_) => None,
+        Wire::Gemini => Some(&crate::gemini::Gemini),
+        Wire::GeminiInteractions => Some(&crate::gemini_interactions::GeminiInteractions),
+        Wire::OpenAiChat | Wire::Anthropic | Wire::Foundry | Wire::Other(_) => None,
     }
 }

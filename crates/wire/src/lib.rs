@@ -23,6 +23,8 @@
 //! assert!(losses.is_empty());
 //! ```
 
+pub mod gemini;
+pub mod gemini_interactions;
 pub mod http;
 //pub mod openai_chat;
 pub mod openai_responses;
@@ -33,8 +35,10 @@ mod codec;
 //mod convert;
 mod error;
 mod fill;
+mod flat;
 mod foreign;
 mod gather;
+mod google;
 mod hollow;
 mod loss;
 mod read;
