@@ -101,6 +101,18 @@ fn contents_alone_are_what_the_user_says() {
 }
 
 #[test]
+fn media_with_two_places_are_where_something_stands() {
+    let array = r#"[{"type":"audio","data":"","uri":"https://a.example/s.wav"}]"#;
+    let messages = decode(array);
+    let Body::Media(found) = &messages[0].contents[0].body else {
+        panic!("{messages:?}");
+    };
+    let address = MediaSource::Uri("https://a.example/s.wav".to_owned());
+    assert_eq!(found.source, address);
+    assert_eq!(encode(&messages), (array.to_owned(), Vec::new()));
+}
+
+#[test]
 fn what_the_user_said_is_not_the_models_word() {
     let body = r#"{"id":"i","status":"completed","steps":[{"type":"user_input","content":[{"type":"text","text":"hi"}]},{"type":"model_output","content":[{"type":"text","text":"Hello."}]}]}"#;
     let found = response(body);
