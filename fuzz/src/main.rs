@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 
 mod json;
+mod wire;
+
+use throughline_wire::Wire;
 
 struct Target {
     name: &'static str,
@@ -17,10 +20,28 @@ struct Target {
 }
 
 /// A new target gets a module, a line here, and a few inputs in `fuzz/corpus/<name>/`.
-const TARGETS: &[Target] = &[Target {
-    name: "json",
-    run: json::run,
-}];
+const TARGETS: &[Target] = &[
+    Target {
+        name: "json",
+        run: json::run,
+    },
+    Target {
+        name: "sse",
+        run: wire::sse,
+    },
+    Target {
+        name: "stored",
+        run: wire::stored,
+    },
+    Target {
+        name: "decode-openai-responses",
+        run: |data| wire::decode(&Wire::OpenAiResponses, data),
+    },
+    Target {
+        name: "stream-openai-responses",
+        run: |data| wire::stream(&Wire::OpenAiResponses, data),
+    },
+];
 
 static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();
 

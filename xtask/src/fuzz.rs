@@ -182,7 +182,8 @@ impl Fuzzer {
             Some((_, artifact)) => {
                 let binary = self.binary.display();
                 println!("input:     {artifact}");
-                println!("reproduce: THROUGHLINE_FUZZ={target} {binary} {artifact}");
+                let limits = LIMITS.join(" ");
+                println!("reproduce: THROUGHLINE_FUZZ={target} {binary} {limits} {artifact}");
                 println!("keep it:   once fixed, copy the input to fuzz/corpus/{target}/");
             }
             None => println!(

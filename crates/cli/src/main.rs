@@ -1,1 +1,30 @@
-fn main() {}
+//! The command line `throughline`.
+
+mod args;
+mod completions;
+mod convert;
+mod failure;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return failure::usage(&error),
+    };
+    let done = match &args.command {
+        Command::Convert(convert) => convert::run(convert, args.json),
+        Command::Completions(completions) => completions::run(completions),
+        Command::NotBuilt(words) => Err(Failure::not_built(words)),
+    };
+    match done {
+        Ok(code) => code,
+        Err(failure) => failure.report(args.json),
+    }
+}

@@ -11,6 +11,7 @@ mod rng;
 pub mod bench;
 pub mod chunks;
 pub mod generate;
+pub mod messages;
 pub mod mutate;
 pub mod property;
 

@@ -2,7 +2,7 @@ use throughline_model::json::Value;
 use throughline_model::{Message, Request, Response, VendorError, Wire};
 
 use crate::sse::Frame;
-use crate::{DecodeError, Losses, StreamDecoder};
+use crate::{DecodeError, Losses, StreamDecoder, WireType};
 
 /// What a JSON object of a format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,17 @@ pub trait Codec: Send + Sync {
     /// The format.
     fn wire(&self) -> Wire;
 
+    /// The types of items or contents that the format knows, as tables.
+    fn types(&self) -> &'static [&'static [WireType]];
+
     /// What a JSON object of this format is.
     fn shape(&self, value: &Value<'_>) -> Shape;
 
     /// Read an array of messages or items.
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError>;
+
+    /// Write messages as the format's own messages or items, each as JSON text.
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String>;
 
     /// Write an array of messages or items as JSON text.
     fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String;
@@ -52,6 +58,9 @@ pub trait Codec: Send + Sync {
     /// A reader of one streamed response.
     fn stream(&self) -> Box<dyn StreamDecoder>;
 
+    /// Whether a JSON array of partial responses is a stream of this format.
+    fn streams_as_array(&self) -> bool;
+
     /// Write a whole response as the frames of a stream.
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame>;
 
@@ -62,13 +71,26 @@ pub trait Codec: Send + Sync {
     fn encode_error(&self, error: &VendorError) -> String;
 }
 
+/// Every codec, by the name of its format.
+pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[
+    ("openai-chat", &crate::openai_chat::OpenAiChat),
+    (
+        "openai-responses",
+        &crate::openai_responses::OpenAiResponses,
+    ),
+    ("anthropic", &crate::anthropic::Anthropic),
+    ("gemini", &crate::gemini::Gemini),
+    (
+        "gemini-interactions",
+        &crate::gemini_interactions::GeminiInteractions,
+    ),
+    ("foundry", &crate::foundry::Foundry),
+];
+
 /// The codec of a format; `None` for one that this version does not know.
 pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
-    match wire {
-        //Wire::OpenAiChat => Some(&crate::openai_chat::OpenAiChat),
-        Wire::OpenAiResponses => Some(&crate::openai_responses::OpenAiResponses),
-        Wire::Gemini => Some(&crate::gemini::Gemini),
-        Wire::GeminiInteractions => Some(&crate::gemini_interactions::GeminiInteractions),
-        Wire::OpenAiChat | Wire::Anthropic | Wire::Foundry | Wire::Other(_) => None,
-    }
+    CODECS
+        .iter()
+        .find(|(name, _)| *name == wire.as_str())
+        .map(|(_, codec)| *codec)
 }

@@ -38,6 +38,18 @@ pub enum Problem {
         /// The vendor's words.
         message: String,
     },
+    /// The file is larger than the limit.
+    #[error("larger than {limit} bytes; raise the limit to read it")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// A format that this version has no codec for.
+    #[error("this version has no codec for {name}")]
+    NoCodec {
+        /// The format.
+        name: String,
+    },
     /// The text is not JSON.
     #[error("{0}")]
     Json(#[from] JsonError),
@@ -63,6 +75,16 @@ impl DecodeError {
             path: path.to_string(),
             problem: problem.into(),
         }
+    }
+
+    /// The same error, in something that is itself part of a larger whole.
+    pub(crate) fn inside(self, outer: &Path<'_>) -> Self {
+        let path = if self.path.is_empty() {
+            outer.to_string()
+        } else {
+            format!("{outer}.{}", self.path)
+        };
+        Self { path, ..self }
     }
 
     pub(crate) fn expected(path: &Path<'_>, expected: &'static str, found: &Value<'_>) -> Self {

@@ -1,6 +1,8 @@
 //! Putting texts back into a hollow item; the counterpart of [`hollow`](crate::hollow).
 
-use throughline_model::json::{Node, ObjectWriter, RawJson, push_compact_with, push_string};
+use std::ops::Range;
+
+use throughline_model::json::{RawJson, push_string};
 
 /// What goes into a hole.
 #[derive(Clone)]
@@ -11,54 +13,116 @@ pub(crate) enum Fill<'f> {
     Json(&'f str),
     /// The elements of an array as JSON text with commas, into `[]`.
     Elements(&'f str),
+    /// The elements of an array, each as JSON text, into `[]`.
+    List(&'f [String]),
     /// JSON text instead of whatever stands there, or as a new member of the item.
     Replace(&'f str),
 }
 
 /// Append an item with its holes filled. A place that is not hollow stays as it is.
-pub(crate) fn fill(out: &mut String, item: &RawJson, fills: &[(&[&str], Fill<'_>)]) {
-    let value = item.value();
-    let mut texts = Vec::with_capacity(fills.len());
+pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
+    out: &mut String,
+    item: &RawJson,
+    fills: &[(P, Fill<'_>)],
+) {
+    let text = item.get();
+    let mut edits = Edits::default();
     let mut added = Vec::new();
     for (path, fill) in fills {
-        let Some(at) = value.at(path) else {
+        let path = path.as_ref();
+        let Some(at) = item.locate(path) else {
             if let ([key], Fill::Replace(json)) = (path, fill) {
                 added.push((*key, *json));
             }
             continue;
         };
-        let text = match (fill, at.node()) {
-            (Fill::Replace(json), _) => (*json).to_owned(),
-            (Fill::Text(text), Node::String(_)) if at.raw() == "\"\"" && !text.is_empty() => {
-                let mut token = String::with_capacity(text.len() + 2);
-                push_string(&mut token, text);
-                token
-            }
-            (Fill::Json(json), Node::Null) => (*json).to_owned(),
-            (Fill::Elements(elements), Node::Array(found)) if found.is_empty() => {
-                format!("[{elements}]")
-            }
-            _ => continue,
+        let found = &text[at.clone()];
+        let fits = match fill {
+            Fill::Text(text) => found == "\"\"" && !text.is_empty(),
+            Fill::Json(_) => found == "null",
+            Fill::Elements(_) | Fill::List(_) => found == "[]",
+            Fill::Replace(_) => true,
         };
-        texts.push((at, text));
+        if fits {
+            edits.push(at, fill);
+        }
     }
-    if texts.is_empty() && added.is_empty() {
-        out.push_str(item.get());
+    let mut from = 0;
+    for (at, fill) in edits.in_order() {
+        out.push_str(&text[from..at.start]);
+        match fill {
+            Fill::Text(text) => push_string(out, text),
+            Fill::Json(json) | Fill::Replace(json) => out.push_str(json),
+            Fill::Elements(elements) => {
+                out.push('[');
+                out.push_str(elements);
+                out.push(']');
+            }
+            Fill::List(items) => push_array(out, items),
+        }
+        from = at.end;
+    }
+    let rest = &text[from..];
+    if added.is_empty() {
+        out.push_str(rest);
         return;
     }
-    let edits: Vec<_> = texts
-        .iter()
-        .map(|(at, text)| (*at, text.as_str()))
-        .collect();
-    if added.is_empty() {
-        return push_compact_with(out, &value, &edits);
-    }
-    let mut object = ObjectWriter::new(out);
-    for member in value.members() {
-        push_compact_with(object.key_token(&member.key), &member.value, &edits);
-    }
+    // New members go before the brace that closes the item.
+    let rest = rest.strip_suffix('}').unwrap_or(rest);
+    out.push_str(rest);
+    let mut first = text == "{}";
     for (key, json) in added {
-        object.raw(key, json);
+        if !first {
+            out.push(',');
+        }
+        first = false;
+        push_string(out, key);
+        out.push(':');
+        out.push_str(json);
     }
-    object.end();
+    out.push('}');
+}
+
+/// Append JSON texts as an array.
+pub(crate) fn push_array(out: &mut String, items: &[String]) {
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
+    out.reserve(size + 2);
+    out.push('[');
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        out.push_str(item);
+    }
+    out.push(']');
+}
+
+/// The places to fill. Items have one or two, so these stand without an allocation.
+#[derive(Default)]
+struct Edits<'f> {
+    few: [Option<(Range<usize>, &'f Fill<'f>)>; 2],
+    more: Vec<(Range<usize>, &'f Fill<'f>)>,
+}
+
+impl<'f> Edits<'f> {
+    fn push(&mut self, at: Range<usize>, fill: &'f Fill<'f>) {
+        match self.few.iter_mut().find(|slot| slot.is_none()) {
+            Some(slot) => *slot = Some((at, fill)),
+            None => self.more.push((at, fill)),
+        }
+    }
+
+    fn in_order(mut self) -> impl Iterator<Item = (Range<usize>, &'f Fill<'f>)> {
+        if !self.more.is_empty() {
+            self.more
+                .extend(self.few.iter_mut().filter_map(Option::take));
+            self.more.sort_unstable_by_key(|(at, _)| at.start);
+        }
+        if let [Some((first, _)), Some((second, _))] = &self.few
+            && second.start < first.start
+        {
+            self.few.swap(0, 1);
+        }
+        self.few.into_iter().flatten().chain(self.more)
+    }
 }

@@ -1,8 +1,11 @@
 //! What every codec needs to say things that came from elsewhere.
 
+use std::borrow::Cow;
+
 use throughline_model::json::{Escapes, Node, Value};
 use throughline_model::{
-    Arguments, Body, Content, Family, Form, MediaSource, Path, Request, ToolCall, ToolDef,
+    Arguments, Body, CallId, Content, Family, Form, MediaSource, Path, Request, Scope, ToolCall,
+    ToolDef,
 };
 
 use crate::{LossKind, Losses};
@@ -14,6 +17,15 @@ pub(crate) fn name(call: &ToolCall) -> &str {
     } else {
         &call.name
     }
+}
+
+/// An id that fits a slot of `longest` characters. One that is too long becomes a hash of itself, so
+/// that both ends of a pair still agree.
+pub(crate) fn short_id(id: &str, longest: usize) -> Cow<'_, str> {
+    if id.chars().count() <= longest {
+        return Cow::Borrowed(id);
+    }
+    Cow::Owned(CallId::minted(Scope::Response(id), 0).value().to_owned())
 }
 
 /// Arguments as JSON text. Free text becomes an object with one member, `input`.
@@ -100,6 +112,7 @@ pub(crate) fn note_request_keys(request: &Request, losses: &mut Losses) {
             "system_instruction",
             "contents",
             "tools",
+            "functions",
         ];
         if !carried.contains(&&*key) {
             losses.note(
@@ -135,7 +148,9 @@ pub(crate) fn note_vendor_fields(content: &Content, path: &Path<'_>, losses: &mu
         "file",
         "source",
         "inlineData",
+        "inline_data",
         "fileData",
+        "file_data",
         "citations",
         "mime_type",
         "uri",

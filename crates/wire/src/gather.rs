@@ -2,7 +2,7 @@
 
 use throughline_model::json::RawJson;
 
-use crate::fill::{Fill, fill};
+use crate::fill::{Fill, fill, push_array};
 
 /// Gathers wire messages and items in order. At most one message is open at a time; parts join
 /// it until another opens or an item of its own comes.
@@ -67,6 +67,16 @@ impl Gather {
         }
     }
 
+    /// The same for an element that is not wanted elsewhere.
+    pub(crate) fn own_element(&mut self, place: &'static str, json: String) {
+        match &mut self.open {
+            Some(open) if open.elements.iter().all(|(found, _)| *found != place) => {
+                open.elements.push((place, json));
+            }
+            _ => self.element(place, &json),
+        }
+    }
+
     /// Put a bare string into a place of the open message.
     pub(crate) fn bare(&mut self, place: &'static str, text: &str) {
         if let Some(open) = &mut self.open {
@@ -85,18 +95,22 @@ impl Gather {
         let Some(open) = self.open.take() else { return };
         let size: usize = open.elements.iter().map(|(_, text)| text.len() + 2).sum();
         let mut out = String::with_capacity(open.envelope.get().len() + size);
-        let mut keys = Vec::with_capacity(open.elements.len() + 1);
-        for (place, elements) in &open.elements {
-            keys.push(([*place], Fill::Elements(elements)));
-        }
-        if let Some((place, text)) = &open.bare {
-            keys.push(([*place], Fill::Text(text)));
-        }
-        let fills: Vec<(&[&str], Fill<'_>)> = keys
+        let elements = open
+            .elements
             .iter()
-            .map(|(key, fill)| (key.as_slice(), fill.clone()))
-            .collect();
-        fill(&mut out, &open.envelope, &fills);
+            .map(|(place, elements)| ([*place], Fill::Elements(elements)));
+        let bare = open.bare.iter();
+        let bare = bare.map(|(place, text)| ([*place], Fill::Text(text)));
+        let mut fills = elements.chain(bare);
+        match (fills.next(), fills.next()) {
+            (Some(one), None) => fill(&mut out, &open.envelope, &[one]),
+            (Some(one), Some(two)) => {
+                let mut all = vec![one, two];
+                all.extend(fills);
+                fill(&mut out, &open.envelope, &all);
+            }
+            (None, _) => out.push_str(open.envelope.get()),
+        }
         self.done.push(out);
     }
 
@@ -109,15 +123,7 @@ impl Gather {
 
 /// Join JSON texts to an array.
 pub(crate) fn array(items: &[String]) -> String {
-    let size: usize = items.iter().map(|item| item.len() + 1).sum();
-    let mut out = String::with_capacity(size + 2);
-    out.push('[');
-    for (place, item) in items.iter().enumerate() {
-        if place > 0 {
-            out.push(',');
-        }
-        out.push_str(item);
-    }
-    out.push(']');
+    let mut out = String::new();
+    push_array(&mut out, items);
     out
 }

@@ -248,15 +248,29 @@ pub(crate) fn tool_family(name: &str) -> Family {
 }
 
 /// Arguments of a call from elsewhere as the JSON object that both formats want. What is no
-/// object goes whole into its one member, `input`; no text at all is no arguments.
-pub(crate) fn arguments_object(arguments: &Arguments) -> String {
+/// object goes whole into its one member, `input`, which is noted; no text at all is no arguments.
+pub(crate) fn arguments_object(
+    arguments: &Arguments,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> String {
+    let (object, wrapped) = wrapped_arguments(arguments);
+    if wrapped {
+        let detail = "arguments must be an object; these became its member input";
+        losses.note(path, LossKind::Arguments, detail);
+    }
+    object
+}
+
+/// The same, saying whether they had to be wrapped.
+pub(crate) fn wrapped_arguments(arguments: &Arguments) -> (String, bool) {
     let text = foreign::arguments_text(arguments);
     if text.trim().is_empty() {
-        return "{}".to_owned();
+        return ("{}".to_owned(), false);
     }
     match throughline_model::json::parse(&text) {
-        Ok(value) if value.as_object().is_some() => RawJson::of(&value).get().to_owned(),
-        _ => foreign::arguments_text(&Arguments::Free(text)),
+        Ok(value) if value.as_object().is_some() => (RawJson::of(&value).get().to_owned(), false),
+        _ => (foreign::arguments_text(&Arguments::Free(text)), true),
     }
 }
 

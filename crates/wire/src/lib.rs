@@ -23,20 +23,23 @@
 //! assert!(losses.is_empty());
 //! ```
 
+pub mod anthropic;
+pub mod foundry;
 pub mod gemini;
 pub mod gemini_interactions;
 pub mod http;
-//pub mod openai_chat;
+pub mod openai_chat;
 pub mod openai_responses;
 pub mod sse;
-//pub mod transcript;
+pub mod transcript;
 
 mod codec;
-//mod convert;
+mod convert;
 mod error;
 mod fill;
 mod flat;
 mod foreign;
+mod format;
 mod gather;
 mod google;
 mod hollow;
@@ -46,9 +49,10 @@ mod stream;
 mod table;
 
 pub use codec::{Codec, Shape, codec};
-//pub use convert::{convert, Converted, ConvertError, Format, Options, UnknownFormat};
+pub use convert::{Converted, Repair, convert};
 pub use error::{DecodeError, Problem};
+pub use format::{Format, UnknownFormat};
 pub use loss::{Loss, LossKind, Losses};
 pub use stream::{StreamDecoder, assemble};
-pub use table::{IdClass, ItemRole, WireType};
+pub use table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 pub use throughline_model::Wire;

@@ -31,6 +31,8 @@ pub enum LossKind {
     Role,
     /// The failure mark of a tool result.
     Outcome,
+    /// Arguments of a call in a form that the target does not take.
+    Arguments,
     /// A member of a request body.
     RequestKey,
     /// A tool definition that is not a plain function.
@@ -57,6 +59,7 @@ impl LossKind {
             Self::SystemText => "system_text",
             Self::Role => "role",
             Self::Outcome => "outcome",
+            Self::Arguments => "arguments",
             Self::RequestKey => "request_key",
             Self::ToolDefinition => "tool_definition",
             Self::LoneSurrogate => "lone_surrogate",

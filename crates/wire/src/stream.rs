@@ -1,4 +1,4 @@
-use throughline_model::{Event, Fold, Response};
+use throughline_model::{Event, Fold, Path, Response};
 
 use crate::sse::Frame;
 use crate::{Codec, DecodeError};
@@ -19,8 +19,12 @@ pub trait StreamDecoder: Send {
 pub fn assemble(codec: &dyn Codec, frames: &[Frame]) -> Result<Response, DecodeError> {
     let mut decoder = codec.stream();
     let mut fold = Fold::new();
-    for frame in frames {
-        for event in decoder.push(frame)? {
+    let root = Path::Root.key("event");
+    for (index, frame) in frames.iter().enumerate() {
+        let events = decoder
+            .push(frame)
+            .map_err(|error| error.inside(&root.index(index)))?;
+        for event in events {
             fold.push(event);
         }
     }

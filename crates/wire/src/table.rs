@@ -73,6 +73,8 @@ pub enum OutputAt {
     Nowhere,
     /// A string, an array of content parts, or any other JSON.
     Any(&'static str),
+    /// A string or any other JSON; an array is a value, not parts.
+    TextOrJson(&'static str),
     /// A JSON value.
     Json(&'static str),
     /// An image in base 64.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::tool::{self, Failure};
 use crate::{fuzz, tidy};
 
+mod clients;
 mod output;
 mod readme;
 mod setup;
@@ -96,6 +97,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     if extent == Extent::Full {
         run.step("doc tests", || output::run_doc_tests(&seed));
         run.step("README", readme::run_examples);
+        run.step("clients", || tools.with_python(|| clients::run(&seed)));
         run.step("fuzz", || tools.with_cxx(|| fuzzed(&seed)));
     }
     let refuse_skips = std::env::var("CI").is_ok_and(|value| value == "true");
@@ -157,7 +159,7 @@ impl Run {
             println!("{}", line.trim_end());
         }
         if extent == Extent::Quick {
-            println!("left out by --quick: docs, doc tests, README, fuzz");
+            println!("left out by --quick: docs, doc tests, README, clients, fuzz");
         }
         let skips_fail = refuse_skips && total.skipped > 0;
         if skips_fail {
@@ -180,9 +182,14 @@ impl Run {
 }
 
 fn format() -> Outcome {
-    let ours = tool::run(tool::cargo().args(["fmt", "--all", "--check"]));
-    let fuzz =
-        tool::run(tool::cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]));
+    // The names of the files are enough: the remedy is `cargo fmt`, whatever the difference.
+    let list = ["--", "--files-with-diff"];
+    let ours = tool::run(tool::cargo().args(["fmt", "--all", "--check"]).args(list));
+    let fuzz = tool::run(
+        tool::cargo()
+            .args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"])
+            .args(list),
+    );
     ours.and(fuzz).into()
 }
 
@@ -192,6 +199,7 @@ fn lints() -> Outcome {
         "--workspace",
         "--all-targets",
         "--locked",
+        "--keep-going",
         "--",
         "-D",
         "warnings",
@@ -208,7 +216,13 @@ fn tidied() -> Outcome {
 }
 
 fn docs() -> Outcome {
-    let arguments = ["doc", "--workspace", "--no-deps", "--locked"];
+    let arguments = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--locked",
+        "--keep-going",
+    ];
     tool::run(
         tool::cargo()
             .args(arguments)

@@ -108,7 +108,12 @@ fn filtered(command: &mut Command) -> Outcome {
     }
     // A runner that dies before it counts has failed all the same.
     counts.failed = counts.failed.max(1);
-    Outcome::Failed(counts, format!("{} failed", tool::spell(command)))
+    let runner = command
+        .get_args()
+        .next()
+        .unwrap_or_default()
+        .to_string_lossy();
+    Outcome::Failed(counts, format!("cargo {runner} failed"))
 }
 
 fn forward(stream: Option<impl Read + Send + 'static>, sender: mpsc::Sender<String>) {

@@ -10,6 +10,7 @@ pub(super) struct Tools {
     fmt: bool,
     clippy: bool,
     cxx: bool,
+    python: bool,
     nextest: bool,
 }
 
@@ -20,14 +21,16 @@ impl Tools {
             fmt: component("rustfmt", "fmt"),
             clippy: component("clippy", "clippy"),
             cxx: cxx(),
+            python: python(),
             nextest: tool::works(tool::cargo().args(["nextest", "--version"])),
         };
         let say = |there: bool| if there { "yes" } else { "NO" };
         println!(
-            "rustfmt {}, clippy {}, C++ compiler {}, tests run by {}",
+            "rustfmt {}, clippy {}, C++ compiler {}, Python {}, tests run by {}",
             say(found.fmt),
             say(found.clippy),
             say(found.cxx),
+            say(found.python),
             if found.nextest {
                 "cargo nextest"
             } else {
@@ -64,6 +67,14 @@ impl Tools {
             missing("a C++ compiler")
         }
     }
+
+    pub(super) fn with_python(self, work: impl FnOnce() -> Outcome) -> Outcome {
+        if self.python {
+            work()
+        } else {
+            missing("Python")
+        }
+    }
 }
 
 fn missing(what: &str) -> Outcome {
@@ -89,8 +100,25 @@ fn cxx() -> bool {
         return true;
     }
     println!("installing a C++ compiler");
+    install(&["g++"]);
+    works()
+}
+
+/// The vendors' SDKs are Python packages, which go into an environment of their own.
+fn python() -> bool {
+    let works = || tool::works(tool::command("python3").args(["-c", "import venv, ensurepip"]));
+    if works() {
+        return true;
+    }
+    println!("installing Python");
+    install(&["python3", "python3-venv"]);
+    works()
+}
+
+/// Installs packages of the system. Whether it worked is asked of the tool itself.
+fn install(packages: &[&str]) {
     let root = tool::output(tool::command("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    for arguments in [&["update"][..], &["install", "-y", "g++"]] {
+    for arguments in [&["update"][..], &[&["install", "-y"], packages].concat()] {
         let mut install = if root {
             tool::command("apt-get")
         } else {
@@ -107,5 +135,4 @@ fn cxx() -> bool {
             println!("{failure}");
         }
     }
-    works()
 }

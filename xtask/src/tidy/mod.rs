@@ -67,11 +67,11 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
 /// Checks everything, prints what is wrong, and gives how much that is.
 pub(crate) fn check() -> Result<usize, Failure> {
     let root = tool::root();
-    let ours = metadata::read(&root.join("Cargo.toml"))?;
-    let fuzz = metadata::read(&root.join("fuzz/Cargo.toml"))?;
     let files = files::Files::list(&root)?;
-
     let mut violations = Vec::new();
+    let ours = packages("", &mut violations);
+    let fuzz = packages("fuzz/", &mut violations);
+
     violations.extend(arrows::check(&ours, &files));
     violations.extend(licences::check(&ours, licences::SHIPPED));
     violations.extend(licences::check(&fuzz, licences::FUZZ));
@@ -88,9 +88,24 @@ pub(crate) fn check() -> Result<usize, Failure> {
     for violation in &violations {
         println!("{violation}");
     }
-    let packages = ours.iter().chain(&fuzz).map(|p| (&p.name, &p.version));
-    let packages = packages.collect::<std::collections::BTreeSet<_>>().len();
+    let seen = ours.iter().chain(&fuzz).map(|p| (&p.name, &p.version));
+    let seen = seen.collect::<std::collections::BTreeSet<_>>().len();
     let (files, wrong) = (files.sources.len(), violations.len());
-    println!("tidy: {packages} packages and {files} files checked, {wrong} violations");
+    println!("tidy: {seen} packages and {files} files checked, violations: {wrong}");
     Ok(wrong)
+}
+
+/// The packages of one of our two workspaces. That they cannot be told is a violation like any other, so that
+/// the other rules are still checked.
+fn packages(folder: &str, violations: &mut Vec<Violation>) -> Vec<metadata::Package> {
+    let manifest = format!("{folder}Cargo.toml");
+    metadata::read(&tool::root().join(&manifest)).unwrap_or_else(|failure| {
+        violations.push(Violation::new(
+            &format!("{folder}Cargo.lock"),
+            1,
+            format!("the packages cannot be told: {failure}"),
+            format!("if the lock file is behind, run `cargo update --workspace --manifest-path {manifest}`"),
+        ));
+        Vec::new()
+    })
 }

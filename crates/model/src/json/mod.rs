@@ -13,6 +13,7 @@
 //! workspace's chores can read JSON with it too.
 
 mod error;
+mod locate;
 mod parse;
 mod raw;
 mod text;
@@ -27,4 +28,4 @@ pub use parse::{Limits, parse, parse_bytes, parse_with};
 pub use raw::RawJson;
 pub use text::{Escapes, Text};
 pub use value::{Member, Node, Value};
-pub use write::{ArrayWriter, ObjectWriter, push_compact, push_compact_with, push_string};
+pub use write::{ArrayWriter, ObjectWriter, pretty, push_compact, push_compact_with, push_string};

@@ -1,6 +1,8 @@
 use std::fmt;
+use std::ops::Range;
 
 use super::error::JsonError;
+use super::locate::locate;
 use super::parse::{Limits, parse, parse_with};
 use super::value::Value;
 use super::write::{ObjectWriter, push_compact, push_compact_with};
@@ -52,6 +54,20 @@ impl RawJson {
     /// The text.
     pub fn get(&self) -> &str {
         &self.0
+    }
+
+    /// Where the value at a path of keys stands in the text. Of duplicate keys the last counts.
+    ///
+    /// ```
+    /// use throughline_model::json::RawJson;
+    ///
+    /// let raw = RawJson::new(r#"{"a": {"b": [1, 2]}}"#)?;
+    /// let range = raw.locate(&["a", "b"]).unwrap();
+    /// assert_eq!(&raw.get()[range], "[1,2]");
+    /// # Ok::<(), throughline_model::json::JsonError>(())
+    /// ```
+    pub fn locate(&self, path: &[&str]) -> Option<Range<usize>> {
+        locate(&self.0, path)
     }
 
     /// The tree of the document.

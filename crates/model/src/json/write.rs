@@ -1,32 +1,47 @@
 use std::fmt::Write as _;
 
+use super::error::JsonError;
+use super::parse::{Limits, parse_with};
 use super::text::Text;
 use super::value::{Node, Value};
 
+/// For each byte what stands after the backslash: 0 if it is written as it is, `u` for the control
+/// characters without a short escape.
+static ESCAPES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = b'u';
+        byte += 1;
+    }
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'\n' as usize] = b'n';
+    table[b'\r' as usize] = b'r';
+    table[b'\t' as usize] = b't';
+    table[0x08] = b'b';
+    table[0x0C] = b'f';
+    table
+};
+
 /// Append a string token: quotes, and the escapes that JSON demands, in their shortest form.
 pub fn push_string(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
     out.push('"');
-    let bytes = text.as_bytes();
     let mut start = 0;
-    for (place, byte) in bytes.iter().enumerate() {
-        let short = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0C => "\\f",
-            0x00..=0x1F => "",
-            _ => continue,
-        };
+    for (place, byte) in text.bytes().enumerate() {
+        let escape = ESCAPES[usize::from(byte)];
+        if escape == 0 {
+            continue;
+        }
         out.push_str(&text[start..place]);
-        if short.is_empty() {
-            out.push_str("\\u00");
-            out.push(char::from_digit(u32::from(*byte >> 4), 16).unwrap_or('0'));
-            out.push(char::from_digit(u32::from(*byte & 15), 16).unwrap_or('0'));
+        out.push('\\');
+        if escape == b'u' {
+            out.push_str("u00");
+            out.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+            out.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
         } else {
-            out.push_str(short);
+            out.push(char::from(escape));
         }
         start = place + 1;
     }
@@ -69,6 +84,60 @@ pub fn push_compact_with(out: &mut String, value: &Value<'_>, edits: &[(&Value<'
             }
             out.push('}');
         }
+        Node::Null | Node::Bool(_) | Node::Number | Node::String(_) => out.push_str(value.raw()),
+    }
+}
+
+/// Lay out a document with line breaks and two-space indents; every token as it was.
+///
+/// ```
+/// use throughline_model::json;
+///
+/// assert_eq!(json::pretty(r#"{"a":[1.0,{}]}"#)?, "{\n  \"a\": [\n    1.0,\n    {}\n  ]\n}");
+/// # Ok::<(), json::JsonError>(())
+/// ```
+pub fn pretty(text: &str) -> Result<String, JsonError> {
+    let value = parse_with(text, Limits::TRUSTED)?;
+    let mut out = String::with_capacity(text.len() * 5 / 4);
+    push_pretty(&mut out, &value, 1);
+    Ok(out)
+}
+
+fn push_pretty(out: &mut String, value: &Value<'_>, level: usize) {
+    let line = |out: &mut String, level: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", level));
+    };
+    match value.node() {
+        Node::Array(values) if !values.is_empty() => {
+            out.push('[');
+            for (place, value) in values.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                line(out, level);
+                push_pretty(out, value, level + 1);
+            }
+            line(out, level - 1);
+            out.push(']');
+        }
+        Node::Object(members) if !members.is_empty() => {
+            out.push('{');
+            for (place, member) in members.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                line(out, level);
+                out.push('"');
+                out.push_str(member.key.token());
+                out.push_str("\": ");
+                push_pretty(out, &member.value, level + 1);
+            }
+            line(out, level - 1);
+            out.push('}');
+        }
+        Node::Array(_) => out.push_str("[]"),
+        Node::Object(_) => out.push_str("{}"),
         Node::Null | Node::Bool(_) | Node::Number | Node::String(_) => out.push_str(value.raw()),
     }
 }

@@ -56,12 +56,8 @@ fn shape_of(value: &Value<'_>) -> Shape {
     }
 }
 
-/// Read an array of contents. An array of responses, which a stream without event framing is, is
-/// read as what it tells.
+/// Read an array of contents.
 pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Message>, DecodeError> {
-    if !items.is_empty() && items.iter().all(|it| shape_of(it) == Shape::Response) {
-        return Ok(captured(items)?.messages);
-    }
     let mut decoder = PartDecoder::default();
     let mut messages: Vec<Message> = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -117,6 +113,7 @@ fn content(
         // Legal for a single content, which the user says.
         None => Role::User,
     };
+    decoder.begin_content(&role);
     let contents = parts(decoder, item, scope, ordinals, path)?;
     if contents.is_empty() {
         // A content that says nothing is kept as it is.
@@ -145,7 +142,6 @@ fn parts(
     let Some(elements) = hollow.elements(list) else {
         return Err(DecodeError::expected(&path, "an array of parts", list));
     };
-    decoder.begin_content();
     let mut contents = Vec::with_capacity(elements.len());
     for (index, part) in elements.iter().enumerate() {
         contents.push(decoder.part(part, scope, ordinals, &path.index(index))?);
@@ -277,6 +273,8 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
             return Err(DecodeError::expected(&path, "a content", content));
         }
         let scope = response_scope(id.as_deref());
+        // Alternatives do not answer each other.
+        decoder.begin_content(&Role::User);
         let contents = parts(&mut decoder, content, scope, &mut ordinals, &path)?;
         if !contents.is_empty() {
             messages.push(Message::new(Role::Assistant, contents));

@@ -156,11 +156,10 @@ fn make_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Lo
         let detail = format!("{} call becomes a function call", call.family);
         losses.note(path, LossKind::HostedTool, detail);
     }
+    let args = arguments_object(&call.arguments, path, losses);
     let mut object = ObjectWriter::new(out);
     let mut inner = ObjectWriter::new(object.key(FUNCTION_CALL));
-    inner
-        .str("name", foreign::name(call))
-        .raw("args", &arguments_object(&call.arguments));
+    inner.str("name", foreign::name(call)).raw("args", &args);
     inner.end();
     object.end();
 }

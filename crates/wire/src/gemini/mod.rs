@@ -32,7 +32,7 @@ use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
 use crate::gather::array;
 use crate::sse::Frame;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, google};
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
 
 pub use types::PART_TYPES;
 
@@ -45,6 +45,11 @@ impl Codec for Gemini {
         Wire::Gemini
     }
 
+    fn types(&self) -> &'static [&'static [WireType]] {
+        static TABLES: [&[WireType]; 1] = [&PART_TYPES];
+        &TABLES
+    }
+
     fn shape(&self, value: &Value<'_>) -> Shape {
         decode::shape(value)
     }
@@ -53,8 +58,12 @@ impl Codec for Gemini {
         decode::messages(items, &Path::Root)
     }
 
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::contents(messages, losses)
+    }
+
     fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&encode::contents(messages, losses))
+        array(&self.encode_items(messages, losses))
     }
 
     fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
@@ -75,6 +84,10 @@ impl Codec for Gemini {
 
     fn stream(&self) -> Box<dyn StreamDecoder> {
         Box::new(stream::Decoder::default())
+    }
+
+    fn streams_as_array(&self) -> bool {
+        true
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {

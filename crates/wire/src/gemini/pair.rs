@@ -1,6 +1,6 @@
 //! Which result answers which call, where the wire has no ids.
 
-use throughline_model::{CallId, Family, Scope};
+use throughline_model::{CallId, Family, Role, Scope};
 
 use crate::flat::STANDALONE;
 
@@ -30,10 +30,11 @@ impl Ordinals {
 /// The calls that wait for a result, in order.
 ///
 /// A result with an id answers the call of that id. Without one it answers by place: function
-/// responses the functions of the nearest content before that calls any, code results and tool
-/// responses what came before them in the same content. Of several the first that waits under the
-/// same name is taken, since order and name agree unless somebody sorted the results; if no name
-/// fits, the first that waits at all.
+/// responses the functions of the nearest content before that calls any; code results and tool
+/// responses what came before them in the same content, or else in the contents of the model right
+/// before it, should somebody have split one. Of several the first that waits under the same name
+/// is taken, since order and name agree unless somebody sorted the results; if no name fits, the
+/// first that waits at all.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     calls: Vec<Call>,
@@ -50,10 +51,13 @@ struct Call {
 }
 
 impl Waiting {
-    /// A content begins.
-    pub(super) fn begin_content(&mut self) {
+    /// A content of this role begins.
+    pub(super) fn begin_content(&mut self, role: &Role) {
         self.content += 1;
-        self.calls.retain(|call| call.family == Family::FUNCTION);
+        if *role != Role::Assistant {
+            // The service does not wait for anybody else.
+            self.calls.retain(|call| call.family == Family::FUNCTION);
+        }
     }
 
     /// A call was made.
@@ -86,11 +90,13 @@ impl Waiting {
     /// The call that a result without an id answers.
     pub(super) fn claim(&mut self, family: &Family, name: &str) -> Option<CallId> {
         let of_family = |call: &Call| call.family == *family;
-        let place = self
-            .calls
-            .iter()
-            .position(|call| of_family(call) && call.name == name)
-            .or_else(|| self.calls.iter().position(of_family))?;
+        let here = |call: &Call| of_family(call) && call.content == self.content;
+        let named = |call: &Call| call.name == name;
+        let first = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().position(wanted);
+        let place = first(&|call| here(call) && named(call))
+            .or_else(|| first(&here))
+            .or_else(|| first(&|call| of_family(call) && named(call)))
+            .or_else(|| first(&of_family))?;
         Some(self.calls.remove(place).id)
     }
 }

@@ -3,7 +3,7 @@
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
     Arguments, Body, Content, Form, Media, MediaSource, Opaque, Outcome, Output, Path, Reasoning,
-    Scope, Status, Text, ToolCall, ToolResult, Vendor, Wire,
+    Role, Scope, Status, Text, ToolCall, ToolResult, Vendor, Wire,
 };
 
 use super::args::Args;
@@ -15,7 +15,7 @@ use super::types::{
 };
 use crate::DecodeError;
 use crate::fill::{Fill, fill};
-use crate::google::{arguments_object, media_kind, pick, text_at};
+use crate::google::{media_kind, pick, text_at, wrapped_arguments};
 use crate::hollow::Hollow;
 use crate::read::{self, member};
 use crate::table::WireType;
@@ -27,9 +27,9 @@ pub(super) struct PartDecoder {
 }
 
 impl PartDecoder {
-    /// A content begins.
-    pub(super) fn begin_content(&mut self) {
-        self.waiting.begin_content();
+    /// A content of this role begins.
+    pub(super) fn begin_content(&mut self, role: &Role) {
+        self.waiting.begin_content(role);
     }
 
     /// Read one part. `ordinals` count the calls and results in `scope`.
@@ -362,7 +362,7 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
                 }
                 // Whoever changed them may have left text.
                 (arguments @ (Arguments::Text(_) | Arguments::Free(_)), _) => {
-                    let args = arguments_object(arguments);
+                    let (args, _) = wrapped_arguments(arguments);
                     fill(out, part, &[(&[found.key, "args"], Fill::Json(&args))]);
                 }
                 _ => out.push_str(part.get()),

@@ -133,15 +133,25 @@ fn a_result_that_lost_its_id_still_finds_its_call() {
 }
 
 #[test]
-fn code_results_pair_inside_their_content_only() {
-    let array = r#"[{"role":"model","parts":[{"executableCode":{"code":"1"}},{"executableCode":{"code":"2"}},{"codeExecutionResult":{"output":"1"}}]},{"role":"model","parts":[{"codeExecutionResult":{"output":"2"}}]}]"#;
-    let messages = decode(array);
-    let found = results(&messages);
+fn code_results_pair_inside_their_content_first() {
+    let code = r#"{"executableCode":{"code":"1"}}"#;
+    let result = r#"{"codeExecutionResult":{"output":"1"}}"#;
+    let minted = |place, ordinal| CallId::minted(Scope::Place(place), ordinal);
+    let model = |parts: &[&str]| format!(r#"{{"role":"model","parts":[{}]}}"#, parts.join(","));
+    let (two, one) = (model(&[code, code, result]), model(&[code, result]));
+    let messages = decode(&format!("[{two},{one},{}]", model(&[result])));
     assert_eq!(
-        found[0],
-        (&CallId::minted(Scope::Place(0), 0), Pairing::Answers)
+        results(&messages),
+        [
+            (&minted(0, 0), Pairing::Answers),
+            (&minted(1, 0), Pairing::Answers),
+            // One content that somebody split.
+            (&minted(0, 1), Pairing::Answers),
+        ]
     );
-    assert_eq!(found[1].1, Pairing::Standalone);
+    let user = r#"{"role":"user","parts":[{"text":"go on"}]}"#;
+    let messages = decode(&format!("[{two},{user},{}]", model(&[result])));
+    assert_eq!(results(&messages)[1].1, Pairing::Standalone);
 }
 
 #[test]
@@ -328,6 +338,7 @@ fn messages_from_elsewhere_are_said_and_losses_listed() {
             "messages[2].contents[2] hosted_tool",
             "messages[2].contents[3] hosted_tool",
             "messages[2].contents[5] hosted_tool",
+            "messages[2].contents[6] arguments",
             "messages[2].contents[7] approval",
             "messages[2].contents[8] marking",
             "messages[4].contents[0] role",

@@ -111,7 +111,7 @@ impl StepEncoder<'_> {
                 }
                 // A stream that was cut leaves text where an object was.
                 Arguments::Text(_) | Arguments::Free(_) => {
-                    let arguments = arguments_object(&call.arguments);
+                    let arguments = arguments_object(&call.arguments, path, self.losses);
                     fill(out, item, &[(&[ARGUMENTS], Fill::Json(&arguments))]);
                 }
             },
@@ -195,13 +195,14 @@ impl StepEncoder<'_> {
             let detail = format!("{} call becomes a function call", call.family);
             self.losses.note(path, LossKind::HostedTool, detail);
         }
+        let arguments = arguments_object(&call.arguments, path, self.losses);
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "function_call")
             .str("id", call.call.value())
             .str("name", foreign::name(call))
-            .raw(ARGUMENTS, &arguments_object(&call.arguments));
+            .raw(ARGUMENTS, &arguments);
         object.end();
         self.gather.item(out);
         self.last = None;

@@ -20,7 +20,7 @@ use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
 use crate::gather::array;
 use crate::sse::Frame;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, google};
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
 
 pub use types::STEP_TYPES;
 
@@ -33,6 +33,11 @@ impl Codec for GeminiInteractions {
         Wire::GeminiInteractions
     }
 
+    fn types(&self) -> &'static [&'static [WireType]] {
+        static TABLES: [&[WireType]; 1] = [&STEP_TYPES];
+        &TABLES
+    }
+
     fn shape(&self, value: &Value<'_>) -> Shape {
         decode::shape(value)
     }
@@ -41,8 +46,12 @@ impl Codec for GeminiInteractions {
         decode::messages(items, &Path::Root)
     }
 
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::steps(messages, losses)
+    }
+
     fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&encode::steps(messages, losses))
+        array(&self.encode_items(messages, losses))
     }
 
     fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
@@ -63,6 +72,10 @@ impl Codec for GeminiInteractions {
 
     fn stream(&self) -> Box<dyn StreamDecoder> {
         Box::new(stream::Decoder::default())
+    }
+
+    fn streams_as_array(&self) -> bool {
+        false
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {

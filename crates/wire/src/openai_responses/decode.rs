@@ -374,24 +374,29 @@ fn output<'v, 'a>(
 ) -> Result<Output, DecodeError> {
     let key = match row.output {
         OutputAt::Nowhere => return Ok(Output::None),
-        OutputAt::Any(key) | OutputAt::Json(key) | OutputAt::Image(key) => key,
+        OutputAt::Any(key)
+        | OutputAt::TextOrJson(key)
+        | OutputAt::Json(key)
+        | OutputAt::Image(key) => key,
     };
     let Some(value) = member(item, key) else {
         return Ok(Output::None);
     };
-    if let OutputAt::Any(_) = row.output {
-        if let Some(text) = hollow.text(value) {
-            return Ok(Output::Text(text));
+    if let OutputAt::Any(_) | OutputAt::TextOrJson(_) = row.output
+        && let Some(text) = hollow.text(value)
+    {
+        return Ok(Output::Text(text));
+    }
+    if let OutputAt::Any(_) = row.output
+        && is_parts(value)
+    {
+        let elements = hollow.elements(value).unwrap_or_default();
+        let path = path.key(key);
+        let mut contents = Vec::with_capacity(elements.len());
+        for (index, part) in elements.iter().enumerate() {
+            contents.push(parts::decode(&dialect.wire, part, &path.index(index))?);
         }
-        if is_parts(value) {
-            let elements = hollow.elements(value).unwrap_or_default();
-            let path = path.key(key);
-            let mut contents = Vec::with_capacity(elements.len());
-            for (index, part) in elements.iter().enumerate() {
-                contents.push(parts::decode(&dialect.wire, part, &path.index(index))?);
-            }
-            return Ok(Output::Parts(contents));
-        }
+        return Ok(Output::Parts(contents));
     }
     Ok(Output::Json(hollow.json(value)))
 }
@@ -421,10 +426,12 @@ fn hybrid_result<'v, 'a>(
                 Output::Parts(vec![Content::new(Body::Media(media)).with_vendor(vendor)])
             })
         }
-        OutputAt::Any(key) => member(item, key).map(|value| match hollow.text(value) {
-            Some(text) => Output::Text(text),
-            None => Output::Json(hollow.json(value)),
-        }),
+        OutputAt::Any(key) | OutputAt::TextOrJson(key) => {
+            member(item, key).map(|value| match hollow.text(value) {
+                Some(text) => Output::Text(text),
+                None => Output::Json(hollow.json(value)),
+            })
+        }
         OutputAt::Json(key) => member(item, key).map(|value| Output::Json(hollow.json(value))),
         OutputAt::Nowhere => None,
     };
@@ -448,15 +455,20 @@ fn outcome(item: &Value<'_>) -> Outcome {
     let failed = item
         .get("status")
         .is_some_and(|status| status.is_str("failed"));
+    let cancelled = item
+        .get("status")
+        .is_some_and(|status| status.is_str("cancelled"));
     if failed || member(item, "error").is_some() {
         Outcome::Error
+    } else if cancelled {
+        Outcome::Cancelled
     } else {
         Outcome::Ok
     }
 }
 
 /// Read an array of items.
-pub(super) fn messages(
+pub(crate) fn messages(
     dialect: &Dialect,
     items: &[Value<'_>],
     path: &Path<'_>,
@@ -468,7 +480,7 @@ pub(super) fn messages(
 }
 
 /// What a JSON object of this format is.
-pub(super) fn shape(value: &Value<'_>) -> Shape {
+pub(crate) fn shape(value: &Value<'_>) -> Shape {
     if value
         .get("object")
         .is_some_and(|name| name.is_str("response"))
@@ -501,7 +513,7 @@ pub(super) fn shape(value: &Value<'_>) -> Shape {
 }
 
 /// Read a request body.
-pub(super) fn request(dialect: &Dialect, body: &Value<'_>) -> Result<Request, DecodeError> {
+pub(crate) fn request(dialect: &Dialect, body: &Value<'_>) -> Result<Request, DecodeError> {
     let mut hollow = Hollow::of(body);
     let mut request = Request::default();
     let bare = || Vendor::form(dialect.wire.clone(), Form::Bare);
@@ -544,7 +556,7 @@ fn tools(body: &Value<'_>) -> Vec<ToolDef> {
 }
 
 /// Read a response body.
-pub(super) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, DecodeError> {
+pub(crate) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, DecodeError> {
     if body.as_object().is_none() {
         return Err(DecodeError::expected(&Path::Root, "a response", body));
     }
@@ -637,7 +649,7 @@ fn usage(value: &Value<'_>) -> Usage {
 }
 
 /// Read `{"error": {…}}`.
-pub(super) fn error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
+pub(crate) fn error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
     let error = member(body, "error")?;
     error.as_object()?;
     let mut found = error_object(wire, error);

@@ -1,6 +1,6 @@
 //! Writing items, request bodies, response bodies and errors.
 
-use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Form, Message, Outcome, Output, Pairing, Path,
     Request, Response, Role, Runner, Stop, ToolCall, ToolResult, Usage, VendorError,
@@ -17,6 +17,9 @@ use crate::{LossKind, Losses};
 /// Where a message has its parts.
 const CONTENT: &str = "content";
 
+/// The longest `call_id`.
+const ID_LENGTH: usize = 64;
+
 /// Writes contents as items, one after the other.
 struct ItemEncoder<'e> {
     dialect: &'e Dialect,
@@ -27,7 +30,7 @@ struct ItemEncoder<'e> {
 }
 
 /// Write messages as items, each as JSON text.
-pub(super) fn items(dialect: &Dialect, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+pub(crate) fn items(dialect: &Dialect, messages: &[Message], losses: &mut Losses) -> Vec<String> {
     let mut encoder = ItemEncoder {
         dialect,
         losses,
@@ -76,7 +79,7 @@ impl ItemEncoder<'_> {
                 if !self.gather.is_open() {
                     self.gather.open_for(index, || envelope(&message.role));
                 }
-                self.gather.element(CONTENT, &text);
+                self.gather.own_element(CONTENT, text);
             }
             Form::Bare => match content.as_text() {
                 Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
@@ -140,10 +143,9 @@ impl ItemEncoder<'_> {
         result: Option<&ToolResult>,
         path: &Path<'_>,
     ) {
-        let value = item.value();
-        let tag = value
-            .get("type")
-            .and_then(throughline_model::json::Value::as_str);
+        let tag = item
+            .locate(&["type"])
+            .and_then(|at| json::parse(&item.get()[at]).ok()?.as_str());
         let Some(row) = tag.and_then(|tag| self.dialect.row(&tag)) else {
             out.push_str(item.get());
             return;
@@ -155,7 +157,7 @@ impl ItemEncoder<'_> {
                 fills.push(([*key], Fill::Text(text)));
             }
             (ArgumentsAt::Json(keys), Arguments::Json(json)) => {
-                let hollow = keys.iter().find(|key| value.get(key).is_some());
+                let hollow = keys.iter().find(|key| item.locate(&[key]).is_some());
                 if let Some(key) = hollow {
                     fills.push(([*key], Fill::Json(json.get())));
                 }
@@ -163,9 +165,14 @@ impl ItemEncoder<'_> {
             _ => {}
         }
         let mut elements = String::new();
-        if let (Some(result), OutputAt::Any(key) | OutputAt::Json(key) | OutputAt::Image(key)) =
-            (result, row.output)
-        {
+        let place = match row.output {
+            OutputAt::Any(key)
+            | OutputAt::TextOrJson(key)
+            | OutputAt::Json(key)
+            | OutputAt::Image(key) => Some(key),
+            OutputAt::Nowhere => None,
+        };
+        if let (Some(result), Some(key)) = (result, place) {
             match &result.output {
                 Output::None => {}
                 Output::Text(text) => fills.push(([key], Fill::Text(text))),
@@ -181,10 +188,6 @@ impl ItemEncoder<'_> {
                 },
             }
         }
-        let fills: Vec<(&[&str], Fill<'_>)> = fills
-            .iter()
-            .map(|(path, fill)| (path.as_slice(), fill.clone()))
-            .collect();
         fill(out, item, &fills);
     }
 
@@ -200,7 +203,7 @@ impl ItemEncoder<'_> {
                     return;
                 }
                 self.gather.open_for(index, || envelope(&message.role));
-                self.gather.element(CONTENT, &part);
+                self.gather.own_element(CONTENT, part);
             }
             Body::ToolCall(call) => self.make_call(call, path),
             Body::ToolResult(result) => self.make_result(result, path),
@@ -232,18 +235,19 @@ impl ItemEncoder<'_> {
             self.losses.note(path, LossKind::HostedTool, detail);
             return;
         }
+        let id = foreign::short_id(call.call.value(), ID_LENGTH);
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
         if let (true, Arguments::Free(text)) = (call.family == Family::CUSTOM, &call.arguments) {
             object
                 .str("type", "custom_tool_call")
-                .str("call_id", call.call.value())
+                .str("call_id", &id)
                 .str("name", foreign::name(call))
                 .str("input", text);
         } else {
             object
                 .str("type", "function_call")
-                .str("call_id", call.call.value())
+                .str("call_id", &id)
                 .str("name", foreign::name(call))
                 .str("arguments", &foreign::arguments_text(&call.arguments));
             if call.family != Family::FUNCTION {
@@ -278,7 +282,8 @@ impl ItemEncoder<'_> {
         );
         match (result.pairing(), custom) {
             (Pairing::Answers, _) | (Pairing::Standalone, true) => {
-                object.str("call_id", result.call().value());
+                let id = foreign::short_id(result.call().value(), ID_LENGTH);
+                object.str("call_id", &id);
             }
             (Pairing::Standalone, false) => {
                 object.raw("call_id", "null");
@@ -338,7 +343,7 @@ fn envelope(role: &Role) -> RawJson {
 }
 
 /// Write a request body.
-pub(super) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
+pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
     let own = request
         .vendor
         .as_ref()
@@ -393,7 +398,7 @@ pub(super) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses)
 }
 
 /// Write a response body.
-pub(super) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
+pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
     let items = items(dialect, &response.messages, losses);
     let mut out = String::new();
     let own = response
@@ -401,11 +406,7 @@ pub(super) fn response(dialect: &Dialect, response: &Response, losses: &mut Loss
         .as_ref()
         .filter(|vendor| vendor.wire == dialect.wire);
     if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        fill(
-            &mut out,
-            body,
-            &[(&["output"], Fill::Elements(&items.join(",")))],
-        );
+        fill(&mut out, body, &[(&["output"], Fill::List(&items))]);
         return out;
     }
     let mut object = ObjectWriter::new(&mut out);
@@ -483,7 +484,7 @@ fn usage(out: &mut String, usage: &Usage) {
 }
 
 /// Write `{"error": {…}}`.
-pub(super) fn error(dialect: &Dialect, error: &VendorError) -> String {
+pub(crate) fn error(dialect: &Dialect, error: &VendorError) -> String {
     if error.wire == dialect.wire
         && let Some(body) = &error.body
     {

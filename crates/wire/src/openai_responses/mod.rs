@@ -3,10 +3,10 @@
 //! A response is one assistant message of ours, whatever number of items it has; neighbouring
 //! results are one tool message. Items come back one by one in their order.
 
-mod decode;
-mod encode;
+pub(crate) mod decode;
+pub(crate) mod encode;
 mod parts;
-mod stream;
+pub(crate) mod stream;
 mod types;
 
 #[cfg(test)]
@@ -26,6 +26,8 @@ pub(crate) struct Dialect {
     pub(crate) wire: Wire,
     /// Item types, the vendor's own before those it shares.
     pub(crate) tables: &'static [&'static [WireType]],
+    /// The item type of a tag that none of the tables has as it is spelled.
+    pub(crate) respelled: fn(&str) -> Option<&'static WireType>,
 }
 
 impl Dialect {
@@ -35,12 +37,14 @@ impl Dialect {
             .iter()
             .flat_map(|table| table.iter())
             .find(|row| row.tag == tag)
+            .or_else(|| (self.respelled)(tag))
     }
 }
 
 static OPENAI: Dialect = Dialect {
     wire: Wire::OpenAiResponses,
     tables: &[&ITEM_TYPES],
+    respelled: |_| None,
 };
 
 /// The codec of OpenAI Responses.
@@ -52,6 +56,10 @@ impl Codec for OpenAiResponses {
         OPENAI.wire.clone()
     }
 
+    fn types(&self) -> &'static [&'static [WireType]] {
+        OPENAI.tables
+    }
+
     fn shape(&self, value: &Value<'_>) -> Shape {
         decode::shape(value)
     }
@@ -60,8 +68,12 @@ impl Codec for OpenAiResponses {
         decode::messages(&OPENAI, items, &Path::Root)
     }
 
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::items(&OPENAI, messages, losses)
+    }
+
     fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&encode::items(&OPENAI, messages, losses))
+        array(&self.encode_items(messages, losses))
     }
 
     fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
@@ -82,6 +94,10 @@ impl Codec for OpenAiResponses {
 
     fn stream(&self) -> Box<dyn StreamDecoder> {
         Box::new(stream::Decoder::new(&OPENAI))
+    }
+
+    fn streams_as_array(&self) -> bool {
+        false
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {

@@ -19,7 +19,7 @@ use crate::{DecodeError, Losses, StreamDecoder};
 /// Fragments go on as they come. An item is whole at its `output_item.done`; items that are done
 /// out of order wait for those before them, so that minted ids do not depend on the order of
 /// arrival. The response at the end fills in what had no `done`.
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     items: ItemDecoder<'static>,
     dialect: &'static Dialect,
     id: Option<String>,
@@ -34,7 +34,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(dialect: &'static Dialect) -> Self {
+    pub(crate) fn new(dialect: &'static Dialect) -> Self {
         Self {
             items: ItemDecoder::new(dialect),
             dialect,
@@ -286,7 +286,7 @@ impl StreamDecoder for Decoder {
 }
 
 /// Write a response as the frames of a stream: each item opens, brings its text, and is done.
-pub(super) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses) -> Vec<Frame> {
     let body = whole::response(dialect, response, losses);
     let items = whole::items(dialect, &response.messages, &mut Losses::default());
     let mut frames = Frames::default();

@@ -1,1 +1,374 @@
+use throughline_model::json::{self, RawJson};
+use throughline_model::{
+    ApprovalRequest, Arguments, Body, CallId, Content, Event, Family, Fold, Media, MediaKind,
+    MediaSource, Message, Origin, Outcome, Output, Reasoning, Request, Role, Runner, Scope, Slot,
+    Status, Stop, Text, ToolCall, ToolDef, ToolResult, pairs,
+};
 
+use super::OpenAiResponses;
+use crate::sse::Frame;
+use crate::{Codec as _, LossKind, Losses};
+
+fn decode(array: &str) -> Vec<Message> {
+    let value = json::parse(array).unwrap();
+    OpenAiResponses
+        .decode_messages(value.as_array().unwrap())
+        .unwrap()
+}
+
+fn encode(messages: &[Message]) -> (String, Vec<(String, LossKind)>) {
+    let mut losses = Losses::default();
+    let text = OpenAiResponses.encode_messages(messages, &mut losses);
+    let losses = losses.into_vec();
+    let losses = losses.into_iter().map(|loss| (loss.path, loss.kind));
+    (text, losses.collect())
+}
+
+fn natural(id: &str) -> CallId {
+    CallId::natural(id).unwrap()
+}
+
+#[test]
+fn a_response_is_one_message_and_results_of_a_round_are_one() {
+    let array = r#"[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[]},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call","call_id":"b","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"b","output":"2"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done","annotations":[]}]},{"role":"user","content":[]}]"#;
+    let messages = decode(array);
+    let shape: Vec<_> = messages
+        .iter()
+        .map(|message| (message.role.as_str(), message.contents.len()))
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            ("user", 1),
+            ("assistant", 3),
+            ("tool", 2),
+            ("assistant", 1),
+            ("user", 1)
+        ]
+    );
+    assert_eq!(pairs(&messages).len(), 2);
+    assert_eq!(encode(&messages), (array.to_owned(), vec![]));
+}
+
+#[test]
+fn long_texts_are_kept_once() {
+    let long = "x".repeat(10_000);
+    let array = format!(
+        r#"[{{"role":"user","content":"{long}"}},{{"type":"function_call_output","call_id":"a","output":"{long}"}},{{"type":"image_generation_call","id":"ig_1","result":"{long}","status":"completed"}}]"#
+    );
+    let messages = decode(&array);
+    let stored: usize = messages.iter().map(|message| message.to_json().len()).sum();
+    assert!(
+        stored < array.len() + 1_000,
+        "{stored} bytes for {}",
+        array.len()
+    );
+    assert_eq!(encode(&messages).0, array);
+}
+
+#[test]
+fn an_item_that_is_call_and_output_is_both_and_one_again() {
+    let array = r#"[{"type":"mcp_call","id":"mcp_1","server_label":"s","name":"n","arguments":"{}","output":"[4]","error":null,"status":"completed"},{"type":"mcp_call","id":"mcp_2","server_label":"s","name":"n","arguments":"{}","output":null,"error":{"type":"http_error","message":"503"}},{"type":"code_interpreter_call","id":"ci_1","container_id":"c","code":"1","outputs":null,"status":"completed"}]"#;
+    let messages = decode(array);
+    let contents = &messages[0].contents;
+    assert_eq!(contents.len(), 5);
+    let call = contents[0].as_tool_call().unwrap();
+    assert_eq!(
+        (call.call.origin(), call.runner),
+        (Origin::Item, Runner::Vendor)
+    );
+    let result = contents[1].as_tool_result().unwrap();
+    assert_eq!(
+        *result,
+        call.answer(Outcome::Ok, Output::Text("[4]".into()))
+    );
+    let failed = contents[3].as_tool_result().unwrap();
+    assert_eq!(failed.outcome, Outcome::Error);
+    assert_eq!(failed.output, Output::Text("503".into()));
+    assert!(
+        contents[4].as_tool_call().is_some(),
+        "no output yet, so no result"
+    );
+    assert_eq!(encode(&messages), (array.to_owned(), vec![]));
+}
+
+#[test]
+fn a_server_search_without_ids_pairs_by_order() {
+    let array = r#"[{"type":"tool_search_call","id":"t1","call_id":null,"execution":"server","arguments":{},"status":"completed"},{"type":"tool_search_call","id":"t2","call_id":null,"execution":"server","arguments":{},"status":"completed"},{"type":"tool_search_output","id":"o1","call_id":null,"execution":"server","tools":[],"status":"completed"},{"type":"tool_search_output","id":"o2","call_id":null,"execution":"server","tools":[],"status":"completed"}]"#;
+    let messages = decode(array);
+    let found = pairs(&messages);
+    assert_eq!(found.len(), 2);
+    let first = messages[0].contents[0].as_tool_call().unwrap();
+    assert_eq!(first.call, CallId::minted(Scope::Place(0), 0));
+    assert_eq!(messages[0].contents[0].slots().call, Slot::Null);
+    assert_eq!(encode(&messages).0, array);
+}
+
+#[test]
+fn an_empty_call_id_comes_back_empty_with_a_minted_value_on_our_side() {
+    let array = r#"[{"type":"function_call","call_id":"","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"","output":"x"}]"#;
+    let messages = decode(array);
+    assert_eq!(pairs(&messages).len(), 1);
+    let call = messages[0].contents[0].as_tool_call().unwrap();
+    assert_eq!(call.call.origin(), Origin::Minted);
+    assert_eq!(encode(&messages).0, array);
+}
+
+#[test]
+fn what_came_from_elsewhere_is_said_with_its_losses() {
+    let call = ToolCall::function(natural("call_1"), "f", "{\"a\":1}");
+    let custom = ToolCall {
+        family: Family::CUSTOM,
+        arguments: Arguments::Free("select 1".into()),
+        ..ToolCall::function(natural("call_2"), "sql", "")
+    };
+    let hosted = ToolCall {
+        family: Family::WEB_SEARCH,
+        runner: Runner::Vendor,
+        ..ToolCall::function(natural("srv_1"), "web_search", "{}")
+    };
+    let image = Content::new(Body::Media(Media {
+        kind: MediaKind::Image,
+        media_type: Some("image/png".into()),
+        source: MediaSource::Data("iVBOR".into()),
+        name: None,
+        transcript: None,
+    }));
+    let messages = [
+        Message::new(Role::Developer, vec![Content::text("Be brief.")]),
+        Message::new(Role::User, vec![Content::text("look"), image.clone()]),
+        Message::new(
+            Role::Assistant,
+            vec![
+                Content::new(Body::Reasoning(Reasoning::default())),
+                Content::text("so"),
+                Content::new(Body::Refusal(Text {
+                    text: "no".into(),
+                    citations: vec![],
+                })),
+                call.clone().into(),
+                custom.clone().into(),
+                hosted.into(),
+                Content::new(Body::ApprovalRequest(ApprovalRequest {
+                    request: natural("r"),
+                    name: "f".into(),
+                    arguments: Arguments::None,
+                    server: None,
+                })),
+            ],
+        ),
+        Message::new(
+            Role::Tool,
+            vec![
+                call.answer(
+                    Outcome::Error,
+                    Output::Json(RawJson::new("{\"x\":1}").unwrap()),
+                )
+                .into(),
+                custom
+                    .answer(
+                        Outcome::Ok,
+                        Output::Parts(vec![Content::text("2 rows"), image]),
+                    )
+                    .into(),
+                ToolResult::standalone(natural("n"), Family::FUNCTION, Output::None).into(),
+            ],
+        ),
+    ];
+    let (text, losses) = encode(&messages);
+    assert_eq!(
+        text,
+        concat!(
+            r#"[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."}]},"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,iVBOR","detail":"auto"}]},"#,
+            r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so","annotations":[]},{"type":"refusal","refusal":"no"}]},"#,
+            r#"{"type":"function_call","call_id":"call_1","name":"f","arguments":"{\"a\":1}"},"#,
+            r#"{"type":"custom_tool_call","call_id":"call_2","name":"sql","input":"select 1"},"#,
+            r#"{"type":"function_call_output","call_id":"call_1","output":"{\"x\":1}"},"#,
+            r#"{"type":"custom_tool_call_output","call_id":"call_2","output":[{"type":"input_text","text":"2 rows"},{"type":"input_image","image_url":"data:image/png;base64,iVBOR","detail":"auto"}]},"#,
+            r#"{"type":"function_call_output","call_id":null,"output":""}]"#
+        )
+    );
+    let expected = [
+        ("messages[2].contents[0]", LossKind::Reasoning),
+        ("messages[2].contents[5]", LossKind::HostedTool),
+        ("messages[2].contents[6]", LossKind::Approval),
+        ("messages[3].contents[0]", LossKind::Outcome),
+    ];
+    assert_eq!(losses, expected.map(|(path, kind)| (path.to_owned(), kind)));
+}
+
+#[test]
+fn a_request_from_elsewhere_maps_system_text_messages_and_functions() {
+    let request = Request {
+        system: vec![Content::text("Be brief.")],
+        messages: vec![Message::user("hi")],
+        tools: vec![ToolDef {
+            family: Family::FUNCTION,
+            name: "f".into(),
+            description: Some("does f".into()),
+            parameters: Some(RawJson::new("{\"type\":\"object\"}").unwrap()),
+        }],
+        vendor: None,
+    };
+    let text = OpenAiResponses.encode_request(&request, &mut Losses::default());
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"instructions":"Be brief.","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}],"#,
+            r#""tools":[{"type":"function","name":"f","description":"does f","parameters":{"type":"object"},"strict":false}]}"#
+        )
+    );
+}
+
+#[test]
+fn more_messages_can_join_a_request_whose_input_was_a_string() {
+    let body = json::parse(r#"{"model":"m","input":"hi","seed":7}"#).unwrap();
+    let mut request = OpenAiResponses.decode_request(&body).unwrap();
+    request.messages.push(Message::user("again"));
+    let text = OpenAiResponses.encode_request(&request, &mut Losses::default());
+    assert_eq!(
+        text,
+        r#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"again"}]}],"seed":7}"#
+    );
+}
+
+fn frame(data: &str) -> Frame {
+    Frame {
+        event: None,
+        data: data.to_owned(),
+        id: None,
+        retry: None,
+    }
+}
+
+#[test]
+fn items_done_out_of_order_mint_the_same_ids_as_the_whole_body() {
+    let item = |id: &str| {
+        format!(
+            r#"{{"type":"tool_search_call","id":"{id}","call_id":null,"execution":"server","arguments":{{}},"status":"completed"}}"#
+        )
+    };
+    let body = format!(
+        r#"{{"id":"resp_9","object":"response","status":"completed","output":[{},{}]}}"#,
+        item("a"),
+        item("b")
+    );
+    let frames = [
+        frame(r#"{"type":"response.created","response":{"id":"resp_9"}}"#),
+        frame(&format!(
+            r#"{{"type":"response.output_item.done","output_index":1,"item":{}}}"#,
+            item("b")
+        )),
+        frame(&format!(
+            r#"{{"type":"response.output_item.done","output_index":0,"item":{}}}"#,
+            item("a")
+        )),
+        frame(&format!(
+            r#"{{"type":"response.completed","response":{body}}}"#
+        )),
+    ];
+    let streamed = crate::assemble(&OpenAiResponses, &frames).unwrap();
+    let whole = OpenAiResponses
+        .decode_response(&json::parse(&body).unwrap())
+        .unwrap();
+    assert_eq!(streamed, whole);
+    let call = whole.messages[0].contents[1].as_tool_call().unwrap();
+    assert_eq!(call.call, CallId::minted(Scope::Response("resp_9"), 1));
+}
+
+#[test]
+fn a_terminal_response_without_output_keeps_the_items_that_were_done() {
+    let frames = [
+        frame(
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}"#,
+        ),
+        frame(
+            r#"{"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}"#,
+        ),
+    ];
+    let response = crate::assemble(&OpenAiResponses, &frames).unwrap();
+    assert_eq!(response.messages[0].contents.len(), 1);
+    assert_eq!(response.stop, Stop::ToolCalls);
+}
+
+#[test]
+fn a_cut_stream_leaves_what_came_marked_as_incomplete() {
+    let mut decoder = OpenAiResponses.stream();
+    let mut fold = Fold::new();
+    for data in [
+        r#"{"type":"response.created","response":{"id":"r","model":"m"}}"#,
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","content":[]}}"#,
+        r#"{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}"#,
+        r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Hel"}"#,
+        r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"lo"}"#,
+        r#"{"type":"response.something.new","output_index":0}"#,
+    ] {
+        for event in decoder.push(&frame(data)).unwrap() {
+            fold.push(event);
+        }
+    }
+    for event in decoder.end().unwrap() {
+        fold.push(event);
+    }
+    let response = fold.finish();
+    assert_eq!(response.stop, Stop::Cut);
+    assert_eq!(response.messages[0].text(), "Hello");
+    assert_eq!(response.messages[0].status, Some(Status::Incomplete));
+}
+
+#[test]
+fn an_error_event_ends_the_stream() {
+    let mut decoder = OpenAiResponses.stream();
+    let events = decoder
+        .push(&frame(
+            r#"{"type":"error","code":"server_error","message":"down","param":null}"#,
+        ))
+        .unwrap();
+    let [
+        Event::Finished {
+            stop: Stop::Failed,
+            error: Some(error),
+            ..
+        },
+    ] = events.as_slice()
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        (error.message.as_str(), error.code.as_deref()),
+        ("down", Some("server_error"))
+    );
+}
+
+#[test]
+fn error_bodies_go_both_ways() {
+    let text = r#"{"error":{"message":"No tool output found for function call call_1.","type":"invalid_request_error","param":"input","code":null}}"#;
+    let error = OpenAiResponses
+        .decode_error(&json::parse(text).unwrap())
+        .unwrap();
+    assert_eq!(error.kind.as_deref(), Some("invalid_request_error"));
+    assert_eq!(error.param.as_deref(), Some("input"));
+    assert_eq!(OpenAiResponses.encode_error(&error), text);
+}
+
+#[test]
+fn stop_reasons_and_usage_are_read() {
+    let body = r#"{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[],"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":2},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":15}}"#;
+    let response = OpenAiResponses
+        .decode_response(&json::parse(body).unwrap())
+        .unwrap();
+    assert_eq!(response.stop, Stop::Length);
+    let usage = response.usage.unwrap();
+    assert_eq!(
+        (
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            usage.output,
+            usage.reasoning,
+            usage.total
+        ),
+        (Some(10), Some(4), Some(2), Some(5), Some(3), Some(15))
+    );
+}

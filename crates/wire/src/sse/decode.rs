@@ -56,6 +56,8 @@ pub struct Decoder {
     /// The part of the current line that earlier chunks brought. It was searched for line ends already and is
     /// never searched again, which is what keeps long lines linear.
     line: Vec<u8>,
+    /// The same for a data line that opens an event, so that long data is not copied from line to event.
+    long: Option<LongData>,
     line_start: u64,
     offset: u64,
     after_cr: bool,
@@ -81,6 +83,7 @@ impl Decoder {
         Self {
             limits,
             line: Vec::new(),
+            long: None,
             line_start: 0,
             offset: 0,
             after_cr: false,
@@ -135,9 +138,12 @@ impl Decoder {
             return Err(error.clone());
         }
         let line = mem::take(&mut self.line);
-        if !line.is_empty()
-            && let Err(error) = self.take_line(&line)
-        {
+        let taken = match self.long.take() {
+            Some(long) => self.take_long(long),
+            None if line.is_empty() => Ok(()),
+            None => self.take_line(&line),
+        };
+        if let Err(error) = taken {
             self.fail(error.clone());
             return Err(error);
         }
@@ -156,7 +162,12 @@ impl Decoder {
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
-        self.line.capacity() + text(&self.open.event) + text(&self.open.data) + text(&self.open.id)
+        let long = self.long.as_ref().map_or(0, |long| long.text.capacity());
+        self.line.capacity()
+            + long
+            + text(&self.open.event)
+            + text(&self.open.data)
+            + text(&self.open.id)
     }
 
     fn read(&mut self, chunk: &[u8]) -> Result<(), SseError> {
@@ -173,7 +184,11 @@ impl Decoder {
             let end = line_end(rest);
             let piece = &rest[..end.unwrap_or(rest.len())];
             let limit = self.limits.line_bytes;
-            if piece.len() > limit - self.line.len() {
+            let kept = self
+                .long
+                .as_ref()
+                .map_or(self.line.len(), |long| long.bytes);
+            if piece.len() > limit - kept {
                 return Err(SseError::LineTooLong {
                     limit,
                     offset: self.line_start + limit as u64,
@@ -183,7 +198,10 @@ impl Decoder {
                 self.keep(piece);
                 return Ok(());
             };
-            if self.line.is_empty() {
+            if let Some(mut long) = self.long.take() {
+                long.append(piece, limit);
+                self.take_long(long)?;
+            } else if self.line.is_empty() {
                 self.take_line(piece)?;
             } else {
                 self.keep(piece);
@@ -202,14 +220,37 @@ impl Decoder {
     }
 
     fn keep(&mut self, piece: &[u8]) {
+        let limit = self.limits.line_bytes;
+        if self.line.is_empty()
+            && self.open.data.is_none()
+            && let Some(long) = self.long.take().or_else(|| LongData::open(piece))
+        {
+            let mut long = long;
+            let value = if long.bytes == 0 {
+                &piece[long.prefix..]
+            } else {
+                piece
+            };
+            long.append(value, limit);
+            self.long = Some(long);
+            return;
+        }
         let line = &mut self.line;
-        let target = grown(
-            line.capacity(),
-            line.len() + piece.len(),
-            self.limits.line_bytes,
-        );
+        let target = grown(line.capacity(), line.len() + piece.len(), limit);
         line.reserve_exact(target - line.len());
         line.extend_from_slice(piece);
+    }
+
+    /// Takes a whole data line that opens an event.
+    fn take_long(&mut self, long: LongData) -> Result<(), SseError> {
+        if let Some(valid) = long.invalid_after() {
+            return Err(SseError::InvalidUtf8 {
+                offset: self.line_start + (long.prefix + valid) as u64,
+            });
+        }
+        self.check_event(long.text.len(), 0)?;
+        self.open.data = Some(long.text);
+        Ok(())
     }
 
     /// Takes one whole line, without its line end, that begins at `line_start`.
@@ -289,8 +330,96 @@ impl Decoder {
 
     fn fail(&mut self, error: SseError) {
         self.line = Vec::new();
+        self.long = None;
         self.open = OpenEvent::default();
         self.failed = Some(error);
+    }
+}
+
+/// The value of a data line that came in several chunks. Each chunk is checked while it is at hand: going over
+/// megabytes once more at the end of the line would cost more than everything before.
+#[derive(Debug)]
+struct LongData {
+    text: String,
+    /// The start of a character whose rest has not come yet.
+    partial: Vec<u8>,
+    /// Set once the value was found not to be UTF-8; the rest of the line is only counted.
+    broken: bool,
+    /// How many bytes stand before the value.
+    prefix: usize,
+    /// How many bytes of the line were seen.
+    bytes: usize,
+}
+
+impl LongData {
+    /// The first piece of a line, if it is a data line and long enough to tell where its value starts.
+    fn open(piece: &[u8]) -> Option<Self> {
+        let value = piece.strip_prefix(b"data:")?;
+        let prefix = match value.first()? {
+            b' ' => 6,
+            _ => 5,
+        };
+        Some(Self {
+            text: String::new(),
+            partial: Vec::new(),
+            broken: false,
+            prefix,
+            bytes: 0,
+        })
+    }
+
+    /// The next piece of the value.
+    fn append(&mut self, piece: &[u8], limit: usize) {
+        if self.bytes == 0 {
+            self.bytes = self.prefix;
+        }
+        self.bytes += piece.len();
+        if self.broken {
+            return;
+        }
+        let mut piece = piece;
+        // The rest of a character is at most three bytes.
+        while !self.partial.is_empty() {
+            let Some((first, rest)) = piece.split_first() else {
+                return;
+            };
+            self.partial.push(*first);
+            piece = rest;
+            match str::from_utf8(&self.partial) {
+                Ok(text) => {
+                    self.text.push_str(text);
+                    self.partial.clear();
+                }
+                Err(error) if error.error_len().is_some() => {
+                    self.broken = true;
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        let target = grown(self.text.capacity(), self.text.len() + piece.len(), limit);
+        self.text.reserve_exact(target - self.text.len());
+        let valid = match str::from_utf8(piece) {
+            Ok(text) => {
+                self.text.push_str(text);
+                return;
+            }
+            Err(error) => {
+                self.broken = error.error_len().is_some();
+                error.valid_up_to()
+            }
+        };
+        let (text, rest) = piece.split_at(valid);
+        // The part before the error is valid, so nothing is replaced here.
+        self.text.push_str(&String::from_utf8_lossy(text));
+        if !self.broken {
+            self.partial.extend_from_slice(rest);
+        }
+    }
+
+    /// How many bytes of the value are UTF-8, if not all.
+    fn invalid_after(&self) -> Option<usize> {
+        (self.broken || !self.partial.is_empty()).then_some(self.text.len())
     }
 }
 

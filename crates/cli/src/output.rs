@@ -1,0 +1,41 @@
+//! Standard output and standard error.
+
+use std::io::{ErrorKind, Write as _};
+
+use throughline_model::json;
+
+use crate::failure::Failure;
+
+/// Write one JSON document and a newline.
+pub(crate) fn document(text: &str, pretty: bool) -> Result<(), Failure> {
+    if !pretty {
+        return write(&[text.as_bytes(), b"\n"]);
+    }
+    let laid_out = json::pretty(text).unwrap_or_else(|_| text.to_owned());
+    write(&[laid_out.as_bytes(), b"\n"])
+}
+
+/// Write bytes as they are.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    write(&[bytes])
+}
+
+fn write(pieces: &[&[u8]]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let done = pieces
+        .iter()
+        .try_for_each(|piece| out.write_all(piece))
+        .and_then(|()| out.flush());
+    match done {
+        Ok(()) => Ok(()),
+        // A reader that has seen enough (`| head`) is not a failure.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::unwritable(&error)),
+    }
+}
+
+/// One line for the person at the terminal.
+pub(crate) fn note(line: &str) {
+    // Standard error may be closed; there is nowhere else to say it.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,449 @@
+//! Writing messages, response bodies and errors.
+
+use throughline_model::json::{Node, ObjectWriter, RawJson, Value};
+use throughline_model::{
+    Arguments, Body, Content, Form, Message, Output, Path, Response, Role, Runner, Stop, ToolCall,
+    ToolResult, Usage, Vendor, VendorError, Wire,
+};
+
+use super::make::{self, Speaker};
+use super::types::INPUT;
+use super::{CONTENT, parts as part};
+use crate::fill::{Fill, fill};
+use crate::gather::Gather;
+use crate::{LossKind, Losses};
+
+/// The vendor's form of a content that came from this format.
+fn own(content: &Content) -> Option<&Vendor> {
+    content
+        .vendor
+        .as_deref()
+        .filter(|vendor| vendor.wire == Wire::Anthropic)
+}
+
+/// The blocks of a content, as JSON texts with commas; empty if it cannot be said.
+fn blocks(content: &Content, speaker: Speaker, path: &Path<'_>, losses: &mut Losses) -> String {
+    match own(content).map(|vendor| &vendor.form) {
+        Some(Form::Part(block)) => filled(content, block, path, losses),
+        _ => make::blocks(content, speaker, path, losses),
+    }
+}
+
+/// Append the blocks of a list of contents.
+pub(super) fn parts(
+    out: &mut String,
+    contents: &[Content],
+    speaker: Speaker,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) {
+    for (index, content) in contents.iter().enumerate() {
+        let text = blocks(content, speaker, &path.index(index), losses);
+        if !out.is_empty() && !text.is_empty() {
+            out.push(',');
+        }
+        out.push_str(&text);
+    }
+}
+
+/// The block of a content that came from this format.
+fn filled(content: &Content, block: &RawJson, path: &Path<'_>, losses: &mut Losses) -> String {
+    let mut out = String::with_capacity(block.get().len());
+    match &content.body {
+        Body::ToolCall(call) => fill_call(&mut out, call, block),
+        Body::ToolResult(result) => fill_result(&mut out, result, block, path, losses),
+        body => part::encode(&mut out, body, block),
+    }
+    out
+}
+
+fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
+    let value = block.value();
+    let is_text = value
+        .get(INPUT)
+        .is_some_and(|input| matches!(input.node(), Node::String(_)));
+    let made;
+    let what = match &call.arguments {
+        Arguments::Json(json) if !is_text => Fill::Json(json.get()),
+        Arguments::Text(text) if is_text => Fill::Text(text),
+        // Somebody has changed the arguments since they were read.
+        arguments => {
+            made = make::input(arguments).0;
+            Fill::Replace(&made)
+        }
+    };
+    fill(out, block, &[(&[INPUT], what)]);
+}
+
+fn fill_result(
+    out: &mut String,
+    result: &ToolResult,
+    block: &RawJson,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) {
+    let mut elements = String::new();
+    let what = match &result.output {
+        Output::None => return out.push_str(block.get()),
+        Output::Text(text) => Fill::Text(text),
+        Output::Json(json) => Fill::Json(json.get()),
+        Output::Parts(contents) => {
+            let path = path.key("output");
+            parts(&mut elements, contents, Speaker::User, &path, losses);
+            Fill::Elements(&elements)
+        }
+    };
+    fill(out, block, &[(&[CONTENT], what)]);
+}
+
+/// Write messages, each as JSON text. The first `start` are left to the caller.
+pub(super) fn messages(messages: &[Message], start: usize, losses: &mut Losses) -> Vec<String> {
+    let mut encoder = Encoder {
+        losses,
+        gather: Gather::default(),
+        last: None,
+    };
+    let root = Path::Root.key("messages");
+    for (index, message) in messages.iter().enumerate().skip(start) {
+        encoder.message(index, message, &root.index(index));
+    }
+    encoder.gather.finish()
+}
+
+struct Encoder<'e> {
+    losses: &'e mut Losses,
+    gather: Gather,
+    last: Option<Last>,
+}
+
+/// The last thing that was written.
+struct Last {
+    /// The index of its neutral message.
+    index: usize,
+    role: Role,
+    /// Whether its wire message is a bare string, which takes nothing more.
+    bare: bool,
+    /// Whether it is a result that the vendor made.
+    server_result: bool,
+}
+
+impl Encoder<'_> {
+    fn message(&mut self, index: usize, message: &Message, path: &Path<'_>) {
+        let lost = self.losses.as_slice().len();
+        let contents = path.key("contents");
+        for (place, content) in message.contents.iter().enumerate() {
+            self.content(index, message, content, &contents.index(place));
+        }
+        let written = self.last.as_ref().is_some_and(|last| last.index == index);
+        if !written && self.losses.as_slice().len() == lost {
+            let detail = "there is nothing to say, and empty text is refused";
+            self.losses.note(path, LossKind::EmptyMessage, detail);
+        }
+        if let (true, Role::Other(role)) = (written, &message.role)
+            && message
+                .contents
+                .iter()
+                .any(|content| own(content).is_none())
+        {
+            let detail = format!("{role} becomes user");
+            self.losses.note(path, LossKind::Role, detail);
+        }
+    }
+
+    fn content(&mut self, index: usize, message: &Message, content: &Content, path: &Path<'_>) {
+        let vendor = own(content);
+        let envelope = vendor.and_then(|vendor| vendor.envelope.as_ref());
+        match (vendor.map(|vendor| &vendor.form), envelope) {
+            (Some(Form::Item(item)), _) => {
+                self.gather.item(item.get().to_owned());
+                self.wrote(index, message, content, Bare::No);
+            }
+            (Some(Form::Part(block)), Some(envelope)) => {
+                self.gather.open(envelope.clone());
+                let text = filled(content, block, path, self.losses);
+                self.gather.element(CONTENT, &text);
+                self.wrote(index, message, content, Bare::No);
+            }
+            (Some(Form::Part(block)), None) => {
+                let text = filled(content, block, path, self.losses);
+                // One wire message may be several of ours: results, and what the user said.
+                let continues = self.continues(index, |last| {
+                    matches!(
+                        (last, &message.role),
+                        (Role::Tool, Role::User) | (Role::User, Role::Tool)
+                    )
+                });
+                self.add(index, message, content, continues, &text);
+            }
+            (Some(Form::Bare), Some(envelope)) if content.as_text().is_some() => {
+                self.gather.open(envelope.clone());
+                let text = content.as_text().unwrap_or_default();
+                self.gather.bare(CONTENT, text);
+                self.wrote(index, message, content, Bare::Yes);
+            }
+            _ => self.make(index, message, content, path),
+        }
+    }
+
+    /// Say a content that came from elsewhere.
+    fn make(&mut self, index: usize, message: &Message, content: &Content, path: &Path<'_>) {
+        let speaker = speaker(&message.role);
+        let text = make::blocks(content, speaker, path, self.losses);
+        if text.is_empty() {
+            return;
+        }
+        if speaker == Speaker::System && !self.takes_system() {
+            let detail = "system text fits only after a user message, or outside the messages";
+            return self.losses.note(path, LossKind::SystemText, detail);
+        }
+        let is_system = |role: &Role| matches!(role, Role::System | Role::Developer);
+        let continues = self.continues(index, |last| is_system(last) && is_system(&message.role));
+        self.add(index, message, content, continues, &text);
+    }
+
+    /// Whether a system message may stand here: after a user message, or after the result of a
+    /// server tool. Neighbouring ones are written as one.
+    fn takes_system(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| match last.role {
+            Role::User | Role::Tool | Role::System | Role::Developer => true,
+            Role::Assistant => last.server_result,
+            Role::Other(_) => false,
+        })
+    }
+
+    /// Whether the open wire message takes one more block of a neutral message.
+    fn continues(&self, index: usize, across: impl FnOnce(&Role) -> bool) -> bool {
+        self.gather.is_open()
+            && self
+                .last
+                .as_ref()
+                .is_some_and(|last| !last.bare && (last.index == index || across(&last.role)))
+    }
+
+    /// Add blocks to the open wire message or to one of our own.
+    fn add(
+        &mut self,
+        index: usize,
+        message: &Message,
+        content: &Content,
+        continues: bool,
+        text: &str,
+    ) {
+        if !continues {
+            self.gather.close();
+            self.gather.open_for(index, || envelope(&message.role));
+        }
+        self.gather.element(CONTENT, text);
+        self.wrote(index, message, content, Bare::No);
+    }
+
+    fn wrote(&mut self, index: usize, message: &Message, content: &Content, bare: Bare) {
+        let result = content.as_tool_result();
+        self.last = Some(Last {
+            index,
+            role: message.role.clone(),
+            bare: bare == Bare::Yes,
+            server_result: result.is_some_and(|result| result.runner == Runner::Vendor),
+        });
+    }
+}
+
+/// Whether the content of a wire message is a bare string.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bare {
+    Yes,
+    No,
+}
+
+fn speaker(role: &Role) -> Speaker {
+    match role {
+        Role::Assistant => Speaker::Assistant,
+        Role::System | Role::Developer => Speaker::System,
+        Role::User | Role::Tool | Role::Other(_) => Speaker::User,
+    }
+}
+
+/// A message of ours, hollow.
+fn envelope(role: &Role) -> RawJson {
+    RawJson::object(|object| {
+        object.str("role", speaker(role).role()).raw(CONTENT, "[]");
+    })
+}
+
+/// Write a response body.
+pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
+    if response.error.is_some() {
+        let detail = "an error is a body of its own here";
+        losses.note(&Path::Root.key("error"), LossKind::Marking, detail);
+    }
+    message(response, losses)
+}
+
+/// The message that a response is; an error does not show in it.
+pub(super) fn message(response: &Response, losses: &mut Losses) -> String {
+    let root = Path::Root.key("messages");
+    let mut elements = String::new();
+    let mut contents: &[Content] = &[];
+    for (index, message) in response.messages.iter().enumerate() {
+        let path = root.index(index);
+        if index > 0 {
+            losses.note(&path, LossKind::VendorItem, "only one answer fits here");
+            continue;
+        }
+        contents = &message.contents;
+        let path = path.key("contents");
+        parts(&mut elements, contents, Speaker::Assistant, &path, losses);
+    }
+    let own_body = response
+        .vendor
+        .as_ref()
+        .filter(|vendor| vendor.wire == Wire::Anthropic);
+    let mut out = String::new();
+    if let Some(Form::Item(body)) = own_body.map(|vendor| &vendor.form) {
+        let value = body.value();
+        let place = value.get(CONTENT).map(Value::node);
+        let mut array = String::new();
+        match content_fill(place, contents, &elements, &mut array) {
+            Some(what) => fill(&mut out, body, &[(&[CONTENT], what)]),
+            None => out.push_str(body.get()),
+        }
+        return out;
+    }
+    let mut object = ObjectWriter::new(&mut out);
+    object
+        .str("id", response.id.as_deref().unwrap_or("msg_0"))
+        .str("type", "message")
+        .str("role", "assistant")
+        .str("model", response.model.as_deref().unwrap_or("unknown"))
+        .raw(CONTENT, &format!("[{elements}]"));
+    match stop_reason(&response.stop) {
+        Some(reason) => object.str("stop_reason", reason),
+        None => object.raw("stop_reason", "null"),
+    };
+    object.raw("stop_sequence", "null");
+    let usage_or_none = response.usage.clone().unwrap_or_default();
+    usage(object.key("usage"), &usage_or_none);
+    object.end();
+    out
+}
+
+/// How contents go back into the place of a kept body that held them as a string or as blocks;
+/// none if that place is as it should be. `array` lends room for blocks where there was no array.
+pub(super) fn content_fill<'f>(
+    place: Option<&Node<'_>>,
+    contents: &'f [Content],
+    elements: &'f str,
+    array: &'f mut String,
+) -> Option<Fill<'f>> {
+    let bare = match contents {
+        [content] if own(content).is_some_and(|vendor| vendor.form == Form::Bare) => {
+            content.as_text()
+        }
+        _ => None,
+    };
+    match (place, bare) {
+        (Some(Node::String(_)), Some(text)) => Some(Fill::Text(text)),
+        // Somebody has taken the text away.
+        (Some(Node::String(_)), None) if contents.is_empty() => Some(Fill::Replace("\"\"")),
+        (Some(Node::Array(_)), _) => Some(Fill::Elements(elements)),
+        // What never was there stays away until there is something to say.
+        _ if contents.is_empty() => None,
+        _ => {
+            *array = format!("[{elements}]");
+            Some(Fill::Replace(array))
+        }
+    }
+}
+
+fn stop_reason(stop: &Stop) -> Option<&'static str> {
+    match stop {
+        Stop::Done | Stop::Other(_) => Some("end_turn"),
+        Stop::ToolCalls => Some("tool_use"),
+        Stop::Length => Some("max_tokens"),
+        Stop::ContentFilter | Stop::Refusal => Some("refusal"),
+        Stop::Paused => Some("pause_turn"),
+        Stop::Cancelled | Stop::Failed | Stop::InProgress | Stop::Cut => None,
+    }
+}
+
+/// The vendor counts cached tokens apart from the input.
+fn usage(out: &mut String, usage: &Usage) {
+    let (read, write) = (usage.cache_read, usage.cache_write);
+    let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
+    let mut object = ObjectWriter::new(out);
+    object.number(
+        "input_tokens",
+        usage.input.unwrap_or(0).saturating_sub(cached),
+    );
+    if let Some(write) = write {
+        object.number("cache_creation_input_tokens", write);
+    }
+    if let Some(read) = read {
+        object.number("cache_read_input_tokens", read);
+    }
+    object.number("output_tokens", usage.output.unwrap_or(0));
+    if let Some(reasoning) = usage.reasoning {
+        let mut details = ObjectWriter::new(object.key("output_tokens_details"));
+        details.number("thinking_tokens", reasoning);
+        details.end();
+    }
+    object.end();
+}
+
+/// Write `{"type":"error","error":{…}}`.
+pub(super) fn error(error: &VendorError) -> String {
+    if error.wire == Wire::Anthropic
+        && let Some(body) = &error.body
+        && body.value().get("error").is_some()
+    {
+        return body.get().to_owned();
+    }
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object.str("type", "error");
+    let mut inner = ObjectWriter::new(object.key("error"));
+    inner
+        .str(
+            "type",
+            error_type(error.kind.as_deref().unwrap_or_default()),
+        )
+        .str("message", &error.message);
+    if let Some(code) = &error.code {
+        let mut details = ObjectWriter::new(inner.key("details"));
+        details.str("error_code", code);
+        details.end();
+    }
+    inner.end();
+    object.raw("request_id", "null");
+    object.end();
+    out
+}
+
+/// The vendor's types are a closed list to its readers, so those of others are mapped.
+fn error_type(kind: &str) -> &'static str {
+    const TYPES: [&str; 9] = [
+        "invalid_request_error",
+        "authentication_error",
+        "billing_error",
+        "permission_error",
+        "not_found_error",
+        "rate_limit_error",
+        "timeout_error",
+        "overloaded_error",
+        "api_error",
+    ];
+    if let Some(found) = TYPES.into_iter().find(|found| *found == kind) {
+        return found;
+    }
+    match kind {
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => "invalid_request_error",
+        "UNAUTHENTICATED" => "authentication_error",
+        "PERMISSION_DENIED" => "permission_error",
+        "NOT_FOUND" => "not_found_error",
+        "RESOURCE_EXHAUSTED" | "rate_limit_exceeded" | "requests" | "tokens" => "rate_limit_error",
+        "insufficient_quota" => "billing_error",
+        "DEADLINE_EXCEEDED" => "timeout_error",
+        "UNAVAILABLE" => "overloaded_error",
+        _ => "api_error",
+    }
+}

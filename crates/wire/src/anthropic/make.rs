@@ -1,0 +1,232 @@
+//! Blocks for contents that came from elsewhere.
+
+use throughline_model::json::{ObjectWriter, RawJson, Value, parse};
+use throughline_model::{
+    Arguments, Body, CallId, Content, Family, Outcome, Output, Pairing, Path, Runner, Scope,
+    ToolCall, ToolResult,
+};
+
+use super::{encode, media};
+use crate::foreign;
+use crate::{LossKind, Losses};
+
+/// Who says a block; what a block may be depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The person, and the tools of the application.
+    User,
+    /// The model.
+    Assistant,
+    /// The application.
+    System,
+}
+
+impl Speaker {
+    pub(super) fn role(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+}
+
+/// The blocks of a content, as JSON texts with commas; empty if it cannot be said, or says
+/// nothing: the vendor refuses empty text.
+pub(super) fn blocks(
+    content: &Content,
+    speaker: Speaker,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> String {
+    let mut out = String::new();
+    foreign::note_lone_surrogates(content, path, losses);
+    match &content.body {
+        Body::Media(_) | Body::ToolCall(_) | Body::ToolResult(_) if speaker == Speaker::System => {
+            losses.note(path, LossKind::SystemText, "only text fits here");
+        }
+        Body::Text(text) => {
+            foreign::note_vendor_fields(content, path, losses);
+            if !text.citations.is_empty() {
+                let detail = "citations name places in documents that only their vendor knows";
+                losses.note(path, LossKind::Citations, detail);
+            }
+            push_text(&mut out, &text.text);
+        }
+        Body::Refusal(text) => {
+            losses.note(path, LossKind::Marking, "refusal becomes plain text");
+            push_text(&mut out, &text.text);
+        }
+        Body::Error(fault) => {
+            losses.note(path, LossKind::Marking, "error becomes plain text");
+            push_text(&mut out, &fault.message);
+        }
+        Body::Media(_) if speaker == Speaker::Assistant => losses.note(
+            path,
+            LossKind::Media,
+            "assistant messages hold no media here",
+        ),
+        Body::Media(found) => {
+            foreign::note_vendor_fields(content, path, losses);
+            media::make(&mut out, content, found, path, losses);
+        }
+        Body::ToolCall(call) => push_call(&mut out, call, path, losses),
+        Body::ToolResult(result) => push_result(&mut out, result, path, losses),
+        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => losses.note(
+            path,
+            LossKind::Approval,
+            "approvals are control data of the vendor that asked",
+        ),
+        Body::Reasoning(_) => losses.note(
+            path,
+            LossKind::Reasoning,
+            "reasoning goes back only to the vendor that made it",
+        ),
+        Body::Opaque(opaque) => losses.note(
+            path,
+            LossKind::VendorItem,
+            format!("{} means nothing here", opaque.tag),
+        ),
+        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+    }
+    out
+}
+
+fn push_text(out: &mut String, text: &str) {
+    if !text.is_empty() {
+        let mut object = ObjectWriter::new(out);
+        object.str("type", "text").str("text", text);
+        object.end();
+    }
+}
+
+fn push_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Losses) {
+    if call.runner == Runner::Vendor {
+        let detail = format!("{} call was run by another vendor", call.family);
+        losses.note(path, LossKind::HostedTool, detail);
+        return;
+    }
+    let (input, fit) = input(&call.arguments);
+    if call.family != Family::FUNCTION {
+        let detail = format!("{} call becomes a function call", call.family);
+        losses.note(path, LossKind::HostedTool, detail);
+    } else if fit == Fit::Wrapped {
+        let detail = "arguments must be an object; these became its member input";
+        losses.note(path, LossKind::Arguments, detail);
+    }
+    let mut object = ObjectWriter::new(out);
+    object
+        .str("type", "tool_use")
+        .str("id", &id(&call.call))
+        .str("name", foreign::name(call))
+        .raw("input", &input);
+    object.end();
+}
+
+fn push_result(out: &mut String, result: &ToolResult, path: &Path<'_>, losses: &mut Losses) {
+    if result.runner == Runner::Vendor {
+        let detail = format!("{} result was made by another vendor", result.family);
+        losses.note(path, LossKind::HostedTool, detail);
+        return;
+    }
+    let path = path.key("output");
+    if result.pairing() == Pairing::Standalone {
+        // A result must name a call of the message before; what nobody asked for is only said.
+        let detail = "a result without a call becomes plain content";
+        losses.note(&path, LossKind::StandaloneResult, detail);
+        match &result.output {
+            Output::None => {}
+            Output::Text(text) => push_text(out, text),
+            Output::Json(json) => push_text(out, json.get()),
+            Output::Parts(parts) => encode::parts(out, parts, Speaker::User, &path, losses),
+        }
+        return;
+    }
+    let mut object = ObjectWriter::new(out);
+    object
+        .str("type", "tool_result")
+        .str("tool_use_id", &id(result.call()));
+    match &result.output {
+        Output::Text(text) if !text.is_empty() => {
+            object.str("content", text);
+        }
+        // Nothing is said by leaving the content out.
+        Output::None | Output::Text(_) => {}
+        Output::Json(json) => {
+            object.str("content", json.get());
+        }
+        Output::Parts(parts) => {
+            let mut elements = String::new();
+            encode::parts(&mut elements, parts, Speaker::User, &path, losses);
+            if !elements.is_empty() {
+                object.raw("content", &format!("[{elements}]"));
+            }
+        }
+    }
+    if result.outcome != Outcome::Ok {
+        object.bool("is_error", true);
+    }
+    object.end();
+}
+
+/// Whether arguments could be said as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// They are an object, or there are none.
+    Whole,
+    /// They stand in an object with the one member `input`.
+    Wrapped,
+}
+
+/// Arguments as an object.
+pub(super) fn input(arguments: &Arguments) -> (String, Fit) {
+    let nothing = || ("{}".to_owned(), Fit::Whole);
+    let wrapped = |write: &dyn Fn(&mut ObjectWriter<'_>)| {
+        let object = RawJson::object(|object| write(object));
+        (object.get().to_owned(), Fit::Wrapped)
+    };
+    let of = |value: &Value<'_>| (RawJson::of(value).get().to_owned(), Fit::Whole);
+    match arguments {
+        Arguments::None => nothing(),
+        // Models that have nothing to say about arguments often say nothing at all.
+        Arguments::Text(text) if text.trim().is_empty() => nothing(),
+        Arguments::Text(text) => match parse(text) {
+            Ok(value) if value.as_object().is_some() => of(&value),
+            Ok(value) if value.is_null() => nothing(),
+            Ok(_) | Err(_) => wrapped(&|object| {
+                object.str("input", text);
+            }),
+        },
+        Arguments::Json(json) => {
+            let value = json.value();
+            if value.as_object().is_some() {
+                of(&value)
+            } else if value.is_null() {
+                nothing()
+            } else {
+                wrapped(&|object| {
+                    object.raw("input", json.get());
+                })
+            }
+        }
+        Arguments::Free(text) => wrapped(&|object| {
+            object.str("input", text);
+        }),
+    }
+}
+
+/// The ordinal under which ids from elsewhere are hashed, far from those of calls.
+const FOREIGN: usize = usize::MAX;
+
+/// An id that fits the slot, `^[a-zA-Z0-9_-]+$`. What does not fit is hashed, so that both ends
+/// of a pair and every rendering of a history agree.
+fn id(call: &CallId) -> String {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if call.value().bytes().all(fits) {
+        call.value().to_owned()
+    } else {
+        CallId::minted(Scope::Response(call.value()), FOREIGN)
+            .value()
+            .to_owned()
+    }
+}

@@ -1,0 +1,102 @@
+//! Anthropic Messages: messages that hold blocks.
+//!
+//! Calls are blocks of assistant messages. Results of tools that the application runs are blocks
+//! of the user message after it; results of tools that Anthropic runs stand beside their calls.
+//! So a user message with results and text becomes a tool message and a user message of ours;
+//! only its first content carries the envelope, and they come back as one.
+//!
+//! The `input` of a call is an object. Where a stream broke off inside it, the text that came is
+//! kept as a JSON *string* in the place of the object: the body stays valid JSON, nothing is lost,
+//! and no whole input is ever a string. Such a call has arguments as text and is marked incomplete.
+
+mod decode;
+mod encode;
+mod frames;
+mod make;
+mod media;
+mod parts;
+mod request;
+mod stream;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use throughline_model::json::Value;
+use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+
+use crate::gather::array;
+use crate::sse::Frame;
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+
+pub use types::BLOCK_TYPES;
+
+/// The member of a message that holds its blocks.
+const CONTENT: &str = "content";
+
+/// The codec of Anthropic Messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Anthropic;
+
+impl Codec for Anthropic {
+    fn wire(&self) -> Wire {
+        Wire::Anthropic
+    }
+
+    fn types(&self) -> &'static [&'static [WireType]] {
+        static TABLES: &[&[WireType]] = &[&BLOCK_TYPES];
+        TABLES
+    }
+
+    fn shape(&self, value: &Value<'_>) -> Shape {
+        decode::shape(value)
+    }
+
+    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
+        decode::messages(items, &Path::Root)
+    }
+
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::messages(messages, 0, losses)
+    }
+
+    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
+        array(&self.encode_items(messages, losses))
+    }
+
+    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
+        request::decode(body)
+    }
+
+    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
+        request::encode(request, losses)
+    }
+
+    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
+        decode::response(body)
+    }
+
+    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
+        encode::response(response, losses)
+    }
+
+    fn stream(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
+    }
+
+    fn streams_as_array(&self) -> bool {
+        false
+    }
+
+    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+        frames::encode(response, losses)
+    }
+
+    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
+        decode::error(body)
+    }
+
+    fn encode_error(&self, error: &VendorError) -> String {
+        encode::error(error)
+    }
+}

@@ -1,0 +1,121 @@
+//! Blocks that are not tools: what is said, shown and thought.
+
+use throughline_model::json::{RawJson, Value};
+use throughline_model::{
+    Body, Citation, Content, Extra, MediaKind, Opaque, Path, Reasoning, Text, Vendor, Wire,
+};
+
+use super::{media, types};
+use crate::fill::{Fill, fill};
+use crate::hollow::Hollow;
+use crate::read::{self, text_of};
+use crate::{DecodeError, WireType};
+
+/// The type of a block; none for one that this version does not know.
+pub(super) fn row(
+    block: &Value<'_>,
+    path: &Path<'_>,
+) -> Result<Option<&'static WireType>, DecodeError> {
+    if block.as_object().is_none() {
+        return Err(DecodeError::expected(path, "a block", block));
+    }
+    Ok(types::row(&read::required_str(block, "type", path)?))
+}
+
+/// Read one block of a message, a tool result or the system text. Tools stand elsewhere; here
+/// they are kept as they are, like everything that has no word of ours.
+pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+    if block.as_object().is_none() {
+        return Err(DecodeError::expected(path, "a block", block));
+    }
+    let tag = read::required_str(block, "type", path)?;
+    let mut hollow = Hollow::of(block);
+    let opaque = || {
+        Body::Opaque(Opaque {
+            tag: tag.clone().into_owned(),
+        })
+    };
+    let body = match &*tag {
+        "text" => Body::Text(Text {
+            text: taken(&mut hollow, block, "text", path)?,
+            citations: citations(block),
+        }),
+        "thinking" => {
+            let text = taken(&mut hollow, block, "thinking", path)?;
+            let signature = read::optional_str(block, "signature", path)?;
+            Body::Reasoning(Reasoning {
+                summary: Vec::new(),
+                text: if text.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![text]
+                },
+                sealed: signature.is_some_and(|signature| !signature.is_empty()),
+            })
+        }
+        "redacted_thinking" => {
+            read::required_str(block, "data", path)?;
+            Body::Reasoning(Reasoning {
+                sealed: true,
+                ..Reasoning::default()
+            })
+        }
+        "image" => media::decode(MediaKind::Image, block, &mut hollow, path)?
+            .map_or_else(opaque, Body::Media),
+        "document" => media::decode(MediaKind::File, block, &mut hollow, path)?
+            .map_or_else(opaque, Body::Media),
+        _ => opaque(),
+    };
+    Ok(Content::new(body).with_vendor(Vendor::part(Wire::Anthropic, hollow.keep())))
+}
+
+fn taken<'v, 'a>(
+    hollow: &mut Hollow<'v, 'a>,
+    block: &'v Value<'a>,
+    key: &'static str,
+    path: &Path<'_>,
+) -> Result<String, DecodeError> {
+    match block.get(key) {
+        None => Err(DecodeError::missing(&path.key(key), "a string")),
+        Some(value) => hollow
+            .text(value)
+            .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
+    }
+}
+
+/// Positions in a citation are places in the source, not in the text that cites, so they stay
+/// with the vendor's block.
+fn citations(block: &Value<'_>) -> Vec<Citation> {
+    let list = block.get("citations").and_then(Value::as_array);
+    list.unwrap_or_default()
+        .iter()
+        .map(|citation| Citation {
+            url: text_of(citation, "url"),
+            title: text_of(citation, "title").or_else(|| text_of(citation, "document_title")),
+            file: text_of(citation, "file_id"),
+            start: None,
+            end: None,
+            extra: Extra::NONE,
+        })
+        .collect()
+}
+
+/// Append a block that came from this format.
+pub(super) fn encode(out: &mut String, body: &Body, block: &RawJson) {
+    match body {
+        Body::Text(text) => fill(out, block, &[(&["text"], Fill::Text(&text.text))]),
+        Body::Reasoning(reasoning) => {
+            let text = reasoning.text.concat();
+            fill(out, block, &[(&["thinking"], Fill::Text(&text))]);
+        }
+        Body::Media(found) => media::encode(out, found, block),
+        Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Refusal(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => out.push_str(block.get()),
+    }
+}

@@ -1,0 +1,183 @@
+//! Request bodies, both ways.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
+use throughline_model::{
+    Content, Family, Form, Message, Path, Request, Role, ToolDef, Vendor, Wire,
+};
+
+use super::make::Speaker;
+use super::{decode as read_in, encode as write_out, parts};
+use crate::fill::{Fill, fill};
+use crate::foreign;
+use crate::gather::array;
+use crate::hollow::Hollow;
+use crate::read::{member, required_array, text_of};
+use crate::{DecodeError, Losses};
+
+const SYSTEM: &str = "system";
+const MESSAGES: &str = "messages";
+
+/// The API refuses a request without a limit. Other vendors' limits mean other things, and most
+/// requests have none, so a request from elsewhere gets one that every model can take.
+const MAX_TOKENS: u64 = 4096;
+
+/// Read a request body.
+pub(super) fn decode(body: &Value<'_>) -> Result<Request, DecodeError> {
+    if body.as_object().is_none() {
+        return Err(DecodeError::expected(&Path::Root, "a request", body));
+    }
+    let mut hollow = Hollow::of(body);
+    let mut request = Request::default();
+    if let Some(system) = member(body, SYSTEM) {
+        let path = Path::Root.key(SYSTEM);
+        if let Some(text) = hollow.text(system) {
+            let vendor = Vendor::form(Wire::Anthropic, Form::Bare);
+            request.system.push(Content::text(text).with_vendor(vendor));
+        } else if let Some(blocks) = hollow.elements(system) {
+            for (index, block) in blocks.iter().enumerate() {
+                request
+                    .system
+                    .push(parts::decode(block, &path.index(index))?);
+            }
+        } else {
+            let expected = "a string or an array of blocks";
+            return Err(DecodeError::expected(&path, expected, system));
+        }
+    }
+    let items = required_array(body, MESSAGES, &Path::Root)?;
+    request.messages = read_in::messages(items, &Path::Root.key(MESSAGES))?;
+    if let Some(messages) = body.get(MESSAGES) {
+        hollow.elements(messages);
+    }
+    request.tools = tools(body);
+    request.vendor = Some(Vendor::item(Wire::Anthropic, hollow.keep()));
+    Ok(request)
+}
+
+fn tools(body: &Value<'_>) -> Vec<ToolDef> {
+    let list = body.get("tools").and_then(Value::as_array);
+    list.unwrap_or_default()
+        .iter()
+        .map(|tool| ToolDef {
+            family: match text_of(tool, "type").as_deref() {
+                None | Some("custom") => Family::FUNCTION,
+                Some(found) => Family::named(found),
+            },
+            name: text_of(tool, "name").unwrap_or_default(),
+            description: text_of(tool, "description"),
+            parameters: member(tool, "input_schema").map(RawJson::of),
+        })
+        .collect()
+}
+
+/// Write a request body.
+pub(super) fn encode(request: &Request, losses: &mut Losses) -> String {
+    let vendor = request
+        .vendor
+        .as_ref()
+        .filter(|vendor| vendor.wire == Wire::Anthropic);
+    if let Some(Form::Item(body)) = vendor.map(|vendor| &vendor.form) {
+        return encode_own(request, body, losses);
+    }
+    foreign::note_request_keys(request, losses);
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object.number("max_tokens", MAX_TOKENS);
+    // Other vendors have their system text at the head of the messages; here that is refused.
+    let leading = request
+        .messages
+        .iter()
+        .take_while(|message| is_system(message))
+        .count();
+    let system: Vec<Content> = request
+        .system
+        .iter()
+        .chain(
+            request
+                .messages
+                .iter()
+                .take(leading)
+                .flat_map(|message| &message.contents),
+        )
+        .cloned()
+        .collect();
+    if system.iter().any(is_own_block) {
+        let mut blocks = String::new();
+        let path = Path::Root.key(SYSTEM);
+        write_out::parts(&mut blocks, &system, Speaker::System, &path, losses);
+        object.raw(SYSTEM, &format!("[{blocks}]"));
+    } else {
+        let text = foreign::system_text(&system, losses);
+        if !text.is_empty() {
+            object.str(SYSTEM, &text);
+        }
+    }
+    let messages = write_out::messages(&request.messages, leading, losses);
+    object.raw(MESSAGES, &array(&messages));
+    let functions = foreign::function_tools(request, losses);
+    if !functions.is_empty() {
+        let mut list = ArrayWriter::new(object.key("tools"));
+        for tool in functions {
+            push_tool(list.slot(), tool);
+        }
+        list.end();
+    }
+    object.end();
+    out
+}
+
+/// Fill system text and messages back into a body that came from this format.
+fn encode_own(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
+    let value = body.value();
+    let mut fills: Vec<(&[&str], Fill<'_>)> = Vec::new();
+    let (mut system, mut system_array) = (String::new(), String::new());
+    let path = Path::Root.key(SYSTEM);
+    write_out::parts(&mut system, &request.system, Speaker::System, &path, losses);
+    let place = value.get(SYSTEM).map(Value::node);
+    if let Some(what) = write_out::content_fill(place, &request.system, &system, &mut system_array)
+    {
+        fills.push((&[SYSTEM], what));
+    }
+    let messages = array(&write_out::messages(&request.messages, 0, losses));
+    if !request.messages.is_empty() {
+        fills.push((&[MESSAGES], Fill::Replace(&messages)));
+    }
+    let mut out = String::new();
+    fill(&mut out, body, &fills);
+    out
+}
+
+fn is_system(message: &Message) -> bool {
+    matches!(message.role, Role::System | Role::Developer)
+}
+
+/// Whether a content is a block of this format, with what belongs to it (a cache mark).
+fn is_own_block(content: &Content) -> bool {
+    content.vendor.as_ref().is_some_and(|vendor| {
+        vendor.wire == Wire::Anthropic && matches!(vendor.form, Form::Part(_))
+    })
+}
+
+/// A function on offer. The schema must say that it is an object.
+fn push_tool(out: &mut String, tool: &ToolDef) {
+    let mut object = ObjectWriter::new(out);
+    object.str("name", &tool.name);
+    if let Some(description) = &tool.description {
+        object.str("description", description);
+    }
+    let schema = tool.parameters.as_ref().map(RawJson::value);
+    match schema.filter(|schema| schema.as_object().is_some()) {
+        Some(schema) if schema.get("type").is_some() => {
+            object.raw("input_schema", schema.raw());
+        }
+        Some(schema) => {
+            let mut inner = ObjectWriter::new(object.key("input_schema"));
+            inner.str("type", "object").members_of(schema.raw());
+            inner.end();
+        }
+        None => {
+            object.raw("input_schema", r#"{"type":"object"}"#);
+        }
+    }
+    object.end();
+}

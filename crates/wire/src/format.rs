@@ -1,0 +1,58 @@
+use std::fmt;
+use std::str::FromStr;
+
+use throughline_model::Wire;
+
+use crate::codec::CODECS;
+
+/// A format of transcript files: our own, or a vendor's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Ours.
+    Neutral,
+    /// A vendor's.
+    Vendor(Wire),
+}
+
+/// A name that is no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format {name:?}; the formats are {}", Format::names().join(", "))]
+pub struct UnknownFormat {
+    /// The name.
+    pub name: String,
+}
+
+impl Format {
+    /// The names of all formats.
+    pub fn names() -> Vec<&'static str> {
+        let mut names = vec!["neutral"];
+        names.extend(CODECS.iter().map(|(name, _)| *name));
+        names
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        if name == "neutral" {
+            return Ok(Self::Neutral);
+        }
+        let wire = Wire::named(name);
+        match crate::codec(&wire) {
+            Some(_) => Ok(Self::Vendor(wire)),
+            None => Err(UnknownFormat {
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Neutral => f.write_str("neutral"),
+            Self::Vendor(wire) => wire.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Azure Foundry: the OpenAI Responses protocol with items of its own.
+//!
+//! The service runs nine tools whose call and output are two items with one `call_id`; it adds
+//! memory searches, workflow actions, requests for consent and structured outputs. Everything else
+//! is that of [`openai_responses`], with two or three members more, which
+//! are kept.
+
+mod decode;
+mod encode;
+mod stream;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use throughline_model::json::Value;
+use throughline_model::{Message, Request, Response, VendorError, Wire};
+
+use crate::gather::array;
+use crate::openai_responses::{self, Dialect};
+use crate::sse::Frame;
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+
+pub use types::ITEM_TYPES;
+
+static FOUNDRY: Dialect = Dialect {
+    wire: Wire::Foundry,
+    tables: &[&ITEM_TYPES, &openai_responses::ITEM_TYPES],
+    respelled: decode::respelled,
+};
+
+/// The codec of Azure Foundry.
+#[derive(Clone, Copy, Debug)]
+pub struct Foundry;
+
+impl Codec for Foundry {
+    fn wire(&self) -> Wire {
+        FOUNDRY.wire.clone()
+    }
+
+    fn types(&self) -> &'static [&'static [WireType]] {
+        FOUNDRY.tables
+    }
+
+    fn shape(&self, value: &Value<'_>) -> Shape {
+        openai_responses::decode::shape(value)
+    }
+
+    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
+        decode::messages(items)
+    }
+
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::items(messages, losses)
+    }
+
+    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
+        array(&self.encode_items(messages, losses))
+    }
+
+    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
+        decode::request(body)
+    }
+
+    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
+        encode::request(request, losses)
+    }
+
+    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
+        decode::response(body)
+    }
+
+    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
+        encode::response(response, losses)
+    }
+
+    fn stream(&self) -> Box<dyn StreamDecoder> {
+        stream::decoder()
+    }
+
+    fn streams_as_array(&self) -> bool {
+        false
+    }
+
+    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+        stream::encode(response, losses)
+    }
+
+    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
+        decode::error(body)
+    }
+
+    fn encode_error(&self, error: &VendorError) -> String {
+        encode::error(error)
+    }
+}

@@ -1,0 +1,410 @@
+//! Writing messages.
+
+use std::collections::HashMap;
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::{
+    Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Role, Runner,
+    Slot, Slots, Text, ToolCall, ToolResult,
+};
+
+use super::made::{Made, Target, is_name};
+use super::{WIRE, parts};
+use crate::fill::{Fill, fill};
+use crate::foreign;
+use crate::gather::Gather;
+use crate::{LossKind, Losses};
+
+/// The longest id of a call.
+const ID_LENGTH: usize = 40;
+
+/// Writes contents into messages, one after the other.
+struct MessageEncoder<'e> {
+    losses: &'e mut Losses,
+    target: Target,
+    gather: Gather,
+    /// The message of ours whose wire message is open.
+    open: Option<usize>,
+    /// A wire message for contents that came from elsewhere.
+    made: Option<Made>,
+    /// The id fields of the calls that came from this format, by id.
+    own: HashMap<&'e str, &'e Slots>,
+}
+
+/// Write messages, each as JSON text.
+pub(super) fn messages(messages: &[Message], losses: &mut Losses) -> Vec<String> {
+    let mut encoder = MessageEncoder::new(messages, Target::Request, losses);
+    for (index, message) in messages.iter().enumerate() {
+        encoder.message(index, message);
+    }
+    encoder.finish()
+}
+
+/// Write the messages of a response, one for each.
+pub(super) fn answers(messages: &[Message], losses: &mut Losses) -> Vec<String> {
+    let root = Path::Root.key("messages");
+    let mut written = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        let mut encoder = MessageEncoder::new(messages, Target::Response, losses);
+        encoder.message(index, message);
+        let mut found = encoder.finish().into_iter();
+        written.push(found.next().unwrap_or_else(|| Made::nothing().to_owned()));
+        if found.next().is_some() {
+            let detail = "a response has one message for each alternative";
+            losses.note(&root.index(index), LossKind::VendorItem, detail);
+        }
+    }
+    written
+}
+
+impl<'e> MessageEncoder<'e> {
+    fn new(messages: &'e [Message], target: Target, losses: &'e mut Losses) -> Self {
+        let mut own = HashMap::new();
+        for content in messages.iter().flat_map(|message| &message.contents) {
+            if let (Some(call), Some(vendor)) = (content.as_tool_call(), &content.vendor)
+                && vendor.wire == WIRE
+            {
+                own.insert(call.call.value(), &vendor.slots);
+            }
+        }
+        Self {
+            losses,
+            target,
+            gather: Gather::default(),
+            open: None,
+            made: None,
+            own,
+        }
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        self.flush();
+        self.gather.finish()
+    }
+
+    fn message(&mut self, index: usize, message: &Message) {
+        let root = Path::Root.key("messages");
+        let path = root.index(index);
+        if message.contents.is_empty() {
+            let detail = "a message without contents";
+            self.losses.note(&path, LossKind::EmptyMessage, detail);
+        }
+        let path = path.key("contents");
+        for (place, content) in message.contents.iter().enumerate() {
+            self.content(message, index, content, &path.index(place));
+        }
+    }
+
+    /// Close the message that was made, if any.
+    fn flush(&mut self) {
+        if let Some(text) = self.made.take().and_then(|made| made.write(self.target)) {
+            self.gather.item(text);
+        }
+    }
+
+    fn item(&mut self, text: String) {
+        self.flush();
+        self.open = None;
+        self.gather.item(text);
+    }
+
+    fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        let own = content.vendor.as_ref().filter(|vendor| vendor.wire == WIRE);
+        let Some(vendor) = own else {
+            return self.make(message, index, content, path);
+        };
+        if let Some(envelope) = &vendor.envelope {
+            self.flush();
+            self.gather.open(envelope.clone());
+            self.open = Some(index);
+        }
+        let is_open = self.open == Some(index);
+        match &vendor.form {
+            Form::Item(item) => {
+                let text = self.own_item(content, item, path);
+                self.item(text);
+            }
+            Form::Part(part) => {
+                let mut text = String::with_capacity(part.get().len());
+                let place = own_part(&mut text, content, part);
+                match (is_open, &content.body) {
+                    (true, _) => self.gather.element(place, &text),
+                    // The message that held it is gone; what it says is not.
+                    (false, Body::Text(_) | Body::Refusal(_)) => {
+                        self.make(message, index, content, path);
+                    }
+                    (false, Body::ToolCall(_)) => self.made(message, index).calls.push(text),
+                    (false, _) => self.made(message, index).part(text),
+                }
+            }
+            Form::Bare => match content.as_text() {
+                Some(text) if is_open => self.gather.bare("content", text),
+                _ => self.make(message, index, content, path),
+            },
+            Form::Within if is_open => {}
+            Form::Within => self.make(message, index, content, path),
+        }
+    }
+
+    /// A message of its own that came from this format.
+    fn own_item(&mut self, content: &Content, item: &RawJson, path: &Path<'_>) -> String {
+        let mut out = String::with_capacity(item.get().len());
+        let Some(result) = content.as_tool_result() else {
+            out.push_str(item.get());
+            return out;
+        };
+        let mut elements = String::new();
+        let output = match &result.output {
+            Output::None => return item.get().to_owned(),
+            Output::Text(text) => Fill::Text(text),
+            Output::Json(json) => Fill::Json(json.get()),
+            Output::Parts(contents) => {
+                for part in self.text_parts(contents, path) {
+                    if !elements.is_empty() {
+                        elements.push(',');
+                    }
+                    elements.push_str(&part);
+                }
+                Fill::Elements(&elements)
+            }
+        };
+        fill(&mut out, item, &[(&["content"], output)]);
+        out
+    }
+
+    /// The message for contents that came from elsewhere.
+    fn made(&mut self, message: &Message, index: usize) -> &mut Made {
+        if self.made.as_ref().is_none_or(|made| made.index != index) {
+            self.flush();
+            self.gather.close();
+            self.open = None;
+            let root = Path::Root.key("messages");
+            let path = root.index(index);
+            if let Role::Other(word) = &message.role {
+                let detail = format!("{word} becomes user");
+                self.losses.note(&path, LossKind::Role, detail);
+            }
+            if let Some(name) = message.author.as_deref().filter(|name| !is_name(name)) {
+                let detail = format!("the name {name:?} cannot be written here");
+                self.losses.note(&path, LossKind::VendorFields, detail);
+            }
+        }
+        self.made.get_or_insert_with(|| Made::new(message, index))
+    }
+
+    /// Say a content that came from elsewhere.
+    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        foreign::note_lone_surrogates(content, path, self.losses);
+        let by_model = message.role == Role::Assistant;
+        if matches!(
+            content.body,
+            Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_)
+        ) {
+            foreign::note_vendor_fields(content, path, self.losses);
+        }
+        match &content.body {
+            Body::Text(text) => self.make_text(message, index, text, path),
+            Body::Refusal(text) if by_model => self.made(message, index).refuse(&text.text),
+            Body::Refusal(text) => {
+                self.note(path, LossKind::Marking, "refusal becomes plain text");
+                self.make_text(message, index, text, path);
+            }
+            Body::Error(fault) => {
+                self.note(path, LossKind::Marking, "error becomes plain text");
+                self.made(message, index).text(&fault.message);
+            }
+            Body::Media(media) => {
+                if !matches!(message.role, Role::User | Role::Tool | Role::Other(_)) {
+                    return self.note(path, LossKind::Media, "only users send media here");
+                }
+                if let Some(part) = parts::make_media(content, media, path, self.losses) {
+                    self.made(message, index).part(part);
+                }
+            }
+            Body::ToolCall(call) => self.make_call(message, index, call, path),
+            Body::ToolResult(result) => self.make_result(result, path),
+            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => {
+                let detail = "approvals are control data of the vendor that asked";
+                self.note(path, LossKind::Approval, detail);
+            }
+            Body::Reasoning(_) => {
+                let detail = "reasoning goes back only to the vendor that made it";
+                self.note(path, LossKind::Reasoning, detail);
+            }
+            Body::Opaque(opaque) => {
+                let detail = format!("{} means nothing here", opaque.tag);
+                self.losses.note(path, LossKind::VendorItem, detail);
+            }
+            Body::Unknown(_) => self.note(path, LossKind::VendorItem, "unknown kind of content"),
+        }
+    }
+
+    fn note(&mut self, path: &Path<'_>, kind: LossKind, detail: &'static str) {
+        self.losses.note(path, kind, detail);
+    }
+
+    fn make_text(&mut self, message: &Message, index: usize, text: &Text, path: &Path<'_>) {
+        if !text.citations.is_empty() {
+            let cites = message.role == Role::Assistant && self.target == Target::Response;
+            if !cites {
+                self.note(path, LossKind::Citations, "only answers cite here");
+            } else if text.citations.iter().any(|citation| citation.url.is_none()) {
+                self.note(path, LossKind::Citations, "only addresses can be cited");
+            }
+        }
+        let made = self.made(message, index);
+        made.cite(&text.citations);
+        made.text(&text.text);
+    }
+
+    fn make_call(&mut self, message: &Message, index: usize, call: &ToolCall, path: &Path<'_>) {
+        if call.runner == Runner::Vendor {
+            let detail = format!("{} call was run by another vendor", call.family);
+            return self.losses.note(path, LossKind::HostedTool, detail);
+        }
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object.str("id", &foreign::short_id(call.call.value(), ID_LENGTH));
+        if let (true, Arguments::Free(text)) = (call.family == Family::CUSTOM, &call.arguments) {
+            object.str("type", "custom");
+            let mut inner = ObjectWriter::new(object.key("custom"));
+            inner.str("name", foreign::name(call)).str("input", text);
+            inner.end();
+        } else {
+            object.str("type", "function");
+            let mut inner = ObjectWriter::new(object.key("function"));
+            inner
+                .str("name", foreign::name(call))
+                .str("arguments", &foreign::arguments_text(&call.arguments));
+            inner.end();
+            if call.family != Family::FUNCTION {
+                let detail = format!("{} call becomes a function call", call.family);
+                self.losses.note(path, LossKind::HostedTool, detail);
+            }
+        }
+        object.end();
+        self.made(message, index).calls.push(out);
+    }
+
+    fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
+        if result.runner == Runner::Vendor {
+            let detail = format!("{} result was made by another vendor", result.family);
+            return self.losses.note(path, LossKind::HostedTool, detail);
+        }
+        if result.pairing() == Pairing::Standalone {
+            let detail = "every result answers a call here";
+            return self.note(path, LossKind::StandaloneResult, detail);
+        }
+        if result.outcome != Outcome::Ok {
+            let detail = format!("{} has no mark here", result.outcome.as_str());
+            self.losses.note(path, LossKind::Outcome, detail);
+        }
+        let id = result.call().value();
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        match self.own.get(id).map(|slots| &slots.call) {
+            // The call was made the old way.
+            Some(Slot::NoField) => {
+                object
+                    .str("role", "function")
+                    .str("name", result.name.as_deref().unwrap_or_default());
+            }
+            // The call stands there with the id it came with, or without one.
+            Some(Slot::Missing) => {
+                object.str("role", "tool");
+            }
+            Some(Slot::Null) => {
+                object.str("role", "tool").raw("tool_call_id", "null");
+            }
+            Some(Slot::Set(id)) => {
+                object.str("role", "tool").str("tool_call_id", id);
+            }
+            None => {
+                let id = foreign::short_id(id, ID_LENGTH);
+                object.str("role", "tool").str("tool_call_id", &id);
+            }
+        }
+        match &result.output {
+            Output::None => {
+                object.str("content", "");
+            }
+            Output::Text(text) => {
+                object.str("content", text);
+            }
+            Output::Json(json) => {
+                object.str("content", json.get());
+            }
+            Output::Parts(contents) => match contents.as_slice() {
+                [part] if part.as_text().is_some() && parts::own(part).is_none() => {
+                    object.str("content", part.as_text().unwrap_or_default());
+                }
+                contents => {
+                    let texts = self.text_parts(contents, path);
+                    if texts.is_empty() {
+                        object.str("content", "");
+                    } else {
+                        let mut array = ArrayWriter::new(object.key("content"));
+                        for text in texts {
+                            array.raw(&text);
+                        }
+                        array.end();
+                    }
+                }
+            },
+        }
+        object.end();
+        self.item(out);
+    }
+
+    /// The parts of a tool's output. Its own come back as they were; of the others only text can
+    /// be said.
+    fn text_parts(&mut self, contents: &[Content], path: &Path<'_>) -> Vec<String> {
+        let path = path.key("output");
+        let mut texts = Vec::with_capacity(contents.len());
+        for (index, part) in contents.iter().enumerate() {
+            let mut out = String::new();
+            let path = path.index(index);
+            match (parts::own(part), &part.body) {
+                (Some(own), body) => parts::encode(&mut out, body, own),
+                (None, Body::Text(text)) => {
+                    foreign::note_vendor_fields(part, &path, self.losses);
+                    foreign::note_lone_surrogates(part, &path, self.losses);
+                    parts::write_text(&mut out, &text.text);
+                }
+                (None, Body::Media(_)) => {
+                    self.note(&path, LossKind::Media, "results are text only here");
+                    continue;
+                }
+                (None, _) => {
+                    self.note(&path, LossKind::VendorItem, "results are text only here");
+                    continue;
+                }
+            }
+            texts.push(out);
+        }
+        texts
+    }
+}
+
+/// Append an element of a message that came from this format; gives the place where it stood.
+fn own_part(out: &mut String, content: &Content, part: &RawJson) -> &'static str {
+    let Some(call) = content.as_tool_call() else {
+        parts::encode(out, &content.body, part);
+        return "content";
+    };
+    match &call.arguments {
+        Arguments::Text(text) => fill(out, part, &[(&["function", "arguments"], Fill::Text(text))]),
+        Arguments::Free(text) => fill(out, part, &[(&["custom", "input"], Fill::Text(text))]),
+        Arguments::None | Arguments::Json(_) => out.push_str(part.get()),
+    }
+    "tool_calls"
+}
+
+/// A system message with text that stood outside the messages.
+pub(super) fn system(text: &str) -> String {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object.str("role", "system").str("content", text);
+    object.end();
+    out
+}

@@ -1,0 +1,186 @@
+//! Messages for contents that came from elsewhere.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter};
+use throughline_model::{Citation, Message, Role};
+
+use super::parts;
+
+/// What a message is written for: answers have fewer forms than history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Request,
+    Response,
+}
+
+/// A message in the making.
+pub(super) struct Made {
+    /// The message of ours that it is for.
+    pub(super) index: usize,
+    role: &'static str,
+    name: Option<String>,
+    pieces: Vec<Piece>,
+    /// Characters of text so far; citations count from the start.
+    length: u64,
+    citations: Vec<Citation>,
+    refusal: Option<String>,
+    /// Calls as JSON text.
+    pub(super) calls: Vec<String>,
+}
+
+enum Piece {
+    Text(String),
+    /// A part as JSON text.
+    Part(String),
+}
+
+impl Made {
+    pub(super) fn new(message: &Message, index: usize) -> Self {
+        Self {
+            index,
+            role: match &message.role {
+                Role::System => "system",
+                Role::Developer => "developer",
+                Role::Assistant => "assistant",
+                Role::User | Role::Tool | Role::Other(_) => "user",
+            },
+            name: message.author.clone().filter(|name| is_name(name)),
+            pieces: Vec::new(),
+            length: 0,
+            citations: Vec::new(),
+            refusal: None,
+            calls: Vec::new(),
+        }
+    }
+
+    /// The answer that says nothing.
+    pub(super) fn nothing() -> &'static str {
+        r#"{"role":"assistant","content":null,"refusal":null}"#
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.length += text.chars().count() as u64;
+        self.pieces.push(Piece::Text(text.to_owned()));
+    }
+
+    pub(super) fn part(&mut self, json: String) {
+        self.pieces.push(Piece::Part(json));
+    }
+
+    pub(super) fn refuse(&mut self, text: &str) {
+        self.refusal.get_or_insert_with(String::new).push_str(text);
+    }
+
+    /// Cite for the text that comes next.
+    pub(super) fn cite(&mut self, citations: &[Citation]) {
+        let moved = |place: Option<u64>| Some(self.length.saturating_add(place.unwrap_or(0)));
+        let shifted: Vec<_> = citations
+            .iter()
+            .map(|citation| Citation {
+                start: moved(citation.start),
+                end: moved(citation.end),
+                ..citation.clone()
+            })
+            .collect();
+        self.citations.extend(shifted);
+    }
+
+    /// The message as JSON text; none if nothing came.
+    pub(super) fn write(self, target: Target) -> Option<String> {
+        if self.pieces.is_empty() && self.refusal.is_none() && self.calls.is_empty() {
+            return None;
+        }
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object.str("role", self.role);
+        if let Some(name) = &self.name
+            && target == Target::Request
+        {
+            object.str("name", name);
+        }
+        self.content(object.key("content"), target);
+        match (&self.refusal, target) {
+            (Some(text), _) => {
+                object.str("refusal", text);
+            }
+            (None, Target::Response) => {
+                object.raw("refusal", "null");
+            }
+            (None, Target::Request) => {}
+        }
+        if target == Target::Response {
+            self.annotations(&mut object);
+        }
+        // An empty array is refused.
+        if !self.calls.is_empty() {
+            let mut array = ArrayWriter::new(object.key("tool_calls"));
+            for call in &self.calls {
+                array.raw(call);
+            }
+            array.end();
+        }
+        object.end();
+        Some(out)
+    }
+
+    /// One text is a string. Several are parts in a history; an answer has a string only.
+    fn content(&self, out: &mut String, target: Target) {
+        let texts: Vec<&str> = self
+            .pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::Text(text) => Some(text.as_str()),
+                Piece::Part(_) => None,
+            })
+            .collect();
+        match (self.pieces.as_slice(), target) {
+            ([], _) => out.push_str("null"),
+            ([Piece::Text(text)], _) => throughline_model::json::push_string(out, text),
+            (_, Target::Response) if texts.len() == self.pieces.len() => {
+                throughline_model::json::push_string(out, &texts.concat());
+            }
+            (pieces, _) => {
+                let mut array = ArrayWriter::new(out);
+                for piece in pieces {
+                    match piece {
+                        Piece::Text(text) => parts::write_text(array.slot(), text),
+                        Piece::Part(json) => {
+                            array.raw(json);
+                        }
+                    }
+                }
+                array.end();
+            }
+        }
+    }
+
+    fn annotations(&self, object: &mut ObjectWriter<'_>) {
+        let cited: Vec<_> = self
+            .citations
+            .iter()
+            .filter_map(|citation| citation.url.as_deref().map(|url| (url, citation)))
+            .collect();
+        if cited.is_empty() {
+            return;
+        }
+        let mut array = ArrayWriter::new(object.key("annotations"));
+        for (url, citation) in cited {
+            let mut annotation = ObjectWriter::new(array.slot());
+            annotation.str("type", "url_citation");
+            let mut inner = ObjectWriter::new(annotation.key("url_citation"));
+            inner
+                .number("start_index", citation.start.unwrap_or(0))
+                .number("end_index", citation.end.unwrap_or(0))
+                .str("title", citation.title.as_deref().unwrap_or(url))
+                .str("url", url);
+            inner.end();
+            annotation.end();
+        }
+        array.end();
+    }
+}
+
+/// Whether a name may stand in a message here.
+pub(super) fn is_name(name: &str) -> bool {
+    let allowed = |found: char| !found.is_whitespace() && !"<|\\/>".contains(found);
+    (1..=64).contains(&name.chars().count()) && name.chars().all(allowed)
+}

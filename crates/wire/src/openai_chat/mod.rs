@@ -1,0 +1,97 @@
+//! OpenAI Chat Completions, and what the many servers that speak it make of it.
+//!
+//! Calls are elements of an assistant message, results are messages. One assistant message is one
+//! message of ours; neighbouring results are one tool message.
+
+mod assembly;
+mod body;
+mod decode;
+mod encode;
+mod frames;
+mod made;
+mod merge;
+mod message;
+mod parts;
+mod stream;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use throughline_model::json::Value;
+use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+
+use crate::gather::array;
+use crate::sse::Frame;
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+
+pub use types::ITEM_TYPES;
+
+const WIRE: Wire = Wire::OpenAiChat;
+
+/// The codec of OpenAI Chat Completions.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenAiChat;
+
+impl Codec for OpenAiChat {
+    fn wire(&self) -> Wire {
+        WIRE
+    }
+
+    fn types(&self) -> &'static [&'static [WireType]] {
+        static TABLES: &[&[WireType]] = &[&ITEM_TYPES];
+        TABLES
+    }
+
+    fn shape(&self, value: &Value<'_>) -> Shape {
+        decode::shape(value)
+    }
+
+    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
+        decode::messages(items, &Path::Root)
+    }
+
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::messages(messages, losses)
+    }
+
+    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
+        array(&self.encode_items(messages, losses))
+    }
+
+    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
+        decode::request(body)
+    }
+
+    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
+        body::request(request, losses)
+    }
+
+    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
+        decode::response(body)
+    }
+
+    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
+        body::response(response, losses)
+    }
+
+    fn stream(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
+    }
+
+    fn streams_as_array(&self) -> bool {
+        false
+    }
+
+    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+        frames::encode(response, losses)
+    }
+
+    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
+        decode::error(body)
+    }
+
+    fn encode_error(&self, error: &VendorError) -> String {
+        body::error(error)
+    }
+}

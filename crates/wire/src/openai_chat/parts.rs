@@ -1,0 +1,306 @@
+//! Content parts of messages.
+
+use throughline_model::json::{ObjectWriter, RawJson, Value};
+use throughline_model::{
+    Body, Content, Form, Media, MediaKind, MediaSource, Opaque, Path, Text, Vendor, Wire,
+};
+
+use super::WIRE;
+use crate::fill::{Fill, fill};
+use crate::hollow::Hollow;
+use crate::read::{self, text_of};
+use crate::{DecodeError, LossKind, Losses};
+
+/// Whether a tag is that of a part.
+pub(super) fn is_part(tag: &str) -> bool {
+    matches!(
+        tag,
+        "text" | "refusal" | "image_url" | "input_audio" | "file"
+    )
+}
+
+/// Read parts.
+pub(super) fn decode_all(
+    parts: &[Value<'_>],
+    path: &Path<'_>,
+) -> Result<Vec<Content>, DecodeError> {
+    parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| decode(part, &path.index(index)))
+        .collect()
+}
+
+fn decode(part: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+    if part.as_object().is_none() {
+        return Err(DecodeError::expected(path, "a content part", part));
+    }
+    let tag = read::required_str(part, "type", path)?;
+    let mut hollow = Hollow::of(part);
+    let body = match &*tag {
+        "text" => Body::Text(taken(&mut hollow, part, "text", path)?),
+        "refusal" => Body::Refusal(taken(&mut hollow, part, "refusal", path)?),
+        "image_url" | "input_audio" | "file" => match media(&tag, part, &mut hollow, path)? {
+            Some(media) => Body::Media(media),
+            None => opaque(&tag),
+        },
+        _ => opaque(&tag),
+    };
+    Ok(Content::new(body).with_vendor(Vendor::part(WIRE, hollow.keep())))
+}
+
+fn opaque(tag: &str) -> Body {
+    Body::Opaque(Opaque {
+        tag: tag.to_owned(),
+    })
+}
+
+fn taken<'v, 'a>(
+    hollow: &mut Hollow<'v, 'a>,
+    part: &'v Value<'a>,
+    key: &str,
+    path: &Path<'_>,
+) -> Result<Text, DecodeError> {
+    match part.get(key) {
+        None => Err(DecodeError::missing(&path.key(key), "a string")),
+        Some(value) => match hollow.text(value) {
+            Some(text) => Ok(Text {
+                text,
+                citations: Vec::new(),
+            }),
+            None => Err(DecodeError::expected(&path.key(key), "a string", value)),
+        },
+    }
+}
+
+/// The places where a part of a kind can have its bytes, and which of them are file ids. Some
+/// clients write the address of an image without the object around it.
+fn media_places(tag: &str) -> &'static [(&'static [&'static str], bool)] {
+    match tag {
+        "image_url" => &[(&["image_url", "url"], false), (&["image_url"], false)],
+        "input_audio" => &[(&["input_audio", "data"], false)],
+        "file" => &[
+            (&["file", "file_data"], false),
+            (&["file", "file_id"], true),
+        ],
+        _ => &[],
+    }
+}
+
+/// The places of a part that hold a text.
+fn set_places<'v, 'a>(
+    tag: &str,
+    part: &'v Value<'a>,
+) -> Vec<(&'static [&'static str], bool, &'v Value<'a>)> {
+    media_places(tag)
+        .iter()
+        .filter_map(|(place, is_file)| {
+            let value = part.at(place)?;
+            value.as_text().map(|_| (*place, *is_file, value))
+        })
+        .collect()
+}
+
+fn media<'v, 'a>(
+    tag: &str,
+    part: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+    path: &Path<'_>,
+) -> Result<Option<Media>, DecodeError> {
+    let set = set_places(tag, part);
+    let Some((_, is_file, value)) = set.first().copied() else {
+        let path = path.key(tag);
+        return match part.get(tag) {
+            // A file may have nothing but a name.
+            Some(file) if tag == "file" && file.as_object().is_some() => Ok(None),
+            Some(found) => Err(DecodeError::expected(&path, "an object with data", found)),
+            None => Err(DecodeError::missing(&path, "an object with data")),
+        };
+    };
+    // With two places set it would not be plain which of them was hollowed out.
+    let text = if set.len() == 1 {
+        hollow.text(value)
+    } else {
+        text_of_value(value)
+    };
+    let text = text.unwrap_or_default();
+    let source = if is_file {
+        MediaSource::File(text)
+    } else if tag == "image_url" || text.starts_with("data:") {
+        MediaSource::Uri(text)
+    } else {
+        MediaSource::Data(text)
+    };
+    let format = part
+        .at(&["input_audio", "format"])
+        .and_then(Value::as_str)
+        .map(|format| format!("audio/{format}"));
+    Ok(Some(Media {
+        kind: match tag {
+            "input_audio" => MediaKind::Audio,
+            "file" => MediaKind::File,
+            _ => MediaKind::Image,
+        },
+        media_type: format,
+        source,
+        name: part.get("file").and_then(|file| text_of(file, "filename")),
+        transcript: None,
+    }))
+}
+
+fn text_of_value(value: &Value<'_>) -> Option<String> {
+    value.as_str().map(std::borrow::Cow::into_owned)
+}
+
+/// Append a part that came from this format.
+pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
+    match body {
+        Body::Text(text) => fill(out, part, &[(&["text"], Fill::Text(&text.text))]),
+        Body::Refusal(text) => fill(out, part, &[(&["refusal"], Fill::Text(&text.text))]),
+        Body::Media(media) => {
+            let value = part.value();
+            let tag = text_of(&value, "type").unwrap_or_default();
+            let text = match &media.source {
+                MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
+            };
+            match set_places(&tag, &value).as_slice() {
+                [(place, ..)] => fill(out, part, &[(place, Fill::Text(text))]),
+                _ => out.push_str(part.get()),
+            }
+        }
+        Body::Reasoning(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => out.push_str(part.get()),
+    }
+}
+
+/// Append a text part.
+pub(super) fn write_text(out: &mut String, text: &str) {
+    let mut object = ObjectWriter::new(out);
+    object.str("type", "text").str("text", text);
+    object.end();
+}
+
+/// The part for a piece of media that came from elsewhere; none if it cannot be said here.
+pub(super) fn make_media(
+    content: &Content,
+    media: &Media,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> Option<String> {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    let lost = match (media.kind, &media.source) {
+        (MediaKind::Image, MediaSource::Uri(_) | MediaSource::Data(_)) => {
+            object.str("type", "image_url");
+            let mut inner = ObjectWriter::new(object.key("image_url"));
+            inner.str("url", &as_uri(media));
+            inner.end();
+            None
+        }
+        (MediaKind::Audio, MediaSource::Uri(_) | MediaSource::Data(_)) => match sound(media) {
+            Some((data, format)) => {
+                object.str("type", "input_audio");
+                let mut inner = ObjectWriter::new(object.key("input_audio"));
+                inner.str("data", data).str("format", format);
+                inner.end();
+                None
+            }
+            None => Some("sound can be sent as wav or mp3 only"),
+        },
+        (MediaKind::File, MediaSource::Data(_)) => {
+            file(&mut object, "file_data", &as_uri(media), media);
+            None
+        }
+        (MediaKind::File, MediaSource::Uri(uri)) if uri.starts_with("data:") => {
+            file(&mut object, "file_data", uri, media);
+            None
+        }
+        (MediaKind::File, MediaSource::File(id)) if is_kept_by_openai(content) => {
+            file(&mut object, "file_id", id, media);
+            None
+        }
+        (MediaKind::File, MediaSource::Uri(_)) => Some("files cannot be sent by address"),
+        (MediaKind::Video, _) => Some("there is no video here"),
+        (MediaKind::Image | MediaKind::Audio | MediaKind::File, MediaSource::File(_)) => {
+            Some("the file is kept where it cannot be read from")
+        }
+    };
+    object.end();
+    match lost {
+        None => Some(out),
+        Some(why) => {
+            losses.note(path, LossKind::Media, why);
+            None
+        }
+    }
+}
+
+fn file(object: &mut ObjectWriter<'_>, key: &str, value: &str, media: &Media) {
+    object.str("type", "file");
+    let mut inner = ObjectWriter::new(object.key("file"));
+    inner.str(key, value);
+    match (&media.name, key) {
+        (Some(name), _) => {
+            inner.str("filename", name);
+        }
+        // Data without a name is refused.
+        (None, "file_data") => {
+            inner.str("filename", "file");
+        }
+        (None, _) => {}
+    }
+    inner.end();
+}
+
+/// Whether a file id may mean something here: our own, or one of the same vendor.
+fn is_kept_by_openai(content: &Content) -> bool {
+    content
+        .vendor
+        .as_ref()
+        .is_none_or(|vendor| matches!(vendor.wire, Wire::OpenAiChat | Wire::OpenAiResponses))
+}
+
+fn as_uri(media: &Media) -> String {
+    match &media.source {
+        MediaSource::Uri(uri) => uri.clone(),
+        MediaSource::Data(data) | MediaSource::File(data) => {
+            let media_type = media
+                .media_type
+                .as_deref()
+                .unwrap_or("application/octet-stream");
+            format!("data:{media_type};base64,{data}")
+        }
+    }
+}
+
+/// The bytes of a sound and the word for its format.
+fn sound(media: &Media) -> Option<(&str, &'static str)> {
+    let (media_type, data) = match &media.source {
+        MediaSource::Data(data) => (media.media_type.as_deref(), data.as_str()),
+        MediaSource::Uri(uri) => {
+            let (media_type, data) = uri.strip_prefix("data:")?.split_once(";base64,")?;
+            (Some(media_type), data)
+        }
+        MediaSource::File(_) => return None,
+    };
+    match media_type {
+        Some("audio/wav" | "audio/x-wav" | "audio/wave") | None => Some((data, "wav")),
+        Some("audio/mp3" | "audio/mpeg") => Some((data, "mp3")),
+        Some(_) => None,
+    }
+}
+
+/// The part itself, if it came from this format and stood in a message.
+pub(super) fn own(content: &Content) -> Option<&RawJson> {
+    let vendor = content.vendor.as_ref()?;
+    match &vendor.form {
+        Form::Part(part) if vendor.wire == WIRE => Some(part),
+        Form::Part(_) | Form::Item(_) | Form::Bare | Form::Within => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! The one place where tool calls and their results become something a model reads.
+
+use throughline_model::{Content, Message, Role, ToolCall, ToolResult};
+
+use super::words;
+
+/// One call of a round and what became of it.
+#[derive(Clone, Debug)]
+pub struct ToolEntry<'e> {
+    /// The call.
+    pub call: &'e ToolCall,
+    /// Its result, as it is to be shown; a made-up one if there was none.
+    pub result: &'e ToolResult,
+    /// The content that holds the result.
+    pub content: &'e Content,
+}
+
+/// How tool history reaches a model.
+///
+/// Everything that shows a call or a result of the application to a model goes through here.
+pub trait ToolHistoryStrategy: Send + Sync {
+    /// Whether calls stay in the model's messages.
+    fn keeps_calls(&self) -> bool;
+
+    /// The results of one round as messages, in the order of the calls.
+    fn entry(&self, round: &[ToolEntry<'_>]) -> Vec<Message>;
+
+    /// A summary of older rounds as a message.
+    fn summary(&self, text: &str) -> Message;
+}
+
+/// Calls and results as the vendor's own items.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Native;
+
+/// Results as marked user text; calls are left out, so that the model does not imitate them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TextEmbed;
+
+impl ToolHistoryStrategy for Native {
+    fn keeps_calls(&self) -> bool {
+        true
+    }
+
+    fn entry(&self, round: &[ToolEntry<'_>]) -> Vec<Message> {
+        let results = round.iter().map(|entry| entry.content.clone()).collect();
+        vec![Message::new(Role::Tool, results)]
+    }
+
+    fn summary(&self, text: &str) -> Message {
+        Message::user(text)
+    }
+}
+
+impl ToolHistoryStrategy for TextEmbed {
+    fn keeps_calls(&self) -> bool {
+        false
+    }
+
+    fn entry(&self, round: &[ToolEntry<'_>]) -> Vec<Message> {
+        let texts: Vec<String> = round
+            .iter()
+            .map(|entry| {
+                let call = words::call(entry.call);
+                format!("{call}\n{}", words::result(entry.result))
+            })
+            .collect();
+        vec![Message::user(texts.join("\n\n"))]
+    }
+
+    fn summary(&self, text: &str) -> Message {
+        Message::user(text)
+    }
+}

@@ -1,0 +1,92 @@
+//! The texts that stand where something else cannot.
+
+use throughline_model::{
+    Arguments, Body, Content, Outcome, Output, Status, ToolCall, ToolResult,
+};
+
+use crate::foreign;
+
+/// What a user says where the target wants one and there is none.
+pub(super) const CONTINUE: &str = "Continue.";
+
+/// What stands for the result of a call that has none.
+pub(super) fn no_result(status: Option<&Status>) -> &'static str {
+    match status {
+        Some(Status::Incomplete | Status::InProgress) => {
+            "[No result: the call was interrupted before it was complete.]"
+        }
+        Some(Status::Failed) => "[No result: the call failed.]",
+        Some(Status::Completed | Status::Other(_)) | None => {
+            "[No result was recorded for this call; whether it ran is unknown.]"
+        }
+    }
+}
+
+/// What stands for a result that says only how it ended.
+pub(super) fn outcome(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Ok => None,
+        Outcome::Error => Some("[The call failed.]"),
+        Outcome::Rejected => Some("[The call was rejected by a person and did not run.]"),
+        Outcome::Expired => Some("[Nobody approved the call in time; it did not run.]"),
+        Outcome::Withdrawn => Some("[The call was withdrawn and did not run.]"),
+        Outcome::Limit => Some("[A limit was reached; the call did not run.]"),
+        Outcome::Terminated => Some("[The run was ended; the call did not run.]"),
+        Outcome::Cancelled => Some("[The call was cancelled.]"),
+        Outcome::Unknown => Some("[The result of this call was lost; whether it ran is unknown.]"),
+    }
+}
+
+/// The text of an output.
+pub(super) fn output(output: &Output) -> String {
+    match output {
+        Output::None => String::new(),
+        Output::Text(text) => text.clone(),
+        Output::Json(json) => json.get().to_owned(),
+        Output::Parts(parts) => parts.iter().map(part).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn part(content: &Content) -> String {
+    match &content.body {
+        Body::Text(text) | Body::Refusal(text) => text.text.clone(),
+        Body::Media(media) => format!("[{:?}]", media.kind).to_lowercase(),
+        Body::Error(fault) => fault.message.clone(),
+        Body::Opaque(opaque) => format!("[{}]", opaque.tag),
+        Body::Reasoning(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Unknown(_) => "[content]".to_owned(),
+    }
+}
+
+/// A call in words.
+pub(super) fn call(call: &ToolCall) -> String {
+    let arguments = match &call.arguments {
+        Arguments::None => String::new(),
+        arguments => format!(" {}", foreign::arguments_text(arguments)),
+    };
+    format!("[Called {}{arguments}]", foreign::name(call))
+}
+
+/// A result in words.
+pub(super) fn result(result: &ToolResult) -> String {
+    let name = result.name.as_deref().unwrap_or(result.family.as_str());
+    let mark = match result.outcome {
+        Outcome::Ok => "",
+        other => other.as_str(),
+    };
+    let mark = if mark.is_empty() {
+        String::new()
+    } else {
+        format!(" ({mark})")
+    };
+    let text = output(&result.output);
+    if text.is_empty() {
+        format!("[Result of {name}{mark}]")
+    } else {
+        format!("[Result of {name}{mark}]\n{text}")
+    }
+}

@@ -1,0 +1,19 @@
+//! Tests of the wire formats through the front door, in one program.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what helpers of tests cannot read is a failed test"
+)]
+
+mod anthropic;
+mod catalogue;
+mod chat;
+mod common;
+mod exact;
+mod foundry;
+mod gemini;
+mod gemini_interactions;
+mod gemini_support;
+mod properties;
+mod sse;

@@ -1,0 +1,182 @@
+"""Which types of an SDK stand for what we write, for each wire format.
+
+A function for each format imports its SDK and gives the types by kind of sample:
+
+    messages   what `encode_messages` writes: the input side of the SDK
+    request    what `encode_request` writes
+    response   what `encode_response` writes
+    stream     the events that `encode_stream` writes
+
+The settings beside them are the few places where the SDK's types and the wire differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Union
+
+
+@dataclass
+class Sdk:
+    """The types of one format, and where the wire is not what they say."""
+
+    kinds: dict[str, Any]
+    # Keys that the vendor wants although its type does not say so, by the name of the type.
+    required: dict[str, set[str]] = field(default_factory=dict)
+    # Keys that only the caller can name, by the name of the type: a request of ours has no word
+    # for the model, nor for a limit of tokens.
+    optional: dict[str, set[str]] = field(default_factory=dict)
+    # What a key accepts besides what its type says, by type and key.
+    also: dict[tuple[str, str], Any] = field(default_factory=dict)
+    # What else holds for the values of a type.
+    checks: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+
+def openai_responses() -> Sdk:
+    from openai.types import responses
+    from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+
+    # The service takes audio in messages, and the SDK has the type of it, but its list of parts
+    # leaves that out. Tool outputs are another list, in which audio has no place.
+    part = Union[
+        responses.ResponseInputTextParam,
+        responses.ResponseInputImageParam,
+        responses.ResponseInputFileParam,
+        responses.ResponseInputAudioParam,
+    ]
+
+    return Sdk(
+        kinds={
+            "messages": responses.ResponseInputParam,
+            "request": ResponseCreateParamsNonStreaming,
+            "response": responses.Response,
+            "stream": list[responses.ResponseStreamEvent],
+        },
+        also={
+            ("EasyInputMessageParam", "content"): list[part],
+            ("Message", "content"): list[part],
+        },
+    )
+
+
+def openai_chat() -> Sdk:
+    from openai.types import chat
+    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+
+    return Sdk(
+        kinds={
+            "messages": list[chat.ChatCompletionMessageParam],
+            "request": CompletionCreateParamsNonStreaming,
+            "response": chat.ChatCompletion,
+            "stream": list[chat.ChatCompletionChunk],
+        },
+        optional={"CompletionCreateParamsNonStreaming": {"model"}},
+    )
+
+
+def anthropic() -> Sdk:
+    from anthropic import types
+    from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+
+    # Not the beta types: nothing that we make for another vendor's content is beta.
+    return Sdk(
+        kinds={
+            "messages": list[types.MessageParam],
+            "request": MessageCreateParamsNonStreaming,
+            "response": types.Message,
+            "stream": list[types.RawMessageStreamEvent],
+        },
+        optional={"MessageCreateParamsNonStreaming": {"model", "max_tokens"}},
+    )
+
+
+def gemini() -> Sdk:
+    from google.genai import types
+    from typing_extensions import Required, TypedDict
+
+    # The SDK takes a request apart into arguments and has no type for the body.
+    class GenerateContentBody(TypedDict, total=False):
+        contents: Required[list[types.Content]]
+        systemInstruction: types.Content
+        tools: list[types.Tool]
+        toolConfig: types.ToolConfig
+        safetySettings: list[types.SafetySetting]
+        generationConfig: types.GenerationConfig
+        cachedContent: str
+        labels: dict[str, str]
+
+    said = (
+        "text",
+        "inline_data",
+        "file_data",
+        "function_call",
+        "function_response",
+        "executable_code",
+        "code_execution_result",
+        "tool_call",
+        "tool_response",
+    )
+
+    def one_thing_said(part: Any) -> Any:
+        found = [name for name in said if getattr(part, name) is not None]
+        if len(found) != 1:
+            raise ValueError(f"a part says one thing, not {found or 'nothing'}")
+        return part
+
+    return Sdk(
+        kinds={
+            "messages": list[types.Content],
+            "request": GenerateContentBody,
+            "response": types.GenerateContentResponse,
+            "stream": list[types.GenerateContentResponse],
+        },
+        # In the SDK every key is optional; these are the ones that the service itself wants.
+        required={
+            "Content": {"parts", "role"},
+            "Blob": {"data", "mime_type"},
+            "FileData": {"file_uri"},
+            "FunctionCall": {"name"},
+            "FunctionResponse": {"name", "response"},
+            "ExecutableCode": {"code", "language"},
+            "CodeExecutionResult": {"outcome"},
+            "FunctionDeclaration": {"name"},
+        },
+        checks={"Part": one_thing_said},
+    )
+
+
+def gemini_interactions() -> Sdk:
+    from google.genai import interactions
+
+    return Sdk(
+        kinds={
+            "messages": list[interactions.StepParam],
+            "request": interactions.CreateModelInteractionParam,
+            "response": interactions.Interaction,
+            "stream": list[interactions.InteractionSSEEvent],
+        },
+        optional={"CreateModelInteractionParam": {"model"}},
+    )
+
+
+def foundry() -> Sdk:
+    from azure.ai.agentserver.responses.models._generated import types
+
+    return Sdk(
+        kinds={
+            "messages": list[types.Item],
+            "request": types.CreateResponse,
+            "response": types.ResponseObject,
+            "stream": list[types.ResponseStreamEvent],
+        },
+    )
+
+
+SDKS: dict[str, Callable[[], Sdk]] = {
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "gemini-interactions": gemini_interactions,
+    "foundry": foundry,
+}

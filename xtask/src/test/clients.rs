@@ -1,0 +1,253 @@
+//! Has the models of the vendors' own SDKs read what the codecs write.
+//!
+//! The SDKs are Python packages in pinned versions. They are installed once into a virtual
+//! environment in the target folder, and again when the list of them changes.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::{Counts, Outcome};
+use crate::tool::{self, Failure};
+
+const FOLDER: &str = "target/clients";
+const REQUIREMENTS: &str = "tests/clients/python/requirements.txt";
+const CHECK: &str = "tests/clients/python/check.py";
+
+/// How many histories each format writes; `THROUGHLINE_SCALE` is a factor on it.
+const HISTORIES: f64 = 10_000.0;
+
+/// Fewer would not have a sample of every kind.
+const FEWEST: u64 = 100;
+
+/// How many formats are checked at a time. A check takes one core.
+const AT_ONCE: usize = 2;
+
+/// What the program that writes samples ends with when a format has no codec.
+const NO_CODEC: i32 = 3;
+
+pub(super) fn run(seed: &str) -> Outcome {
+    let python = match environment() {
+        Ok(python) => python,
+        Err(failure) => {
+            println!("skipped: the SDKs cannot be installed: {failure}");
+            return Outcome::Skipped(format!("the SDKs cannot be installed: {failure}"));
+        }
+    };
+    match Clients::build(python, seed).and_then(|clients| clients.check_all()) {
+        Ok(counts) if counts.failed == 0 => Outcome::Done(counts),
+        Ok(counts) => Outcome::Failed(counts, format!("{} formats refused", counts.failed)),
+        Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
+    }
+}
+
+/// The interpreter of an environment that has the SDKs.
+fn environment() -> Result<PathBuf, Failure> {
+    let folder = tool::root().join(FOLDER).join("python");
+    let python = folder.join("bin/python");
+    let stamp = folder.join("installed.txt");
+    let wanted = read(&tool::root().join(REQUIREMENTS))?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    println!("installing the SDKs of {REQUIREMENTS}");
+    tool::run(
+        tool::command("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&folder),
+    )?;
+    let install = ["-m", "pip", "install", "--quiet", "--requirement"];
+    tool::run(tool::command(&python).args(install).arg(REQUIREMENTS))?;
+    // Last, so that an installation that was cut short is done again.
+    fs::write(&stamp, wanted)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", stamp.display())))?;
+    Ok(python)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
+}
+
+/// How a format came off.
+enum Verdict {
+    Passed,
+    Failed,
+    NoCodec,
+}
+
+struct Clients<'s> {
+    python: PathBuf,
+    samples: PathBuf,
+    seed: &'s str,
+    histories: u64,
+}
+
+impl<'s> Clients<'s> {
+    fn build(python: PathBuf, seed: &'s str) -> Result<Self, Failure> {
+        // The profile of the tests: what they need is built already, and the SDKs are slower
+        // than any build of ours.
+        let arguments = [
+            "build",
+            "--locked",
+            "--package",
+            "throughline-testkit",
+            "--bin",
+            "sdk-samples",
+            "--message-format=json-render-diagnostics",
+        ];
+        let messages = tool::output(tool::cargo().args(arguments))?;
+        let samples = messages
+            .lines()
+            .filter_map(|line| {
+                crate::json::parse(line)
+                    .ok()?
+                    .get("executable")?
+                    .as_str()?
+                    .into_owned()
+                    .into()
+            })
+            .map(|path: String| PathBuf::from(path))
+            .next_back()
+            .ok_or_else(|| Failure::new("cargo names no sdk-samples"))?;
+        let scale = std::env::var("THROUGHLINE_SCALE").ok();
+        Ok(Self {
+            python,
+            samples,
+            seed,
+            histories: histories(scale.as_deref())?,
+        })
+    }
+
+    fn check_all(&self) -> Result<Counts, Failure> {
+        let listed = tool::output(tool::command(&self.samples).arg("--list"))?;
+        let wires: Vec<&str> = listed.lines().collect();
+        let folder = tool::root().join(FOLDER).join("samples");
+        fs::create_dir_all(&folder)
+            .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))?;
+        let next = AtomicUsize::new(0);
+        let counts = Mutex::new(Counts::default());
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    while let Some(wire) = wires.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let counted = self.check(wire, &folder);
+                        // Held while printing too, so that reports stay in one piece.
+                        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+                        counts.add(report(counted));
+                    }
+                });
+            }
+        });
+        Ok(counts.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Checks one format; gives what to print.
+    fn check(&self, wire: &str, folder: &Path) -> Result<(Verdict, String), Failure> {
+        let path = folder.join(format!("{wire}.ndjson"));
+        let file = File::create(&path)
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        let mut write = tool::command(&self.samples);
+        write.args(["--wire", wire, "--seed", self.seed]);
+        write.args(["--count", &self.histories.to_string()]);
+        let written = output_of(write.stdout(file).stderr(Stdio::piped()))?;
+        if written.status.code() == Some(NO_CODEC) {
+            return Ok((
+                Verdict::NoCodec,
+                format!("skipped sdk {wire}: there is no codec"),
+            ));
+        }
+        if !written.status.success() {
+            let complaint = String::from_utf8_lossy(&written.stderr);
+            let text = format!("sdk {wire}: cannot write samples: {}", complaint.trim());
+            return Ok((Verdict::Failed, text));
+        }
+        let mut check = tool::command(&self.python);
+        check
+            .args([CHECK, "--wire", wire, "--self-test"])
+            .arg(&path);
+        // Python would leave compiled files beside the sources.
+        check
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("PYTHONUTF8", "1");
+        let checked = output_of(check.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+        let text = String::from_utf8_lossy(&checked.stdout);
+        let (details, figures) = match text.trim_end().rsplit_once('\n') {
+            Some((details, figures)) => (format!("{details}\n"), figures),
+            None => (String::new(), text.trim_end()),
+        };
+        let complaint = String::from_utf8_lossy(&checked.stderr);
+        let seed = self.seed;
+        let text = format!("{details}{complaint}campaign sdk {wire}: seed={seed} {figures}");
+        let verdict = if checked.status.success() {
+            Verdict::Passed
+        } else {
+            Verdict::Failed
+        };
+        Ok((verdict, text))
+    }
+}
+
+/// The program that a line of cargo's messages names.
+fn executable(line: &str) -> Option<PathBuf> {
+    let message = crate::json::parse(line).ok()?;
+    let path = message.get("executable")?.as_str()?;
+    Some(PathBuf::from(path.as_ref()))
+}
+
+fn output_of(command: &mut Command) -> Result<std::process::Output, Failure> {
+    let spelled = tool::spell(command);
+    command
+        .spawn()
+        .and_then(std::process::Child::wait_with_output)
+        .map_err(|error| Failure::new(format!("cannot start {spelled}: {error}")))
+}
+
+fn report(checked: Result<(Verdict, String), Failure>) -> Counts {
+    match checked {
+        Ok((verdict, text)) => {
+            println!("{text}");
+            match verdict {
+                Verdict::Passed => Counts::ONE_PASSED,
+                Verdict::Failed => Counts::ONE_FAILED,
+                Verdict::NoCodec => Counts {
+                    skipped: 1,
+                    ..Counts::default()
+                },
+            }
+        }
+        Err(failure) => {
+            println!("{failure}");
+            Counts::ONE_FAILED
+        }
+    }
+}
+
+fn histories(scale: Option<&str>) -> Result<u64, Failure> {
+    let scale = match scale.map(str::trim).filter(|text| !text.is_empty()) {
+        None => 1.0,
+        Some(text) => match text.parse::<f64>() {
+            Ok(scale) if scale.is_finite() && scale > 0.0 => scale,
+            _ => {
+                let complaint = format!("THROUGHLINE_SCALE={text} is not a positive number");
+                return Err(Failure::new(complaint));
+            }
+        },
+    };
+    Ok(((HISTORIES * scale) as u64).max(FEWEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::histories;
+
+    #[test]
+    fn the_scale_is_a_factor_that_leaves_enough() {
+        assert_eq!(histories(None).ok(), Some(10_000));
+        assert_eq!(histories(Some("2")).ok(), Some(20_000));
+        assert_eq!(histories(Some("0.001")).ok(), Some(100));
+        assert!(histories(Some("-1")).is_err());
+    }
+}
