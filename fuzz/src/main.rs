@@ -65,6 +65,22 @@ const TARGETS: &[Target] = &[
         name: "stream-foundry",
         run: |data| wire::stream(&Wire::Foundry, data),
     },
+    Target {
+        name: "decode-gemini",
+        run: |data| wire::decode(&Wire::Gemini, data),
+    },
+    Target {
+        name: "stream-gemini",
+        run: |data| wire::stream(&Wire::Gemini, data),
+    },
+    Target {
+        name: "decode-gemini-interactions",
+        run: |data| wire::decode(&Wire::GeminiInteractions, data),
+    },
+    Target {
+        name: "stream-gemini-interactions",
+        run: |data| wire::stream(&Wire::GeminiInteractions, data),
+    },
 ];
 
 static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();

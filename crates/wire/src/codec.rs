@@ -79,6 +79,11 @@ pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[
         &crate::openai_responses::OpenAiResponses,
     ),
     ("anthropic", &crate::anthropic::Anthropic),
+    ("gemini", &crate::gemini::Gemini),
+    (
+        "gemini-interactions",
+        &crate::gemini_interactions::GeminiInteractions,
+    ),
     ("foundry", &crate::foundry::Foundry),
 ];
 

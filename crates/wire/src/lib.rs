@@ -25,6 +25,8 @@
 
 pub mod anthropic;
 pub mod foundry;
+pub mod gemini;
+pub mod gemini_interactions;
 pub mod http;
 pub mod openai_chat;
 pub mod openai_responses;
@@ -36,9 +38,11 @@ mod codec;
 mod convert;
 mod error;
 mod fill;
+mod flat;
 mod foreign;
 mod format;
 mod gather;
+mod google;
 mod hollow;
 mod loss;
 mod read;

@@ -12,6 +12,7 @@ use throughline_model::{
 
 use super::types::{ITEM_REFERENCE, MESSAGE};
 use super::{Dialect, parts};
+use crate::flat::{Belongs, STANDALONE, group, is_parts, name, response_scope};
 use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ArgumentsAt, ItemRole, Minter, OutputAt, WireType};
@@ -21,17 +22,6 @@ use crate::{DecodeError, Problem, Shape};
 pub(super) struct ItemDecoder<'d> {
     dialect: &'d Dialect,
     minter: Minter,
-}
-
-/// Where a decoded item belongs in the list of messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Belongs {
-    /// To the model's side of a turn, together with its neighbours.
-    Model,
-    /// To the results of a round, together with its neighbours.
-    Results,
-    /// A message of its own.
-    Own(Role),
 }
 
 impl<'d> ItemDecoder<'d> {
@@ -325,9 +315,6 @@ impl<'d> ItemDecoder<'d> {
     }
 }
 
-/// Ordinals of handles for standalone results start here, far from those of calls.
-const STANDALONE: usize = 1 << 32;
-
 fn chat_call(path: &Path<'_>, tag: &str) -> DecodeError {
     DecodeError::new(
         path,
@@ -336,21 +323,6 @@ fn chat_call(path: &Path<'_>, tag: &str) -> DecodeError {
             wrapper: r#"{"role":"assistant","content":null,"tool_calls":[…]} and read it as openai-chat"#,
         },
     )
-}
-
-fn name(row: &WireType, item: &Value<'_>, path: &Path<'_>) -> Result<String, DecodeError> {
-    let Some(key) = row.name else {
-        return Ok(String::new());
-    };
-    Ok(match row.role {
-        // A call without the name of what to call cannot be understood.
-        ItemRole::Call | ItemRole::CallAndOutput | ItemRole::ApprovalRequest => {
-            read::required_str(item, key, path)?.into_owned()
-        }
-        _ => read::optional_str(item, key, path)?
-            .unwrap_or_default()
-            .into_owned(),
-    })
 }
 
 fn runner(row: &WireType, item: &Value<'_>) -> Runner {
@@ -415,20 +387,16 @@ fn output<'v, 'a>(
     {
         return Ok(Output::Text(text));
     }
-    if let OutputAt::Any(_) = row.output {
-        let is_parts = |list: &[Value<'_>]| {
-            list.iter()
-                .all(|part| part.get("type").is_some_and(|tag| tag.as_text().is_some()))
-        };
-        if value.as_array().is_some_and(is_parts) {
-            let elements = hollow.elements(value).unwrap_or_default();
-            let path = path.key(key);
-            let mut contents = Vec::with_capacity(elements.len());
-            for (index, part) in elements.iter().enumerate() {
-                contents.push(parts::decode(&dialect.wire, part, &path.index(index))?);
-            }
-            return Ok(Output::Parts(contents));
+    if let OutputAt::Any(_) = row.output
+        && is_parts(value)
+    {
+        let elements = hollow.elements(value).unwrap_or_default();
+        let path = path.key(key);
+        let mut contents = Vec::with_capacity(elements.len());
+        for (index, part) in elements.iter().enumerate() {
+            contents.push(parts::decode(&dialect.wire, part, &path.index(index))?);
         }
+        return Ok(Output::Parts(contents));
     }
     Ok(Output::Json(hollow.json(value)))
 }
@@ -506,29 +474,9 @@ pub(crate) fn messages(
     path: &Path<'_>,
 ) -> Result<Vec<Message>, DecodeError> {
     let mut decoder = ItemDecoder::new(dialect);
-    let mut messages: Vec<Message> = Vec::new();
-    let mut last = None;
-    for (index, item) in items.iter().enumerate() {
-        let (contents, belongs) =
-            decoder.placed_item(item, Scope::Place(index), &mut 0, &path.index(index))?;
-        match (&belongs, &last, messages.last_mut()) {
-            (Belongs::Model | Belongs::Results, Some(before), Some(message))
-                if *before == belongs =>
-            {
-                message.contents.extend(contents);
-            }
-            _ => {
-                let role = match &belongs {
-                    Belongs::Model => Role::Assistant,
-                    Belongs::Results => Role::Tool,
-                    Belongs::Own(role) => role.clone(),
-                };
-                messages.push(Message::new(role, contents));
-            }
-        }
-        last = Some(belongs);
-    }
-    Ok(messages)
+    group(items.iter().enumerate().map(|(index, item)| {
+        decoder.placed_item(item, Scope::Place(index), &mut 0, &path.index(index))
+    }))
 }
 
 /// What a JSON object of this format is.
@@ -628,11 +576,6 @@ pub(crate) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, 
         }
     }
     Ok(with_output(dialect, body, id, contents, hollow.keep()))
-}
-
-/// What minted ids of a response are derived from.
-pub(super) fn response_scope(id: Option<&str>) -> Scope<'_> {
-    id.map_or(Scope::Place(0), Scope::Response)
 }
 
 /// A response whose output has been read, by item or as a whole.

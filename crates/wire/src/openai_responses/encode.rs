@@ -8,6 +8,7 @@ use throughline_model::{
 
 use super::{Dialect, parts};
 use crate::fill::{Fill, fill};
+use crate::flat::bare_input;
 use crate::foreign;
 use crate::gather::{Gather, array};
 use crate::table::{ArgumentsAt, OutputAt};
@@ -394,22 +395,6 @@ pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses)
     }
     object.end();
     out
-}
-
-/// The text of an input that was a bare string.
-fn bare_input(request: &Request) -> Option<&str> {
-    let [message] = request.messages.as_slice() else {
-        return None;
-    };
-    let [content] = message.contents.as_slice() else {
-        return None;
-    };
-    let vendor = content.vendor.as_ref()?;
-    if vendor.form == Form::Bare && vendor.envelope.is_none() {
-        content.as_text()
-    } else {
-        None
-    }
 }
 
 /// Write a response body.

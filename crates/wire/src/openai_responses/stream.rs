@@ -8,6 +8,7 @@ use throughline_model::{Content, Event, Path, Place, Response, Stop, VendorError
 use super::decode::{self, ItemDecoder};
 use super::types::MESSAGE;
 use super::{Dialect, encode as whole, parts};
+use crate::flat::response_scope;
 use crate::hollow::Hollow;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
@@ -52,7 +53,7 @@ impl Decoder {
             let index = self.next;
             let root = Path::Root.key("output");
             let path = root.index(index);
-            let scope = decode::response_scope(self.id.as_deref());
+            let scope = response_scope(self.id.as_deref());
             let contents = self
                 .items
                 .item(&item.value(), scope, &mut self.ordinal, &path)?;
@@ -113,7 +114,7 @@ impl Decoder {
     fn stop(&self, response: &Value<'_>, whole: &Response) -> Stop {
         let waits = |item: &RawJson| {
             let mut decoder = ItemDecoder::new(self.dialect);
-            let scope = decode::response_scope(None);
+            let scope = response_scope(None);
             let contents = decoder.item(&item.value(), scope, &mut 0, &Path::Root);
             contents.is_ok_and(|contents| {
                 contents
@@ -210,7 +211,7 @@ impl Decoder {
         }
         // A decoder apart: an item that only begins must not claim anything.
         let mut items = ItemDecoder::new(self.dialect);
-        let scope = decode::response_scope(self.id.as_deref());
+        let scope = response_scope(self.id.as_deref());
         let mut ordinal = self.ordinal;
         let Ok(contents) = items.item(item, scope, &mut ordinal, &Path::Root) else {
             return;

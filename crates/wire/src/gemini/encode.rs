@@ -1,0 +1,326 @@
+//! Writing contents, request bodies and response bodies.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
+use throughline_model::{Body, Content, Form, Message, Path, Request, Response, Role, Wire};
+
+use super::decode::SYSTEM;
+use super::make::{Calls, make};
+use super::types::PARTS;
+use super::{parts, whole};
+use crate::fill::{Fill, fill};
+use crate::flat::{bare, bare_input};
+use crate::foreign;
+use crate::gather::{Gather, array};
+use crate::google::SystemText;
+use crate::{LossKind, Losses};
+
+/// Who says a content; what one side says never joins a content of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Model,
+    User,
+}
+
+impl Side {
+    fn of(role: &Role) -> Self {
+        match role {
+            Role::Assistant => Self::Model,
+            Role::System | Role::Developer | Role::User | Role::Tool | Role::Other(_) => Self::User,
+        }
+    }
+
+    /// A content of ours, hollow.
+    fn envelope(self) -> RawJson {
+        RawJson::object(|object| {
+            let role = match self {
+                Self::Model => "model",
+                Self::User => "user",
+            };
+            object.str("role", role).raw(PARTS, "[]");
+        })
+    }
+}
+
+/// Writes contents one after the other.
+struct ContentEncoder<'e> {
+    losses: &'e mut Losses,
+    gather: Gather,
+    /// The message that last put something into the open content, and its side.
+    last: Option<(usize, Side)>,
+    calls: Calls,
+    system: SystemText,
+}
+
+/// Write messages as contents, each as JSON text.
+pub(super) fn contents(messages: &[Message], losses: &mut Losses) -> Vec<String> {
+    encode(messages, SystemText::Lost, losses).0
+}
+
+/// The same; system text that stands among the messages comes back apart.
+fn encode(
+    messages: &[Message],
+    system: SystemText,
+    losses: &mut Losses,
+) -> (Vec<String>, SystemText) {
+    let mut encoder = ContentEncoder::new(system, losses);
+    for (index, message) in messages.iter().enumerate() {
+        encoder.message(index, message);
+    }
+    (encoder.gather.finish(), encoder.system)
+}
+
+impl<'e> ContentEncoder<'e> {
+    fn new(system: SystemText, losses: &'e mut Losses) -> Self {
+        Self {
+            losses,
+            gather: Gather::default(),
+            last: None,
+            calls: Calls::default(),
+            system,
+        }
+    }
+
+    fn message(&mut self, index: usize, message: &Message) {
+        let root = Path::Root.key("messages");
+        let path = root.index(index);
+        if message.contents.is_empty() {
+            self.losses
+                .note(&path, LossKind::EmptyMessage, "the message says nothing");
+        }
+        let path = path.key("contents");
+        for (place, content) in message.contents.iter().enumerate() {
+            self.content(message, index, content, &path.index(place));
+        }
+    }
+
+    fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        self.calls.see(content);
+        let own = content.vendor.as_ref();
+        let Some(vendor) = own.filter(|vendor| vendor.wire == Wire::Gemini) else {
+            return self.make(message, index, content, path);
+        };
+        match &vendor.form {
+            Form::Item(item) => {
+                self.gather.item(item.get().to_owned());
+                self.last = None;
+            }
+            Form::Part(part) => {
+                let side = Side::of(&message.role);
+                match &vendor.envelope {
+                    Some(envelope) => self.gather.open(envelope.clone()),
+                    None if self.continues(index, side) => {}
+                    None => self.gather.open_for(index, || side.envelope()),
+                }
+                self.last = Some((index, side));
+                let mut text = String::with_capacity(part.get().len());
+                parts::encode(&mut text, &content.body, part);
+                self.gather.element(PARTS, &text);
+            }
+            // A bare string is said by the request, not by a content.
+            Form::Bare | Form::Within => self.make(message, index, content, path),
+        }
+    }
+
+    /// Whether a part without an envelope belongs to the open content: one that came from the wire
+    /// goes on through several messages of the same side, one that we made only through its own.
+    fn continues(&self, index: usize, side: Side) -> bool {
+        let made_for_other = self
+            .gather
+            .made_for()
+            .is_some_and(|made_for| made_for != index);
+        self.gather.is_open() && !made_for_other && self.last.is_some_and(|(_, last)| last == side)
+    }
+
+    /// Say a content that came from elsewhere. It joins the content that its message has opened.
+    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        foreign::note_lone_surrogates(content, path, self.losses);
+        let mut part = String::new();
+        make(
+            &mut part,
+            &message.role,
+            content,
+            (&self.calls, &mut self.system),
+            path,
+            self.losses,
+        );
+        if part.is_empty() {
+            return;
+        }
+        let side = match &content.body {
+            Body::ToolResult(_) => Side::User,
+            _ => Side::of(&message.role),
+        };
+        if !(self.gather.is_open() && self.last == Some((index, side))) {
+            self.gather.close();
+            self.gather.open_for(index, || side.envelope());
+        }
+        self.last = Some((index, side));
+        self.gather.element(PARTS, &part);
+    }
+}
+
+/// Write a request body.
+pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
+    let own = request.vendor.as_ref();
+    let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
+    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+        return own_request(request, body, losses);
+    }
+    foreign::note_request_keys(request, losses);
+    let lifted = SystemText::Lifted(Vec::new());
+    let (items, lifted) = encode(&request.messages, lifted, losses);
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    if let Some(system) = system(request, lifted, losses) {
+        object.raw(SYSTEM.0, &system);
+    }
+    object.raw("contents", &array(&items));
+    let tools = foreign::function_tools(request, losses);
+    if !tools.is_empty() {
+        let mut list = ArrayWriter::new(object.key("tools"));
+        let mut tool = ObjectWriter::new(list.slot());
+        let mut declared = ArrayWriter::new(tool.key("functionDeclarations"));
+        for tool in tools {
+            let mut object = ObjectWriter::new(declared.slot());
+            object.str("name", &tool.name);
+            if let Some(description) = &tool.description {
+                object.str("description", description);
+            }
+            if let Some(parameters) = &tool.parameters {
+                object.raw("parametersJsonSchema", parameters.get());
+            }
+            object.end();
+        }
+        declared.end();
+        tool.end();
+        list.end();
+    }
+    object.end();
+    out
+}
+
+/// Fill contents and system text back into a body that came from this format.
+fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
+    let value = body.value();
+    let lifted = SystemText::Lifted(Vec::new());
+    let bare = bare_input(request);
+    let place = value.get("contents");
+    let (contents, lifted) = match (bare, place) {
+        (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
+        _ => {
+            let (items, lifted) = encode(&request.messages, lifted, losses);
+            let alone = place.is_some_and(|place| place.as_object().is_some());
+            let text = match (items.as_slice(), alone) {
+                ([only], true) => only.clone(),
+                _ => array(&items),
+            };
+            // A body without contents stays without while there are none.
+            let absent = place.is_none_or(Value::is_null);
+            ((!absent || !items.is_empty()).then_some(text), lifted)
+        }
+    };
+    let key = match value.get(SYSTEM.1).is_some_and(|at| !at.is_null())
+        && value.get(SYSTEM.0).is_none_or(Value::is_null)
+    {
+        true => SYSTEM.1,
+        false => SYSTEM.0,
+    };
+    let is_text = value.get(key).is_some_and(|at| at.as_text().is_some());
+    let plain = bare_system(request).filter(|_| is_text && lifted.is_empty());
+    let hollow = value.get(key).is_none_or(|at| {
+        at.is_null() || at.as_object().is_some_and(<[_]>::is_empty) || at.raw() == "\"\""
+    });
+    let system = match plain {
+        Some(_) => None,
+        None if hollow || !lifted.is_empty() => system(request, lifted, losses),
+        None => None,
+    };
+    let keys: [&[&str]; 2] = [&["contents"], &[key]];
+    let mut fills = Vec::new();
+    match (&contents, bare) {
+        (Some(text), _) => fills.push((keys[0], Fill::Replace(text))),
+        (None, Some(text)) => fills.push((keys[0], Fill::Text(text))),
+        (None, None) => {}
+    }
+    match (&system, plain) {
+        (Some(text), _) => fills.push((keys[1], Fill::Replace(text))),
+        (None, Some(text)) => fills.push((keys[1], Fill::Text(text))),
+        (None, None) => {}
+    }
+    let mut out = String::new();
+    fill(&mut out, body, &fills);
+    out
+}
+
+/// The text of a system instruction that was a bare string.
+fn bare_system(request: &Request) -> Option<&str> {
+    let [content] = request.system.as_slice() else {
+        return None;
+    };
+    bare(content)
+}
+
+/// System text as a content; none if there is none.
+fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<String> {
+    let mut gather = Gather::default();
+    let root = Path::Root.key("system");
+    let open = |gather: &mut Gather, envelope: Option<&RawJson>| match envelope {
+        Some(envelope) => gather.open(envelope.clone()),
+        None if gather.is_open() => {}
+        None => gather.open(RawJson::object(|object| {
+            object.raw(PARTS, "[]");
+        })),
+    };
+    for (index, content) in request.system.iter().enumerate() {
+        let own = content.vendor.as_ref();
+        let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
+        let mut text = String::new();
+        match own.map(|vendor| (&vendor.form, vendor.envelope.as_ref())) {
+            Some((Form::Part(part), envelope)) => {
+                // Only the first content may open: one system instruction is one content.
+                open(&mut gather, envelope.filter(|_| index == 0));
+                parts::encode(&mut text, &content.body, part);
+            }
+            _ => match content.as_text() {
+                Some("") => continue,
+                Some(said) => {
+                    open(&mut gather, None);
+                    super::make::text_part(&mut text, said);
+                }
+                None => {
+                    let path = root.index(index);
+                    losses.note(&path, LossKind::SystemText, "only text fits here");
+                    continue;
+                }
+            },
+        }
+        gather.element(PARTS, &text);
+    }
+    if let SystemText::Lifted(texts) = lifted {
+        for said in texts {
+            let mut text = String::new();
+            super::make::text_part(&mut text, &said);
+            open(&mut gather, None);
+            gather.element(PARTS, &text);
+        }
+    }
+    gather.finish().into_iter().next()
+}
+
+/// Write a response body.
+pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
+    let own = response.vendor.as_ref();
+    let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
+    let mut said = Vec::with_capacity(response.messages.len());
+    let mut encoder = ContentEncoder::new(SystemText::Lost, losses);
+    for (index, message) in response.messages.iter().enumerate() {
+        encoder.message(index, message);
+        // Each alternative is a content of its own.
+        let items = std::mem::take(&mut encoder.gather).finish();
+        said.push(whole::one_content(&items));
+    }
+    match own.map(|vendor| &vendor.form) {
+        Some(Form::Item(body)) => whole::filled(body, &said),
+        _ => whole::made(response, &said),
+    }
+}

@@ -1,0 +1,413 @@
+//! Parts of contents, both ways.
+
+use throughline_model::json::{RawJson, Value};
+use throughline_model::{
+    Arguments, Body, Content, Form, Media, MediaSource, Opaque, Outcome, Output, Path, Reasoning,
+    Role, Scope, Status, Text, ToolCall, ToolResult, Vendor, Wire,
+};
+
+use super::args::Args;
+use super::pair::{Ordinals, Waiting};
+use super::types::{
+    CODE_RESULT, Data, EXECUTABLE_CODE, FILE_DATA, FILE_URI, FUNCTION_CALL, FUNCTION_RESPONSE,
+    INLINE_DATA, MIME_TYPE, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, TOOL_CALL, TOOL_RESPONSE,
+    WILL_CONTINUE, data, part_type,
+};
+use crate::DecodeError;
+use crate::fill::{Fill, fill};
+use crate::google::{media_kind, pick, text_at, wrapped_arguments};
+use crate::hollow::Hollow;
+use crate::read::{self, member};
+use crate::table::WireType;
+
+/// Reads parts one after the other; what has no id is paired with what came before.
+#[derive(Debug, Default)]
+pub(super) struct PartDecoder {
+    waiting: Waiting,
+}
+
+impl PartDecoder {
+    /// A content of this role begins.
+    pub(super) fn begin_content(&mut self, role: &Role) {
+        self.waiting.begin_content(role);
+    }
+
+    /// Read one part. `ordinals` count the calls and results in `scope`.
+    pub(super) fn part(
+        &mut self,
+        part: &Value<'_>,
+        scope: Scope<'_>,
+        ordinals: &mut Ordinals,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        if part.as_object().is_none() {
+            return Err(DecodeError::expected(path, "a part", part));
+        }
+        let Some(found) = data(part) else {
+            // A kind of part that is newer than this code, or one that holds nothing.
+            let tag = part.members().first();
+            let tag = tag.map(|member| member.key.to_str().into_owned());
+            return Ok(opaque(&tag.unwrap_or_default(), part));
+        };
+        let here = path.key(found.key);
+        match found.tag {
+            TEXT => text(part, found, &here),
+            INLINE_DATA | FILE_DATA => media(part, found, &here),
+            FUNCTION_CALL if is_fragment(found.value) => Ok(opaque(FUNCTION_CALL, part)),
+            _ => {
+                if found.value.as_object().is_none() {
+                    return Err(DecodeError::expected(&here, "an object", found.value));
+                }
+                let Some(row) = part_type(found.tag) else {
+                    return Ok(opaque(found.tag, part));
+                };
+                match found.tag {
+                    FUNCTION_CALL | EXECUTABLE_CODE | TOOL_CALL => {
+                        self.call(row, part, found, scope, ordinals, &here)
+                    }
+                    _ => self.result(row, part, found, scope, ordinals, &here),
+                }
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        row: &WireType,
+        part: &Value<'_>,
+        found: Data<'_, '_>,
+        scope: Scope<'_>,
+        ordinals: &mut Ordinals,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(found.value, path)?;
+        let id = ordinals.call(row.given_id(&slots), scope);
+        let name = name(found, path)?;
+        self.waiting.push(id.clone(), &row.family, &name);
+        let mut hollow = Hollow::of(part);
+        let arguments =
+            match found.tag {
+                EXECUTABLE_CODE => match member(found.value, "code") {
+                    None => Arguments::None,
+                    Some(code) => Arguments::Free(hollow.text(code).ok_or_else(|| {
+                        DecodeError::expected(&path.key("code"), "a string", code)
+                    })?),
+                },
+                _ => match (object(found.value, "args", path)?, found.value.get("args")) {
+                    (Some(args), _) => Arguments::Json(hollow.json(args)),
+                    (None, Some(_null)) => Arguments::None,
+                    (None, None) => partial(found.value, path)?,
+                },
+            };
+        let goes_on = pick(found.value, WILL_CONTINUE);
+        let call = ToolCall {
+            call: id,
+            family: row.family.clone(),
+            name,
+            arguments,
+            status: goes_on
+                .and_then(|(_, value)| value.as_bool())
+                .filter(|goes_on| *goes_on)
+                .map(|_| Status::InProgress),
+            runner: row.runner,
+        };
+        let vendor = Vendor::part(Wire::Gemini, hollow.keep()).with_slots(slots);
+        Ok(Content::from(call).with_vendor(vendor))
+    }
+
+    fn result(
+        &mut self,
+        row: &WireType,
+        part: &Value<'_>,
+        found: Data<'_, '_>,
+        scope: Scope<'_>,
+        ordinals: &mut Ordinals,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(found.value, path)?;
+        let name = name(found, path)?;
+        let mut hollow = Hollow::of(part);
+        let (output, outcome) = match found.tag {
+            CODE_RESULT => code_output(found.value, &mut hollow, path)?,
+            _ => output(found.value, &mut hollow, path)?,
+        };
+        let family = row.family.clone();
+        let mut result = match row.given_id(&slots) {
+            Some(id) => {
+                self.waiting.answered(&id);
+                ToolResult::answering(id, family, output)
+            }
+            None => match self.waiting.claim(&row.family, &name) {
+                Some(id) => ToolResult::answering(id, family, output),
+                None => ToolResult::standalone(ordinals.standalone(scope), family, output),
+            },
+        };
+        result.name = Some(name).filter(|name| !name.is_empty());
+        result.outcome = outcome;
+        result.runner = row.runner;
+        let vendor = Vendor::part(Wire::Gemini, hollow.keep()).with_slots(slots);
+        Ok(Content::from(result).with_vendor(vendor))
+    }
+}
+
+/// Whether a function call only continues or ends one that was begun before.
+pub(super) fn is_fragment(call: &Value<'_>) -> bool {
+    call.as_object().is_some()
+        && ["name", "id", "args"]
+            .iter()
+            .all(|key| member(call, key).is_none())
+}
+
+fn opaque(tag: &str, part: &Value<'_>) -> Content {
+    Content::new(Body::Opaque(Opaque {
+        tag: tag.to_owned(),
+    }))
+    .with_vendor(Vendor::part(Wire::Gemini, RawJson::of(part)))
+}
+
+/// The name of a function, or the type of a server tool.
+fn name(found: Data<'_, '_>, path: &Path<'_>) -> Result<String, DecodeError> {
+    let keys = match found.tag {
+        FUNCTION_CALL | FUNCTION_RESPONSE => ("name", "name"),
+        TOOL_CALL | TOOL_RESPONSE => ("toolType", "tool_type"),
+        _ => return Ok(String::new()),
+    };
+    let Some((key, _)) = pick(found.value, keys) else {
+        return Ok(String::new());
+    };
+    let name = read::optional_str(found.value, key, path)?;
+    Ok(name.unwrap_or_default().into_owned())
+}
+
+/// An object member; absent and null are none, anything else is an error.
+fn object<'v, 'a>(
+    value: &'v Value<'a>,
+    key: &'static str,
+    path: &Path<'_>,
+) -> Result<Option<&'v Value<'a>>, DecodeError> {
+    match member(value, key) {
+        Some(found) if found.as_object().is_none() => {
+            Err(DecodeError::expected(&path.key(key), "an object", found))
+        }
+        found => Ok(found),
+    }
+}
+
+/// The arguments that one fragment brings.
+fn partial(call: &Value<'_>, path: &Path<'_>) -> Result<Arguments, DecodeError> {
+    let Some((key, fragments)) = pick(call, PARTIAL_ARGS) else {
+        return Ok(Arguments::None);
+    };
+    let mut args = Args::default();
+    args.apply(fragments, &path.key(key))?;
+    Ok(RawJson::new(&args.to_json()).map_or(Arguments::None, Arguments::Json))
+}
+
+fn text(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+    let mut hollow = Hollow::of(part);
+    let Some(text) = hollow.text(found.value) else {
+        return Err(DecodeError::expected(path, "a string", found.value));
+    };
+    let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
+    let body = if thought {
+        Body::Reasoning(Reasoning {
+            summary: vec![text],
+            text: Vec::new(),
+            sealed: pick(part, SIGNATURE).is_some(),
+        })
+    } else {
+        Body::Text(Text {
+            text,
+            citations: Vec::new(),
+        })
+    };
+    Ok(Content::new(body).with_vendor(Vendor::part(Wire::Gemini, hollow.keep())))
+}
+
+fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+    if found.value.as_object().is_none() {
+        return Err(DecodeError::expected(path, "an object", found.value));
+    }
+    let mut hollow = Hollow::of(part);
+    let Some((key, value)) = media_place(found) else {
+        return Ok(opaque(found.tag, part));
+    };
+    let Some(text) = hollow.text(value) else {
+        return Err(DecodeError::expected(&path.key(key), "a string", value));
+    };
+    let media_type = text_at(found.value, MIME_TYPE);
+    let source = if found.tag == INLINE_DATA {
+        MediaSource::Data(text)
+    } else if text.contains("generativelanguage.googleapis.com/") {
+        // A file uploaded to the service; the address means nothing to anybody else.
+        MediaSource::File(text)
+    } else {
+        MediaSource::Uri(text)
+    };
+    let media = Media {
+        kind: media_kind(media_type.as_deref().unwrap_or_default()),
+        media_type,
+        source,
+        name: text_at(found.value, ("displayName", "display_name")),
+        transcript: None,
+    };
+    let vendor = Vendor::part(Wire::Gemini, hollow.keep());
+    Ok(Content::new(Body::Media(media)).with_vendor(vendor))
+}
+
+/// The place of the bytes or of the address of media.
+fn media_place<'v, 'a>(found: Data<'v, 'a>) -> Option<(&'static str, &'v Value<'a>)> {
+    match found.tag {
+        INLINE_DATA => pick(found.value, ("data", "data")),
+        FILE_DATA => pick(found.value, FILE_URI),
+        _ => None,
+    }
+}
+
+fn code_output<'v, 'a>(
+    result: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+    path: &Path<'_>,
+) -> Result<(Output, Outcome), DecodeError> {
+    let output = match member(result, "output") {
+        None => Output::None,
+        Some(text) => Output::Text(
+            hollow
+                .text(text)
+                .ok_or_else(|| DecodeError::expected(&path.key("output"), "a string", text))?,
+        ),
+    };
+    let outcome = match read::optional_str(result, "outcome", path)?.as_deref() {
+        None | Some("OUTCOME_OK" | "OUTCOME_UNSPECIFIED") => Outcome::Ok,
+        Some(_) => Outcome::Error,
+    };
+    Ok((output, outcome))
+}
+
+/// What a function or a server tool answered. Media beside the answer make it a list of contents:
+/// the answer as text, then the media.
+fn output<'v, 'a>(
+    result: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+    path: &Path<'_>,
+) -> Result<(Output, Outcome), DecodeError> {
+    let response = object(result, "response", path)?;
+    let outcome = match response.and_then(|response| member(response, "error")) {
+        Some(_) => Outcome::Error,
+        None => Outcome::Ok,
+    };
+    let elements = member(result, PARTS).and_then(Value::as_array);
+    if elements.is_some_and(|elements| !elements.is_empty()) {
+        let path = path.key(PARTS);
+        let mut contents: Vec<Content> = response.map(answer_text).into_iter().collect();
+        let elements = member(result, PARTS).and_then(|parts| hollow.elements(parts));
+        for (index, part) in elements.unwrap_or_default().iter().enumerate() {
+            contents.push(match data(part) {
+                Some(found) if matches!(found.tag, INLINE_DATA | FILE_DATA) => {
+                    let path = path.index(index);
+                    media(part, found, &path.key(found.key))?
+                }
+                found => opaque(found.map_or("part", |found| found.tag), part),
+            });
+        }
+        return Ok((Output::Parts(contents), outcome));
+    }
+    let output = match response {
+        Some(response) => Output::Json(hollow.json(response)),
+        None => Output::None,
+    };
+    Ok((output, outcome))
+}
+
+/// The answer in words. The object itself stays in the part, so this text is said within it.
+fn answer_text(response: &Value<'_>) -> Content {
+    let said = member(response, "output").or_else(|| member(response, "error"));
+    let text = match said.and_then(Value::as_str) {
+        Some(text) => text.into_owned(),
+        None => RawJson::of(said.unwrap_or(response)).get().to_owned(),
+    };
+    Content::text(text).with_vendor(Vendor::form(Wire::Gemini, Form::Within))
+}
+
+/// Append a part that came from this format.
+pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
+    let value = part.value();
+    let Some(found) = data(&value) else {
+        out.push_str(part.get());
+        return;
+    };
+    match (body, found.tag) {
+        (Body::Text(text), TEXT) => fill(out, part, &[(&[TEXT], Fill::Text(&text.text))]),
+        (Body::Reasoning(reasoning), TEXT) => {
+            // Streams that were cut leave the text of a thought where deltas go.
+            let text = [reasoning.summary.concat(), reasoning.text.concat()].concat();
+            fill(out, part, &[(&[TEXT], Fill::Text(&text))]);
+        }
+        (Body::Media(media), INLINE_DATA | FILE_DATA) => {
+            let text = match &media.source {
+                MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
+            };
+            match media_place(found) {
+                Some((key, _)) => fill(out, part, &[(&[found.key, key], Fill::Text(text))]),
+                None => out.push_str(part.get()),
+            }
+        }
+        (Body::ToolCall(call), FUNCTION_CALL | TOOL_CALL | EXECUTABLE_CODE) => {
+            match (&call.arguments, found.tag) {
+                (Arguments::Free(code), EXECUTABLE_CODE) => {
+                    fill(out, part, &[(&[found.key, "code"], Fill::Text(code))]);
+                }
+                (Arguments::Json(json), FUNCTION_CALL | TOOL_CALL) => {
+                    fill(out, part, &[(&[found.key, "args"], Fill::Json(json.get()))]);
+                }
+                // Whoever changed them may have left text.
+                (arguments @ (Arguments::Text(_) | Arguments::Free(_)), _) => {
+                    let (args, _) = wrapped_arguments(arguments);
+                    fill(out, part, &[(&[found.key, "args"], Fill::Json(&args))]);
+                }
+                _ => out.push_str(part.get()),
+            }
+        }
+        (Body::ToolResult(result), FUNCTION_RESPONSE | TOOL_RESPONSE | CODE_RESULT) => {
+            encode_result(out, result, found, part);
+        }
+        _ => out.push_str(part.get()),
+    }
+}
+
+fn encode_result(out: &mut String, result: &ToolResult, found: Data<'_, '_>, part: &RawJson) {
+    match (&result.output, found.tag) {
+        (Output::Text(text), CODE_RESULT) => {
+            fill(out, part, &[(&[found.key, "output"], Fill::Text(text))]);
+        }
+        // Whoever shortened the answer may have left text.
+        (Output::Text(text), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
+            let response = RawJson::object(|object| {
+                object.str("output", text);
+            });
+            let path = [found.key, "response"];
+            fill(out, part, &[(&path, Fill::Json(response.get()))]);
+        }
+        (Output::Json(json), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
+            let path = [found.key, "response"];
+            fill(out, part, &[(&path, Fill::Json(json.get()))]);
+        }
+        (Output::Parts(contents), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
+            let mut elements = String::new();
+            for content in contents {
+                let vendor = content.vendor.as_ref();
+                let own = vendor.filter(|vendor| vendor.wire == Wire::Gemini);
+                let Some(Form::Part(part)) = own.map(|vendor| &vendor.form) else {
+                    continue;
+                };
+                if !elements.is_empty() {
+                    elements.push(',');
+                }
+                encode(&mut elements, &content.body, part);
+            }
+            let path = [found.key, PARTS];
+            fill(out, part, &[(&path, Fill::Elements(&elements))]);
+        }
+        _ => out.push_str(part.get()),
+    }
+}

@@ -1,0 +1,457 @@
+//! Reading steps, request bodies and response bodies.
+
+use throughline_model::json::{RawJson, Value};
+use throughline_model::{
+    Arguments, Body, CallId, Content, Extra, Fault, Form, Message, Opaque, Outcome, Output, Path,
+    Reasoning, Request, Response, Role, Runner, Scope, ToolCall, ToolDef, ToolResult, Usage,
+    Vendor, Wire,
+};
+
+use super::parts::{self, as_item, as_part};
+use super::types::{
+    ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, THOUGHT, USER_INPUT, is_content, step_type, stop,
+};
+use crate::flat::{Belongs, STANDALONE, group, is_parts, name, response_scope};
+use crate::google;
+use crate::hollow::Hollow;
+use crate::read::{self, member, number_of, text_of};
+use crate::table::{ItemRole, Minter, WireType};
+use crate::{DecodeError, Problem, Shape};
+
+const WIRE: Wire = Wire::GeminiInteractions;
+
+/// Reads steps one after the other; what has no id is paired with what came before.
+#[derive(Default)]
+pub(super) struct StepDecoder {
+    minter: Minter,
+}
+
+impl StepDecoder {
+    /// The contents of a step of a response. What the user said is not the model's word: it is
+    /// kept, but not read.
+    pub(super) fn said(
+        &mut self,
+        step: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: &mut usize,
+        path: &Path<'_>,
+    ) -> Result<Vec<Content>, DecodeError> {
+        if step.get("type").is_some_and(|tag| tag.is_str(USER_INPUT)) {
+            return Ok(vec![opaque(USER_INPUT, step)]);
+        }
+        let (contents, _) = self.step(step, scope, ordinal, path)?;
+        Ok(contents)
+    }
+
+    /// The contents of one step. `ordinal` counts the calls in `scope` and is moved on.
+    fn step(
+        &mut self,
+        step: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: &mut usize,
+        path: &Path<'_>,
+    ) -> Result<(Vec<Content>, Belongs), DecodeError> {
+        let tag = tag(step, path)?;
+        match tag.as_str() {
+            USER_INPUT => Ok((spoken(&tag, step, path)?, Belongs::Own(Role::User))),
+            MODEL_OUTPUT => Ok((spoken(&tag, step, path)?, Belongs::Model)),
+            THOUGHT => Ok((vec![thought(step, path)?], Belongs::Model)),
+            _ if is_content(&tag) => {
+                let content = parts::decode(step, as_item, path)?;
+                Ok((vec![content], Belongs::Loose(Role::User)))
+            }
+            _ => match step_type(&tag) {
+                None => Ok((vec![opaque(&tag, step)], Belongs::Model)),
+                Some(row) if row.role == ItemRole::Call => {
+                    let content = self.call(row, step, scope, *ordinal, path)?;
+                    *ordinal += 1;
+                    Ok((vec![content], Belongs::Model))
+                }
+                Some(row) => {
+                    let content = self.result(row, step, scope, *ordinal, path)?;
+                    let belongs = match row.runner {
+                        Runner::Client => Belongs::Results,
+                        Runner::Vendor => Belongs::Model,
+                    };
+                    Ok((vec![content], belongs))
+                }
+            },
+        }
+    }
+
+    fn call(
+        &mut self,
+        row: &WireType,
+        step: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: usize,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(step, path)?;
+        let given = row.given_id(&slots);
+        let mut hollow = Hollow::of(step);
+        let call = ToolCall {
+            call: self.minter.call(given, &row.family, scope, ordinal),
+            family: row.family.clone(),
+            name: name(row, step, path)?,
+            arguments: arguments(step, &mut hollow, path)?,
+            status: None,
+            runner: row.runner,
+        };
+        let vendor = Vendor::item(WIRE, hollow.keep()).with_slots(slots);
+        Ok(Content::from(call).with_vendor(vendor))
+    }
+
+    fn result(
+        &mut self,
+        row: &WireType,
+        step: &Value<'_>,
+        scope: Scope<'_>,
+        ordinal: usize,
+        path: &Path<'_>,
+    ) -> Result<Content, DecodeError> {
+        let slots = row.slots(step, path)?;
+        let mut hollow = Hollow::of(step);
+        let output = output(step, &mut hollow, path);
+        let given = row.given_id(&slots);
+        let given = given.or_else(|| self.minter.claim(&row.family));
+        let mut result = match given {
+            Some(call) => ToolResult::answering(call, row.family.clone(), output),
+            None => {
+                let handle = CallId::minted(scope, STANDALONE + ordinal);
+                ToolResult::standalone(handle, row.family.clone(), output)
+            }
+        };
+        result.name = Some(name(row, step, path)?).filter(|name| !name.is_empty());
+        result.runner = row.runner;
+        if step.get("is_error").and_then(Value::as_bool) == Some(true) {
+            result.outcome = Outcome::Error;
+        }
+        let vendor = Vendor::item(WIRE, hollow.keep()).with_slots(slots);
+        Ok(Content::from(result).with_vendor(vendor))
+    }
+}
+
+/// The tag of a step; every step has one.
+fn tag(step: &Value<'_>, path: &Path<'_>) -> Result<String, DecodeError> {
+    if step.as_object().is_none() {
+        return Err(DecodeError::expected(path, "a step", step));
+    }
+    if let Some(tag) = read::optional_str(step, "type", path)? {
+        return Ok(tag.into_owned());
+    }
+    if let Some(error) = google::error(&WIRE, step) {
+        let message = error.message;
+        return Err(DecodeError::new(path, Problem::ErrorBody { message }));
+    }
+    Err(DecodeError::missing(&path.key("type"), "the tag of a step"))
+}
+
+fn opaque(tag: &str, step: &Value<'_>) -> Content {
+    Content::new(Body::Opaque(Opaque {
+        tag: tag.to_owned(),
+    }))
+    .with_vendor(Vendor::item(WIRE, RawJson::of(step)))
+}
+
+/// What the user or the model said.
+fn spoken(tag: &str, step: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, DecodeError> {
+    let mut hollow = Hollow::of(step);
+    let mut contents = Vec::new();
+    if let Some(said) = member(step, CONTENT) {
+        let path = path.key(CONTENT);
+        if let Some(text) = hollow.text(said) {
+            let vendor = Vendor::form(WIRE, Form::Bare);
+            contents.push(Content::text(text).with_vendor(vendor));
+        } else if let Some(elements) = hollow.elements(said) {
+            for (index, part) in elements.iter().enumerate() {
+                contents.push(parts::decode(part, as_part, &path.index(index))?);
+            }
+        } else {
+            return Err(DecodeError::expected(&path, "an array of contents", said));
+        }
+    }
+    match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
+        Some(vendor) => vendor.envelope = Some(hollow.keep()),
+        // A step that says nothing is kept as it is; one that failed says why.
+        None => contents.push(match member(step, "error") {
+            Some(error) => {
+                let fault = Fault {
+                    message: text_of(error, "message").unwrap_or_default(),
+                    code: member(error, "code").map(|code| code.raw().to_owned()),
+                };
+                Content::new(Body::Error(fault)).with_vendor(Vendor::item(WIRE, RawJson::of(step)))
+            }
+            None => opaque(tag, step),
+        }),
+    }
+    Ok(contents)
+}
+
+fn thought(step: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+    let summary = match member(step, "summary") {
+        None => Vec::new(),
+        Some(list) => match list.as_array() {
+            Some(parts) => parts
+                .iter()
+                .filter_map(|part| text_of(part, "text"))
+                .collect(),
+            None => {
+                return Err(DecodeError::expected(
+                    &path.key("summary"),
+                    "an array",
+                    list,
+                ));
+            }
+        },
+    };
+    let body = Body::Reasoning(Reasoning {
+        summary,
+        text: Vec::new(),
+        sealed: read::optional_str(step, "signature", path)?.is_some(),
+    });
+    let vendor = Vendor::item(WIRE, RawJson::of(step));
+    Ok(Content::new(body).with_vendor(vendor))
+}
+
+/// The arguments of a call: an object, or, where a stream broke off inside of it, its text.
+fn arguments<'v, 'a>(
+    step: &'v Value<'a>,
+    hollow: &mut Hollow<'v, 'a>,
+    path: &Path<'_>,
+) -> Result<Arguments, DecodeError> {
+    let Some(value) = member(step, ARGUMENTS) else {
+        return Ok(Arguments::None);
+    };
+    if value.as_object().is_some() {
+        return Ok(Arguments::Json(hollow.json(value)));
+    }
+    match hollow.text(value) {
+        Some(text) => Ok(Arguments::Text(text)),
+        None => Err(DecodeError::expected(
+            &path.key(ARGUMENTS),
+            "an object",
+            value,
+        )),
+    }
+}
+
+/// What a result gives: text, contents, or any other JSON.
+fn output<'v, 'a>(step: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>, path: &Path<'_>) -> Output {
+    let Some(value) = member(step, RESULT) else {
+        return Output::None;
+    };
+    if let Some(text) = hollow.text(value) {
+        return Output::Text(text);
+    }
+    if is_parts(value) {
+        let path = path.key(RESULT);
+        let elements = value.as_array().unwrap_or_default().iter();
+        // The application's own data may have tags too; only what reads as contents is taken so.
+        let contents: Result<Vec<_>, _> = elements
+            .map(|part| parts::decode(part, as_part, &path))
+            .collect();
+        if let Ok(contents) = contents {
+            hollow.elements(value);
+            return Output::Parts(contents);
+        }
+    }
+    Output::Json(hollow.json(value))
+}
+
+/// Read an array of steps, or of contents of one input.
+pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Message>, DecodeError> {
+    let mut decoder = StepDecoder::default();
+    group(
+        items.iter().enumerate().map(|(index, item)| {
+            decoder.step(item, Scope::Place(index), &mut 0, &path.index(index))
+        }),
+    )
+}
+
+/// What a JSON object of this format is.
+pub(super) fn shape(value: &Value<'_>) -> Shape {
+    if let Some(list) = value.as_array() {
+        return match list {
+            [only] if google::error(&WIRE, only).is_some() => Shape::Error,
+            _ => Shape::Unknown,
+        };
+    }
+    let has = |key: &str| value.get(key).is_some();
+    let is_text = |key: &str| value.get(key).is_some_and(|it| it.as_text().is_some());
+    if is_text("type") {
+        Shape::Message
+    } else if has("steps")
+        || has("outputs")
+        || (is_text("status") && is_text("id"))
+        || value
+            .get("object")
+            .is_some_and(|it| it.is_str("interaction"))
+    {
+        Shape::Response
+    } else if member(value, "error").is_some_and(|error| error.as_object().is_some()) {
+        Shape::Error
+    } else if has("input") || has("model") || has("agent") {
+        Shape::Request
+    } else {
+        Shape::Unknown
+    }
+}
+
+/// Read a request body.
+pub(super) fn request(body: &Value<'_>) -> Result<Request, DecodeError> {
+    if body.as_object().is_none() {
+        return Err(DecodeError::expected(&Path::Root, "a request", body));
+    }
+    let mut request = Request::default();
+    let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
+    let bare = |text: throughline_model::json::Text<'_>| {
+        Content::text(text.to_str()).with_vendor(Vendor::form(WIRE, Form::Bare))
+    };
+    if let Some(system) = member(body, "system_instruction") {
+        let Some(text) = system.as_text() else {
+            let path = Path::Root.key("system_instruction");
+            return Err(DecodeError::expected(&path, "a string", system));
+        };
+        if text.is_canonical() {
+            edits.push((system, "\"\""));
+        }
+        request.system.push(bare(text));
+    }
+    if let Some(input) = member(body, "input") {
+        let path = Path::Root.key("input");
+        if let Some(text) = input.as_text() {
+            if text.is_canonical() {
+                edits.push((input, "\"\""));
+            }
+            let message = Message::new(Role::User, vec![bare(text)]);
+            request.messages.push(message);
+        } else if let Some(items) = input.as_array() {
+            request.messages = messages(items, &path)?;
+            edits.push((input, "[]"));
+        } else if input.as_object().is_some() {
+            // One content that stands alone; the empty object in its place says so.
+            request.messages = messages(std::slice::from_ref(input), &path)?;
+            edits.push((input, "{}"));
+        } else {
+            return Err(DecodeError::expected(
+                &path,
+                "a string, a content or an array of steps",
+                input,
+            ));
+        }
+    }
+    request.tools = tools(body);
+    let kept = RawJson::of_with(body, &edits);
+    request.vendor = Some(Vendor::item(WIRE, kept));
+    Ok(request)
+}
+
+fn tools(body: &Value<'_>) -> Vec<ToolDef> {
+    let list = body.get("tools").and_then(Value::as_array);
+    list.unwrap_or_default()
+        .iter()
+        .map(|tool| ToolDef {
+            family: google::tool_family(&text_of(tool, "type").unwrap_or_default()),
+            name: text_of(tool, "name").unwrap_or_default(),
+            description: text_of(tool, "description"),
+            parameters: member(tool, "parameters").map(RawJson::of),
+        })
+        .collect()
+}
+
+/// The member of a response that has the steps; older responses call it `outputs`.
+pub(super) fn steps_key(body: &Value<'_>) -> &'static str {
+    if member(body, "steps").is_none() && member(body, "outputs").is_some() {
+        "outputs"
+    } else {
+        "steps"
+    }
+}
+
+/// Read a response body.
+pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
+    let (response, _) = placed_response(body)?;
+    Ok(response)
+}
+
+/// The same, and for each step how many contents it has.
+pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>), DecodeError> {
+    if body.as_object().is_none() {
+        return Err(DecodeError::expected(&Path::Root, "an interaction", body));
+    }
+    let id = text_of(body, "id").filter(|id| !id.is_empty());
+    let mut hollow = Hollow::of(body);
+    let mut contents = Vec::new();
+    let mut counts = Vec::new();
+    let key = steps_key(body);
+    if let Some(list) = member(body, key) {
+        let path = Path::Root.key(key);
+        let Some(steps) = hollow.elements(list) else {
+            return Err(DecodeError::expected(&path, "an array of steps", list));
+        };
+        let mut decoder = StepDecoder::default();
+        let mut ordinal = 0;
+        for (index, step) in steps.iter().enumerate() {
+            let scope = response_scope(id.as_deref());
+            let said = decoder.said(step, scope, &mut ordinal, &path.index(index))?;
+            counts.push(said.len());
+            contents.extend(said);
+        }
+    }
+    let waits = waits(&contents);
+    let usage = member(body, "usage").map(usage);
+    let mut messages = Vec::new();
+    if !contents.is_empty() {
+        let mut message = Message::new(Role::Assistant, contents);
+        message.usage.clone_from(&usage);
+        messages.push(message);
+    }
+    let errors = body.get("errors").and_then(Value::as_array);
+    let error = member(body, "error").or_else(|| errors.and_then(<[_]>::first));
+    let response = Response {
+        id,
+        model: text_of(body, "model").or_else(|| text_of(body, "agent")),
+        messages,
+        usage,
+        stop: stop(text_of(body, "status").as_deref(), waits),
+        error: error.map(|error| google::error_object(&WIRE, error)),
+        vendor: Some(Vendor::item(WIRE, hollow.keep())),
+    };
+    Ok((response, counts))
+}
+
+/// Whether a call waits for the application.
+fn waits(contents: &[Content]) -> bool {
+    let answered = |call: &CallId| {
+        let results = contents.iter().filter_map(Content::as_tool_result);
+        results.map(ToolResult::call).any(|found| found == call)
+    };
+    contents
+        .iter()
+        .filter_map(Content::as_tool_call)
+        .any(|call| call.runner == Runner::Client && !answered(&call.call))
+}
+
+/// Read usage. Thoughts and what tools brought into the prompt are counted apart on this wire.
+pub(super) fn usage(value: &Value<'_>) -> Usage {
+    let number = |key: &str| number_of(value, &[key]);
+    let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (None, None) => None,
+        (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
+    };
+    let reasoning = number("total_thought_tokens");
+    Usage {
+        input: sum(
+            number("total_input_tokens"),
+            number("total_tool_use_tokens"),
+        ),
+        output: sum(number("total_output_tokens"), reasoning),
+        total: number("total_tokens"),
+        cache_read: number("total_cached_tokens"),
+        cache_write: None,
+        reasoning,
+        vendor: Some(RawJson::of(value)),
+        extra: Extra::NONE,
+    }
+}

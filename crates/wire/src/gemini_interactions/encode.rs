@@ -1,0 +1,430 @@
+//! Writing steps, request bodies and response bodies.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_string};
+use throughline_model::{
+    Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Request,
+    Response, Role, Runner, ToolCall, ToolResult, Usage, Wire,
+};
+
+use super::decode::steps_key;
+use super::parts;
+use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, USER_INPUT, status};
+use crate::fill::{Fill, fill};
+use crate::flat::{bare, bare_input};
+use crate::foreign;
+use crate::gather::{Gather, array};
+use crate::google::{SystemText, arguments_object};
+use crate::{LossKind, Losses};
+
+/// Writes contents as steps, one after the other.
+struct StepEncoder<'e> {
+    losses: &'e mut Losses,
+    gather: Gather,
+    /// The message that opened the open step: a step never holds what two messages say.
+    last: Option<usize>,
+    system: SystemText,
+}
+
+/// Write messages as steps, each as JSON text.
+pub(super) fn steps(messages: &[Message], losses: &mut Losses) -> Vec<String> {
+    encode(messages, SystemText::Lost, losses).0
+}
+
+/// The same; system text that stands among the messages comes back apart.
+fn encode(
+    messages: &[Message],
+    system: SystemText,
+    losses: &mut Losses,
+) -> (Vec<String>, SystemText) {
+    let mut encoder = StepEncoder {
+        losses,
+        gather: Gather::default(),
+        last: None,
+        system,
+    };
+    let root = Path::Root.key("messages");
+    for (index, message) in messages.iter().enumerate() {
+        let path = root.index(index);
+        if message.contents.is_empty() {
+            encoder
+                .losses
+                .note(&path, LossKind::EmptyMessage, "the message says nothing");
+        }
+        let path = path.key("contents");
+        for (place, content) in message.contents.iter().enumerate() {
+            encoder.content(message, index, content, &path.index(place));
+        }
+    }
+    (encoder.gather.finish(), encoder.system)
+}
+
+impl StepEncoder<'_> {
+    fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        let own = content.vendor.as_ref();
+        let Some(vendor) = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions) else {
+            return self.make(message, index, content, path);
+        };
+        if let Some(envelope) = &vendor.envelope {
+            self.gather.open(envelope.clone());
+            self.last = Some(index);
+        }
+        match &vendor.form {
+            Form::Item(item) => {
+                let mut text = String::with_capacity(item.get().len());
+                self.item(&mut text, &content.body, item, path);
+                self.gather.item(text);
+                self.last = None;
+            }
+            Form::Part(part) => {
+                let mut text = String::with_capacity(part.get().len());
+                parts::encode(&mut text, &content.body, part);
+                self.said(message, index, &text);
+            }
+            Form::Bare => match content.as_text() {
+                Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
+                _ => self.make(message, index, content, path),
+            },
+            Form::Within => self.make(message, index, content, path),
+        }
+    }
+
+    /// Add a part to the step that the message has opened, or open one for it.
+    fn said(&mut self, message: &Message, index: usize, part: &str) {
+        if !(self.gather.is_open() && self.last == Some(index)) {
+            self.gather.close();
+            self.gather.open_for(index, || envelope(&message.role));
+            self.last = Some(index);
+        }
+        self.gather.element(CONTENT, part);
+    }
+
+    /// The step of a content that came from this format.
+    fn item(&mut self, out: &mut String, body: &Body, item: &RawJson, path: &Path<'_>) {
+        match body {
+            Body::ToolCall(call) => match &call.arguments {
+                Arguments::Json(json) => {
+                    fill(out, item, &[(&[ARGUMENTS], Fill::Json(json.get()))]);
+                }
+                Arguments::None => out.push_str(item.get()),
+                Arguments::Text(text) if is_text(item, ARGUMENTS) => {
+                    fill(out, item, &[(&[ARGUMENTS], Fill::Text(text))]);
+                }
+                // A stream that was cut leaves text where an object was.
+                Arguments::Text(_) | Arguments::Free(_) => {
+                    let arguments = arguments_object(&call.arguments, path, self.losses);
+                    fill(out, item, &[(&[ARGUMENTS], Fill::Json(&arguments))]);
+                }
+            },
+            Body::ToolResult(result) => match &result.output {
+                Output::None => out.push_str(item.get()),
+                Output::Text(text) if is_text(item, RESULT) => {
+                    fill(out, item, &[(&[RESULT], Fill::Text(text))]);
+                }
+                // Whoever shortened the result may have left text.
+                Output::Text(text) => {
+                    let mut quoted = String::with_capacity(text.len() + 2);
+                    push_string(&mut quoted, text);
+                    fill(out, item, &[(&[RESULT], Fill::Replace(&quoted))]);
+                }
+                Output::Json(json) => fill(out, item, &[(&[RESULT], Fill::Json(json.get()))]),
+                Output::Parts(contents) => {
+                    let mut elements = String::new();
+                    parts::encode_all(&mut elements, contents, &path.key("output"), self.losses);
+                    fill(out, item, &[(&[RESULT], Fill::Elements(&elements))]);
+                }
+            },
+            Body::Text(_) | Body::Media(_) => parts::encode(out, body, item),
+            Body::Reasoning(_)
+            | Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Refusal(_)
+            | Body::Error(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => out.push_str(item.get()),
+        }
+    }
+
+    /// Say a content that came from elsewhere.
+    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        foreign::note_lone_surrogates(content, path, self.losses);
+        match &message.role {
+            Role::System | Role::Developer => {
+                return self.system.take(content, path, self.losses);
+            }
+            Role::Other(word) => {
+                let detail = format!("{word} speaks as the user");
+                self.losses.note(path, LossKind::Role, detail);
+            }
+            Role::User | Role::Assistant | Role::Tool => {}
+        }
+        match &content.body {
+            Body::Text(_)
+            | Body::Refusal(_)
+            | Body::Media(_)
+            | Body::Error(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => {
+                let mut part = String::new();
+                parts::make(&mut part, content, path, self.losses);
+                if !part.is_empty() {
+                    self.said(message, index, &part);
+                }
+            }
+            Body::ToolCall(call) => self.make_call(call, path),
+            Body::ToolResult(result) => self.make_result(result, path),
+            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => self.losses.note(
+                path,
+                LossKind::Approval,
+                "approvals are control data of the vendor that asked",
+            ),
+            Body::Reasoning(_) => self.losses.note(
+                path,
+                LossKind::Reasoning,
+                "reasoning goes back only to the vendor that made it",
+            ),
+        }
+    }
+
+    fn make_call(&mut self, call: &ToolCall, path: &Path<'_>) {
+        if call.runner == Runner::Vendor {
+            let detail = format!("{} call was run by another vendor", call.family);
+            self.losses.note(path, LossKind::HostedTool, detail);
+            return;
+        }
+        if call.family != Family::FUNCTION {
+            let detail = format!("{} call becomes a function call", call.family);
+            self.losses.note(path, LossKind::HostedTool, detail);
+        }
+        let arguments = arguments_object(&call.arguments, path, self.losses);
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object
+            .str("type", "function_call")
+            .str("id", call.call.value())
+            .str("name", foreign::name(call))
+            .raw(ARGUMENTS, &arguments);
+        object.end();
+        self.gather.item(out);
+        self.last = None;
+    }
+
+    fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
+        if result.runner == Runner::Vendor {
+            let detail = format!("{} result was made by another vendor", result.family);
+            self.losses.note(path, LossKind::HostedTool, detail);
+            return;
+        }
+        if result.pairing() == Pairing::Standalone {
+            let detail = "it is written as an answer, but no call asked for it";
+            self.losses.note(path, LossKind::StandaloneResult, detail);
+        }
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object
+            .str("type", "function_result")
+            .str("call_id", result.call().value());
+        if let Some(name) = &result.name {
+            object.str("name", name);
+        }
+        match &result.output {
+            Output::None => {
+                object.str(RESULT, "");
+            }
+            Output::Text(text) => {
+                object.str(RESULT, text);
+            }
+            // Only objects go as they are; a list would be taken for contents.
+            Output::Json(json) if json.value().as_object().is_some() => {
+                object.raw(RESULT, json.get());
+            }
+            Output::Json(json) => {
+                object.str(RESULT, json.get());
+            }
+            Output::Parts(contents) => {
+                let mut elements = String::new();
+                parts::encode_all(&mut elements, contents, &path.key("output"), self.losses);
+                object.raw(RESULT, &format!("[{elements}]"));
+            }
+        }
+        if result.outcome != Outcome::Ok {
+            object.bool("is_error", true);
+        }
+        object.end();
+        self.gather.item(out);
+        self.last = None;
+    }
+}
+
+/// Whether a member is a string.
+fn is_text(item: &RawJson, key: &str) -> bool {
+    let value = item.value();
+    value
+        .get(key)
+        .is_some_and(|found| found.as_text().is_some())
+}
+
+/// A step of ours, hollow.
+fn envelope(role: &Role) -> RawJson {
+    RawJson::object(|object| {
+        let tag = match role {
+            Role::Assistant => MODEL_OUTPUT,
+            Role::System | Role::Developer | Role::User | Role::Tool | Role::Other(_) => USER_INPUT,
+        };
+        object.str("type", tag).raw(CONTENT, "[]");
+    })
+}
+
+/// Write a request body.
+pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
+    let own = request.vendor.as_ref();
+    let own = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions);
+    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+        return own_request(request, body, losses);
+    }
+    foreign::note_request_keys(request, losses);
+    let lifted = SystemText::Lifted(Vec::new());
+    let (items, lifted) = encode(&request.messages, lifted, losses);
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    let system = system(request, &lifted, losses);
+    if !system.is_empty() {
+        object.str("system_instruction", &system);
+    }
+    object.raw("input", &array(&items));
+    let tools = foreign::function_tools(request, losses);
+    if !tools.is_empty() {
+        let mut list = ArrayWriter::new(object.key("tools"));
+        for tool in tools {
+            let mut object = ObjectWriter::new(list.slot());
+            object.str("type", "function").str("name", &tool.name);
+            if let Some(description) = &tool.description {
+                object.str("description", description);
+            }
+            if let Some(parameters) = &tool.parameters {
+                object.raw("parameters", parameters.get());
+            }
+            object.end();
+        }
+        list.end();
+    }
+    object.end();
+    out
+}
+
+/// System text, joined with what stood among the messages.
+fn system(request: &Request, lifted: &SystemText, losses: &mut Losses) -> String {
+    let mut texts = vec![foreign::system_text(&request.system, losses)];
+    if let SystemText::Lifted(lifted) = lifted {
+        texts.extend(lifted.iter().cloned());
+    }
+    texts.retain(|text| !text.is_empty());
+    texts.join("\n\n")
+}
+
+/// Fill input and system text back into a body that came from this format.
+fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
+    let value = body.value();
+    let lifted = SystemText::Lifted(Vec::new());
+    let plain = bare_input(request);
+    let place = value.get("input");
+    let (input, lifted) = match (plain, place) {
+        (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
+        _ => {
+            let (items, lifted) = encode(&request.messages, lifted, losses);
+            let alone = place.is_some_and(|place| place.as_object().is_some());
+            let text = match (items.as_slice(), alone) {
+                ([only], true) => only.clone(),
+                _ => array(&items),
+            };
+            // A body without input, as one that continues has, stays without.
+            let absent = place.is_none_or(Value::is_null);
+            ((!absent || !items.is_empty()).then_some(text), lifted)
+        }
+    };
+    let untouched = match request.system.as_slice() {
+        [] => lifted.is_empty(),
+        [only] => {
+            let place = value.get("system_instruction");
+            let is_text = place.is_some_and(|place| place.as_text().is_some());
+            is_text && bare(only).is_some() && lifted.is_empty()
+        }
+        _ => false,
+    };
+    let system = system(request, &lifted, losses);
+    let mut quoted = String::new();
+    push_string(&mut quoted, &system);
+    let system = match untouched {
+        true => Fill::Text(&system),
+        false => Fill::Replace(&quoted),
+    };
+    let mut fills: Vec<(&[&str], Fill<'_>)> = vec![(&["system_instruction"], system)];
+    match (&input, plain) {
+        (Some(text), _) => fills.push((&["input"], Fill::Replace(text))),
+        (None, Some(text)) => fills.push((&["input"], Fill::Text(text))),
+        (None, None) => {}
+    }
+    let mut out = String::new();
+    fill(&mut out, body, &fills);
+    out
+}
+
+/// Write a response body.
+pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
+    let items = steps(&response.messages, losses);
+    let own = response.vendor.as_ref();
+    let own = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions);
+    let mut out = String::new();
+    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+        let key = steps_key(&body.value());
+        let list = array(&items);
+        let steps = match items.is_empty() {
+            true => Fill::Elements(""),
+            false => Fill::Replace(&list),
+        };
+        fill(&mut out, body, &[(&[key], steps)]);
+        return out;
+    }
+    let mut object = ObjectWriter::new(&mut out);
+    object
+        .str("id", response.id.as_deref().unwrap_or("interaction_0"))
+        .str("object", "interaction")
+        .str("status", status(&response.stop));
+    if let Some(model) = &response.model {
+        object.str("model", model);
+    }
+    object.raw("steps", &array(&items));
+    if let Some(found) = &response.usage {
+        usage(object.key("usage"), found);
+    }
+    if let Some(error) = &response.error {
+        let mut list = ArrayWriter::new(object.key("errors"));
+        let mut inner = ObjectWriter::new(list.slot());
+        if let Some(code) = error.code.as_ref().or(error.kind.as_ref()) {
+            inner.str("code", code);
+        }
+        inner.str("message", &error.message);
+        inner.end();
+        list.end();
+    }
+    object.end();
+    out
+}
+
+fn usage(out: &mut String, usage: &Usage) {
+    let mut object = ObjectWriter::new(out);
+    let output = usage
+        .output
+        .map(|output| output.saturating_sub(usage.reasoning.unwrap_or(0)));
+    for (key, value) in [
+        ("total_input_tokens", usage.input),
+        ("total_cached_tokens", usage.cache_read),
+        ("total_output_tokens", output),
+        ("total_thought_tokens", usage.reasoning),
+        ("total_tokens", usage.total),
+    ] {
+        if let Some(value) = value {
+            object.number(key, value);
+        }
+    }
+    object.end();
+}

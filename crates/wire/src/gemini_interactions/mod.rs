@@ -1,0 +1,92 @@
+//! Gemini Interactions: a flat list of typed steps.
+//!
+//! The model's steps between two inputs are one assistant message of ours; neighbouring function
+//! results are one tool message. Steps come back one by one in their order. Every call has an id
+//! and every result the id of its call.
+
+mod decode;
+mod encode;
+mod frames;
+mod parts;
+mod steps;
+mod stream;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use throughline_model::json::Value;
+use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+
+use crate::gather::array;
+use crate::sse::Frame;
+use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
+
+pub use types::STEP_TYPES;
+
+/// The codec of Gemini Interactions.
+#[derive(Clone, Copy, Debug)]
+pub struct GeminiInteractions;
+
+impl Codec for GeminiInteractions {
+    fn wire(&self) -> Wire {
+        Wire::GeminiInteractions
+    }
+
+    fn types(&self) -> &'static [&'static [WireType]] {
+        static TABLES: [&[WireType]; 1] = [&STEP_TYPES];
+        &TABLES
+    }
+
+    fn shape(&self, value: &Value<'_>) -> Shape {
+        decode::shape(value)
+    }
+
+    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
+        decode::messages(items, &Path::Root)
+    }
+
+    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+        encode::steps(messages, losses)
+    }
+
+    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
+        array(&self.encode_items(messages, losses))
+    }
+
+    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
+        decode::request(body)
+    }
+
+    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
+        encode::request(request, losses)
+    }
+
+    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
+        decode::response(body)
+    }
+
+    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
+        encode::response(response, losses)
+    }
+
+    fn stream(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
+    }
+
+    fn streams_as_array(&self) -> bool {
+        false
+    }
+
+    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+        frames::encode(response, losses)
+    }
+
+    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
+        google::error(&Wire::GeminiInteractions, body)
+    }
+
+    fn encode_error(&self, error: &VendorError) -> String {
+        google::encode_error(&Wire::GeminiInteractions, error)
+    }
+}

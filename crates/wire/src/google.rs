@@ -1,0 +1,394 @@
+//! What both Gemini formats share: error bodies, tool families, media types and the little things
+//! of Google's JSON.
+
+use std::borrow::Cow;
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_compact};
+use throughline_model::{
+    Arguments, Content, Family, Media, MediaKind, MediaSource, Path, VendorError, Wire,
+};
+
+use crate::read::{member, text_of};
+use crate::{LossKind, Losses, foreign};
+
+/// The member under its camelCase or its snake_case name: the first that is neither absent nor
+/// null. The service writes the first and accepts both.
+pub(crate) fn pick<'v, 'a>(
+    object: &'v Value<'a>,
+    names: (&'static str, &'static str),
+) -> Option<(&'static str, &'v Value<'a>)> {
+    [names.0, names.1]
+        .into_iter()
+        .find_map(|name| member(object, name).map(|value| (name, value)))
+}
+
+/// A string under either of its names.
+pub(crate) fn text_at(object: &Value<'_>, names: (&'static str, &'static str)) -> Option<String> {
+    pick(object, names).and_then(|(_, value)| value.as_str().map(Cow::into_owned))
+}
+
+/// An object with the members of a newer one in its order, and behind them what only the older one
+/// has. `member` may say what a member becomes.
+pub(crate) fn merged(
+    old: Option<&RawJson>,
+    new: &Value<'_>,
+    member: impl Fn(&str, Option<&Value<'_>>, &Value<'_>) -> Option<String>,
+) -> RawJson {
+    let old = old.map(RawJson::value);
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    for found in new.members() {
+        let key = found.key.to_str();
+        let before = old.as_ref().and_then(|old| old.get(&key));
+        match member(&key, before, &found.value) {
+            Some(text) => object.key_token(&found.key).push_str(&text),
+            None => push_compact(object.key_token(&found.key), &found.value),
+        }
+    }
+    for found in old.as_ref().map(Value::members).unwrap_or_default() {
+        if new.get(&found.key.to_str()).is_none() {
+            push_compact(object.key_token(&found.key), &found.value);
+        }
+    }
+    object.end();
+    RawJson::new(&out).unwrap_or_else(|_| RawJson::of(new))
+}
+
+/// Read `{"error": {…}}`, also as the one element of an array.
+pub(crate) fn error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
+    let inner = match body.as_array() {
+        Some([only]) => only,
+        Some(_) => return None,
+        None => body,
+    };
+    let error = member(inner, "error")?;
+    error.as_object()?;
+    let mut found = error_object(wire, error);
+    found.body = Some(RawJson::of(body));
+    Some(found)
+}
+
+/// Read the object with `code`, `message`, `status` and `details`.
+pub(crate) fn error_object(wire: &Wire, error: &Value<'_>) -> VendorError {
+    let code = member(error, "code").map(|code| match code.as_str() {
+        Some(word) => word.into_owned(),
+        None => code.raw().to_owned(),
+    });
+    VendorError {
+        wire: wire.clone(),
+        message: text_of(error, "message").unwrap_or_default(),
+        kind: text_of(error, "status"),
+        code,
+        param: None,
+        retry_after_ms: retry_delay(error),
+        body: Some(RawJson::of(error)),
+    }
+}
+
+/// The wait that a detail of type `google.rpc.RetryInfo` asks for.
+fn retry_delay(error: &Value<'_>) -> Option<u64> {
+    let details = error.get("details").and_then(Value::as_array)?;
+    details.iter().find_map(|detail| {
+        let kind = text_of(detail, "@type")?;
+        if !kind.ends_with("google.rpc.RetryInfo") {
+            return None;
+        }
+        milliseconds(&text_at(detail, ("retryDelay", "retry_delay"))?)
+    })
+}
+
+/// A duration such as `34.4s`, rounded up: trying too early costs another refusal.
+fn milliseconds(text: &str) -> Option<u64> {
+    let digits = text.strip_suffix('s')?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) {
+        return None;
+    }
+    let seconds: u64 = whole.parse().ok()?;
+    let mut millis = 0;
+    for place in 0..3 {
+        let digit = fraction.as_bytes().get(place).map_or(0, |byte| byte - b'0');
+        millis = millis * 10 + u64::from(digit);
+    }
+    let rest = fraction.as_bytes().iter().skip(3).any(|byte| *byte != b'0');
+    seconds
+        .checked_mul(1_000)?
+        .checked_add(millis + u64::from(rest))
+}
+
+/// Write `{"error": {…}}`.
+pub(crate) fn encode_error(wire: &Wire, error: &VendorError) -> String {
+    if error.wire == *wire
+        && let Some(body) = &error.body
+    {
+        let value = body.value();
+        return match value.as_array().is_some() || member(&value, "error").is_some() {
+            true => body.get().to_owned(),
+            false => format!("{{\"error\":{}}}", body.get()),
+        };
+    }
+    let (code, status) = match (&error.kind, error.wire == *wire) {
+        (Some(kind), true) => (code_of(kind), kind.as_str()),
+        (kind, _) => status_of(kind.as_deref().unwrap_or_default()),
+    };
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    let mut inner = ObjectWriter::new(object.key("error"));
+    inner
+        .number("code", code)
+        .str("message", &error.message)
+        .str("status", status);
+    if let Some(wait) = error.retry_after_ms {
+        let mut details = ArrayWriter::new(inner.key("details"));
+        let mut detail = ObjectWriter::new(details.slot());
+        detail
+            .str("@type", "type.googleapis.com/google.rpc.RetryInfo")
+            .str(
+                "retryDelay",
+                &format!("{}.{:03}s", wait / 1_000, wait % 1_000),
+            );
+        detail.end();
+        details.end();
+    }
+    inner.end();
+    object.end();
+    out
+}
+
+/// Google's status for another vendor's kind of error.
+fn status_of(kind: &str) -> (u64, &'static str) {
+    let status = match kind {
+        "invalid_request_error" | "invalid_request" => "INVALID_ARGUMENT",
+        "authentication_error" => "UNAUTHENTICATED",
+        "permission_error" | "billing_error" => "PERMISSION_DENIED",
+        "not_found_error" => "NOT_FOUND",
+        "rate_limit_error"
+        | "rate_limit_exceeded"
+        | "requests"
+        | "tokens"
+        | "insufficient_quota" => "RESOURCE_EXHAUSTED",
+        "overloaded_error" => "UNAVAILABLE",
+        "timeout_error" => "DEADLINE_EXCEEDED",
+        _ => "INTERNAL",
+    };
+    (code_of(status), status)
+}
+
+fn code_of(status: &str) -> u64 {
+    match status {
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => 400,
+        "UNAUTHENTICATED" => 401,
+        "PERMISSION_DENIED" => 403,
+        "NOT_FOUND" => 404,
+        "ABORTED" | "ALREADY_EXISTS" => 409,
+        "RESOURCE_EXHAUSTED" => 429,
+        "CANCELLED" => 499,
+        "UNIMPLEMENTED" => 501,
+        "UNAVAILABLE" => 503,
+        "DEADLINE_EXCEEDED" => 504,
+        _ => 500,
+    }
+}
+
+/// What becomes of system text among the messages; neither format has a role for it.
+#[derive(Debug)]
+pub(crate) enum SystemText {
+    /// There is no place for it.
+    Lost,
+    /// It goes to the system instruction of the request.
+    Lifted(Vec<String>),
+}
+
+impl SystemText {
+    /// Whether nothing was lifted.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Lost => true,
+            Self::Lifted(texts) => texts.is_empty(),
+        }
+    }
+
+    /// Take one content of a system or developer message.
+    pub(crate) fn take(&mut self, content: &Content, path: &Path<'_>, losses: &mut Losses) {
+        match (self, content.as_text()) {
+            (Self::Lifted(_), Some("")) => {}
+            (Self::Lifted(texts), Some(text)) => texts.push(text.to_owned()),
+            (Self::Lifted(_), None) => {
+                losses.note(path, LossKind::SystemText, "only text fits here");
+            }
+            (Self::Lost, _) => losses.note(
+                path,
+                LossKind::SystemText,
+                "there is no place for system text here",
+            ),
+        }
+    }
+}
+
+/// The family of a tool on offer, by its key or type in either format.
+pub(crate) fn tool_family(name: &str) -> Family {
+    match name {
+        "function" => Family::FUNCTION,
+        "googleSearch"
+        | "google_search"
+        | "googleSearchRetrieval"
+        | "google_search_retrieval"
+        | "enterpriseWebSearch"
+        | "enterprise_web_search" => Family::WEB_SEARCH,
+        "codeExecution" | "code_execution" => Family::CODE_EXECUTION,
+        "urlContext" | "url_context" => Family::of("url-context"),
+        "fileSearch" | "file_search" => Family::FILE_SEARCH,
+        "computerUse" | "computer_use" => Family::COMPUTER,
+        "googleMaps" | "google_maps" => Family::of("maps"),
+        "mcpServers" | "mcp_servers" | "mcp_server" => Family::MCP,
+        "retrieval" => Family::of("retrieval"),
+        other => Family::named(other),
+    }
+}
+
+/// Arguments of a call from elsewhere as the JSON object that both formats want. What is no
+/// object goes whole into its one member, `input`, which is noted; no text at all is no arguments.
+pub(crate) fn arguments_object(
+    arguments: &Arguments,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> String {
+    let (object, wrapped) = wrapped_arguments(arguments);
+    if wrapped {
+        let detail = "arguments must be an object; these became its member input";
+        losses.note(path, LossKind::Arguments, detail);
+    }
+    object
+}
+
+/// The same, saying whether they had to be wrapped.
+pub(crate) fn wrapped_arguments(arguments: &Arguments) -> (String, bool) {
+    let text = foreign::arguments_text(arguments);
+    if text.trim().is_empty() {
+        return ("{}".to_owned(), false);
+    }
+    match throughline_model::json::parse(&text) {
+        Ok(value) if value.as_object().is_some() => (RawJson::of(&value).get().to_owned(), false),
+        _ => (foreign::arguments_text(&Arguments::Free(text)), true),
+    }
+}
+
+/// What a media type is of.
+pub(crate) fn media_kind(media_type: &str) -> MediaKind {
+    match media_type.split('/').next() {
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        Some("video") => MediaKind::Video,
+        _ => MediaKind::File,
+    }
+}
+
+/// Where the bytes of media from elsewhere go.
+pub(crate) enum Bytes<'m> {
+    /// Bytes in base 64 and their media type.
+    Inline(Cow<'m, str>, &'m str),
+    /// An address, and the media type if it is known.
+    Address(&'m str, Option<&'m str>),
+    /// A file that another vendor keeps.
+    Elsewhere,
+}
+
+/// Read media from elsewhere: `data:` addresses are taken apart, since both formats want the bytes
+/// and their type in members of their own.
+pub(crate) fn bytes(media: &Media) -> Bytes<'_> {
+    let known = media.media_type.as_deref();
+    let usual = match media.kind {
+        MediaKind::Image => "image/png",
+        MediaKind::Audio => "audio/wav",
+        MediaKind::Video => "video/mp4",
+        MediaKind::File => "application/octet-stream",
+    };
+    match &media.source {
+        MediaSource::Data(data) => Bytes::Inline(Cow::Borrowed(data), known.unwrap_or(usual)),
+        MediaSource::File(_) => Bytes::Elsewhere,
+        MediaSource::Uri(uri) => {
+            match uri.strip_prefix("data:").and_then(|it| it.split_once(',')) {
+                Some((head, data)) if head.ends_with(";base64") => {
+                    let named = head.split(';').next().filter(|name| !name.is_empty());
+                    Bytes::Inline(Cow::Borrowed(data), named.or(known).unwrap_or(usual))
+                }
+                Some((head, data)) => {
+                    let named = head.split(';').next().filter(|name| !name.is_empty());
+                    let media_type = named.or(known).unwrap_or("text/plain");
+                    Bytes::Inline(Cow::Owned(base64(&percent_decoded(data))), media_type)
+                }
+                None => Bytes::Address(uri, known),
+            }
+        }
+    }
+}
+
+/// Undo the percent signs of an address; a broken one stands for itself.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let digit = |place: usize| {
+            let byte = bytes.get(place)?;
+            (*byte as char).to_digit(16).map(|digit| digit as u8)
+        };
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(high * 16 + low);
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut buffer = 0u32;
+        for place in 0..3 {
+            buffer = (buffer << 8) | chunk.get(place).map_or(0, |byte| u32::from(*byte));
+        }
+        for place in 0..4 {
+            if place <= chunk.len() {
+                out.push(ALPHABET[(buffer >> (18 - 6 * place)) as usize & 63] as char);
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{base64, milliseconds, percent_decoded};
+
+    #[test]
+    fn durations_become_milliseconds_rounded_up() {
+        assert_eq!(milliseconds("34.4s"), Some(34_400));
+        assert_eq!(milliseconds("0.0001s"), Some(1));
+        assert_eq!(milliseconds("7s"), Some(7_000));
+        assert_eq!(milliseconds("34.074824224s"), Some(34_075));
+        for odd in ["", "s", ".5s", "-1s", "1", "1.x s", "99999999999999999999s"] {
+            assert_eq!(milliseconds(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn text_in_an_address_becomes_base_64() {
+        assert_eq!(percent_decoded("a%20b%2"), b"a b%2");
+        assert_eq!(base64(b""), "");
+        assert_eq!(base64(b"f"), "Zg==");
+        assert_eq!(base64(b"fo"), "Zm8=");
+        assert_eq!(base64(b"foo"), "Zm9v");
+        assert_eq!(base64(b"foob"), "Zm9vYg==");
+    }
+}
