@@ -27,6 +27,7 @@ pub mod http;
 pub mod openai_responses;
 pub mod sse;
 pub mod transcript;
+pub mod validate;
 
 mod codec;
 mod convert;
