@@ -60,9 +60,8 @@ fn as_output(result: &ToolResult) -> ToolResult {
 
 /// An item without a word of ours, to be read: its tag, and its output if it has one.
 fn opaque_text(content: &Content, tag: &str) -> String {
-    let item = match content.vendor.as_ref().map(|vendor| &vendor.form) {
-        Some(Form::Item(item)) => item,
-        _ => return format!("[{tag}]"),
+    let Some(Form::Item(item)) = content.vendor.as_ref().map(|vendor| &vendor.form) else {
+        return format!("[{tag}]");
     };
     match item.locate(&["output"]) {
         Some(at) => format!("[{tag}] {}", &item.get()[at]),

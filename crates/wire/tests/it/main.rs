@@ -18,3 +18,4 @@ mod gemini_support;
 mod properties;
 mod render;
 mod sse;
+mod validate;
