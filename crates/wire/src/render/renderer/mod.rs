@@ -24,7 +24,7 @@ use crate::{Codec, Loss, LossKind, Losses};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedItem {
     /// The vendor's message or item, as JSON text.
-    pub json: Arc<str>,
+    pub json: String,
     /// The messages of the history that it says; empty for one that was put in.
     pub from: Range<usize>,
 }
@@ -276,16 +276,16 @@ impl Renderer {
         }
         self.items
             .extend(items.into_iter().map(|json| RenderedItem {
-                json: json.into(),
+                json,
                 from: at..at + 1,
             }));
         self.last = last;
     }
 
     /// Write a message that must know the one before it, which was written already.
-    fn emit_after(&mut self, before: &Message, message: &Message, at: usize, last: Last) {
+    fn emit_after(&mut self, before: &Message, message: Message, at: usize, last: Last) {
         let mut losses = Losses::default();
-        let pair = [before.clone(), message.clone()];
+        let pair = [before.clone(), message];
         let skip = self
             .codec
             .encode_items(&pair[..1], &mut Losses::default())
@@ -302,7 +302,7 @@ impl Renderer {
             });
         }
         let items = items.into_iter().skip(skip).map(|json| RenderedItem {
-            json: json.into(),
+            json,
             from: at..at + 1,
         });
         self.items.extend(items);
@@ -319,7 +319,7 @@ impl Renderer {
             .encode_items(&[Message::user(words::CONTINUE)], &mut Losses::default());
         self.items
             .extend(items.into_iter().map(|json| RenderedItem {
-                json: json.into(),
+                json,
                 from: seen..seen,
             }));
         self.last = Last::User;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throughline_model::{
     Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
-    Pairing, Path, Role, Runner, Status, ToolCall, ToolResult,
+    Pairing, Path, Role, Runner, Slot, Status, ToolResult,
 };
 
 use super::super::legal;
@@ -49,6 +49,12 @@ impl Renderer {
                 id = renamed;
             }
         }
+        // Ids that the vendor issued are echoed; it is its codec that knows how.
+        let issued = !self.rules.id.ours
+            && content
+                .vendor
+                .as_ref()
+                .is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
         let waiting = Waiting {
             id,
             call: call.clone(),
@@ -57,7 +63,7 @@ impl Renderer {
                 && changed
                     .as_ref()
                     .is_none_or(|content| content.vendor.is_some()),
-            content: (native && !self.rules.id.ours).then(|| content.clone()),
+            content: (native && issued).then(|| content.clone()),
             status: call.status.clone().or(status),
             answer: None,
         };
@@ -113,10 +119,14 @@ impl Renderer {
             .position(|waiting| waiting.answer.is_some() && waiting.call.call.value() == value);
         let Some(found) = found else { return };
         let waiting = self.waiting.remove(found);
-        let Some(content) = waiting.answer else {
+        let Some(result) = waiting.answer else {
             return;
         };
-        self.show(vec![(waiting.call, content)], Vec::new(), at, &[place]);
+        let entry = ToolEntry {
+            call: waiting.call,
+            result,
+        };
+        self.show(vec![entry], Vec::new(), at, &[place]);
     }
 
     /// A result that answers nothing that waits.
@@ -189,7 +199,10 @@ impl Renderer {
                     made_up(&waiting, text)
                 }
             };
-            round.push((waiting.call, content));
+            round.push(ToolEntry {
+                call: waiting.call,
+                result: content,
+            });
         }
         self.show(round, calls, last, &[]);
         self.as_text = false;
@@ -199,66 +212,57 @@ impl Renderer {
     /// Show a round through the strategy. `calls` are those whose results must echo something.
     pub(super) fn show(
         &mut self,
-        mut round: Vec<(ToolCall, Content)>,
+        mut round: Vec<ToolEntry>,
         calls: Vec<Content>,
         at: usize,
         kept: &[usize],
     ) {
         // The results of a round are one message; only the first of them can open it.
-        for (_, content) in round.iter_mut().skip(1) {
-            if let Some(vendor) = content.vendor.as_mut() {
+        for entry in round.iter_mut().skip(1) {
+            if let Some(vendor) = entry.result.vendor.as_mut() {
                 vendor.envelope = None;
             }
         }
         let before = Message::new(Role::Assistant, calls);
-        let entries: Vec<ToolEntry<'_>> = round
-            .iter()
-            .filter_map(|(call, content)| {
-                let result = content.as_tool_result()?;
-                Some(ToolEntry {
-                    call,
-                    result,
-                    content,
-                })
-            })
-            .collect();
         let strategy: Arc<dyn ToolHistoryStrategy> = if self.as_text {
             Arc::new(TextEmbed)
         } else {
             Arc::clone(&self.strategy)
         };
-        for message in strategy.entry(&entries) {
+        let moved = if self.rules.text_results && strategy.keeps_calls() {
+            media(&round)
+        } else {
+            Vec::new()
+        };
+        for message in strategy.entry(round) {
             let last = match message.role {
                 Role::Tool => Last::Results,
                 _ => Last::User,
             };
             if last == Last::Results && !before.contents.is_empty() {
-                self.emit_after(&before, &message, at, last);
+                self.emit_after(&before, message, at, last);
             } else {
                 self.emit(&message, at, kept, last);
             }
         }
-        if self.rules.text_results && strategy.keeps_calls() {
-            self.moved_media(&round, at);
+        if !moved.is_empty() {
+            self.emit(&Message::new(Role::User, moved), at, &[], Last::User);
         }
     }
+}
 
-    /// Media of results goes into a user message where results hold text only.
-    fn moved_media(&mut self, round: &[(ToolCall, Content)], at: usize) {
-        let media: Vec<Content> = round
-            .iter()
-            .filter_map(|(_, content)| content.as_tool_result())
-            .flat_map(|result| match &result.output {
-                Output::Parts(parts) => parts.as_slice(),
-                Output::None | Output::Text(_) | Output::Json(_) => &[],
-            })
-            .filter(|part| matches!(part.body, Body::Media(_)))
-            .cloned()
-            .collect();
-        if !media.is_empty() {
-            self.emit(&Message::new(Role::User, media), at, &[], Last::User);
-        }
-    }
+/// The media of results, for a user message where results hold text only.
+fn media(round: &[ToolEntry]) -> Vec<Content> {
+    round
+        .iter()
+        .filter_map(|entry| entry.result.as_tool_result())
+        .flat_map(|result| match &result.output {
+            Output::Parts(parts) => parts.as_slice(),
+            Output::None | Output::Text(_) | Output::Json(_) => &[],
+        })
+        .filter(|part| matches!(part.body, Body::Media(_)))
+        .cloned()
+        .collect()
 }
 
 /// A result as it goes back with its call: under the id of the call, in the call's family.
