@@ -18,4 +18,5 @@ mod gemini_support;
 mod properties;
 mod render;
 mod sse;
+mod unnatural;
 mod validate;
