@@ -203,33 +203,7 @@ impl<'a> Parser<'a> {
 
     /// Go on to the next byte that ends or interrupts a run of plain characters.
     fn skip_plain(&mut self) {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        const HIGHS: u64 = 0x8080_8080_8080_8080;
-        // Eight bytes at a time: a byte is special if it is `"`, `\` or below 0x20. The usual
-        // "has a byte less than n" trick; a false alarm only costs the loop below.
-        while let Some(chunk) = self.bytes.get(self.at..self.at + 8) {
-            let word = u64::from_le_bytes([
-                chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7],
-            ]);
-            let quote = word ^ (ONES * u64::from(b'"'));
-            let slash = word ^ (ONES * u64::from(b'\\'));
-            let special = ((quote.wrapping_sub(ONES) & !quote)
-                | (slash.wrapping_sub(ONES) & !slash)
-                | (word.wrapping_sub(ONES * 0x20) & !word))
-                & HIGHS;
-            if special != 0 {
-                // The lowest alarm is never false: borrows only travel upwards.
-                self.at += (special.trailing_zeros() / 8) as usize;
-                return;
-            }
-            self.at += 8;
-        }
-        while let Some(byte) = self.bytes.get(self.at) {
-            if *byte == b'"' || *byte == b'\\' || *byte < 0x20 {
-                return;
-            }
-            self.at += 1;
-        }
+        self.at = plain_until(self.bytes, self.at);
     }
 
     fn string(&mut self) -> Result<Text<'a>, JsonError> {
@@ -355,6 +329,39 @@ impl<'a> Parser<'a> {
             }
         }
     }
+}
+
+/// Where the next byte after `from` stands that is special inside a string: `"`, `\\` or a control
+/// character. The end if there is none.
+pub(super) fn plain_until(bytes: &[u8], from: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let mut at = from;
+    // Eight bytes at a time, with the usual "has a byte less than n" trick; a false alarm only
+    // costs the loop below.
+    while let Some(chunk) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes([
+            chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7],
+        ]);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let slash = word ^ (ONES * u64::from(b'\\'));
+        let special = ((quote.wrapping_sub(ONES) & !quote)
+            | (slash.wrapping_sub(ONES) & !slash)
+            | (word.wrapping_sub(ONES * 0x20) & !word))
+            & HIGHS;
+        if special != 0 {
+            // The lowest alarm is never false: borrows only travel upwards.
+            return at + (special.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at) {
+        if *byte == b'"' || *byte == b'\\' || *byte < 0x20 {
+            break;
+        }
+        at += 1;
+    }
+    at
 }
 
 /// The one of two findings that says more against writing the token again.

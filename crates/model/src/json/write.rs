@@ -1,26 +1,20 @@
 use std::fmt::Write as _;
 
 use super::error::JsonError;
-use super::parse::{Limits, parse_with};
+use super::parse::{Limits, parse_with, plain_until};
 use super::text::Text;
 use super::value::{Node, Value};
 
-/// For each byte what stands after the backslash: 0 if it is written as it is, `u` for the control
-/// characters without a short escape.
-static ESCAPES: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = b'u';
-        byte += 1;
-    }
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table[b'\n' as usize] = b'n';
-    table[b'\r' as usize] = b'r';
-    table[b'\t' as usize] = b't';
-    table[0x08] = b'b';
-    table[0x0C] = b'f';
+/// The short escape of each byte; empty for those that have none.
+static ESCAPES: [&str; 256] = {
+    let mut table = [""; 256];
+    table[b'"' as usize] = "\\\"";
+    table[b'\\' as usize] = "\\\\";
+    table[b'\n' as usize] = "\\n";
+    table[b'\r' as usize] = "\\r";
+    table[b'\t' as usize] = "\\t";
+    table[0x08] = "\\b";
+    table[0x0C] = "\\f";
     table
 };
 
@@ -28,24 +22,22 @@ static ESCAPES: [u8; 256] = {
 pub fn push_string(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');
+    let bytes = text.as_bytes();
     let mut start = 0;
-    for (place, byte) in text.bytes().enumerate() {
-        let escape = ESCAPES[usize::from(byte)];
-        if escape == 0 {
-            continue;
-        }
+    loop {
+        let place = plain_until(bytes, start);
         out.push_str(&text[start..place]);
-        out.push('\\');
-        if escape == b'u' {
-            out.push_str("u00");
-            out.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
-            out.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
-        } else {
-            out.push(char::from(escape));
+        let Some(byte) = bytes.get(place) else { break };
+        match ESCAPES[usize::from(*byte)] {
+            "" => {
+                out.push_str("\\u00");
+                out.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+                out.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+            }
+            short => out.push_str(short),
         }
         start = place + 1;
     }
-    out.push_str(&text[start..]);
     out.push('"');
 }
 

@@ -19,6 +19,11 @@ fn main() -> ExitCode {
     {
         return turn(&Wire::named(wire), count.parse().unwrap_or(0));
     }
+    if let [word, wire] = arguments.as_slice()
+        && word == "--once"
+    {
+        return once(&Wire::named(wire));
+    }
     let mut holds = true;
     for wire in Wire::KNOWN {
         holds &= full(&wire);
@@ -105,6 +110,16 @@ fn full(wire: &Wire) -> bool {
     let report = bench.run();
     let _ = report.finish();
     report.holds()
+}
+
+/// Render a history a few times, for a profiler.
+fn once(wire: &Wire) -> ExitCode {
+    let history = history(wire, 200);
+    let target = Target::newest(wire.clone());
+    for _ in 0..20 {
+        black_box(render(black_box(&history), &target, &Options::default()).array());
+    }
+    ExitCode::SUCCESS
 }
 
 /// Render a prefix, then one more turn where callgrind can see it.
