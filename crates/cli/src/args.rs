@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use throughline_wire::Format;
+use throughline_model::json;
+use throughline_wire::transcript::Limits;
+use throughline_wire::{Format, sse};
 
 /// Keeps the thread of AI conversations.
 #[derive(Debug, Parser)]
@@ -23,6 +25,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Convert a transcript between vendors.
     Convert(Convert),
+    /// Say whether a vendor would accept a history, and why not.
+    Validate(Validate),
     /// Print a completion script for a shell.
     Completions(Completions),
     /// What the contract names and this version does not have.
@@ -55,6 +59,60 @@ pub(crate) struct Convert {
     #[arg(long)]
     pub(crate) repair: bool,
 
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+
+    /// The file; `-` or nothing reads standard input.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Checks a request body or an array of messages or items against every known rule of the vendor.
+/// Exit 0 if it would be accepted, 1 if not.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Validate {
+    /// The vendor's format.
+    #[arg(long = "for", value_name = "FORMAT", value_parser = format)]
+    pub(crate) target: Format,
+
+    /// Read the file in this format and render it for the vendor first.
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) from: Option<Format>,
+
+    /// The generation of the vendor's models.
+    #[arg(long, value_enum, default_value_t = Generation::Newest)]
+    pub(crate) generation: Generation,
+
+    /// The vendor keeps items, so that they can be referred to.
+    #[arg(long)]
+    pub(crate) stored: bool,
+
+    /// Extended thinking is on.
+    #[arg(long)]
+    pub(crate) thinking: bool,
+
+    /// What is sealed in the history was made for another account.
+    #[arg(long)]
+    pub(crate) other_account: bool,
+
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+
+    /// The file; `-` or nothing reads standard input.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// What models can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Generation {
+    /// The newest models.
+    Newest,
+    /// The models before those.
+    Older,
+}
+
+/// How much a file may hold.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Bounds {
     /// Refuse files larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) max_bytes: usize,
@@ -66,9 +124,22 @@ pub(crate) struct Convert {
     /// Refuse lines and events of a captured stream larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) max_event_bytes: usize,
+}
 
-    /// The file; `-` or nothing reads standard input.
-    pub(crate) file: Option<PathBuf>,
+impl Bounds {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            file_bytes: self.max_bytes,
+            json: json::Limits {
+                depth: self.max_depth,
+                ..json::Limits::default()
+            },
+            sse: sse::Limits {
+                line_bytes: self.max_event_bytes,
+                event_bytes: self.max_event_bytes,
+            },
+        }
+    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,31 +1,18 @@
 //! `throughline convert`.
 
-use std::io::Read as _;
-use std::path::Path;
 use std::process::ExitCode;
 
-use throughline_model::json::{self, ArrayWriter, ObjectWriter};
-use throughline_wire::sse;
-use throughline_wire::transcript::Limits;
+use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_wire::{ConvertOptions, Converted, Repairing, convert};
 
 use crate::args::Convert;
 use crate::failure::Failure;
+use crate::input;
 use crate::output;
 
 pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
-    let limits = Limits {
-        file_bytes: args.max_bytes,
-        json: json::Limits {
-            depth: args.max_depth,
-            ..json::Limits::default()
-        },
-        sse: sse::Limits {
-            line_bytes: args.max_event_bytes,
-            event_bytes: args.max_event_bytes,
-        },
-    };
-    let file = read(args.file.as_deref(), args.max_bytes)?;
+    let limits = args.bounds.limits();
+    let file = input::read(args.file.as_deref(), limits.file_bytes)?;
     let options = ConvertOptions {
         limits,
         repairing: if args.repair {
@@ -54,22 +41,6 @@ pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The file or standard input, never more than one byte beyond the limit.
-fn read(file: Option<&Path>, limit: usize) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let most = (limit as u64).saturating_add(1);
-    let done = match file {
-        Some(path) if path != Path::new("-") => {
-            std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
-        }
-        _ => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
-    };
-    match done {
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(Failure::unreadable(file, &error)),
-    }
 }
 
 /// `{"output"?, "losses", "repairs"}`

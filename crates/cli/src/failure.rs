@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use throughline_model::json::ObjectWriter;
+use throughline_model::json::{JsonError, ObjectWriter};
 use throughline_wire::{DecodeError, Problem};
 
 use crate::output;
@@ -33,7 +33,6 @@ const PLANNED: &[&str] = &[
     "approvals",
     "view",
     "compact",
-    "validate",
     "keys",
     "copy",
     "init",
@@ -64,6 +63,28 @@ impl Failure {
         }
         failure.path = Some(error.path).filter(|path| !path.is_empty());
         failure
+    }
+
+    /// A file that is not JSON.
+    pub(crate) fn not_json(error: &JsonError, file: Option<&Path>) -> Self {
+        let mut failure = Self::new(format!("{}: {error}", name(file)), NO);
+        failure.line = Some(error.line);
+        failure.column = Some(error.column);
+        failure
+    }
+
+    /// A file beyond the limit.
+    pub(crate) fn too_large(file: Option<&Path>, limit: usize) -> Self {
+        let message = format!(
+            "{}: larger than {limit} bytes; raise --max-bytes",
+            name(file)
+        );
+        Self::new(message, NO)
+    }
+
+    /// A combination of arguments that makes no sense.
+    pub(crate) fn wrong(message: &str) -> Self {
+        Self::new(message.to_owned(), USAGE)
     }
 
     /// A file that cannot be read at all.

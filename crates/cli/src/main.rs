@@ -4,7 +4,9 @@ mod args;
 mod completions;
 mod convert;
 mod failure;
+mod input;
 mod output;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     };
     let done = match &args.command {
         Command::Convert(convert) => convert::run(convert, args.json),
+        Command::Validate(validate) => validate::run(validate, args.json),
         Command::Completions(completions) => completions::run(completions),
         Command::NotBuilt(words) => Err(Failure::not_built(words)),
     };

@@ -15,6 +15,11 @@ pub(crate) fn document(text: &str, pretty: bool) -> Result<(), Failure> {
     write(&[laid_out.as_bytes(), b"\n"])
 }
 
+/// Write a line of text.
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    write(&[text.as_bytes(), b"\n"])
+}
+
 /// Write bytes as they are.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     write(&[bytes])

@@ -33,6 +33,7 @@ pub mod openai_responses;
 pub mod render;
 pub mod sse;
 pub mod transcript;
+pub mod validate;
 
 mod codec;
 mod convert;

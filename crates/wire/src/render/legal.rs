@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use throughline_model::json::{RawJson, push_string};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, Message, Role, Runner, Slot, ToolCall,
+    Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, ToolCall,
     ToolResult, Vendor, Wire,
 };
 
@@ -21,6 +21,12 @@ pub(super) struct Legal<'l> {
     pub(super) message: &'l Message,
     /// Item ids that were sent before.
     pub(super) item_ids: &'l mut HashSet<Box<str>>,
+    /// Ids of calls of the vendor that were sent and have no result yet.
+    pub(super) vendor_calls: &'l mut HashSet<Box<str>>,
+    /// The last item is the model's.
+    pub(super) model_last: bool,
+    /// Nothing was sent before.
+    pub(super) first: bool,
     /// Whether sealed reasoning of this message may still be sent.
     pub(super) sealed_allowed: bool,
 }
@@ -138,6 +144,9 @@ impl Legal<'_> {
                 || self.target.wire != Wire::Anthropic
                 || self.has_result(place, call, range);
             if answered {
+                if call.runner == Runner::Vendor {
+                    self.vendor_calls.insert(call.call.value().into());
+                }
                 return self.cleaned(place, native, found);
             }
             let detail = format!("{} has no result in its message", call.call);
@@ -193,16 +202,25 @@ impl Legal<'_> {
             })
     }
 
-    fn has_call(&self, place: usize, result: &ToolResult, range: &Range<usize>) -> bool {
-        let one_message = matches!(self.target.wire, Wire::Anthropic);
-        !one_message
+    /// Whether the call of a vendor's result was sent; each has one result.
+    fn has_call(&mut self, place: usize, result: &ToolResult, range: &Range<usize>) -> bool {
+        let value = result.call().value();
+        if is_flat(&self.target.wire) {
+            let within = self.message.contents[place]
+                .vendor
+                .as_ref()
+                .is_some_and(|vendor| vendor.form == Form::Within);
+            let free = result.pairing() == Pairing::Standalone;
+            return within || free || self.vendor_calls.remove(value);
+        }
+        self.target.wire != Wire::Anthropic
             || self.message.contents[range.start..place]
                 .iter()
                 .any(|content| {
                     is_native(content, self.target)
                         && content
                             .as_tool_call()
-                            .is_some_and(|call| call.call.value() == result.call().value())
+                            .is_some_and(|call| call.call.value() == value)
                 })
     }
 
@@ -212,6 +230,9 @@ impl Legal<'_> {
             "compaction_trigger" => Some("a command, not history"),
             "item_reference" if !self.target.stored => Some("nothing is stored to refer to"),
             "compaction" if !self.target.same_account => Some("sealed for another account"),
+            "compaction" if self.target.wire == Wire::Anthropic && !self.opens(place) => {
+                Some("it may only be the first block")
+            }
             _ => None,
         };
         match reason {
@@ -228,6 +249,11 @@ impl Legal<'_> {
             }
             None => self.cleaned(place, true, found),
         }
+    }
+
+    /// Whether a content would be the first block of what is sent.
+    fn opens(&self, place: usize) -> bool {
+        self.first && !self.model_last && place == 0
     }
 
     /// Reasoning of this vendor: kept only with what it led to, and only where it can be read.
@@ -303,10 +329,10 @@ impl Legal<'_> {
         };
         let mut clean: Option<Vendor> = None;
         let mut dropped: Vec<String> = Vec::new();
-        if let Some(envelope) = &vendor.envelope {
-            if let Some(cleaned) = self.clean_envelope(envelope, &mut dropped) {
-                clean.get_or_insert_with(|| (**vendor).clone()).envelope = Some(cleaned);
-            }
+        if let Some(envelope) = &vendor.envelope
+            && let Some(cleaned) = self.clean_envelope(envelope, &mut dropped)
+        {
+            clean.get_or_insert_with(|| (**vendor).clone()).envelope = Some(cleaned);
         }
         if let Form::Item(item) = &vendor.form {
             let kept = |key: &str| !OUTPUT_ONLY.contains(&key);
@@ -480,6 +506,14 @@ fn is_openai(wire: &Wire) -> bool {
 /// Whether only the newest turn's sealed reasoning may be sent.
 pub(super) fn only_newest_sealed(target: &Target) -> bool {
     target.wire == Wire::Foundry
+}
+
+/// Whether a message holds sealed reasoning of the target's vendor.
+pub(super) fn has_sealed(message: &Message, target: &Target) -> bool {
+    message.contents.iter().any(|content| {
+        let sealed = matches!(&content.body, Body::Reasoning(reasoning) if reasoning.sealed);
+        sealed && is_native(content, target)
+    })
 }
 
 /// A part that says nothing but carries a signature must stay.

@@ -42,7 +42,7 @@ mod tests;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use throughline_model::{Message, Path, Role};
+use throughline_model::{Message, Path};
 
 use crate::{Loss, codec};
 
@@ -112,11 +112,11 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
     let Some(fresh) = renderer(target, options) else {
         return Rendered::default();
     };
-    let last_user = history
+    let newest = history
         .iter()
-        .rposition(|message| message.role == Role::User)
+        .rposition(|message| legal::has_sealed(message, target))
         .unwrap_or(0);
-    let fresh = fresh.sealed_from(last_user);
+    let fresh = fresh.sealed_from(newest);
     straight(history, fresh.clone())
         .or_else(|Stale| reordered(history, fresh.clone()))
         // Nothing is stale to a renderer that shows late results as text.

@@ -60,9 +60,8 @@ fn as_output(result: &ToolResult) -> ToolResult {
 
 /// An item without a word of ours, to be read: its tag, and its output if it has one.
 fn opaque_text(content: &Content, tag: &str) -> String {
-    let item = match content.vendor.as_ref().map(|vendor| &vendor.form) {
-        Some(Form::Item(item)) => item,
-        _ => return format!("[{tag}]"),
+    let Some(Form::Item(item)) = content.vendor.as_ref().map(|vendor| &vendor.form) else {
+        return format!("[{tag}]");
     };
     match item.locate(&["output"]) {
         Some(at) => format!("[{tag}] {}", &item.get()[at]),
@@ -72,7 +71,14 @@ fn opaque_text(content: &Content, tag: &str) -> String {
 
 /// Whether a content is one of the items that Foundry makes and does not take back.
 fn is_response_only(content: &Content) -> bool {
-    let Some(vendor) = content.vendor.as_ref() else {
+    // Only these can be: the look at the tag costs more.
+    let kind = match &content.body {
+        Body::ToolCall(call) => call.runner == Runner::Vendor,
+        Body::ToolResult(result) => result.runner == Runner::Vendor,
+        Body::Opaque(_) => true,
+        _ => false,
+    };
+    let Some(vendor) = content.vendor.as_ref().filter(|_| kind) else {
         return false;
     };
     if vendor.wire != Wire::Foundry {

@@ -1,18 +1,16 @@
 //! The one place where tool calls and their results become something a model reads.
 
-use throughline_model::{Content, Message, Role, ToolCall, ToolResult};
+use throughline_model::{Content, Message, Role, ToolCall};
 
 use super::words;
 
 /// One call of a round and what became of it.
 #[derive(Clone, Debug)]
-pub struct ToolEntry<'e> {
+pub struct ToolEntry {
     /// The call.
-    pub call: &'e ToolCall,
-    /// Its result, as it is to be shown; a made-up one if there was none.
-    pub result: &'e ToolResult,
-    /// The content that holds the result.
-    pub content: &'e Content,
+    pub call: ToolCall,
+    /// The content with its result, as it is to be shown; a made-up one if there was none.
+    pub result: Content,
 }
 
 /// How tool history reaches a model.
@@ -23,7 +21,7 @@ pub trait ToolHistoryStrategy: Send + Sync {
     fn keeps_calls(&self) -> bool;
 
     /// The results of one round as messages, in the order of the calls.
-    fn entry(&self, round: &[ToolEntry<'_>]) -> Vec<Message>;
+    fn entry(&self, round: Vec<ToolEntry>) -> Vec<Message>;
 
     /// A summary of older rounds as a message.
     fn summary(&self, text: &str) -> Message;
@@ -42,8 +40,8 @@ impl ToolHistoryStrategy for Native {
         true
     }
 
-    fn entry(&self, round: &[ToolEntry<'_>]) -> Vec<Message> {
-        let results = round.iter().map(|entry| entry.content.clone()).collect();
+    fn entry(&self, round: Vec<ToolEntry>) -> Vec<Message> {
+        let results = round.into_iter().map(|entry| entry.result).collect();
         vec![Message::new(Role::Tool, results)]
     }
 
@@ -57,12 +55,13 @@ impl ToolHistoryStrategy for TextEmbed {
         false
     }
 
-    fn entry(&self, round: &[ToolEntry<'_>]) -> Vec<Message> {
+    fn entry(&self, round: Vec<ToolEntry>) -> Vec<Message> {
         let texts: Vec<String> = round
             .iter()
             .map(|entry| {
-                let call = words::call(entry.call);
-                format!("{call}\n{}", words::result(entry.result))
+                let call = words::call(&entry.call);
+                let result = entry.result.as_tool_result().map(words::result);
+                format!("{call}\n{}", result.unwrap_or_default())
             })
             .collect();
         vec![Message::user(texts.join("\n\n"))]

@@ -19,6 +19,7 @@ pub(crate) struct Entry {
     pub(crate) call_id_path: Option<String>,
     pub(crate) pairs_with: String,
     pub(crate) direction: String,
+    pub(crate) catalogue: String,
     pub(crate) example: RawJson,
 }
 
@@ -136,6 +137,7 @@ pub(crate) fn entries() -> Vec<Entry> {
                 call_id_path: optional("call_id_path"),
                 pairs_with: string(row, "pairs_with"),
                 direction: string(row, "direction"),
+                catalogue: string(row, "catalogue"),
                 example: RawJson::of(row.get("example").expect("an entry has an example")),
             });
         }

@@ -18,3 +18,6 @@ mod gemini_support;
 mod properties;
 mod render;
 mod sse;
+mod trajectories;
+mod unnatural;
+mod validate;

@@ -35,7 +35,7 @@ fn mixed(all: &[Entry], rng: &mut Rng, size: usize) -> Vec<Message> {
             history.extend(decode(entry.codec(), &array).unwrap());
         }
     }
-    if rng.chance(0.3) {
+    if rng.chance(0.3) && !history.is_empty() {
         // Results and calls in the wrong order, or gone.
         let at = rng.below(history.len());
         let message = history.remove(at);

@@ -1,20 +1,21 @@
 //! Rendering, one message after the other.
 
+mod rounds;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use throughline_model::{
-    Body, CallId, Content, Message, Outcome, Output, Pairing, Path, Role, Runner, Status, ToolCall,
-    ToolResult, Wire,
+    Body, CallId, Content, Message, Path, Role, Runner, Status, ToolCall, Wire,
 };
 
 use super::ids::Ids;
 use super::legal::{self, Legal};
 use super::repair::{Repair, RepairKind};
 use super::special;
-use super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
+use super::strategy::ToolHistoryStrategy;
 use super::target::{Adjacency, Rules, SystemPlace, Target, rules};
 use super::words;
 use crate::{Codec, Loss, LossKind, Losses};
@@ -23,7 +24,7 @@ use crate::{Codec, Loss, LossKind, Losses};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedItem {
     /// The vendor's message or item, as JSON text.
-    pub json: Arc<str>,
+    pub json: String,
     /// The messages of the history that it says; empty for one that was put in.
     pub from: Range<usize>,
 }
@@ -52,6 +53,8 @@ struct Waiting {
     /// The path of the call, for repairs.
     at: (usize, usize),
     native: bool,
+    /// The call as it was rendered, where its result must echo what only the vendor's form has.
+    content: Option<Content>,
     /// How whole the message with the call was.
     status: Option<Status>,
     answer: Option<Content>,
@@ -81,6 +84,8 @@ pub struct Renderer {
     answered: HashSet<Box<str>>,
     /// Ids of results that came before any call.
     early: HashSet<Box<str>>,
+    /// Ids of calls of the vendor that were rendered and have no result yet.
+    vendor_calls: HashSet<Box<str>>,
     /// Sealed reasoning was rendered in the turn that is going on.
     sealed: bool,
     /// From which message on sealed reasoning is rendered.
@@ -125,6 +130,7 @@ impl Renderer {
             closed: HashSet::new(),
             answered: HashSet::new(),
             early: HashSet::new(),
+            vendor_calls: HashSet::new(),
             sealed: false,
             sealed_from: 0,
             as_text: false,
@@ -219,6 +225,7 @@ impl Renderer {
             closed: HashSet::new(),
             answered: HashSet::new(),
             early: HashSet::new(),
+            vendor_calls: HashSet::new(),
             strategy: Arc::clone(&self.strategy),
             target: self.target.clone(),
             ..*self
@@ -269,9 +276,36 @@ impl Renderer {
         }
         self.items
             .extend(items.into_iter().map(|json| RenderedItem {
-                json: json.into(),
+                json,
                 from: at..at + 1,
             }));
+        self.last = last;
+    }
+
+    /// Write a message that must know the one before it, which was written already.
+    fn emit_after(&mut self, before: &Message, message: Message, at: usize, last: Last) {
+        let mut losses = Losses::default();
+        let pair = [before.clone(), message];
+        let skip = self
+            .codec
+            .encode_items(&pair[..1], &mut Losses::default())
+            .len();
+        let items = self.codec.encode_items(&pair, &mut losses);
+        for loss in losses.into_vec() {
+            self.losses.push(Loss {
+                path: placed(
+                    &loss.path.replacen("messages[1]", "messages[0]", 1),
+                    at,
+                    &[],
+                ),
+                ..loss
+            });
+        }
+        let items = items.into_iter().skip(skip).map(|json| RenderedItem {
+            json,
+            from: at..at + 1,
+        });
+        self.items.extend(items);
         self.last = last;
     }
 
@@ -285,7 +319,7 @@ impl Renderer {
             .encode_items(&[Message::user(words::CONTINUE)], &mut Losses::default());
         self.items
             .extend(items.into_iter().map(|json| RenderedItem {
-                json: json.into(),
+                json,
                 from: seen..seen,
             }));
         self.last = Last::User;
@@ -341,9 +375,6 @@ impl Renderer {
         if self.rules.adjacency == Adjacency::Next {
             self.close()?;
         }
-        if std::mem::take(&mut self.sealed) && legal::only_newest_sealed(&self.target) {
-            return Err(Stale);
-        }
         let (message, kept) = self.prepared(message, range, at);
         if !message.contents.is_empty() {
             self.emit(&message, at, &kept, Last::User);
@@ -353,7 +384,13 @@ impl Renderer {
 
     fn model(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
         self.close()?;
+        let sealed = std::mem::take(&mut self.sealed);
         let (mut prepared, kept) = self.prepared(message, range, at);
+        // Only the newest response's sealed reasoning may be sent there, and this is newer.
+        if sealed && self.sealed && legal::only_newest_sealed(&self.target) {
+            return Err(Stale);
+        }
+        self.sealed |= sealed;
         if prepared.contents.is_empty() {
             return Ok(());
         }
@@ -429,225 +466,6 @@ impl Renderer {
         }
     }
 
-    /// Give a call the id under which it is rendered; nothing for what does not wait for a
-    /// result. The second value is the content where it had to change.
-    fn called(
-        &mut self,
-        content: &Content,
-        at: usize,
-        place: usize,
-        status: Option<Status>,
-    ) -> (Option<Waiting>, Option<Content>) {
-        let native = legal::is_native(content, &self.target);
-        let Body::ToolCall(call) = &content.body else {
-            return (None, None);
-        };
-        if call.runner == Runner::Vendor {
-            return (None, None);
-        }
-        let mut changed = None;
-        let mut id = call.call.clone();
-        if self.rules.id.ours {
-            let value = self.ids.take(&call.call, self.rules.id);
-            let renamed = CallId::natural(&value).filter(|_| value != call.call.value());
-            if let Some(renamed) = renamed {
-                let root = Path::Root.key("messages");
-                let path = root.index(at);
-                let path = path.key("contents");
-                let detail = format!("{} is sent as {renamed}", call.call);
-                self.repair(&path.index(place), RepairKind::RenamedId, detail);
-                let mut other = content.clone();
-                legal::rename(&mut other, &renamed);
-                changed = Some(other);
-                id = renamed;
-            }
-        }
-        let waiting = Waiting {
-            id,
-            call: call.clone(),
-            at: (at, place),
-            native: native
-                && changed
-                    .as_ref()
-                    .is_none_or(|content| content.vendor.is_some()),
-            status: call.status.clone().or(status),
-            answer: None,
-        };
-        (Some(waiting), changed)
-    }
-
-    fn results(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
-        for place in range {
-            let content = &message.contents[place];
-            let Body::ToolResult(result) = &content.body else {
-                continue;
-            };
-            let value = result.call().value();
-            let waits = |waiting: &&mut Waiting| {
-                waiting.answer.is_none() && waiting.call.call.value() == value
-            };
-            let slot = match result.pairing() {
-                Pairing::Answers => self.waiting.iter_mut().find(waits),
-                Pairing::Standalone => None,
-            };
-            if let Some(waiting) = slot {
-                waiting.answer = Some(answered(content, result, waiting, &self.target));
-                self.answered.insert(value.into());
-                if self.rules.adjacency == Adjacency::BeforeModel && self.native_calls() {
-                    self.answer_now(value, at, place);
-                }
-                continue;
-            }
-            self.unasked(content, result, at, place)?;
-        }
-        let whole = self.waiting.iter().all(|waiting| waiting.answer.is_some());
-        if whole && !self.waiting.is_empty() {
-            self.close()?;
-        }
-        Ok(())
-    }
-
-    /// Whether the round that is going on is shown as calls and results.
-    fn native_calls(&self) -> bool {
-        self.strategy.keeps_calls() && !self.as_text
-    }
-
-    /// Where results may stand anywhere before the next model turn, they stay where they are.
-    fn answer_now(&mut self, value: &str, at: usize, place: usize) {
-        let found = self
-            .waiting
-            .iter()
-            .position(|waiting| waiting.answer.is_some() && waiting.call.call.value() == value);
-        let Some(found) = found else { return };
-        let waiting = self.waiting.remove(found);
-        let Some(content) = waiting.answer else {
-            return;
-        };
-        self.show(vec![(waiting.call, content)], at, &[place]);
-    }
-
-    /// A result that answers nothing that waits.
-    fn unasked(
-        &mut self,
-        content: &Content,
-        result: &ToolResult,
-        at: usize,
-        place: usize,
-    ) -> Result<(), Stale> {
-        let root = Path::Root.key("messages");
-        let path = root.index(at);
-        let path = path.key("contents");
-        let path = path.index(place);
-        let value = result.call().value();
-        let (kind, detail) = match result.pairing() {
-            Pairing::Standalone if self.rules.standalone && self.native_calls() => {
-                let message = Message::new(Role::Tool, vec![content.clone()]);
-                self.emit(&message, at, &[place], Last::Results);
-                return Ok(());
-            }
-            Pairing::Standalone => (RepairKind::OrphanResult, "no call asked for it"),
-            Pairing::Answers if self.closed.contains(value) && !self.lenient => return Err(Stale),
-            Pairing::Answers if self.closed.contains(value) => (
-                RepairKind::LateResult,
-                "it came after the conversation went on",
-            ),
-            Pairing::Answers if self.answered.contains(value) => {
-                (RepairKind::ExtraResult, "the call has its result already")
-            }
-            Pairing::Answers => {
-                self.early.insert(value.into());
-                (RepairKind::OrphanResult, "its call is not in the history")
-            }
-        };
-        if self.rules.adjacency == Adjacency::Next {
-            // Text between calls and results is refused; what waits is closed first.
-            self.close()?;
-        }
-        self.repair(&path, kind, format!("{detail}; shown as text"));
-        let said = Message::user(words::result(result));
-        self.emit(&said, at, &[place], Last::User);
-        Ok(())
-    }
-
-    /// Show the results of the calls that wait; those without one get a marked one.
-    fn close(&mut self) -> Result<(), Stale> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let mut round = Vec::new();
-        let mut last = 0;
-        for waiting in std::mem::take(&mut self.waiting) {
-            last = last.max(waiting.at.0);
-            let content = match waiting.answer {
-                Some(content) => content,
-                None => {
-                    let value = waiting.call.call.value();
-                    if self.early.contains(value) && !self.lenient {
-                        return Err(Stale);
-                    }
-                    self.closed.insert(value.into());
-                    let root = Path::Root.key("messages");
-                    let path = root.index(waiting.at.0);
-                    let path = path.key("contents");
-                    let text = words::no_result(waiting.status.as_ref());
-                    self.repair(&path.index(waiting.at.1), RepairKind::ClosedCall, text);
-                    made_up(&waiting, text)
-                }
-            };
-            round.push((waiting.call, content));
-        }
-        self.show(round, last, &[]);
-        self.as_text = false;
-        Ok(())
-    }
-
-    /// Show a round through the strategy.
-    fn show(&mut self, round: Vec<(ToolCall, Content)>, at: usize, kept: &[usize]) {
-        let entries: Vec<ToolEntry<'_>> = round
-            .iter()
-            .filter_map(|(call, content)| {
-                let result = content.as_tool_result()?;
-                Some(ToolEntry {
-                    call,
-                    result,
-                    content,
-                })
-            })
-            .collect();
-        let strategy: Arc<dyn ToolHistoryStrategy> = if self.as_text {
-            Arc::new(TextEmbed)
-        } else {
-            Arc::clone(&self.strategy)
-        };
-        for message in strategy.entry(&entries) {
-            let last = match message.role {
-                Role::Tool => Last::Results,
-                _ => Last::User,
-            };
-            self.emit(&message, at, kept, last);
-        }
-        if self.rules.text_results && strategy.keeps_calls() {
-            self.moved_media(&round, at);
-        }
-    }
-
-    /// Media of results goes into a user message where results hold text only.
-    fn moved_media(&mut self, round: &[(ToolCall, Content)], at: usize) {
-        let media: Vec<Content> = round
-            .iter()
-            .filter_map(|(_, content)| content.as_tool_result())
-            .flat_map(|result| match &result.output {
-                Output::Parts(parts) => parts.as_slice(),
-                Output::None | Output::Text(_) | Output::Json(_) => &[],
-            })
-            .filter(|part| matches!(part.body, Body::Media(_)))
-            .cloned()
-            .collect();
-        if !media.is_empty() {
-            self.emit(&Message::new(Role::User, media), at, &[], Last::User);
-        }
-    }
-
     /// The contents of one side of a message that may be sent, and which they were.
     fn prepared<'m>(
         &mut self,
@@ -660,6 +478,9 @@ impl Renderer {
             no_empty: self.rules.no_empty,
             message,
             item_ids: &mut self.item_ids,
+            vendor_calls: &mut self.vendor_calls,
+            model_last: self.last == Last::Model,
+            first: self.items.is_empty(),
             sealed_allowed: at >= self.sealed_from,
         };
         let found = legal.contents(range.clone());
@@ -688,44 +509,6 @@ impl Renderer {
         changed.status.clone_from(&message.status);
         (Cow::Owned(changed), found.kept)
     }
-}
-
-/// A result as it goes back with its call: under the id of the call, in the call's family.
-fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &Target) -> Content {
-    let native = waiting.native && legal::is_native(content, target);
-    let same = waiting.id == *result.call();
-    let named = result.name.as_deref() == Some(waiting.call.name.as_str());
-    let own = native || (content.vendor.is_none() && named);
-    if same && own && result.family == waiting.call.family {
-        let silent = result.output == Output::None && words::outcome(result.outcome).is_some();
-        if !silent {
-            return content.clone();
-        }
-    }
-    let mut shown = content.clone();
-    if native {
-        legal::rename(&mut shown, &waiting.id);
-        return shown;
-    }
-    let output = match (&result.output, words::outcome(result.outcome)) {
-        (Output::None, Some(text)) => Output::Text(text.to_owned()),
-        (output, _) => output.clone(),
-    };
-    let family = waiting.call.family.clone();
-    let mut made = ToolResult::answering(waiting.id.clone(), family, output);
-    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
-    made.outcome = result.outcome;
-    Content::from(made)
-}
-
-/// The result of a call that has none.
-fn made_up(waiting: &Waiting, text: &str) -> Content {
-    let family = waiting.call.family.clone();
-    let output = Output::Text(text.to_owned());
-    let mut made = ToolResult::answering(waiting.id.clone(), family, output);
-    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
-    made.outcome = Outcome::Unknown;
-    Content::from(made)
 }
 
 /// Whose part of a message some contents are.

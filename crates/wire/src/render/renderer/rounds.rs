@@ -1,0 +1,329 @@
+//! Rounds: calls that wait, their results, and what stands where there is none.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use throughline_model::{
+    Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
+    Pairing, Path, Role, Runner, Slot, Status, ToolResult,
+};
+
+use super::super::legal;
+use super::super::repair::RepairKind;
+use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
+use super::super::target::{Adjacency, Target};
+use super::super::words;
+use super::{Last, Renderer, Stale, Waiting};
+
+impl Renderer {
+    /// Give a call the id under which it is rendered; nothing for what does not wait for a
+    /// result. The second value is the content where it had to change.
+    pub(super) fn called(
+        &mut self,
+        content: &Content,
+        at: usize,
+        place: usize,
+        status: Option<Status>,
+    ) -> (Option<Waiting>, Option<Content>) {
+        let native = legal::is_native(content, &self.target);
+        let Body::ToolCall(call) = &content.body else {
+            return (None, None);
+        };
+        if call.runner == Runner::Vendor {
+            return (None, None);
+        }
+        let mut changed = None;
+        let mut id = call.call.clone();
+        if self.rules.id.ours {
+            let value = self.ids.take(&call.call, self.rules.id);
+            let renamed = CallId::natural(&value).filter(|_| value != call.call.value());
+            if let Some(renamed) = renamed {
+                let root = Path::Root.key("messages");
+                let path = root.index(at);
+                let path = path.key("contents");
+                let detail = format!("{} is sent as {renamed}", call.call);
+                self.repair(&path.index(place), RepairKind::RenamedId, detail);
+                let mut other = content.clone();
+                legal::rename(&mut other, &renamed);
+                changed = Some(other);
+                id = renamed;
+            }
+        }
+        // Ids that the vendor issued are echoed; it is its codec that knows how.
+        let issued = !self.rules.id.ours
+            && content
+                .vendor
+                .as_ref()
+                .is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
+        let waiting = Waiting {
+            id,
+            call: call.clone(),
+            at: (at, place),
+            native: native
+                && changed
+                    .as_ref()
+                    .is_none_or(|content| content.vendor.is_some()),
+            content: (native && issued).then(|| content.clone()),
+            status: call.status.clone().or(status),
+            answer: None,
+        };
+        (Some(waiting), changed)
+    }
+
+    pub(super) fn results(
+        &mut self,
+        message: &Message,
+        range: Range<usize>,
+        at: usize,
+    ) -> Result<(), Stale> {
+        for place in range {
+            let content = &message.contents[place];
+            let Body::ToolResult(result) = &content.body else {
+                continue;
+            };
+            let value = result.call().value();
+            let waits = |waiting: &&mut Waiting| {
+                waiting.answer.is_none() && waiting.call.call.value() == value
+            };
+            let slot = match result.pairing() {
+                Pairing::Answers => self.waiting.iter_mut().find(waits),
+                Pairing::Standalone => None,
+            };
+            if let Some(waiting) = slot {
+                waiting.answer = Some(answered(content, result, waiting, &self.target));
+                self.answered.insert(value.into());
+                if self.rules.adjacency == Adjacency::BeforeModel && self.native_calls() {
+                    self.answer_now(value, at, place);
+                }
+                continue;
+            }
+            self.unasked(content, result, at, place)?;
+        }
+        let whole = self.waiting.iter().all(|waiting| waiting.answer.is_some());
+        if whole && !self.waiting.is_empty() {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the round that is going on is shown as calls and results.
+    fn native_calls(&self) -> bool {
+        self.strategy.keeps_calls() && !self.as_text
+    }
+
+    /// Where results may stand anywhere before the next model turn, they stay where they are.
+    fn answer_now(&mut self, value: &str, at: usize, place: usize) {
+        let found = self
+            .waiting
+            .iter()
+            .position(|waiting| waiting.answer.is_some() && waiting.call.call.value() == value);
+        let Some(found) = found else { return };
+        let waiting = self.waiting.remove(found);
+        let Some(result) = waiting.answer else {
+            return;
+        };
+        let entry = ToolEntry {
+            call: waiting.call,
+            result,
+        };
+        self.show(vec![entry], Vec::new(), at, &[place]);
+    }
+
+    /// A result that answers nothing that waits.
+    fn unasked(
+        &mut self,
+        content: &Content,
+        result: &ToolResult,
+        at: usize,
+        place: usize,
+    ) -> Result<(), Stale> {
+        let root = Path::Root.key("messages");
+        let path = root.index(at);
+        let path = path.key("contents");
+        let path = path.index(place);
+        let value = result.call().value();
+        let (kind, detail) = match result.pairing() {
+            Pairing::Standalone if self.rules.standalone && self.native_calls() => {
+                let message = Message::new(Role::Tool, vec![content.clone()]);
+                self.emit(&message, at, &[place], Last::Results);
+                return Ok(());
+            }
+            Pairing::Standalone => (RepairKind::OrphanResult, "no call asked for it"),
+            Pairing::Answers if self.closed.contains(value) && !self.lenient => return Err(Stale),
+            Pairing::Answers if self.closed.contains(value) => (
+                RepairKind::LateResult,
+                "it came after the conversation went on",
+            ),
+            Pairing::Answers if self.answered.contains(value) => {
+                (RepairKind::ExtraResult, "the call has its result already")
+            }
+            Pairing::Answers => {
+                self.early.insert(value.into());
+                (RepairKind::OrphanResult, "its call is not in the history")
+            }
+        };
+        if self.rules.adjacency == Adjacency::Next {
+            // Text between calls and results is refused; what waits is closed first.
+            self.close()?;
+        }
+        self.repair(&path, kind, format!("{detail}; shown as text"));
+        let said = Message::user(words::result(result));
+        self.emit(&said, at, &[place], Last::User);
+        Ok(())
+    }
+
+    /// Show the results of the calls that wait; those without one get a marked one.
+    pub(super) fn close(&mut self) -> Result<(), Stale> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut round = Vec::new();
+        let mut calls = Vec::new();
+        let mut last = 0;
+        for waiting in std::mem::take(&mut self.waiting) {
+            last = last.max(waiting.at.0);
+            calls.extend(waiting.content.clone());
+            let content = match waiting.answer {
+                Some(content) => content,
+                None => {
+                    let value = waiting.call.call.value();
+                    if self.early.contains(value) && !self.lenient {
+                        return Err(Stale);
+                    }
+                    self.closed.insert(value.into());
+                    let root = Path::Root.key("messages");
+                    let path = root.index(waiting.at.0);
+                    let path = path.key("contents");
+                    let text = words::no_result(waiting.status.as_ref());
+                    self.repair(&path.index(waiting.at.1), RepairKind::ClosedCall, text);
+                    made_up(&waiting, text)
+                }
+            };
+            round.push(ToolEntry {
+                call: waiting.call,
+                result: content,
+            });
+        }
+        self.show(round, calls, last, &[]);
+        self.as_text = false;
+        Ok(())
+    }
+
+    /// Show a round through the strategy. `calls` are those whose results must echo something.
+    pub(super) fn show(
+        &mut self,
+        mut round: Vec<ToolEntry>,
+        calls: Vec<Content>,
+        at: usize,
+        kept: &[usize],
+    ) {
+        // The results of a round are one message; only the first of them can open it.
+        for entry in round.iter_mut().skip(1) {
+            if let Some(vendor) = entry.result.vendor.as_mut() {
+                vendor.envelope = None;
+            }
+        }
+        let before = Message::new(Role::Assistant, calls);
+        let strategy: Arc<dyn ToolHistoryStrategy> = if self.as_text {
+            Arc::new(TextEmbed)
+        } else {
+            Arc::clone(&self.strategy)
+        };
+        let moved = if self.rules.text_results && strategy.keeps_calls() {
+            media(&round)
+        } else {
+            Vec::new()
+        };
+        for message in strategy.entry(round) {
+            let last = match message.role {
+                Role::Tool => Last::Results,
+                _ => Last::User,
+            };
+            if last == Last::Results && !before.contents.is_empty() {
+                self.emit_after(&before, message, at, last);
+            } else {
+                self.emit(&message, at, kept, last);
+            }
+        }
+        if !moved.is_empty() {
+            self.emit(&Message::new(Role::User, moved), at, &[], Last::User);
+        }
+    }
+}
+
+/// The media of results, for a user message where results hold text only.
+fn media(round: &[ToolEntry]) -> Vec<Content> {
+    round
+        .iter()
+        .filter_map(|entry| entry.result.as_tool_result())
+        .flat_map(|result| match &result.output {
+            Output::Parts(parts) => parts.as_slice(),
+            Output::None | Output::Text(_) | Output::Json(_) => &[],
+        })
+        .filter(|part| matches!(part.body, Body::Media(_)))
+        .cloned()
+        .collect()
+}
+
+/// A result as it goes back with its call: under the id of the call, in the call's family.
+fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &Target) -> Content {
+    let kin = result.family == waiting.call.family
+        || (waiting.call.family == Family::LOCAL_SHELL && result.family == Family::FUNCTION);
+    let native = waiting.native && kin && legal::is_native(content, target);
+    let same = waiting.id == *result.call();
+    let named = result.name.as_deref() == Some(waiting.call.name.as_str());
+    let own = native || (content.vendor.is_none() && named);
+    let computer = waiting.call.family == Family::COMPUTER && !native;
+    if same && own && !computer && result.family == waiting.call.family {
+        let silent = result.output == Output::None && words::outcome(result.outcome).is_some();
+        if !silent {
+            return content.clone();
+        }
+    }
+    let mut shown = content.clone();
+    if native {
+        legal::rename(&mut shown, &waiting.id);
+        return shown;
+    }
+    let output = match (&result.output, words::outcome(result.outcome)) {
+        (Output::None, Some(text)) => Output::Text(text.to_owned()),
+        (output, _) => output.clone(),
+    };
+    let output = screenshot(waiting, output);
+    let family = waiting.call.family.clone();
+    let mut made = ToolResult::answering(waiting.id.clone(), family, output);
+    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
+    made.outcome = result.outcome;
+    Content::from(made)
+}
+
+/// A screen with nothing on it: one transparent pixel.
+const BLANK: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+
+/// What a vendor's computer call takes as an output: a picture, never text.
+fn screenshot(waiting: &Waiting, output: Output) -> Output {
+    let pictured = match &output {
+        Output::Parts(parts) => parts.iter().any(|part| matches!(part.body, Body::Media(_))),
+        Output::None | Output::Text(_) | Output::Json(_) => false,
+    };
+    if pictured || !waiting.native || waiting.call.family != Family::COMPUTER {
+        return output;
+    }
+    Output::Parts(vec![Content::new(Body::Media(Media {
+        kind: MediaKind::Image,
+        media_type: Some("image/png".to_owned()),
+        source: MediaSource::Data(BLANK.to_owned()),
+        name: None,
+        transcript: None,
+    }))])
+}
+
+/// The result of a call that has none.
+fn made_up(waiting: &Waiting, text: &str) -> Content {
+    let family = waiting.call.family.clone();
+    let output = screenshot(waiting, Output::Text(text.to_owned()));
+    let mut made = ToolResult::answering(waiting.id.clone(), family, output);
+    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
+    made.outcome = Outcome::Unknown;
+    Content::from(made)
+}
