@@ -77,6 +77,22 @@ impl Gather {
         }
     }
 
+    /// Write an element straight into its place; `write` must append one value.
+    pub(crate) fn write_element(&mut self, place: &'static str, write: impl FnOnce(&mut String)) {
+        let Some(open) = &mut self.open else { return };
+        match open.elements.iter_mut().find(|(found, _)| *found == place) {
+            Some((_, elements)) => {
+                elements.push(',');
+                write(elements);
+            }
+            None => {
+                let mut elements = String::new();
+                write(&mut elements);
+                open.elements.push((place, elements));
+            }
+        }
+    }
+
     /// Put a bare string into a place of the open message.
     pub(crate) fn bare(&mut self, place: &'static str, text: &str) {
         if let Some(open) = &mut self.open {
@@ -94,6 +110,9 @@ impl Gather {
     pub(crate) fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let size: usize = open.elements.iter().map(|(_, text)| text.len() + 2).sum();
+        // With room for escapes: a buffer that grows at the end is copied whole.
+        let bare = open.bare.as_ref().map_or(0, |(_, text)| text.len());
+        let size = size + bare + bare / 8;
         let mut out = String::with_capacity(open.envelope.get().len() + size);
         let elements = open
             .elements

@@ -13,7 +13,7 @@ The settings beside them are the few places where the SDK's types and the wire d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Union
+from typing import Any, Callable, Literal, Union
 
 
 @dataclass
@@ -65,10 +65,23 @@ def openai_chat() -> Sdk:
     from openai.types import chat
     from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
     from openai.types.shared import ErrorObject
-    from typing_extensions import TypedDict
+    from typing_extensions import Required, TypedDict
 
     # An error in a stream stands where a chunk would; the SDK looks for it before it reads chunks.
     error = TypedDict("StreamError", {"error": ErrorObject})
+    # The message of a whole answer has calls of custom tools; the type of the deltas that add up to
+    # it leaves them out.
+    custom = TypedDict("CustomFragment", {"name": str, "input": str}, total=False)
+    call = TypedDict(
+        "CustomCallFragment",
+        {
+            "index": Required[int],
+            "id": str,
+            "type": Literal["custom"],
+            "custom": Required[custom],
+        },
+        total=False,
+    )
     return Sdk(
         kinds={
             "messages": list[chat.ChatCompletionMessageParam],
@@ -77,6 +90,7 @@ def openai_chat() -> Sdk:
             "stream": list[Union[chat.ChatCompletionChunk, error]],
         },
         optional={"CompletionCreateParamsNonStreaming": {"model"}},
+        also={("ChoiceDelta", "tool_calls"): list[call]},
     )
 
 

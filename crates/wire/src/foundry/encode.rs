@@ -7,20 +7,20 @@ use throughline_model::{Message, Request, Response, VendorError};
 
 use super::FOUNDRY;
 use crate::Losses;
-use crate::openai_responses::encode;
+use crate::openai_responses::{body, encode};
 
 pub(super) fn items(messages: &[Message], losses: &mut Losses) -> Vec<String> {
     encode::items(&FOUNDRY, messages, losses)
 }
 
 pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
-    encode::request(&FOUNDRY, request, losses)
+    body::request(&FOUNDRY, request, losses)
 }
 
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    encode::response(&FOUNDRY, response, losses)
+    body::response(&FOUNDRY, response, losses)
 }
 
 pub(super) fn error(error: &VendorError) -> String {
-    encode::error(&FOUNDRY, error)
+    body::error(&FOUNDRY, error)
 }

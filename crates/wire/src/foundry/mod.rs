@@ -17,7 +17,7 @@ use throughline_model::json::Value;
 use throughline_model::{Message, Request, Response, VendorError, Wire};
 
 use crate::gather::array;
-use crate::openai_responses::{self, Dialect};
+use crate::openai_responses::{self, Dialect, Flavour};
 use crate::sse::Frame;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
@@ -28,6 +28,9 @@ static FOUNDRY: Dialect = Dialect {
     wire: Wire::Foundry,
     tables: &[&ITEM_TYPES, &openai_responses::ITEM_TYPES],
     respelled: decode::respelled,
+    flavour: Flavour::Foundry,
+    roles: &types::ROLES,
+    error_codes: &[&openai_responses::ERROR_CODES],
 };
 
 /// The codec of Azure Foundry.

@@ -1,6 +1,8 @@
 use throughline_model::json;
 use throughline_model::{
-    CallId, Content, Message, Origin, Outcome, Output, Pairing, Role, Runner, ToolCall,
+    Arguments, Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Origin,
+    Outcome, Output, Pairing, Response, Role, Runner, Scope, Stop, ToolCall, ToolResult, Usage,
+    VendorError, Wire,
 };
 
 use super::Foundry;
@@ -176,4 +178,140 @@ fn errors_and_shapes_are_those_of_openai() {
     let error = Foundry.decode_error(&value).unwrap();
     assert_eq!(error.wire, Foundry.wire());
     assert_eq!(Foundry.encode_error(&error), text);
+}
+
+/// An answer from elsewhere: a text and two calls.
+fn foreign_response() -> Response {
+    let custom = ToolCall {
+        family: Family::CUSTOM,
+        arguments: Arguments::Free("select 1".into()),
+        ..ToolCall::function(CallId::natural("call_2").unwrap(), "sql", "")
+    };
+    let contents = vec![
+        Content::text("so"),
+        ToolCall::function(CallId::natural("call_1").unwrap(), "f", "{}").into(),
+        custom.into(),
+    ];
+    Response {
+        id: Some("msg_1".to_owned()),
+        model: None,
+        messages: vec![Message::new(Role::Assistant, contents)],
+        usage: Some(Usage {
+            input: Some(1),
+            output: Some(2),
+            ..Usage::default()
+        }),
+        stop: Stop::ToolCalls,
+        error: None,
+        vendor: None,
+    }
+}
+
+#[test]
+fn a_response_made_here_has_what_foundry_wants() {
+    let mut losses = Losses::default();
+    let made = foreign_response();
+    let body = Foundry.encode_response(&made, &mut losses);
+    assert!(losses.is_empty());
+    let id = |prefix: &str, number: usize| {
+        let id = CallId::minted(Scope::Response("msg_1"), (1 << 33) + number);
+        id.value().replacen("tc", prefix, 1)
+    };
+    assert_eq!(
+        body,
+        format!(
+            concat!(
+                r#"{{"id":"msg_1","object":"response","created_at":0,"status":"completed","error":null,"incomplete_details":null,"instructions":null,"agent_reference":null,"model":"unknown","output":["#,
+                r#"{{"id":"{}","type":"message","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"so","annotations":[]}}]}},"#,
+                r#"{{"id":"{}","status":"completed","type":"function_call","call_id":"call_1","name":"f","arguments":"{{}}"}},"#,
+                r#"{{"id":"{}","status":"completed","type":"custom_tool_call","call_id":"call_2","name":"sql","input":"select 1"}}"#,
+                r#"],"parallel_tool_calls":true,"tool_choice":"auto","tools":[],"usage":{{"input_tokens":1,"input_tokens_details":{{"cached_tokens":0,"cache_write_tokens":0}},"output_tokens":2,"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":3}}}}"#
+            ),
+            id("msg", 0),
+            id("fc", 1),
+            id("ctc", 2)
+        )
+    );
+    let frames = Foundry.encode_stream(&made, &mut losses);
+    let whole = Foundry
+        .decode_response(&json::parse(&body).unwrap())
+        .unwrap();
+    assert_eq!(crate::assemble(&Foundry, &frames).unwrap(), whole);
+    // Usage comes with the end, and arguments that are done have the name of their function.
+    assert!(!frames[0].data.contains("usage"));
+    let done = |frame: &&crate::sse::Frame| {
+        frame.event.as_deref() == Some("response.function_call_arguments.done")
+    };
+    let done = frames.iter().find(done).unwrap();
+    assert!(done.data.contains(r#""name":"f","arguments":"{}""#));
+}
+
+#[test]
+fn words_of_a_model_from_elsewhere_are_parts_here() {
+    let refusal = Content::new(Body::Refusal(throughline_model::Text {
+        text: "no".into(),
+        citations: vec![],
+    }));
+    let messages = [
+        Message::new(Role::Assistant, vec![Content::text("so"), refusal]),
+        Message::new(Role::named("critic"), vec![Content::text("a")]),
+        Message::new(Role::named("chorus"), vec![Content::text("b")]),
+    ];
+    let mut losses = Losses::default();
+    assert_eq!(
+        Foundry.encode_messages(&messages, &mut losses),
+        concat!(
+            r#"[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so","annotations":[]},{"type":"refusal","refusal":"no"}]},"#,
+            r#"{"type":"message","role":"critic","content":[{"type":"input_text","text":"a"}]},"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"b"}]}]"#
+        )
+    );
+    let kinds: Vec<_> = losses.as_slice().iter().map(|loss| loss.kind).collect();
+    assert_eq!(kinds, [LossKind::Role]);
+}
+
+#[test]
+fn there_is_no_sound_here_and_no_call_id_of_local_shells() {
+    let sound = Content::new(Body::Media(Media {
+        kind: MediaKind::Audio,
+        media_type: Some("audio/wav".to_owned()),
+        source: MediaSource::Data("UklG".to_owned()),
+        name: None,
+        transcript: None,
+    }));
+    let call = CallId::natural("c").unwrap();
+    let output = Output::Text("ok".to_owned());
+    let result = ToolResult::answering(call, Family::LOCAL_SHELL, output);
+    let messages = [
+        Message::new(Role::User, vec![Content::text("hear"), sound]),
+        Message::new(Role::Tool, vec![result.into()]),
+    ];
+    let mut losses = Losses::default();
+    assert_eq!(
+        Foundry.encode_messages(&messages, &mut losses),
+        concat!(
+            r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"hear"}]},"#,
+            r#"{"type":"local_shell_call_output","id":"c","output":"ok"}]"#
+        )
+    );
+    let kinds: Vec<_> = losses.as_slice().iter().map(|loss| loss.kind).collect();
+    assert_eq!(kinds, [LossKind::Media]);
+}
+
+#[test]
+fn a_code_that_only_openai_has_becomes_a_server_error() {
+    let mut made = foreign_response();
+    made.error = Some(VendorError {
+        wire: Wire::OpenAiResponses,
+        message: "down".to_owned(),
+        kind: None,
+        code: Some("misalignment_policy_violation".to_owned()),
+        param: None,
+        retry_after_ms: None,
+        body: None,
+    });
+    let mut losses = Losses::default();
+    let body = Foundry.encode_response(&made, &mut losses);
+    assert!(body.contains(r#""error":{"code":"server_error","message":"down"}"#));
+    assert_eq!(losses.as_slice()[0].path, "error.code");
 }

@@ -4,6 +4,17 @@ use throughline_model::Family;
 
 use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
+/// The roles that messages may have. Tools speak through items, so their role is not among them.
+pub(super) static ROLES: [&str; 7] = [
+    "user",
+    "assistant",
+    "system",
+    "developer",
+    "critic",
+    "discriminator",
+    "unknown",
+];
+
 /// A tool that the service runs, as it is called. Its output is an item of its own.
 const fn call(tag: &'static str, family: Family) -> WireType {
     WireType::new(tag, ItemRole::Call, family, IdClass::Natural)

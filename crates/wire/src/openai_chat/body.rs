@@ -3,11 +3,10 @@
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_compact_with};
 use throughline_model::{Form, Path, Request, Response, Stop, Usage, Vendor, VendorError};
 
-use super::made::Made;
+use super::made::{Made, Target};
 use super::{WIRE, encode};
-use crate::fill::{Fill, fill};
+use crate::fill::{Fill, fill, push_array};
 use crate::foreign;
-use crate::gather::array;
 use crate::{LossKind, Losses};
 
 fn own_body(vendor: Option<&Vendor>) -> Option<&RawJson> {
@@ -32,18 +31,14 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
     messages.extend(encode::messages(&request.messages, losses));
     let mut out = String::new();
     if let Some(body) = own {
-        let elements = messages.join(",");
-        fill(
-            &mut out,
-            body,
-            &[(&["messages"], Fill::Elements(&elements))],
-        );
+        fill(&mut out, body, &[(&["messages"], Fill::List(&messages))]);
         return out;
     }
     let mut object = ObjectWriter::new(&mut out);
-    object.raw("messages", &array(&messages));
+    push_array(object.key("messages"), &messages);
     let tools = foreign::function_tools(request, losses);
     if !tools.is_empty() {
+        let path = Path::Root.key("tools");
         let mut array = ArrayWriter::new(object.key("tools"));
         for tool in tools {
             let mut item = ObjectWriter::new(array.slot());
@@ -54,7 +49,8 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
                 function.str("description", description);
             }
             if let Some(parameters) = &tool.parameters {
-                function.raw("parameters", parameters.get());
+                let schema = foreign::sound_json(parameters, &path, losses);
+                function.raw("parameters", &schema);
             }
             function.end();
             item.end();
@@ -67,7 +63,25 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    let answers = encode::answers(&response.messages, losses);
+    if own_body(response.vendor.as_ref()).is_none() && response.error.is_some() {
+        let detail = "an answer has no place for an error";
+        losses.note(&Path::Root.key("error"), LossKind::VendorItem, detail);
+    }
+    response_for(response, Target::Response, losses)
+}
+
+/// Write the body that the chunks of a stream add up to, and the error that follows them.
+pub(super) fn streamed<'r>(
+    response: &'r Response,
+    losses: &mut Losses,
+) -> (String, Option<&'r VendorError>) {
+    let body = response_for(response, Target::Stream, losses);
+    let within = own_body(response.vendor.as_ref()).is_some();
+    (body, response.error.as_ref().filter(|_| !within))
+}
+
+fn response_for(response: &Response, target: Target, losses: &mut Losses) -> String {
+    let answers = encode::answers(&response.messages, target, losses);
     match own_body(response.vendor.as_ref()) {
         Some(body) => refill(body, &answers, losses),
         None => build(response, &answers),
@@ -90,7 +104,8 @@ fn refill(body: &RawJson, answers: &[String], losses: &mut Losses) -> String {
         let detail = "the body has no place for another alternative";
         losses.note(&root.index(index), LossKind::VendorItem, detail);
     }
-    let mut out = String::new();
+    let size: usize = edits.iter().map(|(_, answer)| answer.len()).sum();
+    let mut out = String::with_capacity(body.get().len() + size);
     push_compact_with(&mut out, &value, &edits);
     out
 }
@@ -122,9 +137,6 @@ fn build(response: &Response, answers: &[String]) -> String {
     choices.end();
     if let Some(found) = &response.usage {
         usage(object.key("usage"), found);
-    }
-    if let Some(found) = &response.error {
-        error_object(object.key("error"), found);
     }
     object.end();
     out
@@ -183,7 +195,7 @@ pub(super) fn error(error: &VendorError) -> String {
 }
 
 /// The object inside.
-pub(super) fn error_object(out: &mut String, error: &VendorError) {
+fn error_object(out: &mut String, error: &VendorError) {
     if let Some(body) = error.body.as_ref().filter(|_| error.wire == WIRE) {
         let value = body.value();
         return match value.get("error") {

@@ -8,7 +8,7 @@ use throughline_model::{
     Slot, Slots, Text, ToolCall, ToolResult,
 };
 
-use super::made::{Made, Target, is_name};
+use super::made::{self, MODEL, Made, Target, is_name};
 use super::{WIRE, parts};
 use crate::fill::{Fill, fill};
 use crate::foreign;
@@ -27,8 +27,9 @@ struct MessageEncoder<'e> {
     open: Option<usize>,
     /// A wire message for contents that came from elsewhere.
     made: Option<Made>,
-    /// The id fields of the calls that came from this format, by id.
-    own: HashMap<&'e str, &'e Slots>,
+    messages: &'e [Message],
+    /// The id fields of the calls that came from this format, by id, once they are asked for.
+    own: Option<HashMap<&'e str, &'e Slots>>,
 }
 
 /// Write messages, each as JSON text.
@@ -41,11 +42,11 @@ pub(super) fn messages(messages: &[Message], losses: &mut Losses) -> Vec<String>
 }
 
 /// Write the messages of a response, one for each.
-pub(super) fn answers(messages: &[Message], losses: &mut Losses) -> Vec<String> {
+pub(super) fn answers(messages: &[Message], target: Target, losses: &mut Losses) -> Vec<String> {
     let root = Path::Root.key("messages");
     let mut written = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
-        let mut encoder = MessageEncoder::new(messages, Target::Response, losses);
+        let mut encoder = MessageEncoder::new(messages, target, losses);
         encoder.message(index, message);
         let mut found = encoder.finish().into_iter();
         written.push(found.next().unwrap_or_else(|| Made::nothing().to_owned()));
@@ -59,22 +60,29 @@ pub(super) fn answers(messages: &[Message], losses: &mut Losses) -> Vec<String> 
 
 impl<'e> MessageEncoder<'e> {
     fn new(messages: &'e [Message], target: Target, losses: &'e mut Losses) -> Self {
-        let mut own = HashMap::new();
-        for content in messages.iter().flat_map(|message| &message.contents) {
-            if let (Some(call), Some(vendor)) = (content.as_tool_call(), &content.vendor)
-                && vendor.wire == WIRE
-            {
-                own.insert(call.call.value(), &vendor.slots);
-            }
-        }
         Self {
             losses,
             target,
             gather: Gather::default(),
             open: None,
             made: None,
-            own,
+            messages,
+            own: None,
         }
+    }
+
+    /// The id fields of the call that came from this format under an id.
+    fn own_slots(&mut self, id: &str) -> Option<&'e Slots> {
+        let own = self.own.get_or_insert_with(|| {
+            let contents = self.messages.iter().flat_map(|message| &message.contents);
+            let calls = contents.filter_map(|content| {
+                let call = content.as_tool_call()?;
+                let vendor = content.vendor.as_ref()?;
+                (vendor.wire == WIRE).then(|| (call.call.value(), &vendor.slots))
+            });
+            calls.collect()
+        });
+        own.get(id).copied()
     }
 
     fn finish(mut self) -> Vec<String> {
@@ -109,6 +117,10 @@ impl<'e> MessageEncoder<'e> {
     }
 
     fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+        if self.target.is_answer() && content.as_tool_result().is_some() {
+            let detail = "results of the application are no part of a response";
+            return self.note(path, LossKind::StandaloneResult, detail);
+        }
         let own = content.vendor.as_ref().filter(|vendor| vendor.wire == WIRE);
         let Some(vendor) = own else {
             return self.make(message, index, content, path);
@@ -124,17 +136,24 @@ impl<'e> MessageEncoder<'e> {
                 let text = self.own_item(content, item, path);
                 self.item(text);
             }
+            Form::Part(part) if is_open => {
+                let place = match content.body {
+                    Body::ToolCall(_) => "tool_calls",
+                    _ => "content",
+                };
+                self.gather
+                    .write_element(place, |out| own_part(out, content, part));
+            }
             Form::Part(part) => {
                 let mut text = String::with_capacity(part.get().len());
-                let place = own_part(&mut text, content, part);
-                match (is_open, &content.body) {
-                    (true, _) => self.gather.element(place, &text),
+                own_part(&mut text, content, part);
+                match &content.body {
                     // The message that held it is gone; what it says is not.
-                    (false, Body::Text(_) | Body::Refusal(_)) => {
+                    Body::Text(_) | Body::Refusal(_) => {
                         self.make(message, index, content, path);
                     }
-                    (false, Body::ToolCall(_)) => self.made(message, index).calls.push(text),
-                    (false, _) => self.made(message, index).part(text),
+                    Body::ToolCall(_) => self.push_call(message, index, text, path),
+                    _ => self.made(message, index).part(text),
                 }
             }
             Form::Bare => match content.as_text() {
@@ -174,28 +193,47 @@ impl<'e> MessageEncoder<'e> {
 
     /// The message for contents that came from elsewhere.
     fn made(&mut self, message: &Message, index: usize) -> &mut Made {
-        if self.made.as_ref().is_none_or(|made| made.index != index) {
+        let role = if self.target.is_answer() {
+            MODEL
+        } else {
+            made::role(&message.role)
+        };
+        self.made_as(message, index, role)
+    }
+
+    fn made_as(&mut self, message: &Message, index: usize, role: &'static str) -> &mut Made {
+        let begun = self.made.as_ref();
+        if begun.is_none_or(|made| made.index != index || made.role != role) {
+            let again = begun.is_some_and(|made| made.index == index);
             self.flush();
             self.gather.close();
             self.open = None;
-            let root = Path::Root.key("messages");
-            let path = root.index(index);
-            if let Role::Other(word) = &message.role {
-                let detail = format!("{word} becomes user");
-                self.losses.note(&path, LossKind::Role, detail);
-            }
-            if let Some(name) = message.author.as_deref().filter(|name| !is_name(name)) {
-                let detail = format!("the name {name:?} cannot be written here");
-                self.losses.note(&path, LossKind::VendorFields, detail);
+            if !again {
+                self.note_speaker(message, index);
             }
         }
-        self.made.get_or_insert_with(|| Made::new(message, index))
+        self.made
+            .get_or_insert_with(|| Made::new(message, index, role))
+    }
+
+    /// What is lost of who speaks.
+    fn note_speaker(&mut self, message: &Message, index: usize) {
+        let root = Path::Root.key("messages");
+        let path = root.index(index);
+        if let (Role::Other(word), false) = (&message.role, self.target.is_answer()) {
+            let detail = format!("{word} becomes user");
+            self.losses.note(&path, LossKind::Role, detail);
+        }
+        if let Some(name) = message.author.as_deref().filter(|name| !is_name(name)) {
+            let detail = format!("the name {name:?} cannot be written here");
+            self.losses.note(&path, LossKind::VendorFields, detail);
+        }
     }
 
     /// Say a content that came from elsewhere.
     fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
-        let by_model = message.role == Role::Assistant;
+        let by_model = message.role == Role::Assistant || self.target.is_answer();
         if matches!(
             content.body,
             Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_)
@@ -214,7 +252,8 @@ impl<'e> MessageEncoder<'e> {
                 self.made(message, index).text(&fault.message);
             }
             Body::Media(media) => {
-                if !matches!(message.role, Role::User | Role::Tool | Role::Other(_)) {
+                let asked = matches!(message.role, Role::User | Role::Tool | Role::Other(_));
+                if !asked || self.target.is_answer() {
                     return self.note(path, LossKind::Media, "only users send media here");
                 }
                 if let Some(part) = parts::make_media(content, media, path, self.losses) {
@@ -245,9 +284,8 @@ impl<'e> MessageEncoder<'e> {
 
     fn make_text(&mut self, message: &Message, index: usize, text: &Text, path: &Path<'_>) {
         if !text.citations.is_empty() {
-            let cites = message.role == Role::Assistant && self.target == Target::Response;
-            if !cites {
-                self.note(path, LossKind::Citations, "only answers cite here");
+            if self.target != Target::Response {
+                self.note(path, LossKind::Citations, "only whole answers cite here");
             } else if text.citations.iter().any(|citation| citation.url.is_none()) {
                 self.note(path, LossKind::Citations, "only addresses can be cited");
             }
@@ -283,7 +321,15 @@ impl<'e> MessageEncoder<'e> {
             }
         }
         object.end();
-        self.made(message, index).calls.push(out);
+        self.push_call(message, index, out, path);
+    }
+
+    /// Calls stand in messages of the model only; one from another message gets its own.
+    fn push_call(&mut self, message: &Message, index: usize, call: String, path: &Path<'_>) {
+        if message.role != Role::Assistant && !self.target.is_answer() {
+            self.note(path, LossKind::Role, "only the model calls tools here");
+        }
+        self.made_as(message, index, MODEL).calls.push(call);
     }
 
     fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
@@ -302,7 +348,7 @@ impl<'e> MessageEncoder<'e> {
         let id = result.call().value();
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
-        match self.own.get(id).map(|slots| &slots.call) {
+        match self.own_slots(id).map(|slots| &slots.call) {
             // The call was made the old way.
             Some(Slot::NoField) => {
                 object
@@ -386,18 +432,16 @@ impl<'e> MessageEncoder<'e> {
     }
 }
 
-/// Append an element of a message that came from this format; gives the place where it stood.
-fn own_part(out: &mut String, content: &Content, part: &RawJson) -> &'static str {
+/// Append an element of a message that came from this format.
+fn own_part(out: &mut String, content: &Content, part: &RawJson) {
     let Some(call) = content.as_tool_call() else {
-        parts::encode(out, &content.body, part);
-        return "content";
+        return parts::encode(out, &content.body, part);
     };
     match &call.arguments {
         Arguments::Text(text) => fill(out, part, &[(&["function", "arguments"], Fill::Text(text))]),
         Arguments::Free(text) => fill(out, part, &[(&["custom", "input"], Fill::Text(text))]),
         Arguments::None | Arguments::Json(_) => out.push_str(part.get()),
     }
-    "tool_calls"
 }
 
 /// A system message with text that stood outside the messages.

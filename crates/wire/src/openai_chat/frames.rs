@@ -14,7 +14,7 @@ use crate::{LossKind, Losses};
 
 /// Write a response as frames: role, texts, calls, the reason of the end, usage, `[DONE]`.
 pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    let text = body::response(response, losses);
+    let (text, error) = body::streamed(response, losses);
     let mut frames = Vec::new();
     if let Ok(body) = json::parse(&text) {
         let mut writer = Chunks {
@@ -22,6 +22,9 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
             frames: &mut frames,
         };
         writer.all(losses);
+    }
+    if let Some(error) = error {
+        frames.push(frame(body::error(error)));
     }
     frames.push(frame("[DONE]".to_owned()));
     frames

@@ -10,13 +10,28 @@ use super::parts;
 pub(super) enum Target {
     Request,
     Response,
+    /// A response that is sent in chunks, which have no place for citations.
+    Stream,
 }
+
+impl Target {
+    /// Whether it is the model that speaks.
+    pub(super) fn is_answer(self) -> bool {
+        match self {
+            Self::Request => false,
+            Self::Response | Self::Stream => true,
+        }
+    }
+}
+
+/// The role of the model.
+pub(super) const MODEL: &str = "assistant";
 
 /// A message in the making.
 pub(super) struct Made {
     /// The message of ours that it is for.
     pub(super) index: usize,
-    role: &'static str,
+    pub(super) role: &'static str,
     name: Option<String>,
     pieces: Vec<Piece>,
     /// Characters of text so far; citations count from the start.
@@ -34,15 +49,11 @@ enum Piece {
 }
 
 impl Made {
-    pub(super) fn new(message: &Message, index: usize) -> Self {
+    /// A message in the role of the model, or in that of the message it is for.
+    pub(super) fn new(message: &Message, index: usize, role: &'static str) -> Self {
         Self {
             index,
-            role: match &message.role {
-                Role::System => "system",
-                Role::Developer => "developer",
-                Role::Assistant => "assistant",
-                Role::User | Role::Tool | Role::Other(_) => "user",
-            },
+            role,
             name: message.author.clone().filter(|name| is_name(name)),
             pieces: Vec::new(),
             length: 0,
@@ -93,7 +104,7 @@ impl Made {
         let mut object = ObjectWriter::new(&mut out);
         object.str("role", self.role);
         if let Some(name) = &self.name
-            && target == Target::Request
+            && !target.is_answer()
         {
             object.str("name", name);
         }
@@ -102,7 +113,7 @@ impl Made {
             (Some(text), _) => {
                 object.str("refusal", text);
             }
-            (None, Target::Response) => {
+            (None, Target::Response | Target::Stream) => {
                 object.raw("refusal", "null");
             }
             (None, Target::Request) => {}
@@ -135,7 +146,7 @@ impl Made {
         match (self.pieces.as_slice(), target) {
             ([], _) => out.push_str("null"),
             ([Piece::Text(text)], _) => throughline_model::json::push_string(out, text),
-            (_, Target::Response) if texts.len() == self.pieces.len() => {
+            (_, Target::Response | Target::Stream) if texts.len() == self.pieces.len() => {
                 throughline_model::json::push_string(out, &texts.concat());
             }
             (pieces, _) => {
@@ -176,6 +187,16 @@ impl Made {
             annotation.end();
         }
         array.end();
+    }
+}
+
+/// The word for a role.
+pub(super) fn role(role: &Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::Assistant => MODEL,
+        Role::User | Role::Tool | Role::Other(_) => "user",
     }
 }
 

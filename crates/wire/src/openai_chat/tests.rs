@@ -630,15 +630,22 @@ fn a_response_from_elsewhere_is_a_chat_completion() {
 
 #[test]
 fn a_response_is_streamed_role_first_and_usage_last() {
-    let frames = OpenAiChat.encode_stream(&foreign_response(), &mut Losses::default());
+    let mut losses = Losses::default();
+    let frames = OpenAiChat.encode_stream(&foreign_response(), &mut losses);
+    assert_eq!(
+        noted(losses),
+        [
+            lost("messages[0].contents[0]", LossKind::Reasoning),
+            lost("messages[0].contents[2]", LossKind::Citations),
+        ]
+    );
     let head = r#""id":"msg_1","object":"chat.completion.chunk","created":0,"model":"claude""#;
-    let annotations = r#"[{"type":"url_citation","url_citation":{"start_index":13,"end_index":18,"title":"https://t.example/","url":"https://t.example/"}}]"#;
     let delta = |delta: &str| {
         format!(r#"{{{head},"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
     };
     let expected = [
         format!(
-            r#"{{{head},"choices":[{{"index":0,"delta":{{"role":"assistant","content":"","refusal":null,"annotations":{annotations}}},"logprobs":null,"finish_reason":null}}],"usage":null}}"#
+            r#"{{{head},"choices":[{{"index":0,"delta":{{"role":"assistant","content":"","refusal":null}},"logprobs":null,"finish_reason":null}}],"usage":null}}"#
         ),
         delta(r#"{"content":"Höchststand: 04:12"}"#),
         delta(
@@ -658,8 +665,20 @@ fn a_response_is_streamed_role_first_and_usage_last() {
     ];
     let data: Vec<_> = frames.iter().map(|frame| frame.data.clone()).collect();
     assert_eq!(data, expected);
-    let body = OpenAiChat.encode_response(&foreign_response(), &mut Losses::default());
+    let mut uncited = foreign_response();
+    if let Body::Text(text) = &mut uncited.messages[0].contents[2].body {
+        text.citations.clear();
+    }
+    let body = OpenAiChat.encode_response(&uncited, &mut Losses::default());
     assert_eq!(assemble(&OpenAiChat, &frames).unwrap(), response(&body));
+}
+
+#[test]
+fn citations_of_our_own_are_streamed_as_they_came() {
+    let body = OpenAiChat.encode_response(&foreign_response(), &mut Losses::default());
+    let own = response(&body);
+    let frames = OpenAiChat.encode_stream(&own, &mut Losses::default());
+    assert_eq!(assemble(&OpenAiChat, &frames).unwrap(), own);
 }
 
 #[test]
@@ -675,7 +694,13 @@ fn a_failed_response_ends_its_stream_with_the_error() {
         retry_after_ms: None,
         body: None,
     });
-    let frames = OpenAiChat.encode_stream(&failed, &mut Losses::default());
+    let mut losses = Losses::default();
+    let body = OpenAiChat.encode_response(&failed, &mut losses);
+    assert!(!body.contains("error"), "{body}");
+    assert!(noted(losses).contains(&lost("error", LossKind::VendorItem)));
+    let mut losses = Losses::default();
+    let frames = OpenAiChat.encode_stream(&failed, &mut losses);
+    assert!(!noted(losses).contains(&lost("error", LossKind::VendorItem)));
     let read = assemble(&OpenAiChat, &frames).unwrap();
     assert_eq!(read.stop, Stop::Failed);
     assert_eq!(read.error.unwrap().message, "overloaded");
@@ -838,4 +863,79 @@ fn results_that_nobody_asked_for_say_so() {
         assert_eq!(result.call().origin(), Origin::Minted);
     }
     assert_eq!(messages.len(), 1);
+}
+
+#[test]
+fn calls_from_messages_of_others_stand_in_messages_of_the_model() {
+    let call = |id: &str| Content::from(ToolCall::function(natural(id), "f", "{}"));
+    let user = Message::new(
+        Role::User,
+        vec![
+            Content::text("a"),
+            call("c1"),
+            call("c2"),
+            Content::text("b"),
+        ],
+    );
+    let system = Message::new(Role::System, vec![call("c3")]);
+    let (text, losses) = encode(&[user, system]);
+    let written = |id: &str| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#)
+    };
+    assert_eq!(
+        text,
+        format!(
+            r#"[{{"role":"user","content":"a"}},{{"role":"assistant","content":null,"tool_calls":[{},{}]}},{{"role":"user","content":"b"}},{{"role":"assistant","content":null,"tool_calls":[{}]}}]"#,
+            written("c1"),
+            written("c2"),
+            written("c3")
+        )
+    );
+    assert_eq!(
+        losses,
+        [
+            lost("messages[0].contents[1]", LossKind::Role),
+            lost("messages[0].contents[2]", LossKind::Role),
+            lost("messages[1].contents[0]", LossKind::Role),
+        ]
+    );
+}
+
+#[test]
+fn an_answer_is_always_the_models_and_holds_no_results() {
+    let call = ToolCall::function(natural("c"), "f", "{}");
+    let result = call.answer(Outcome::Ok, Output::Text("1".into()));
+    let mut odd = foreign_response();
+    odd.usage = None;
+    odd.messages = vec![Message::new(
+        Role::Tool,
+        vec![result.into(), Content::text("so")],
+    )];
+    let mut losses = Losses::default();
+    let body = OpenAiChat.encode_response(&odd, &mut losses);
+    assert!(
+        body.contains(r#""message":{"role":"assistant","content":"so","refusal":null}"#),
+        "{body}"
+    );
+    assert_eq!(
+        noted(losses),
+        [lost("messages[0].contents[0]", LossKind::StandaloneResult)]
+    );
+}
+
+#[test]
+fn schemas_from_elsewhere_have_no_unpaired_surrogates() {
+    let request = Request {
+        tools: vec![ToolDef {
+            family: Family::FUNCTION,
+            name: "f".into(),
+            description: None,
+            parameters: Some(RawJson::new(r#"{"title":"\ud800"}"#).unwrap()),
+        }],
+        ..Request::default()
+    };
+    let mut losses = Losses::default();
+    let text = OpenAiChat.encode_request(&request, &mut losses);
+    assert!(text.contains("{\"title\":\"\u{fffd}\"}"), "{text}");
+    assert_eq!(noted(losses), [lost("tools", LossKind::LoneSurrogate)]);
 }

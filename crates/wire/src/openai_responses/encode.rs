@@ -1,41 +1,82 @@
-//! Writing items, request bodies, response bodies and errors.
+//! Writing items.
 
-use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
+use std::collections::HashSet;
+
+use throughline_model::json::{self, RawJson};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, Message, Outcome, Output, Pairing, Path,
-    Request, Response, Role, Runner, Stop, ToolCall, ToolResult, Usage, VendorError,
+    Arguments, Body, CallId, Content, Form, Message, Output, Path, Response, Scope, ToolResult,
 };
 
 use super::{Dialect, parts};
+use crate::Losses;
 use crate::fill::{Fill, fill};
-use crate::flat::bare_input;
 use crate::foreign;
-use crate::gather::{Gather, array};
+use crate::gather::Gather;
 use crate::table::{ArgumentsAt, OutputAt};
-use crate::{LossKind, Losses};
 
 /// Where a message has its parts.
-const CONTENT: &str = "content";
+pub(super) const CONTENT: &str = "content";
 
-/// The longest `call_id`.
-const ID_LENGTH: usize = 64;
+/// Ordinals of ids for items start here, far from those of calls and of standalone results.
+const ITEMS: usize = 1 << 33;
 
-/// Writes contents as items, one after the other.
-struct ItemEncoder<'e> {
-    dialect: &'e Dialect,
-    losses: &'e mut Losses,
-    gather: Gather,
-    /// The call whose item, just written, holds its result too.
-    hybrid: Option<CallId>,
+/// What items are written for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'t> {
+    /// The input of a request. Items made here go without an id: one that the vendor never gave is
+    /// refused.
+    Request,
+    /// The output of a response, whose author we are: items made here have ids, derived from that
+    /// of the response, and a status.
+    Response { id: &'t str, status: &'static str },
 }
 
-/// Write messages as items, each as JSON text.
+/// Writes contents as items, one after the other.
+pub(super) struct ItemEncoder<'e> {
+    pub(super) dialect: &'e Dialect,
+    pub(super) target: Target<'e>,
+    pub(super) losses: &'e mut Losses,
+    pub(super) gather: Gather,
+    /// The call whose item, just written, holds its result too.
+    hybrid: Option<CallId>,
+    /// Calls that became function calls here, so that their results follow them.
+    pub(super) functions: HashSet<CallId>,
+    /// How many items were made here.
+    made: usize,
+}
+
+/// Write messages as the items of a request, each as JSON text.
 pub(crate) fn items(dialect: &Dialect, messages: &[Message], losses: &mut Losses) -> Vec<String> {
+    encode(dialect, messages, Target::Request, losses)
+}
+
+/// Write the messages of a response as its items, each as JSON text.
+pub(super) fn answer_items(
+    dialect: &Dialect,
+    response: &Response,
+    losses: &mut Losses,
+) -> Vec<String> {
+    let target = Target::Response {
+        id: super::body::response_id(response),
+        status: super::body::item_status(&response.stop),
+    };
+    encode(dialect, &response.messages, target, losses)
+}
+
+fn encode(
+    dialect: &Dialect,
+    messages: &[Message],
+    target: Target<'_>,
+    losses: &mut Losses,
+) -> Vec<String> {
     let mut encoder = ItemEncoder {
         dialect,
+        target,
         losses,
         gather: Gather::default(),
         hybrid: None,
+        functions: HashSet::new(),
+        made: 0,
     };
     let root = Path::Root.key("messages");
     for (index, message) in messages.iter().enumerate() {
@@ -77,7 +118,7 @@ impl ItemEncoder<'_> {
                 let mut text = String::with_capacity(part.get().len());
                 parts::encode(&mut text, &content.body, part);
                 if !self.gather.is_open() {
-                    self.gather.open_for(index, || envelope(&message.role));
+                    self.open(message, index, path);
                 }
                 self.gather.own_element(CONTENT, text);
             }
@@ -105,6 +146,7 @@ impl ItemEncoder<'_> {
         let mut out = String::with_capacity(item.get().len());
         match &content.body {
             Body::ToolCall(call) => {
+                self.functions.remove(&call.call);
                 // The result that stands in the same item, if it is still there.
                 let within = next.filter(|next| {
                     let form = next.vendor.as_ref().map(|vendor| &vendor.form);
@@ -181,8 +223,8 @@ impl ItemEncoder<'_> {
                     (OutputAt::Image(_), Some(data)) => fills.push(([key], Fill::Text(data))),
                     _ => {
                         let path = path.key("output");
-                        let wire = &self.dialect.wire;
-                        parts::encode_all(&mut elements, contents, wire, &path, self.losses);
+                        let dialect = self.dialect;
+                        parts::encode_all(&mut elements, contents, dialect, &path, self.losses);
                         fills.push(([key], Fill::Elements(&elements)));
                     }
                 },
@@ -191,320 +233,11 @@ impl ItemEncoder<'_> {
         fill(out, item, &fills);
     }
 
-    /// Say a content that came from elsewhere.
-    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
-        foreign::note_lone_surrogates(content, path, self.losses);
-        match &content.body {
-            Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_) => {
-                foreign::note_vendor_fields(content, path, self.losses);
-                let mut part = String::new();
-                parts::make(&mut part, content, &role(message), path, self.losses);
-                if part.is_empty() {
-                    return;
-                }
-                self.gather.open_for(index, || envelope(&message.role));
-                self.gather.own_element(CONTENT, part);
-            }
-            Body::ToolCall(call) => self.make_call(call, path),
-            Body::ToolResult(result) => self.make_result(result, path),
-            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => self.losses.note(
-                path,
-                LossKind::Approval,
-                "approvals are control data of the vendor that asked",
-            ),
-            Body::Reasoning(_) => self.losses.note(
-                path,
-                LossKind::Reasoning,
-                "reasoning goes back only to the vendor that made it",
-            ),
-            Body::Opaque(opaque) => self.losses.note(
-                path,
-                LossKind::VendorItem,
-                format!("{} means nothing here", opaque.tag),
-            ),
-            Body::Unknown(_) => {
-                self.losses
-                    .note(path, LossKind::VendorItem, "unknown kind of content");
-            }
-        }
+    /// The id of the next item that is made for a response.
+    pub(super) fn next_id(&mut self, response: &str, prefix: &str) -> String {
+        let minted = CallId::minted(Scope::Response(response), ITEMS + self.made);
+        self.made += 1;
+        let hash = minted.value().trim_start_matches("tc_");
+        format!("{prefix}_{hash}")
     }
-
-    fn make_call(&mut self, call: &ToolCall, path: &Path<'_>) {
-        if call.runner == Runner::Vendor {
-            let detail = format!("{} call was run by another vendor", call.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
-            return;
-        }
-        let id = foreign::short_id(call.call.value(), ID_LENGTH);
-        let mut out = String::new();
-        let mut object = ObjectWriter::new(&mut out);
-        if let (true, Arguments::Free(text)) = (call.family == Family::CUSTOM, &call.arguments) {
-            object
-                .str("type", "custom_tool_call")
-                .str("call_id", &id)
-                .str("name", foreign::name(call))
-                .str("input", text);
-        } else {
-            object
-                .str("type", "function_call")
-                .str("call_id", &id)
-                .str("name", foreign::name(call))
-                .str("arguments", &foreign::arguments_text(&call.arguments));
-            if call.family != Family::FUNCTION {
-                let detail = format!("{} call becomes a function call", call.family);
-                self.losses.note(path, LossKind::HostedTool, detail);
-            }
-        }
-        object.end();
-        self.gather.item(out);
-    }
-
-    fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
-        if result.runner == Runner::Vendor {
-            let detail = format!("{} result was made by another vendor", result.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
-            return;
-        }
-        if result.outcome == Outcome::Error {
-            self.losses
-                .note(path, LossKind::Outcome, "there is no failure mark here");
-        }
-        let mut out = String::new();
-        let mut object = ObjectWriter::new(&mut out);
-        let custom = result.family == Family::CUSTOM;
-        object.str(
-            "type",
-            if custom {
-                "custom_tool_call_output"
-            } else {
-                "function_call_output"
-            },
-        );
-        match (result.pairing(), custom) {
-            (Pairing::Answers, _) | (Pairing::Standalone, true) => {
-                let id = foreign::short_id(result.call().value(), ID_LENGTH);
-                object.str("call_id", &id);
-            }
-            (Pairing::Standalone, false) => {
-                object.raw("call_id", "null");
-                if let Some(name) = &result.name {
-                    object.str("name", name);
-                }
-            }
-        }
-        match &result.output {
-            Output::Parts(contents) => {
-                let mut elements = String::new();
-                let path = path.key("output");
-                parts::encode_all(
-                    &mut elements,
-                    contents,
-                    &self.dialect.wire,
-                    &path,
-                    self.losses,
-                );
-                object.raw("output", &format!("[{elements}]"));
-            }
-            Output::None => {
-                object.str("output", "");
-            }
-            Output::Text(text) => {
-                object.str("output", text);
-            }
-            Output::Json(json) => {
-                object.str("output", json.get());
-            }
-        }
-        object.end();
-        self.gather.item(out);
-    }
-}
-
-/// The role under which a message is written; tools speak through items, not messages.
-fn role(message: &Message) -> Role {
-    match &message.role {
-        Role::Tool => Role::User,
-        role => role.clone(),
-    }
-}
-
-/// A message of ours, hollow.
-fn envelope(role: &Role) -> RawJson {
-    let role = match role {
-        Role::Tool => "user",
-        role => role.as_str(),
-    };
-    RawJson::object(|object| {
-        object
-            .str("type", "message")
-            .str("role", role)
-            .raw("content", "[]");
-    })
-}
-
-/// Write a request body.
-pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
-    let own = request
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == dialect.wire);
-    let mut out = String::new();
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        let system: String = request.system.iter().filter_map(Content::as_text).collect();
-        let elements;
-        let input = match bare_input(request) {
-            Some(text) => Fill::Text(text),
-            // A body without input, as some prompts have, stays without.
-            None if request.messages.is_empty() => Fill::Elements(""),
-            None => {
-                elements = array(&items(dialect, &request.messages, losses));
-                Fill::Replace(&elements)
-            }
-        };
-        fill(
-            &mut out,
-            body,
-            &[
-                (&["instructions"], Fill::Text(&system)),
-                (&["input"], input),
-            ],
-        );
-        return out;
-    }
-    let mut object = ObjectWriter::new(&mut out);
-    foreign::note_request_keys(request, losses);
-    let system = foreign::system_text(&request.system, losses);
-    if !system.is_empty() {
-        object.str("instructions", &system);
-    }
-    object.raw("input", &array(&items(dialect, &request.messages, losses)));
-    let tools = foreign::function_tools(request, losses);
-    if !tools.is_empty() {
-        let mut array = ArrayWriter::new(object.key("tools"));
-        for tool in tools {
-            let mut object = ObjectWriter::new(array.slot());
-            object.str("type", "function").str("name", &tool.name);
-            if let Some(description) = &tool.description {
-                object.str("description", description);
-            }
-            let parameters = tool.parameters.as_ref().map_or("{}", RawJson::get);
-            object.raw("parameters", parameters).bool("strict", false);
-            object.end();
-        }
-        array.end();
-    }
-    object.end();
-    out
-}
-
-/// Write a response body.
-pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
-    let items = items(dialect, &response.messages, losses);
-    let mut out = String::new();
-    let own = response
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == dialect.wire);
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        fill(&mut out, body, &[(&["output"], Fill::List(&items))]);
-        return out;
-    }
-    let mut object = ObjectWriter::new(&mut out);
-    object
-        .str("id", response.id.as_deref().unwrap_or("resp_0"))
-        .str("object", "response")
-        .number("created_at", 0);
-    let (status, reason) = status(&response.stop);
-    object.str("status", status);
-    match &response.error {
-        Some(found) => {
-            let mut error = ObjectWriter::new(object.key("error"));
-            error
-                .str("code", found.code.as_deref().unwrap_or("server_error"))
-                .str("message", &found.message);
-            error.end();
-        }
-        None => {
-            object.raw("error", "null");
-        }
-    }
-    match reason {
-        Some(reason) => {
-            let mut details = ObjectWriter::new(object.key("incomplete_details"));
-            details.str("reason", reason);
-            details.end();
-        }
-        None => {
-            object.raw("incomplete_details", "null");
-        }
-    }
-    object.str("model", response.model.as_deref().unwrap_or("unknown"));
-    object.raw("output", &array(&items));
-    object
-        .bool("parallel_tool_calls", true)
-        .str("tool_choice", "auto")
-        .raw("tools", "[]");
-    if let Some(found) = &response.usage {
-        usage(object.key("usage"), found);
-    }
-    object.end();
-    out
-}
-
-fn status(stop: &Stop) -> (&'static str, Option<&'static str>) {
-    match stop {
-        Stop::Done | Stop::ToolCalls | Stop::Refusal | Stop::Paused | Stop::Other(_) => {
-            ("completed", None)
-        }
-        Stop::Length => ("incomplete", Some("max_output_tokens")),
-        Stop::ContentFilter => ("incomplete", Some("content_filter")),
-        Stop::Cancelled => ("cancelled", None),
-        Stop::Failed => ("failed", None),
-        Stop::InProgress => ("in_progress", None),
-        Stop::Cut => ("incomplete", None),
-    }
-}
-
-fn usage(out: &mut String, usage: &Usage) {
-    let mut object = ObjectWriter::new(out);
-    let input = usage.input.unwrap_or(0);
-    let output = usage.output.unwrap_or(0);
-    object.number("input_tokens", input);
-    let mut details = ObjectWriter::new(object.key("input_tokens_details"));
-    details
-        .number("cached_tokens", usage.cache_read.unwrap_or(0))
-        .number("cache_write_tokens", usage.cache_write.unwrap_or(0));
-    details.end();
-    object.number("output_tokens", output);
-    let mut details = ObjectWriter::new(object.key("output_tokens_details"));
-    details.number("reasoning_tokens", usage.reasoning.unwrap_or(0));
-    details.end();
-    object.number("total_tokens", usage.total.unwrap_or(input + output));
-    object.end();
-}
-
-/// Write `{"error": {…}}`.
-pub(crate) fn error(dialect: &Dialect, error: &VendorError) -> String {
-    if error.wire == dialect.wire
-        && let Some(body) = &error.body
-    {
-        return match body.value().get("error") {
-            Some(_) => body.get().to_owned(),
-            None => format!("{{\"error\":{}}}", body.get()),
-        };
-    }
-    let mut out = String::new();
-    let mut object = ObjectWriter::new(&mut out);
-    let mut inner = ObjectWriter::new(object.key("error"));
-    inner.str("message", &error.message);
-    inner.str("type", error.kind.as_deref().unwrap_or("server_error"));
-    for (key, value) in [("param", &error.param), ("code", &error.code)] {
-        match value {
-            Some(value) => inner.str(key, value),
-            None => inner.raw(key, "null"),
-        };
-    }
-    inner.end();
-    object.end();
-    out
 }

@@ -3,9 +3,12 @@
 //! A response is one assistant message of ours, whatever number of items it has; neighbouring
 //! results are one tool message. Items come back one by one in their order.
 
+pub(crate) mod body;
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod make;
 mod parts;
+mod results;
 pub(crate) mod stream;
 mod types;
 
@@ -19,7 +22,15 @@ use crate::gather::array;
 use crate::sse::Frame;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
+pub(crate) use types::ERROR_CODES;
 pub use types::ITEM_TYPES;
+
+/// Whose Responses a dialect is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    OpenAi,
+    Foundry,
+}
 
 /// What differs between vendors that speak Responses.
 pub(crate) struct Dialect {
@@ -28,6 +39,11 @@ pub(crate) struct Dialect {
     pub(crate) tables: &'static [&'static [WireType]],
     /// The item type of a tag that none of the tables has as it is spelled.
     pub(crate) respelled: fn(&str) -> Option<&'static WireType>,
+    pub(crate) flavour: Flavour,
+    /// The roles that messages may have.
+    pub(crate) roles: &'static [&'static str],
+    /// The codes that the error of a response may have.
+    pub(crate) error_codes: &'static [&'static [&'static str]],
 }
 
 impl Dialect {
@@ -45,6 +61,9 @@ static OPENAI: Dialect = Dialect {
     wire: Wire::OpenAiResponses,
     tables: &[&ITEM_TYPES],
     respelled: |_| None,
+    flavour: Flavour::OpenAi,
+    roles: &["user", "assistant", "system", "developer"],
+    error_codes: &[&ERROR_CODES, &types::OPENAI_ERROR_CODES],
 };
 
 /// The codec of OpenAI Responses.
@@ -81,7 +100,7 @@ impl Codec for OpenAiResponses {
     }
 
     fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
-        encode::request(&OPENAI, request, losses)
+        body::request(&OPENAI, request, losses)
     }
 
     fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
@@ -89,7 +108,7 @@ impl Codec for OpenAiResponses {
     }
 
     fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
-        encode::response(&OPENAI, response, losses)
+        body::response(&OPENAI, response, losses)
     }
 
     fn stream(&self) -> Box<dyn StreamDecoder> {
@@ -109,6 +128,6 @@ impl Codec for OpenAiResponses {
     }
 
     fn encode_error(&self, error: &VendorError) -> String {
-        encode::error(&OPENAI, error)
+        body::error(&OPENAI, error)
     }
 }

@@ -2,10 +2,11 @@
 
 use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{
-    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Opaque, Path, Role, Text,
+    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Opaque, Path, Text,
     Vendor, Wire,
 };
 
+use super::{Dialect, Flavour};
 use crate::fill::{Fill, fill};
 use crate::hollow::Hollow;
 use crate::read::{self, number_of, text_of};
@@ -164,25 +165,36 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
     }
 }
 
+/// Where a part stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a message to the model.
+    Asked,
+    /// In a message of the model.
+    Said,
+    /// In the output of a tool.
+    Output,
+}
+
 /// Append the parts of a tool output.
 pub(super) fn encode_all(
     out: &mut String,
     parts: &[Content],
-    wire: &Wire,
+    dialect: &Dialect,
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
     let mut first = true;
     for (index, part) in parts.iter().enumerate() {
         let mut text = String::new();
-        match &part.vendor {
-            Some(vendor) if vendor.wire == *wire => match &vendor.form {
-                Form::Part(item) | Form::Item(item) => encode(&mut text, &part.body, item),
-                Form::Bare | Form::Within => {
-                    make(&mut text, part, &Role::User, &path.index(index), losses);
-                }
-            },
-            _ => make(&mut text, part, &Role::User, &path.index(index), losses),
+        let own = part.vendor.as_ref();
+        let own = own.filter(|vendor| vendor.wire == dialect.wire);
+        match own.map(|vendor| &vendor.form) {
+            Some(Form::Part(item) | Form::Item(item)) => encode(&mut text, &part.body, item),
+            Some(Form::Bare | Form::Within) | None => {
+                let path = path.index(index);
+                make(&mut text, part, Place::Output, dialect, &path, losses);
+            }
         }
         if text.is_empty() {
             continue;
@@ -195,15 +207,55 @@ pub(super) fn encode_all(
     }
 }
 
+/// The text of a content that a model said, for a place that holds nothing but text.
+pub(super) fn said_text<'c>(
+    content: &'c Content,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> Option<&'c str> {
+    match &content.body {
+        Body::Text(text) => {
+            if !text.citations.is_empty() {
+                losses.note(path, LossKind::Citations, "only answers cite here");
+            }
+            Some(&text.text)
+        }
+        Body::Refusal(text) => {
+            losses.note(path, LossKind::Marking, "refusal becomes plain text");
+            Some(&text.text)
+        }
+        Body::Error(fault) => {
+            losses.note(path, LossKind::Marking, "error becomes plain text");
+            Some(&fault.message)
+        }
+        Body::Media(_) => {
+            let detail = "assistant messages hold no media here";
+            losses.note(path, LossKind::Media, detail);
+            None
+        }
+        Body::Reasoning(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => {
+            losses.note(path, LossKind::VendorItem, "not a part of a message here");
+            None
+        }
+    }
+}
+
 /// Append a part for a content that came from elsewhere; nothing if it cannot be said as a part.
 pub(super) fn make(
     out: &mut String,
     content: &Content,
-    role: &Role,
+    place: Place,
+    dialect: &Dialect,
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
-    let by_model = *role == Role::Assistant;
+    let by_model = place == Place::Said;
     match &content.body {
         Body::Text(text) => text_part(out, text, by_model, path, losses),
         Body::Refusal(text) if by_model => {
@@ -215,12 +267,23 @@ pub(super) fn make(
             losses.note(path, LossKind::Marking, "refusal becomes plain text");
             text_part(out, text, by_model, path, losses);
         }
-        Body::Media(media) if !by_model => media_part(out, media, path, losses),
-        Body::Media(_) => losses.note(
+        Body::Media(_) if by_model => losses.note(
             path,
             LossKind::Media,
             "assistant messages hold no media here",
         ),
+        Body::Media(media) => {
+            let hears = place == Place::Asked && dialect.flavour == Flavour::OpenAi;
+            match (media.kind, sound(media)) {
+                (MediaKind::Audio, Some((data, format))) if hears => {
+                    sound_part(out, data, format);
+                }
+                (MediaKind::Audio, _) if is_inline(media) => {
+                    losses.note(path, LossKind::Media, "no such sound can be sent here");
+                }
+                _ => media_part(out, media, path, losses),
+            }
+        }
         Body::Error(fault) => {
             losses.note(path, LossKind::Marking, "error becomes plain text");
             let text = Text {
@@ -287,38 +350,65 @@ fn write_citation(out: &mut String, citation: &Citation, path: &Path<'_>, losses
     object.end();
 }
 
-fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
-    let mut object = ObjectWriter::new(out);
-    let media_type = media.media_type.as_deref();
-    let as_uri = || match &media.source {
+/// An address for a piece of media.
+pub(super) fn as_uri(media: &Media) -> String {
+    match &media.source {
         MediaSource::Uri(uri) => uri.clone(),
         MediaSource::Data(data) | MediaSource::File(data) => {
+            let media_type = media.media_type.as_deref();
             let media_type = media_type.unwrap_or("application/octet-stream");
             format!("data:{media_type};base64,{data}")
         }
+    }
+}
+
+/// Whether the bytes of a piece of media are there.
+fn is_inline(media: &Media) -> bool {
+    match &media.source {
+        MediaSource::Data(_) => true,
+        MediaSource::Uri(uri) => uri.starts_with("data:"),
+        MediaSource::File(_) => false,
+    }
+}
+
+/// The bytes of a sound and the word for its format, if it is one that can be sent.
+fn sound(media: &Media) -> Option<(&str, &'static str)> {
+    let (media_type, data) = match &media.source {
+        MediaSource::Data(data) => (media.media_type.as_deref(), data.as_str()),
+        MediaSource::Uri(uri) => {
+            let (media_type, data) = uri.strip_prefix("data:")?.split_once(";base64,")?;
+            (Some(media_type), data)
+        }
+        MediaSource::File(_) => return None,
     };
+    match media_type {
+        Some("audio/wav" | "audio/x-wav" | "audio/wave") | None => Some((data, "wav")),
+        Some("audio/mp3" | "audio/mpeg") => Some((data, "mp3")),
+        Some(_) => None,
+    }
+}
+
+fn sound_part(out: &mut String, data: &str, format: &str) {
+    let mut object = ObjectWriter::new(out);
+    object.str("type", "input_audio");
+    let mut audio = ObjectWriter::new(object.key("input_audio"));
+    audio.str("data", data).str("format", format);
+    audio.end();
+    object.end();
+}
+
+fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
+    let mut object = ObjectWriter::new(out);
     match media.kind {
         MediaKind::Image => {
             object.str("type", "input_image");
             match &media.source {
                 MediaSource::File(file) => object.str("file_id", file),
-                MediaSource::Uri(_) | MediaSource::Data(_) => object.str("image_url", &as_uri()),
+                MediaSource::Uri(_) | MediaSource::Data(_) => {
+                    object.str("image_url", &as_uri(media))
+                }
             };
             object.str("detail", "auto");
-        }
-        MediaKind::Audio if matches!(media.source, MediaSource::Data(_)) => {
-            let MediaSource::Data(data) = &media.source else {
-                return;
-            };
-            let format = media_type.and_then(|name| name.strip_prefix("audio/"));
-            object.str("type", "input_audio");
-            let mut inner = String::new();
-            let mut audio = ObjectWriter::new(&mut inner);
-            audio
-                .str("data", data)
-                .str("format", format.unwrap_or("wav"));
-            audio.end();
-            object.raw("input_audio", &inner);
         }
         MediaKind::File | MediaKind::Audio | MediaKind::Video => {
             if media.kind != MediaKind::File {
@@ -328,7 +418,9 @@ fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Los
             match &media.source {
                 MediaSource::File(file) => object.str("file_id", file),
                 MediaSource::Uri(uri) if !uri.starts_with("data:") => object.str("file_url", uri),
-                MediaSource::Uri(_) | MediaSource::Data(_) => object.str("file_data", &as_uri()),
+                MediaSource::Uri(_) | MediaSource::Data(_) => {
+                    object.str("file_data", &as_uri(media))
+                }
             };
             if let Some(name) = &media.name {
                 object.str("filename", name);

@@ -7,7 +7,7 @@ use throughline_model::{Content, Event, Path, Place, Response, Stop, VendorError
 
 use super::decode::{self, ItemDecoder};
 use super::types::MESSAGE;
-use super::{Dialect, encode as whole, parts};
+use super::{Dialect, Flavour, body, encode as whole, parts};
 use crate::flat::response_scope;
 use crate::hollow::Hollow;
 use crate::read::{member, number_of, text_of};
@@ -287,11 +287,17 @@ impl StreamDecoder for Decoder {
 
 /// Write a response as the frames of a stream: each item opens, brings its text, and is done.
 pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    let body = whole::response(dialect, response, losses);
-    let items = whole::items(dialect, &response.messages, &mut Losses::default());
-    let mut frames = Frames::default();
+    let body = body::response(dialect, response, losses);
+    let items = whole::answer_items(dialect, response, &mut Losses::default());
+    let mut frames = Frames {
+        flavour: dialect.flavour,
+        list: Vec::new(),
+    };
     let value = json::parse(&body);
-    let begun = value.as_ref().map(begun).unwrap_or_else(|_| body.clone());
+    let begun = match &value {
+        Ok(value) => begun(dialect, value),
+        Err(_) => body.clone(),
+    };
     frames.with_response("response.created", &begun);
     frames.with_response("response.in_progress", &begun);
     for (index, item) in items.iter().enumerate() {
@@ -307,9 +313,10 @@ pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses
         .and_then(|value| text_of(&value, "status"))
         .as_deref()
     {
-        Some("incomplete") => "response.incomplete",
+        // There is no event for a response that was cancelled, nor for one that goes on without us.
+        // The body says what it is.
+        Some("incomplete" | "cancelled" | "in_progress" | "queued") => "response.incomplete",
         Some("failed") => "response.failed",
-        Some("cancelled") => "response.cancelled",
         _ => "response.completed",
     };
     frames.with_response(last, &body);
@@ -317,7 +324,7 @@ pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses
 }
 
 /// The response as it was at the start.
-fn begun(body: &Value<'_>) -> String {
+fn begun(dialect: &Dialect, body: &Value<'_>) -> String {
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     for (key, text) in [
         ("status", "\"in_progress\""),
@@ -330,7 +337,12 @@ fn begun(body: &Value<'_>) -> String {
             edits.push((value, text));
         }
     }
-    RawJson::of_with(body, &edits).get().to_owned()
+    let begun = RawJson::of_with(body, &edits);
+    match dialect.flavour {
+        Flavour::OpenAi => begun.get().to_owned(),
+        // Where OpenAI says null, Foundry says nothing.
+        Flavour::Foundry => begun.without(|key| key == "usage").get().to_owned(),
+    }
 }
 
 /// The item as it was at the start.
@@ -353,8 +365,8 @@ fn empty(item: &Value<'_>) -> String {
     RawJson::of_with(item, &edits).get().to_owned()
 }
 
-#[derive(Default)]
 struct Frames {
+    flavour: Flavour,
     list: Vec<Frame>,
 }
 
@@ -398,87 +410,86 @@ impl Frames {
             "custom_tool_call" => Some(("input", "response.custom_tool_call_input")),
             _ => None,
         };
+        let spot = Spot {
+            item: &id,
+            index,
+            part: None,
+        };
         if let Some((key, name)) = argument
             && let Some(text) = item.get(key).filter(|text| text.as_text().is_some())
         {
-            self.text(
-                &format!("{name}.delta"),
-                &id,
-                index,
-                None,
-                ("delta", text.raw()),
-            );
-            self.text(&format!("{name}.done"), &id, index, None, (key, text.raw()));
+            self.at(spot, &format!("{name}.delta"), |object| {
+                object.raw("delta", text.raw());
+            });
+            let named = item
+                .get("name")
+                .filter(|_| self.flavour == Flavour::Foundry && kind == "function_call");
+            self.at(spot, &format!("{name}.done"), |object| {
+                if let Some(name) = named {
+                    object.raw("name", name.raw());
+                }
+                object.raw(key, text.raw());
+            });
         }
         let parts = item.get("content").and_then(Value::as_array);
         if kind == "reasoning" {
             return;
         }
         for (place, part) in parts.unwrap_or_default().iter().enumerate() {
-            let (key, name) = if part.get("refusal").is_some() {
-                ("refusal", "response.refusal")
-            } else {
-                ("text", "response.output_text")
+            let spot = Spot {
+                part: Some(place),
+                ..spot
             };
-            let Some(text) = part.get(key).filter(|text| text.as_text().is_some()) else {
-                continue;
-            };
-            let opened = RawJson::of_with(part, &[(text, "\"\"")]);
-            self.part(
-                "response.content_part.added",
-                &id,
-                (index, place),
-                opened.get(),
-            );
-            self.text(
-                &format!("{name}.delta"),
-                &id,
-                index,
-                Some(place),
-                ("delta", text.raw()),
-            );
-            self.text(
-                &format!("{name}.done"),
-                &id,
-                index,
-                Some(place),
-                (key, text.raw()),
-            );
-            self.part(
-                "response.content_part.done",
-                &id,
-                (index, place),
-                part.raw(),
-            );
+            self.part(spot, part);
         }
     }
 
-    fn text(
-        &mut self,
-        kind: &str,
-        id: &str,
-        index: usize,
-        place: Option<usize>,
-        text: (&str, &str),
-    ) {
-        self.push(kind, |object| {
-            object
-                .str("item_id", id)
-                .number("output_index", index as u64);
-            if let Some(place) = place {
-                object.number("content_index", place as u64);
-            }
-            object.raw(text.0, text.1);
+    /// A part of a message: it opens, brings its text, and is done.
+    fn part(&mut self, spot: Spot<'_>, part: &Value<'_>) {
+        let (key, name, extra) = if part.get("refusal").is_some() {
+            ("refusal", "response.refusal", None)
+        } else {
+            ("text", "response.output_text", Some("logprobs"))
+        };
+        let Some(text) = part.get(key).filter(|text| text.as_text().is_some()) else {
+            return;
+        };
+        let opened = RawJson::of_with(part, &[(text, "\"\"")]);
+        self.at(spot, "response.content_part.added", |object| {
+            object.raw("part", opened.get());
+        });
+        for (ending, key) in [("delta", "delta"), ("done", key)] {
+            self.at(spot, &format!("{name}.{ending}"), |object| {
+                object.raw(key, text.raw());
+                // The part has them, if there are any.
+                if let Some(extra) = extra {
+                    object.raw(extra, "[]");
+                }
+            });
+        }
+        self.at(spot, "response.content_part.done", |object| {
+            object.raw("part", part.raw());
         });
     }
 
-    fn part(&mut self, kind: &str, id: &str, at: (usize, usize), part: &str) {
+    fn at(&mut self, spot: Spot<'_>, kind: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.push(kind, |object| {
             object
-                .str("item_id", id)
-                .number("output_index", at.0 as u64)
-                .number("content_index", at.1 as u64)
-                .raw("part", part);
+                .str("item_id", spot.item)
+                .number("output_index", spot.index as u64);
+            if let Some(part) = spot.part {
+                object.number("content_index", part as u64);
+            }
+            write(object);
         });
     }
+}
+
+/// The place that an event of a stream is about.
+#[derive(Clone, Copy)]
+struct Spot<'s> {
+    /// The id of the item.
+    item: &'s str,
+    index: usize,
+    part: Option<usize>,
 }

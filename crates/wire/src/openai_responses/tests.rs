@@ -1,8 +1,9 @@
 use throughline_model::json::{self, RawJson};
 use throughline_model::{
-    ApprovalRequest, Arguments, Body, CallId, Content, Event, Family, Fold, Media, MediaKind,
-    MediaSource, Message, Origin, Outcome, Output, Reasoning, Request, Role, Runner, Scope, Slot,
-    Status, Stop, Text, ToolCall, ToolDef, ToolResult, pairs,
+    ApprovalRequest, Arguments, Body, CallId, Citation, Content, Event, Family, Fold, Media,
+    MediaKind, MediaSource, Message, Origin, Outcome, Output, Reasoning, Request, Response, Role,
+    Runner, Scope, Slot, Status, Stop, Text, ToolCall, ToolDef, ToolResult, Usage, VendorError,
+    Wire, pairs,
 };
 
 use super::OpenAiResponses;
@@ -181,7 +182,8 @@ fn what_came_from_elsewhere_is_said_with_its_losses() {
         concat!(
             r#"[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Be brief."}]},"#,
             r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,iVBOR","detail":"auto"}]},"#,
-            r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so","annotations":[]},{"type":"refusal","refusal":"no"}]},"#,
+            r#"{"type":"message","role":"assistant","content":"so"},"#,
+            r#"{"type":"message","role":"assistant","content":"no"},"#,
             r#"{"type":"function_call","call_id":"call_1","name":"f","arguments":"{\"a\":1}"},"#,
             r#"{"type":"custom_tool_call","call_id":"call_2","name":"sql","input":"select 1"},"#,
             r#"{"type":"function_call_output","call_id":"call_1","output":"{\"x\":1}"},"#,
@@ -191,6 +193,7 @@ fn what_came_from_elsewhere_is_said_with_its_losses() {
     );
     let expected = [
         ("messages[2].contents[0]", LossKind::Reasoning),
+        ("messages[2].contents[2]", LossKind::Marking),
         ("messages[2].contents[5]", LossKind::HostedTool),
         ("messages[2].contents[6]", LossKind::Approval),
         ("messages[3].contents[0]", LossKind::Outcome),
@@ -371,4 +374,429 @@ fn stop_reasons_and_usage_are_read() {
         ),
         (Some(10), Some(4), Some(2), Some(5), Some(3), Some(15))
     );
+}
+
+fn media(kind: MediaKind, source: MediaSource, media_type: &str) -> Content {
+    Content::new(Body::Media(Media {
+        kind,
+        media_type: Some(media_type.to_owned()),
+        source,
+        name: None,
+        transcript: None,
+    }))
+}
+
+fn lost(path: &str, kind: LossKind) -> (String, LossKind) {
+    (path.to_owned(), kind)
+}
+
+#[test]
+fn texts_of_a_model_from_elsewhere_are_messages_that_need_no_id() {
+    let cited = Text {
+        text: "04:12".to_owned(),
+        citations: vec![Citation {
+            url: Some("https://t.example/".to_owned()),
+            ..Citation::default()
+        }],
+    };
+    let fault = throughline_model::Fault {
+        message: "cut off".to_owned(),
+        code: None,
+    };
+    let picture = media(MediaKind::Image, MediaSource::Data("i".into()), "image/png");
+    let contents = vec![
+        Content::text("High water:"),
+        Content::new(Body::Text(cited)),
+        Content::new(Body::Error(fault)),
+        picture,
+    ];
+    let (text, losses) = encode(&[Message::new(Role::Assistant, contents)]);
+    assert_eq!(
+        text,
+        concat!(
+            r#"[{"type":"message","role":"assistant","content":"High water:"},"#,
+            r#"{"type":"message","role":"assistant","content":"04:12"},"#,
+            r#"{"type":"message","role":"assistant","content":"cut off"}]"#
+        )
+    );
+    assert_eq!(
+        losses,
+        [
+            lost("messages[0].contents[1]", LossKind::Citations),
+            lost("messages[0].contents[2]", LossKind::Marking),
+            lost("messages[0].contents[3]", LossKind::Media),
+        ]
+    );
+    let heard = decode(&text);
+    assert_eq!(heard.len(), 1);
+    assert_eq!(heard[0].contents.len(), 3);
+}
+
+#[test]
+fn a_role_that_is_unknown_here_becomes_user() {
+    let message = Message::new(
+        Role::named("critic"),
+        vec![Content::text("a"), Content::text("b")],
+    );
+    let (text, losses) = encode(&[message]);
+    assert_eq!(
+        text,
+        r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}]"#
+    );
+    assert_eq!(losses, [lost("messages[0].contents[0]", LossKind::Role)]);
+}
+
+#[test]
+fn sound_goes_into_messages_and_not_into_outputs() {
+    let data = || MediaSource::Data("UklG".to_owned());
+    let wav = media(MediaKind::Audio, data(), "audio/x-wav");
+    let mp3 = MediaSource::Uri("data:audio/mpeg;base64,SUQz".to_owned());
+    let mp3 = media(MediaKind::Audio, mp3, "audio/mpeg");
+    let ogg = media(MediaKind::Audio, data(), "audio/ogg");
+    let call = ToolCall::function(natural("c"), "f", "{}");
+    let output = Output::Parts(vec![Content::text("x"), wav.clone()]);
+    let messages = [
+        Message::new(Role::User, vec![wav, mp3, ogg]),
+        Message::new(Role::Tool, vec![call.answer(Outcome::Ok, output).into()]),
+    ];
+    let (text, losses) = encode(&messages);
+    assert_eq!(
+        text,
+        concat!(
+            r#"[{"type":"message","role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklG","format":"wav"}},{"type":"input_audio","input_audio":{"data":"SUQz","format":"mp3"}}]},"#,
+            r#"{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"x"}]}]"#
+        )
+    );
+    assert_eq!(
+        losses,
+        [
+            lost("messages[0].contents[2]", LossKind::Media),
+            lost("messages[1].contents[0].output[1]", LossKind::Media),
+        ]
+    );
+}
+
+/// A result of the application for a call of one of the vendor's own kinds.
+fn made_result(family: Family, outcome: Outcome, output: Output) -> Message {
+    let mut result = ToolResult::answering(natural("call_1"), family, output);
+    result.outcome = outcome;
+    Message::new(Role::Tool, vec![result.into()])
+}
+
+#[test]
+fn a_result_made_elsewhere_is_of_the_family_of_its_call() {
+    let text = |text: &str| Output::Text(text.to_owned());
+    let json = |text: &str| Output::Json(RawJson::new(text).unwrap());
+    let picture = media(MediaKind::Image, MediaSource::Data("i".into()), "image/png");
+    let cases = [
+        (
+            made_result(Family::SHELL, Outcome::Ok, text("ok")),
+            r#"{"type":"shell_call_output","call_id":"call_1","output":[{"stdout":"ok","stderr":"","outcome":{"type":"exit","exit_code":0}}]}"#,
+            None,
+        ),
+        (
+            made_result(
+                Family::SHELL,
+                Outcome::Error,
+                Output::Parts(vec![
+                    Content::text("a"),
+                    picture.clone(),
+                    Content::text("b"),
+                ]),
+            ),
+            r#"{"type":"shell_call_output","call_id":"call_1","output":[{"stdout":"a\nb","stderr":"","outcome":{"type":"exit","exit_code":1}}]}"#,
+            Some(LossKind::Media),
+        ),
+        (
+            made_result(Family::APPLY_PATCH, Outcome::Ok, Output::None),
+            r#"{"type":"apply_patch_call_output","call_id":"call_1","status":"completed","output":""}"#,
+            None,
+        ),
+        (
+            made_result(Family::APPLY_PATCH, Outcome::Rejected, text("no")),
+            r#"{"type":"apply_patch_call_output","call_id":"call_1","status":"failed","output":"no"}"#,
+            None,
+        ),
+        (
+            made_result(Family::LOCAL_SHELL, Outcome::Ok, json(r#"{"stdout":""}"#)),
+            r#"{"type":"local_shell_call_output","id":"call_1","call_id":"call_1","output":"{\"stdout\":\"\"}"}"#,
+            None,
+        ),
+        (
+            made_result(Family::TOOL_SEARCH, Outcome::Ok, json(r#"[{"type":"x"}]"#)),
+            r#"{"type":"tool_search_output","call_id":"call_1","execution":"client","tools":[{"type":"x"}],"status":"completed"}"#,
+            None,
+        ),
+        (
+            made_result(Family::TOOL_SEARCH, Outcome::Ok, text("none")),
+            r#"{"type":"tool_search_output","call_id":"call_1","execution":"client","tools":[],"status":"completed"}"#,
+            Some(LossKind::VendorFields),
+        ),
+        (
+            made_result(Family::COMPUTER, Outcome::Ok, Output::Parts(vec![picture])),
+            r#"{"type":"computer_call_output","call_id":"call_1","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,i"}}"#,
+            None,
+        ),
+        (
+            made_result(Family::COMPUTER, Outcome::Ok, text("clicked")),
+            r#"{"type":"function_call_output","call_id":"call_1","output":"clicked"}"#,
+            Some(LossKind::HostedTool),
+        ),
+    ];
+    for (message, item, loss) in cases {
+        let (text, losses) = encode(&[message]);
+        assert_eq!(text, format!("[{item}]"));
+        let kinds: Vec<_> = losses.into_iter().map(|(_, kind)| kind).collect();
+        assert_eq!(kinds, Vec::from_iter(loss), "{item}");
+        assert_eq!(encode(&decode(&text)), (text, vec![]));
+    }
+}
+
+#[test]
+fn a_native_search_without_an_id_is_answered_without_one() {
+    let array = r#"[{"type":"tool_search_call","id":"t1","call_id":null,"execution":"client","arguments":{},"status":"completed"}]"#;
+    let mut messages = decode(array);
+    let call = messages[0].contents[0].as_tool_call().unwrap();
+    let result = call.answer(Outcome::Ok, Output::None);
+    messages.push(Message::new(Role::Tool, vec![result.into()]));
+    let (text, losses) = encode(&messages);
+    assert!(text.ends_with(
+        r#",{"type":"tool_search_output","call_id":null,"execution":"client","tools":[],"status":"completed"}]"#
+    ));
+    assert_eq!(losses, []);
+    assert_eq!(pairs(&decode(&text)).len(), 1);
+}
+
+#[test]
+fn the_result_of_a_call_that_became_a_function_is_that_of_a_function() {
+    let call = ToolCall {
+        family: Family::SHELL,
+        ..ToolCall::function(natural("call_1"), "bash", "{}")
+    };
+    let result = call.answer(Outcome::Ok, Output::Text("ok".into()));
+    let messages = [
+        Message::new(Role::Assistant, vec![call.into()]),
+        Message::new(Role::Tool, vec![result.into()]),
+    ];
+    let (text, losses) = encode(&messages);
+    assert_eq!(
+        text,
+        concat!(
+            r#"[{"type":"function_call","call_id":"call_1","name":"bash","arguments":"{}"},"#,
+            r#"{"type":"function_call_output","call_id":"call_1","output":"ok"}]"#
+        )
+    );
+    assert_eq!(
+        losses,
+        [lost("messages[0].contents[0]", LossKind::HostedTool)]
+    );
+}
+
+#[test]
+fn a_custom_call_stays_one_whatever_its_arguments() {
+    let custom = |arguments| ToolCall {
+        family: Family::CUSTOM,
+        arguments,
+        ..ToolCall::function(natural("c"), "sql", "")
+    };
+    for (arguments, input) in [
+        (Arguments::None, r#""""#),
+        (Arguments::Text("{}".into()), r#""{}""#),
+        (Arguments::Json(RawJson::new("[1]").unwrap()), r#""[1]""#),
+    ] {
+        let (text, _) = encode(&[Message::new(
+            Role::Assistant,
+            vec![custom(arguments).into()],
+        )]);
+        assert_eq!(
+            text,
+            format!(
+                r#"[{{"type":"custom_tool_call","call_id":"c","name":"sql","input":{input}}}]"#
+            )
+        );
+    }
+}
+
+/// An answer from elsewhere.
+fn foreign_response(contents: Vec<Content>, stop: Stop) -> Response {
+    Response {
+        id: Some("msg_1".to_owned()),
+        model: Some("claude".to_owned()),
+        messages: vec![Message::new(Role::Assistant, contents)],
+        usage: None,
+        stop,
+        error: None,
+        vendor: None,
+    }
+}
+
+/// The id of an item that is made for the response `msg_1`.
+fn made_id(prefix: &str, number: usize) -> String {
+    let id = CallId::minted(Scope::Response("msg_1"), (1 << 33) + number);
+    id.value().replacen("tc", prefix, 1)
+}
+
+#[test]
+fn items_of_a_response_from_elsewhere_have_ids_and_a_status() {
+    let call = ToolCall::function(natural("call_1"), "f", "{}");
+    let custom = ToolCall {
+        family: Family::CUSTOM,
+        arguments: Arguments::Free("select 1".into()),
+        ..ToolCall::function(natural("call_2"), "sql", "")
+    };
+    let refusal = Content::new(Body::Refusal(Text {
+        text: "no".into(),
+        citations: vec![],
+    }));
+    let result = call.answer(Outcome::Ok, Output::Text("1".into()));
+    let contents = vec![
+        Content::text("so"),
+        refusal,
+        call.into(),
+        result.into(),
+        custom.into(),
+        Content::text("then"),
+    ];
+    let mut made = foreign_response(contents, Stop::ToolCalls);
+    let mut losses = Losses::default();
+    let body = OpenAiResponses.encode_response(&made, &mut losses);
+    let ids: Vec<_> = [("msg", 0), ("fc", 1), ("ctc", 2), ("msg", 3)]
+        .map(|(prefix, number)| made_id(prefix, number))
+        .into();
+    assert_eq!(
+        body,
+        format!(
+            concat!(
+                r#"{{"id":"msg_1","object":"response","created_at":0,"status":"completed","error":null,"incomplete_details":null,"model":"claude","output":["#,
+                r#"{{"id":"{}","type":"message","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"so","annotations":[]}},{{"type":"refusal","refusal":"no"}}]}},"#,
+                r#"{{"id":"{}","status":"completed","type":"function_call","call_id":"call_1","name":"f","arguments":"{{}}"}},"#,
+                r#"{{"id":"{}","type":"custom_tool_call","call_id":"call_2","name":"sql","input":"select 1"}},"#,
+                r#"{{"id":"{}","type":"message","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"then","annotations":[]}}]}}"#,
+                r#"],"parallel_tool_calls":true,"tool_choice":"auto","tools":[]}}"#
+            ),
+            ids[0], ids[1], ids[2], ids[3]
+        )
+    );
+    let kinds: Vec<_> = losses.as_slice().iter().map(|loss| loss.kind).collect();
+    assert_eq!(kinds, [LossKind::StandaloneResult]);
+    assert_eq!(
+        body,
+        OpenAiResponses.encode_response(&made, &mut Losses::default())
+    );
+    made.stop = Stop::Length;
+    let body = OpenAiResponses.encode_response(&made, &mut Losses::default());
+    assert_eq!(body.matches(r#""status":"incomplete""#).count(), 4);
+    assert_eq!(body.matches(r#""status":"completed""#).count(), 0);
+}
+
+#[test]
+fn a_response_from_elsewhere_is_streamed_with_its_item_ids() {
+    let made = foreign_response(vec![Content::text("so")], Stop::Done);
+    let frames = OpenAiResponses.encode_stream(&made, &mut Losses::default());
+    let id = made_id("msg", 0);
+    let data: Vec<_> = frames.iter().map(|frame| frame.data.as_str()).collect();
+    let at = format!(r#""item_id":"{id}","output_index":0,"content_index":0"#);
+    let expected = [
+        format!(
+            r#"{{"type":"response.output_item.added","output_index":0,"item":{{"id":"{id}","type":"message","status":"in_progress","role":"assistant","content":[]}},"sequence_number":2}}"#
+        ),
+        format!(
+            r#"{{"type":"response.content_part.added",{at},"part":{{"type":"output_text","text":"","annotations":[]}},"sequence_number":3}}"#
+        ),
+        format!(
+            r#"{{"type":"response.output_text.delta",{at},"delta":"so","logprobs":[],"sequence_number":4}}"#
+        ),
+        format!(
+            r#"{{"type":"response.output_text.done",{at},"text":"so","logprobs":[],"sequence_number":5}}"#
+        ),
+        format!(
+            r#"{{"type":"response.content_part.done",{at},"part":{{"type":"output_text","text":"so","annotations":[]}},"sequence_number":6}}"#
+        ),
+        format!(
+            r#"{{"type":"response.output_item.done","output_index":0,"item":{{"id":"{id}","type":"message","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"so","annotations":[]}}]}},"sequence_number":7}}"#
+        ),
+    ];
+    assert_eq!(data[2..8], expected);
+}
+
+#[test]
+fn every_stop_ends_a_stream_with_an_event_that_exists() {
+    for (stop, last) in [
+        (Stop::Done, "response.completed"),
+        (Stop::Length, "response.incomplete"),
+        (Stop::Cancelled, "response.incomplete"),
+        (Stop::InProgress, "response.incomplete"),
+        (Stop::Failed, "response.failed"),
+    ] {
+        let made = foreign_response(vec![Content::text("so")], stop.clone());
+        let frames = OpenAiResponses.encode_stream(&made, &mut Losses::default());
+        let event = frames.last().and_then(|frame| frame.event.as_deref());
+        assert_eq!(event, Some(last), "{stop:?}");
+        let body = OpenAiResponses.encode_response(&made, &mut Losses::default());
+        let whole = OpenAiResponses
+            .decode_response(&json::parse(&body).unwrap())
+            .unwrap();
+        let streamed = crate::assemble(&OpenAiResponses, &frames).unwrap();
+        assert_eq!(streamed, whole);
+        assert_eq!(streamed.stop, stop);
+    }
+}
+
+#[test]
+fn an_error_code_that_is_unknown_here_becomes_a_server_error() {
+    for (code, written, losses) in [
+        (Some("rate_limit_exceeded"), "rate_limit_exceeded", 0),
+        (
+            Some("misalignment_policy_violation"),
+            "misalignment_policy_violation",
+            0,
+        ),
+        (Some("overloaded"), "server_error", 1),
+        (None, "server_error", 0),
+    ] {
+        let mut made = foreign_response(vec![], Stop::Failed);
+        made.error = Some(VendorError {
+            wire: Wire::Anthropic,
+            message: "down".to_owned(),
+            kind: None,
+            code: code.map(Into::into),
+            param: None,
+            retry_after_ms: None,
+            body: None,
+        });
+        let mut noted = Losses::default();
+        let body = OpenAiResponses.encode_response(&made, &mut noted);
+        let error = format!(r#""error":{{"code":"{written}","message":"down"}}"#);
+        assert!(body.contains(&error), "{body}");
+        assert_eq!(noted.as_slice().len(), losses);
+    }
+}
+
+#[test]
+fn schemas_from_elsewhere_have_no_unpaired_surrogates() {
+    let request = Request {
+        tools: vec![ToolDef {
+            family: Family::FUNCTION,
+            name: "f".into(),
+            description: None,
+            parameters: Some(RawJson::new(r#"{"title":"\ud800"}"#).unwrap()),
+        }],
+        ..Request::default()
+    };
+    let mut losses = Losses::default();
+    let text = OpenAiResponses.encode_request(&request, &mut losses);
+    assert!(text.contains("{\"title\":\"\u{fffd}\"}"), "{text}");
+    assert_eq!(losses.as_slice()[0].kind, LossKind::LoneSurrogate);
+}
+
+#[test]
+fn totals_too_large_for_a_number_do_not_panic() {
+    let mut made = foreign_response(vec![], Stop::Done);
+    made.usage = Some(Usage {
+        input: Some(u64::MAX),
+        output: Some(1),
+        ..Usage::default()
+    });
+    let body = OpenAiResponses.encode_response(&made, &mut Losses::default());
+    assert!(body.contains(r#""total_tokens":18446744073709551615"#));
 }

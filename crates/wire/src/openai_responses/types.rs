@@ -14,6 +14,33 @@ pub(crate) const MESSAGE: &str = "message";
 /// The tag of references; it too may be left out.
 pub(crate) const ITEM_REFERENCE: &str = "item_reference";
 
+/// The codes of the error in a response, with every vendor.
+pub(crate) static ERROR_CODES: [&str; 20] = [
+    "server_error",
+    "rate_limit_exceeded",
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "bio_policy",
+    "vector_store_timeout",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "invalid_image_url",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "image_content_policy_violation",
+    "invalid_image_mode",
+    "image_file_too_large",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
+    "image_file_not_found",
+];
+
+/// The codes that only OpenAI has.
+pub(super) static OPENAI_ERROR_CODES: [&str; 1] = ["misalignment_policy_violation"];
+
 const fn row(tag: &'static str, role: ItemRole, family: Family, class: IdClass) -> WireType {
     WireType::new(tag, role, family, class)
 }

@@ -1,0 +1,217 @@
+//! Writing request bodies, response bodies and errors.
+
+use std::borrow::Cow;
+
+use throughline_model::json::{ArrayWriter, ObjectWriter};
+use throughline_model::{Content, Form, Path, Request, Response, Stop, Usage, VendorError};
+
+use super::encode::{answer_items, items};
+use super::{Dialect, Flavour};
+use crate::fill::{Fill, fill, push_array};
+use crate::flat::bare_input;
+use crate::foreign;
+use crate::gather::array;
+use crate::{LossKind, Losses};
+
+/// Write a request body.
+pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
+    let own = request
+        .vendor
+        .as_ref()
+        .filter(|vendor| vendor.wire == dialect.wire);
+    let mut out = String::new();
+    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+        let system: String = request.system.iter().filter_map(Content::as_text).collect();
+        let elements;
+        let input = match bare_input(request) {
+            Some(text) => Fill::Text(text),
+            // A body without input, as some prompts have, stays without.
+            None if request.messages.is_empty() => Fill::Elements(""),
+            None => {
+                elements = array(&items(dialect, &request.messages, losses));
+                Fill::Replace(&elements)
+            }
+        };
+        fill(
+            &mut out,
+            body,
+            &[
+                (&["instructions"], Fill::Text(&system)),
+                (&["input"], input),
+            ],
+        );
+        return out;
+    }
+    let mut object = ObjectWriter::new(&mut out);
+    foreign::note_request_keys(request, losses);
+    let system = foreign::system_text(&request.system, losses);
+    if !system.is_empty() {
+        object.str("instructions", &system);
+    }
+    object.raw("input", &array(&items(dialect, &request.messages, losses)));
+    let tools = foreign::function_tools(request, losses);
+    if !tools.is_empty() {
+        let path = Path::Root.key("tools");
+        let mut array = ArrayWriter::new(object.key("tools"));
+        for tool in tools {
+            let mut object = ObjectWriter::new(array.slot());
+            object.str("type", "function").str("name", &tool.name);
+            if let Some(description) = &tool.description {
+                object.str("description", description);
+            }
+            let parameters = match &tool.parameters {
+                Some(schema) => foreign::sound_json(schema, &path, losses),
+                None => Cow::Borrowed("{}"),
+            };
+            object.raw("parameters", &parameters).bool("strict", false);
+            object.end();
+        }
+        array.end();
+    }
+    object.end();
+    out
+}
+
+/// The id of a response in its body, and in what is derived from it.
+pub(super) fn response_id(response: &Response) -> &str {
+    response.id.as_deref().unwrap_or("resp_0")
+}
+
+/// Write a response body.
+pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
+    let items = answer_items(dialect, response, losses);
+    let mut out = String::new();
+    let own = response
+        .vendor
+        .as_ref()
+        .filter(|vendor| vendor.wire == dialect.wire);
+    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+        fill(&mut out, body, &[(&["output"], Fill::List(&items))]);
+        return out;
+    }
+    let mut object = ObjectWriter::new(&mut out);
+    object
+        .str("id", response_id(response))
+        .str("object", "response")
+        .number("created_at", 0);
+    let (status, reason) = status(&response.stop);
+    object.str("status", status);
+    match &response.error {
+        Some(found) => failure(object.key("error"), dialect, found, losses),
+        None => object.key("error").push_str("null"),
+    }
+    match reason {
+        Some(reason) => {
+            let mut details = ObjectWriter::new(object.key("incomplete_details"));
+            details.str("reason", reason);
+            details.end();
+        }
+        None => {
+            object.raw("incomplete_details", "null");
+        }
+    }
+    if dialect.flavour == Flavour::Foundry {
+        object
+            .raw("instructions", "null")
+            .raw("agent_reference", "null");
+    }
+    object.str("model", response.model.as_deref().unwrap_or("unknown"));
+    push_array(object.key("output"), &items);
+    object
+        .bool("parallel_tool_calls", true)
+        .str("tool_choice", "auto")
+        .raw("tools", "[]");
+    if let Some(found) = &response.usage {
+        usage(object.key("usage"), found);
+    }
+    object.end();
+    out
+}
+
+/// The error of a response that failed. Its codes are a closed list.
+fn failure(out: &mut String, dialect: &Dialect, error: &VendorError, losses: &mut Losses) {
+    const OTHER: &str = "server_error";
+    let path = Path::Root.key("error");
+    let known = |code: &&str| dialect.error_codes.iter().any(|list| list.contains(code));
+    let code = error.code.as_deref();
+    if let Some(code) = code.filter(|code| !known(code)) {
+        let detail = format!("the code {code} becomes {OTHER}");
+        losses.note(&path.key("code"), LossKind::VendorFields, detail);
+    }
+    if let Some(kind) = &error.kind {
+        let detail = format!("{kind}: a response has only the code");
+        losses.note(&path.key("kind"), LossKind::VendorFields, detail);
+    }
+    let code = code.filter(known).unwrap_or(OTHER);
+    let mut object = ObjectWriter::new(out);
+    object.str("code", code).str("message", &error.message);
+    object.end();
+}
+
+fn status(stop: &Stop) -> (&'static str, Option<&'static str>) {
+    match stop {
+        Stop::Done | Stop::ToolCalls | Stop::Refusal | Stop::Paused | Stop::Other(_) => {
+            ("completed", None)
+        }
+        Stop::Length => ("incomplete", Some("max_output_tokens")),
+        Stop::ContentFilter => ("incomplete", Some("content_filter")),
+        Stop::Cancelled => ("cancelled", None),
+        Stop::Failed => ("failed", None),
+        Stop::InProgress => ("in_progress", None),
+        Stop::Cut => ("incomplete", None),
+    }
+}
+
+/// The status of the items of a response that ended like this.
+pub(super) fn item_status(stop: &Stop) -> &'static str {
+    match status(stop).0 {
+        "completed" => "completed",
+        "in_progress" => "in_progress",
+        _ => "incomplete",
+    }
+}
+
+fn usage(out: &mut String, usage: &Usage) {
+    let mut object = ObjectWriter::new(out);
+    let input = usage.input.unwrap_or(0);
+    let output = usage.output.unwrap_or(0);
+    object.number("input_tokens", input);
+    let mut details = ObjectWriter::new(object.key("input_tokens_details"));
+    details
+        .number("cached_tokens", usage.cache_read.unwrap_or(0))
+        .number("cache_write_tokens", usage.cache_write.unwrap_or(0));
+    details.end();
+    object.number("output_tokens", output);
+    let mut details = ObjectWriter::new(object.key("output_tokens_details"));
+    details.number("reasoning_tokens", usage.reasoning.unwrap_or(0));
+    details.end();
+    let total = usage.total.unwrap_or_else(|| input.saturating_add(output));
+    object.number("total_tokens", total);
+    object.end();
+}
+
+/// Write `{"error": {…}}`.
+pub(crate) fn error(dialect: &Dialect, error: &VendorError) -> String {
+    if error.wire == dialect.wire
+        && let Some(body) = &error.body
+    {
+        return match body.value().get("error") {
+            Some(_) => body.get().to_owned(),
+            None => format!("{{\"error\":{}}}", body.get()),
+        };
+    }
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    let mut inner = ObjectWriter::new(object.key("error"));
+    inner.str("message", &error.message);
+    inner.str("type", error.kind.as_deref().unwrap_or("server_error"));
+    for (key, value) in [("param", &error.param), ("code", &error.code)] {
+        match value {
+            Some(value) => inner.str(key, value),
+            None => inner.raw(key, "null"),
+        };
+    }
+    inner.end();
+    object.end();
+    out
+}
