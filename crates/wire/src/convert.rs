@@ -107,7 +107,8 @@ fn is_from(transcript: &Transcript, format: &Format) -> bool {
 /// A transcript as the target accepts it.
 fn rendered(transcript: &Transcript, codec: &dyn Codec) -> Converted {
     let mut request = transcript.request.clone();
-    if transcript.shape == TranscriptShape::Array && !request.system.is_empty() {
+    let leading = transcript.shape == TranscriptShape::Array && !request.system.is_empty();
+    if leading {
         let system = std::mem::take(&mut request.system);
         request
             .messages
@@ -141,11 +142,66 @@ fn rendered(transcript: &Transcript, codec: &dyn Codec) -> Converted {
             codec.encode_request(&request, &mut losses)
         }
     };
-    let mut all = view.losses;
+    let (mut all, mut repairs) = (view.losses, view.repairs);
+    if leading {
+        let losses = all.iter_mut().map(|loss| &mut loss.path);
+        let repairs = repairs.iter_mut().map(|repair| &mut repair.path);
+        for path in losses.chain(repairs) {
+            *path = in_file(path);
+        }
+    }
     all.extend(losses.into_vec());
     Converted {
         output,
         losses: all,
-        repairs: view.repairs,
+        repairs,
+    }
+}
+
+/// A path in the file, where the system text went before the messages as one of them.
+fn in_file(path: &str) -> String {
+    let numbered = path
+        .strip_prefix("messages[")
+        .and_then(|rest| rest.split_once(']'));
+    let Some((Ok(index), rest)) = numbered.map(|(index, rest)| (index.parse::<usize>(), rest))
+    else {
+        return path.to_owned();
+    };
+    match index.checked_sub(1) {
+        Some(index) => format!("messages[{index}]{rest}"),
+        None => format!("system{}", rest.strip_prefix(".contents").unwrap_or(rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{convert, in_file};
+    use crate::LossKind;
+
+    #[test]
+    fn paths_are_those_of_the_file() {
+        assert_eq!(in_file("messages[0]"), "system");
+        assert_eq!(in_file("messages[0].contents[1]"), "system[1]");
+        assert_eq!(
+            in_file("messages[12].contents[1].output[0]"),
+            "messages[11].contents[1].output[0]"
+        );
+        assert_eq!(in_file("system"), "system");
+    }
+
+    #[test]
+    fn system_text_before_the_messages_does_not_shift_what_is_listed() {
+        let file = br#"{"format":"throughline.neutral/1","system":"Be brief.","messages":[
+            {"role":"user","contents":[{"kind":"text","text":"Ahoy."}]},
+            {"role":"assistant","contents":[{"kind":"reasoning","text":["hm"]},{"kind":"tool_call","call":"c","origin":"natural","family":"function","name":"f"}]}]}"#;
+        let (from, to) = (
+            "neutral".parse().unwrap(),
+            "openai-responses".parse().unwrap(),
+        );
+        let found = convert(file, &from, &to, Default::default()).unwrap();
+        assert_eq!(found.losses[0].kind, LossKind::Reasoning);
+        assert_eq!(found.losses[0].path, "messages[1].contents[0]");
+        assert_eq!(found.repairs[0].kind.as_str(), "closed_call");
+        assert_eq!(found.repairs[0].path, "messages[1].contents[1]");
     }
 }

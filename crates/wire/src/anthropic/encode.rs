@@ -69,7 +69,7 @@ fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
         // Somebody has changed the arguments since they were read.
         arguments => {
             made = make::input(arguments).0;
-            Fill::Replace(&made)
+            Fill::Replace(made.get())
         }
     };
     fill(out, block, &[(&[INPUT], what)]);
@@ -89,7 +89,7 @@ fn fill_result(
         Output::Json(json) => Fill::Json(json.get()),
         Output::Parts(contents) => {
             let path = path.key("output");
-            parts(&mut elements, contents, Speaker::User, &path, losses);
+            parts(&mut elements, contents, Speaker::Tool, &path, losses);
             Fill::Elements(&elements)
         }
     };
@@ -292,7 +292,7 @@ pub(super) fn message(response: &Response, losses: &mut Losses) -> String {
         }
         contents = &message.contents;
         let path = path.key("contents");
-        parts(&mut elements, contents, Speaker::Assistant, &path, losses);
+        parts(&mut elements, contents, Speaker::Answer, &path, losses);
     }
     let own_body = response
         .vendor
@@ -403,12 +403,13 @@ pub(super) fn error(error: &VendorError) -> String {
     object.str("type", "error");
     let mut inner = ObjectWriter::new(object.key("error"));
     inner
-        .str(
-            "type",
-            error_type(error.kind.as_deref().unwrap_or_default()),
-        )
+        .str("type", error_type(error))
         .str("message", &error.message);
-    if let Some(code) = &error.code {
+    if let Some(code) = error
+        .code
+        .as_ref()
+        .filter(|_| error.wire == Wire::Anthropic)
+    {
         let mut details = ObjectWriter::new(inner.key("details"));
         details.str("error_code", code);
         details.end();
@@ -419,8 +420,28 @@ pub(super) fn error(error: &VendorError) -> String {
     out
 }
 
-/// The vendor's types are a closed list to its readers, so those of others are mapped.
-fn error_type(kind: &str) -> &'static str {
+/// The vendor's codes are a closed list to its readers, so those of others stay behind.
+pub(super) fn note_error_code(error: &VendorError, losses: &mut Losses) {
+    if let Some(code) = error
+        .code
+        .as_ref()
+        .filter(|_| error.wire != Wire::Anthropic)
+    {
+        let path = Path::Root.key("error");
+        let detail = format!("code {code} of {}", error.wire);
+        losses.note(&path.key("code"), LossKind::VendorFields, detail);
+    }
+}
+
+/// The vendor's types are a closed list to its readers, so those of others are mapped. Some
+/// vendors say in the code what others say in the type.
+fn error_type(error: &VendorError) -> &'static str {
+    let words = [error.kind.as_deref(), error.code.as_deref()];
+    let mut known = words.into_iter().flatten().filter_map(known_error);
+    known.next().unwrap_or("api_error")
+}
+
+fn known_error(word: &str) -> Option<&'static str> {
     const TYPES: [&str; 9] = [
         "invalid_request_error",
         "authentication_error",
@@ -432,10 +453,10 @@ fn error_type(kind: &str) -> &'static str {
         "overloaded_error",
         "api_error",
     ];
-    if let Some(found) = TYPES.into_iter().find(|found| *found == kind) {
-        return found;
+    if let Some(found) = TYPES.into_iter().find(|found| *found == word) {
+        return Some(found);
     }
-    match kind {
+    Some(match word {
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => "invalid_request_error",
         "UNAUTHENTICATED" => "authentication_error",
         "PERMISSION_DENIED" => "permission_error",
@@ -444,6 +465,6 @@ fn error_type(kind: &str) -> &'static str {
         "insufficient_quota" => "billing_error",
         "DEADLINE_EXCEEDED" => "timeout_error",
         "UNAVAILABLE" => "overloaded_error",
-        _ => "api_error",
-    }
+        _ => return None,
+    })
 }

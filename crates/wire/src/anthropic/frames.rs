@@ -40,6 +40,7 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
         frames.block(index, block, if torn { End::Torn } else { End::Whole });
     }
     if let Some(error) = &response.error {
+        whole::note_error_code(error, losses);
         frames.list.push(frame("error", whole::error(error)));
     } else if over {
         frames.message_delta(&value);

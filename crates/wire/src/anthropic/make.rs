@@ -10,13 +10,17 @@ use super::{encode, media};
 use crate::foreign;
 use crate::{LossKind, Losses};
 
-/// Who says a block; what a block may be depends on it.
+/// Who says a block, and where; what a block may be depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     /// The person, and the tools of the application.
     User,
-    /// The model.
+    /// A tool of the application, inside its result.
+    Tool,
+    /// The model, in a history.
     Assistant,
+    /// The model, in a response. Its readers know only what a model can say.
+    Answer,
     /// The application.
     System,
 }
@@ -24,8 +28,8 @@ pub(super) enum Speaker {
 impl Speaker {
     pub(super) fn role(self) -> &'static str {
         match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
+            Self::User | Self::Tool => "user",
+            Self::Assistant | Self::Answer => "assistant",
             Self::System => "system",
         }
     }
@@ -61,7 +65,7 @@ pub(super) fn blocks(
             losses.note(path, LossKind::Marking, "error becomes plain text");
             push_text(&mut out, &fault.message);
         }
-        Body::Media(_) if speaker == Speaker::Assistant => losses.note(
+        Body::Media(_) if matches!(speaker, Speaker::Assistant | Speaker::Answer) => losses.note(
             path,
             LossKind::Media,
             "assistant messages hold no media here",
@@ -70,8 +74,11 @@ pub(super) fn blocks(
             foreign::note_vendor_fields(content, path, losses);
             media::make(&mut out, content, found, path, losses);
         }
+        Body::ToolCall(_) if speaker == Speaker::Tool => {
+            losses.note(path, LossKind::HostedTool, "a result holds no calls here");
+        }
         Body::ToolCall(call) => push_call(&mut out, call, path, losses),
-        Body::ToolResult(result) => push_result(&mut out, result, path, losses),
+        Body::ToolResult(result) => push_result(&mut out, result, speaker, path, losses),
         Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => losses.note(
             path,
             LossKind::Approval,
@@ -107,6 +114,7 @@ fn push_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Lo
         return;
     }
     let (input, fit) = input(&call.arguments);
+    let input = foreign::sound_json(&input, path, losses);
     if call.family != Family::FUNCTION {
         let detail = format!("{} call becomes a function call", call.family);
         losses.note(path, LossKind::HostedTool, detail);
@@ -123,22 +131,37 @@ fn push_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Lo
     object.end();
 }
 
-fn push_result(out: &mut String, result: &ToolResult, path: &Path<'_>, losses: &mut Losses) {
+fn push_result(
+    out: &mut String,
+    result: &ToolResult,
+    speaker: Speaker,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) {
     if result.runner == Runner::Vendor {
         let detail = format!("{} result was made by another vendor", result.family);
         losses.note(path, LossKind::HostedTool, detail);
         return;
     }
+    if speaker == Speaker::Answer {
+        let detail = "results of the application come in requests only";
+        return losses.note(path, LossKind::StandaloneResult, detail);
+    }
     let path = path.key("output");
-    if result.pairing() == Pairing::Standalone {
-        // A result must name a call of the message before; what nobody asked for is only said.
-        let detail = "a result without a call becomes plain content";
+    // A result must name a call of the message before; what nobody asked for is only said, and
+    // so is what stands inside another result.
+    let said = match (result.pairing(), speaker) {
+        (_, Speaker::Tool) => Some("a result inside a result becomes plain content"),
+        (Pairing::Standalone, _) => Some("a result without a call becomes plain content"),
+        (Pairing::Answers, _) => None,
+    };
+    if let Some(detail) = said {
         losses.note(&path, LossKind::StandaloneResult, detail);
         match &result.output {
             Output::None => {}
             Output::Text(text) => push_text(out, text),
             Output::Json(json) => push_text(out, json.get()),
-            Output::Parts(parts) => encode::parts(out, parts, Speaker::User, &path, losses),
+            Output::Parts(parts) => encode::parts(out, parts, speaker, &path, losses),
         }
         return;
     }
@@ -157,7 +180,7 @@ fn push_result(out: &mut String, result: &ToolResult, path: &Path<'_>, losses: &
         }
         Output::Parts(parts) => {
             let mut elements = String::new();
-            encode::parts(&mut elements, parts, Speaker::User, &path, losses);
+            encode::parts(&mut elements, parts, Speaker::Tool, &path, losses);
             if !elements.is_empty() {
                 object.raw("content", &format!("[{elements}]"));
             }
@@ -179,13 +202,12 @@ pub(super) enum Fit {
 }
 
 /// Arguments as an object.
-pub(super) fn input(arguments: &Arguments) -> (String, Fit) {
-    let nothing = || ("{}".to_owned(), Fit::Whole);
+pub(super) fn input(arguments: &Arguments) -> (RawJson, Fit) {
+    let nothing = || (RawJson::object(|_| {}), Fit::Whole);
     let wrapped = |write: &dyn Fn(&mut ObjectWriter<'_>)| {
-        let object = RawJson::object(|object| write(object));
-        (object.get().to_owned(), Fit::Wrapped)
+        (RawJson::object(|object| write(object)), Fit::Wrapped)
     };
-    let of = |value: &Value<'_>| (RawJson::of(value).get().to_owned(), Fit::Whole);
+    let of = |value: &Value<'_>| (RawJson::of(value), Fit::Whole);
     match arguments {
         Arguments::None => nothing(),
         // Models that have nothing to say about arguments often say nothing at all.

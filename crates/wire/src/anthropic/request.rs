@@ -117,8 +117,11 @@ pub(super) fn encode(request: &Request, losses: &mut Losses) -> String {
     let functions = foreign::function_tools(request, losses);
     if !functions.is_empty() {
         let mut list = ArrayWriter::new(object.key("tools"));
+        let root = Path::Root.key("tools");
         for tool in functions {
-            push_tool(list.slot(), tool);
+            let same = |other: &ToolDef| std::ptr::eq(other, tool);
+            let index = request.tools.iter().position(same).unwrap_or_default();
+            push_tool(list.slot(), tool, &root.index(index), losses);
         }
         list.end();
     }
@@ -159,21 +162,24 @@ fn is_own_block(content: &Content) -> bool {
 }
 
 /// A function on offer. The schema must say that it is an object.
-fn push_tool(out: &mut String, tool: &ToolDef) {
+fn push_tool(out: &mut String, tool: &ToolDef, path: &Path<'_>, losses: &mut Losses) {
     let mut object = ObjectWriter::new(out);
     object.str("name", &tool.name);
     if let Some(description) = &tool.description {
         object.str("description", description);
     }
-    let schema = tool.parameters.as_ref().map(RawJson::value);
-    match schema.filter(|schema| schema.as_object().is_some()) {
-        Some(schema) if schema.get("type").is_some() => {
-            object.raw("input_schema", schema.raw());
-        }
+    let schema = tool.parameters.as_ref();
+    match schema.filter(|schema| schema.value().as_object().is_some()) {
         Some(schema) => {
-            let mut inner = ObjectWriter::new(object.key("input_schema"));
-            inner.str("type", "object").members_of(schema.raw());
-            inner.end();
+            let typed = schema.value().get("type").is_some();
+            let schema = foreign::sound_json(schema, path, losses);
+            if typed {
+                object.raw("input_schema", &schema);
+            } else {
+                let mut inner = ObjectWriter::new(object.key("input_schema"));
+                inner.str("type", "object").members_of(&schema);
+                inner.end();
+            }
         }
         None => {
             object.raw("input_schema", r#"{"type":"object"}"#);

@@ -63,6 +63,19 @@ fn media(kind: MediaKind, media_type: Option<&str>, source: MediaSource) -> Cont
     }))
 }
 
+/// A response of nobody that says nothing.
+fn silent() -> Response {
+    Response {
+        id: None,
+        model: None,
+        messages: Vec::new(),
+        usage: None,
+        stop: Stop::Done,
+        error: None,
+        vendor: None,
+    }
+}
+
 fn raw(text: &str) -> RawJson {
     RawJson::new(text).unwrap()
 }
@@ -319,6 +332,159 @@ fn a_result_that_nobody_asked_for_is_said_as_text() {
             LossKind::StandaloneResult
         )]
     );
+}
+
+#[test]
+fn a_result_inside_a_result_is_said_and_a_call_is_not() {
+    let inner = ToolResult::answering(natural("b"), Family::FUNCTION, Output::Text("in".into()));
+    let parts = vec![
+        Content::text("out"),
+        Content::from(inner),
+        Content::from(function("c", Arguments::None)),
+    ];
+    let result = ToolResult::answering(natural("a"), Family::FUNCTION, Output::Parts(parts));
+    let (text, losses) = encoded(&[tool(vec![result.into()])]);
+    assert_eq!(
+        text,
+        r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"out"},{"type":"text","text":"in"}]}]}]"#
+    );
+    let at = |rest: &str| format!("messages[0].contents[0].output{rest}");
+    assert_eq!(
+        losses,
+        [
+            lost(&at("[1].output"), LossKind::StandaloneResult),
+            lost(&at("[2]"), LossKind::HostedTool),
+        ]
+    );
+}
+
+#[test]
+fn a_response_holds_only_what_a_model_says() {
+    let image = MediaSource::Uri("https://files.example/chart.png".into());
+    let result = |id: &str, output| ToolResult::answering(natural(id), Family::FUNCTION, output);
+    let parts = Output::Parts(vec![Content::text("drifting")]);
+    let standalone =
+        ToolResult::standalone(natural("s"), Family::FUNCTION, Output::Text("ping".into()));
+    let response = Response {
+        messages: vec![assistant(vec![
+            Content::text("Moored."),
+            media(MediaKind::Image, None, image),
+            result("a", Output::Text("done".into())).into(),
+            result("b", parts).into(),
+            standalone.into(),
+            function("c", Arguments::None).into(),
+        ])],
+        stop: Stop::ToolCalls,
+        ..silent()
+    };
+    let mut losses = Losses::default();
+    let body = Anthropic.encode_response(&response, &mut losses);
+    assert_eq!(
+        body,
+        r#"{"id":"msg_0","type":"message","role":"assistant","model":"unknown","content":[{"type":"text","text":"Moored."},{"type":"tool_use","id":"c","name":"moor","input":{}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}"#
+    );
+    let dropped = [
+        lost("messages[0].contents[1]", LossKind::Media),
+        lost("messages[0].contents[2]", LossKind::StandaloneResult),
+        lost("messages[0].contents[3]", LossKind::StandaloneResult),
+        lost("messages[0].contents[4]", LossKind::StandaloneResult),
+    ];
+    assert_eq!(listed(losses), dropped);
+    let mut losses = Losses::default();
+    let frames = Anthropic.encode_stream(&response, &mut losses);
+    assert_eq!(listed(losses), dropped);
+    let starts = frames.iter().filter_map(|frame| {
+        let kind = frame.event.as_deref()?;
+        (kind == "content_block_start").then_some(frame.data.as_str())
+    });
+    assert_eq!(
+        starts.collect::<Vec<_>>(),
+        [
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c","name":"moor","input":{}}}"#,
+        ]
+    );
+}
+
+#[test]
+fn a_code_of_another_vendor_does_not_reach_the_stream() {
+    let response = Response {
+        stop: Stop::Failed,
+        error: Some(VendorError {
+            wire: Wire::OpenAiResponses,
+            message: "the model fell over".into(),
+            kind: None,
+            code: Some("server_error".into()),
+            param: None,
+            retry_after_ms: None,
+            body: None,
+        }),
+        ..silent()
+    };
+    let mut losses = Losses::default();
+    let frames = Anthropic.encode_stream(&response, &mut losses);
+    assert_eq!(
+        frames.last().unwrap().data,
+        r#"{"type":"error","error":{"type":"api_error","message":"the model fell over"},"request_id":null}"#
+    );
+    assert_eq!(listed(losses), [lost("error.code", LossKind::VendorFields)]);
+}
+
+#[test]
+fn unpaired_surrogates_from_elsewhere_are_replaced() {
+    let calls = [
+        Arguments::Json(raw(r#"{"a\ud800":["\udc00","\ud83d\ude00"],"n":1e999}"#)),
+        Arguments::Text(r#"{"a":"\ud800"}"#.into()),
+    ];
+    for (arguments, input) in calls.into_iter().zip([
+        "{\"a\u{fffd}\":[\"\u{fffd}\",\"\\ud83d\\ude00\"],\"n\":1e999}",
+        "{\"a\":\"\u{fffd}\"}",
+    ]) {
+        let (text, losses) = encoded(&[assistant(vec![function("c", arguments).into()])]);
+        assert_eq!(
+            text,
+            format!(
+                r#"[{{"role":"assistant","content":[{{"type":"tool_use","id":"c","name":"moor","input":{input}}}]}}]"#
+            )
+        );
+        assert_eq!(
+            losses,
+            [lost("messages[0].contents[0]", LossKind::LoneSurrogate)]
+        );
+    }
+    let request = Request {
+        tools: vec![
+            ToolDef {
+                family: Family::WEB_SEARCH,
+                name: "web".into(),
+                description: None,
+                parameters: None,
+            },
+            ToolDef {
+                family: Family::FUNCTION,
+                name: "moor".into(),
+                description: None,
+                parameters: Some(raw(r#"{"description":"\ud800"}"#)),
+            },
+        ],
+        ..Request::default()
+    };
+    let mut losses = Losses::default();
+    let body = Anthropic.encode_request(&request, &mut losses);
+    assert_eq!(
+        body,
+        "{\"max_tokens\":4096,\"messages\":[],\"tools\":[{\"name\":\"moor\",\"input_schema\":{\"type\":\"object\",\"description\":\"\u{fffd}\"}}]}"
+    );
+    assert_eq!(
+        listed(losses),
+        [
+            lost("tools[0]", LossKind::ToolDefinition),
+            lost("tools[1]", LossKind::LoneSurrogate),
+        ]
+    );
+    // What came from this format stays as it was.
+    let own = r#"[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"moor","input":{"a":"\ud800"}}]}]"#;
+    assert_eq!(encoded(&decode(own).unwrap()), (own.to_owned(), Vec::new()));
 }
 
 #[test]
@@ -892,7 +1058,28 @@ fn errors_go_there_and_back() {
     };
     assert_eq!(
         Anthropic.encode_error(&foreign),
-        r#"{"type":"error","error":{"type":"rate_limit_error","message":"no","details":{"error_code":"429"}},"request_id":null}"#
+        r#"{"type":"error","error":{"type":"rate_limit_error","message":"no"},"request_id":null}"#
+    );
+    // A code of this vendor stays one, also where nobody kept the body.
+    let own = VendorError {
+        wire: Wire::Anthropic,
+        kind: Some("invalid_request_error".into()),
+        code: Some("thread_not_found".into()),
+        ..foreign.clone()
+    };
+    assert_eq!(
+        Anthropic.encode_error(&own),
+        body.replace("\"req_1\"", "null")
+    );
+    // Some vendors say in the code what this one says in the type.
+    let coded = VendorError {
+        kind: None,
+        code: Some("rate_limit_exceeded".into()),
+        ..foreign
+    };
+    assert_eq!(
+        Anthropic.encode_error(&coded),
+        r#"{"type":"error","error":{"type":"rate_limit_error","message":"no"},"request_id":null}"#
     );
     let other = json::parse(r#"{"error":{"message":"no"}}"#).unwrap();
     assert_eq!(Anthropic.decode_error(&other), None);

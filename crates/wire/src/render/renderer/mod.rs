@@ -50,15 +50,26 @@ struct Waiting {
     call: ToolCall,
     /// The id under which it was rendered.
     id: CallId,
-    /// The path of the call, for repairs.
-    at: (usize, usize),
+    /// Where the call stands, for repairs.
+    at: Place,
     native: bool,
     /// The call as it was rendered, where its result must echo what only the vendor's form has.
     content: Option<Content>,
     /// How whole the message with the call was.
     status: Option<Status>,
-    answer: Option<Content>,
+    answer: Option<Answer>,
 }
+
+/// The result of a call, as it is to be shown.
+#[derive(Clone)]
+struct Answer {
+    content: Content,
+    /// Where in the history it stands, for losses.
+    at: Place,
+}
+
+/// The index of a message, and that of a content in it.
+type Place = (usize, usize);
 
 /// Renders a history message by message. What was rendered stays as it is; only the end of the
 /// history ([`Renderer::tail`]) is provisional.
@@ -261,13 +272,19 @@ impl Renderer {
 
     /// Write a message; what the codec notes gets the place in the history.
     fn emit(&mut self, message: &Message, at: usize, kept: &[usize], last: Last) {
+        let places: Vec<Place> = kept.iter().map(|place| (at, *place)).collect();
+        self.emit_from(message, at, &places, last);
+    }
+
+    /// Write a message whose contents stood in several places.
+    fn emit_from(&mut self, message: &Message, at: usize, places: &[Place], last: Last) {
         let mut losses = Losses::default();
         let items = self
             .codec
             .encode_items(std::slice::from_ref(message), &mut losses);
         for loss in losses.into_vec() {
             self.losses.push(Loss {
-                path: placed(&loss.path, at, kept),
+                path: placed(&loss.path, at, places),
                 ..loss
             });
         }
@@ -283,7 +300,14 @@ impl Renderer {
     }
 
     /// Write a message that must know the one before it, which was written already.
-    fn emit_after(&mut self, before: &Message, message: Message, at: usize, last: Last) {
+    fn emit_after(
+        &mut self,
+        before: &Message,
+        message: Message,
+        at: usize,
+        places: &[Place],
+        last: Last,
+    ) {
         let mut losses = Losses::default();
         let pair = [before.clone(), message];
         let skip = self
@@ -296,7 +320,7 @@ impl Renderer {
                 path: placed(
                     &loss.path.replacen("messages[1]", "messages[0]", 1),
                     at,
-                    &[],
+                    places,
                 ),
                 ..loss
             });
@@ -501,7 +525,13 @@ impl Renderer {
         if !found.changed && range == (0..message.contents.len()) {
             return (Cow::Borrowed(message), found.kept);
         }
-        let mut changed = Message::new(message.role.clone(), found.contents);
+        // What did not change was not copied; of a part of a message it must be.
+        let contents = if found.changed {
+            found.contents
+        } else {
+            message.contents[range].to_vec()
+        };
+        let mut changed = Message::new(message.role.clone(), contents);
         if let Role::Other(_) = &message.role {
             changed.role = Role::User;
             self.repair(&root.index(at), RepairKind::Role, "sent as the user's");
@@ -551,7 +581,7 @@ fn sides(message: &Message) -> Vec<(Side, Range<usize>)> {
 }
 
 /// The place in the history of a loss that the codec noted in one message.
-fn placed(path: &str, at: usize, kept: &[usize]) -> String {
+fn placed(path: &str, at: usize, places: &[Place]) -> String {
     let Some(rest) = path.strip_prefix("messages[0]") else {
         return path.to_owned();
     };
@@ -561,7 +591,7 @@ fn placed(path: &str, at: usize, kept: &[usize]) -> String {
     match inner {
         Some((number, rest)) => {
             let place: usize = number.parse().unwrap_or(0);
-            let place = kept.get(place).copied().unwrap_or(place);
+            let (at, place) = places.get(place).copied().unwrap_or((at, place));
             format!("messages[{at}].contents[{place}]{rest}")
         }
         None => format!("messages[{at}]{rest}"),

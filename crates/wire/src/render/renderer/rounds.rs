@@ -13,7 +13,7 @@ use super::super::repair::RepairKind;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
 use super::super::target::{Adjacency, Target};
 use super::super::words;
-use super::{Last, Renderer, Stale, Waiting};
+use super::{Answer, Last, Place, Renderer, Stale, Waiting};
 
 impl Renderer {
     /// Give a call the id under which it is rendered; nothing for what does not wait for a
@@ -90,7 +90,11 @@ impl Renderer {
                 Pairing::Standalone => None,
             };
             if let Some(waiting) = slot {
-                waiting.answer = Some(answered(content, result, waiting, &self.target));
+                let content = answered(content, result, waiting, &self.target);
+                waiting.answer = Some(Answer {
+                    content,
+                    at: (at, place),
+                });
                 self.answered.insert(value.into());
                 if self.rules.adjacency == Adjacency::BeforeModel && self.native_calls() {
                     self.answer_now(value, at, place);
@@ -119,14 +123,14 @@ impl Renderer {
             .position(|waiting| waiting.answer.is_some() && waiting.call.call.value() == value);
         let Some(found) = found else { return };
         let waiting = self.waiting.remove(found);
-        let Some(result) = waiting.answer else {
+        let Some(answer) = waiting.answer else {
             return;
         };
         let entry = ToolEntry {
             call: waiting.call,
-            result,
+            result: answer.content,
         };
-        self.show(vec![entry], Vec::new(), at, &[place]);
+        self.show(vec![entry], Vec::new(), at, &[(at, place)]);
     }
 
     /// A result that answers nothing that waits.
@@ -179,12 +183,13 @@ impl Renderer {
         }
         let mut round = Vec::new();
         let mut calls = Vec::new();
+        let mut places = Vec::new();
         let mut last = 0;
         for waiting in std::mem::take(&mut self.waiting) {
             last = last.max(waiting.at.0);
             calls.extend(waiting.content.clone());
-            let content = match waiting.answer {
-                Some(content) => content,
+            let (content, place) = match waiting.answer {
+                Some(answer) => (answer.content, answer.at),
                 None => {
                     let value = waiting.call.call.value();
                     if self.early.contains(value) && !self.lenient {
@@ -196,26 +201,28 @@ impl Renderer {
                     let path = path.key("contents");
                     let text = words::no_result(waiting.status.as_ref());
                     self.repair(&path.index(waiting.at.1), RepairKind::ClosedCall, text);
-                    made_up(&waiting, text)
+                    (made_up(&waiting, text), waiting.at)
                 }
             };
+            places.push(place);
             round.push(ToolEntry {
                 call: waiting.call,
                 result: content,
             });
         }
-        self.show(round, calls, last, &[]);
+        self.show(round, calls, last, &places);
         self.as_text = false;
         Ok(())
     }
 
-    /// Show a round through the strategy. `calls` are those whose results must echo something.
+    /// Show a round through the strategy. `calls` are those whose results must echo something,
+    /// `places` where the results stood.
     pub(super) fn show(
         &mut self,
         mut round: Vec<ToolEntry>,
         calls: Vec<Content>,
         at: usize,
-        kept: &[usize],
+        places: &[Place],
     ) {
         // The results of a round are one message; only the first of them can open it.
         for entry in round.iter_mut().skip(1) {
@@ -229,40 +236,44 @@ impl Renderer {
         } else {
             Arc::clone(&self.strategy)
         };
-        let moved = if self.rules.text_results && strategy.keeps_calls() {
-            media(&round)
-        } else {
-            Vec::new()
-        };
+        let (moved, moved_from): (Vec<Content>, Vec<Place>) =
+            if self.rules.text_results && strategy.keeps_calls() {
+                media(&round, places).unzip()
+            } else {
+                Default::default()
+            };
         for message in strategy.entry(round) {
             let last = match message.role {
                 Role::Tool => Last::Results,
                 _ => Last::User,
             };
             if last == Last::Results && !before.contents.is_empty() {
-                self.emit_after(&before, message, at, last);
+                self.emit_after(&before, message, at, places, last);
             } else {
-                self.emit(&message, at, kept, last);
+                self.emit_from(&message, at, places, last);
             }
         }
         if !moved.is_empty() {
-            self.emit(&Message::new(Role::User, moved), at, &[], Last::User);
+            let message = Message::new(Role::User, moved);
+            self.emit_from(&message, at, &moved_from, Last::User);
         }
     }
 }
 
-/// The media of results, for a user message where results hold text only.
-fn media(round: &[ToolEntry]) -> Vec<Content> {
-    round
-        .iter()
-        .filter_map(|entry| entry.result.as_tool_result())
-        .flat_map(|result| match &result.output {
-            Output::Parts(parts) => parts.as_slice(),
-            Output::None | Output::Text(_) | Output::Json(_) => &[],
-        })
-        .filter(|part| matches!(part.body, Body::Media(_)))
-        .cloned()
-        .collect()
+/// The media of results, for a user message where results hold text only, and where the results
+/// stood.
+fn media(round: &[ToolEntry], places: &[Place]) -> impl Iterator<Item = (Content, Place)> {
+    round.iter().zip(places).flat_map(|(entry, place)| {
+        let parts = match entry.result.as_tool_result().map(|result| &result.output) {
+            Some(Output::Parts(parts)) => parts.as_slice(),
+            Some(Output::None | Output::Text(_) | Output::Json(_)) | None => &[],
+        };
+        let media = |part: &&Content| matches!(part.body, Body::Media(_));
+        parts
+            .iter()
+            .filter(media)
+            .map(|part| (part.clone(), *place))
+    })
 }
 
 /// A result as it goes back with its call: under the id of the call, in the call's family.
