@@ -3,6 +3,7 @@
 use throughline_model::{Message, json};
 use throughline_testkit::{Rng, messages, property};
 use throughline_wire::render::{Options, Rendered, RepairKind, Target, render, renderer};
+use throughline_wire::validate::{Profile, validate};
 use throughline_wire::{Codec, Losses, Wire, codec};
 
 use crate::common::{Entry, decode, entries};
@@ -47,11 +48,19 @@ fn mixed(all: &[Entry], rng: &mut Rng, size: usize) -> Vec<Message> {
     history
 }
 
-fn readable(codec: &dyn Codec, rendered: &Rendered) -> Result<(), String> {
+/// What the validator says of a rendered history.
+fn accepted(codec: &dyn Codec, rendered: &Rendered) -> Result<(), String> {
     let array = rendered.array();
-    json::parse(&array).map_err(|error| format!("{error}: {array}"))?;
+    let value = json::parse(&array).map_err(|error| format!("{error}: {array}"))?;
     decode(codec, &array).map_err(|error| format!("{error}: {array}"))?;
-    Ok(())
+    let violations = validate(&value, &Profile::newest(codec.wire()));
+    match violations.first() {
+        None => Ok(()),
+        Some(first) => Err(format!(
+            "{first:?}\n{}",
+            json::pretty(&array).unwrap_or(array)
+        )),
+    }
 }
 
 /// Items before the first repair after which a longer history may differ.
@@ -85,10 +94,10 @@ fn any_history_renders_for_every_target_and_keeps_its_prefix() {
             let history = mixed(&all, rng, size);
             let options = Options::default();
             let whole = render(&history, &target, &options);
-            readable(codec, &whole)?;
+            accepted(codec, &whole)?;
             for cut in 0..history.len() {
                 let prefix = render(&history[..cut], &target, &options);
-                readable(codec, &prefix)?;
+                accepted(codec, &prefix)?;
                 let settled = stable(&prefix).min(stable(&whole));
                 cuts += 1;
                 exempt += usize::from(settled < prefix.items.len());
