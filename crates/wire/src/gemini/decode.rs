@@ -254,7 +254,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         return Err(DecodeError::expected(&Path::Root, "a response", body));
     }
     let id = response_id(body);
-    let usage = pick(body, ("usageMetadata", "usage_metadata")).map(|(_, value)| usage(value));
+    let usage = usage(body);
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     let mut messages = Vec::new();
     let mut decoder = PartDecoder::default();
@@ -358,7 +358,9 @@ fn response_stop(body: &Value<'_>, messages: &[Message]) -> Stop {
     }
 }
 
-fn usage(value: &Value<'_>) -> Usage {
+/// The tokens that a response tells of.
+pub(super) fn usage(body: &Value<'_>) -> Option<Usage> {
+    let (_, value) = pick(body, ("usageMetadata", "usage_metadata"))?;
     let number = |camel: &'static str, snake: &'static str| {
         pick(value, (camel, snake)).and_then(|(_, value)| value.as_u64())
     };
@@ -367,7 +369,7 @@ fn usage(value: &Value<'_>) -> Usage {
         (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
     };
     let reasoning = number("thoughtsTokenCount", "thoughts_token_count");
-    Usage {
+    Some(Usage {
         // What tools brought into the prompt was sent too, but is counted apart.
         input: sum(
             number("promptTokenCount", "prompt_token_count"),
@@ -384,5 +386,5 @@ fn usage(value: &Value<'_>) -> Usage {
         reasoning,
         vendor: Some(RawJson::of(value)),
         extra: Extra::NONE,
-    }
+    })
 }
