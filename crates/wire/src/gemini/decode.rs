@@ -305,7 +305,12 @@ fn captured(items: &[Value<'_>]) -> Result<Response, DecodeError> {
     let mut decoder = stream::Decoder::default();
     let mut fold = throughline_model::Fold::new();
     let mut events = Vec::new();
-    for item in items {
+    for (index, item) in items.iter().enumerate() {
+        // An array of contents is a history, not a stream that says nothing.
+        if matches!(shape_of(item), Shape::Message | Shape::Request) {
+            let path = Path::Root.index(index);
+            return Err(DecodeError::expected(&path, "a response", item));
+        }
         decoder.take(item, &mut events)?;
     }
     events.extend(crate::StreamDecoder::end(&mut decoder)?);

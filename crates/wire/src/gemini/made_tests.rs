@@ -170,3 +170,50 @@ fn json_from_elsewhere_has_no_unpaired_surrogates() {
         ]
     );
 }
+
+#[test]
+fn alternatives_that_were_added_become_candidates() {
+    let of = |count: usize, text: &str| {
+        let one = |index: usize| {
+            let said = format!(r#"{{"parts":[{{"text":"{text}{index}"}}],"role":"model"}}"#);
+            format!(r#"{{"index":{index},"content":{said}}}"#)
+        };
+        let all: Vec<String> = (0..count).map(one).collect();
+        format!(r#"{{"candidates":[{}]}}"#, all.join(","))
+    };
+    // More than a few, since many holes are filled another way than few.
+    for count in [1, 30] {
+        let body = of(count, "a");
+        let value = json::parse(&body).unwrap();
+        let mut whole = Gemini.decode_response(&value).unwrap();
+        let mut losses = Losses::default();
+        assert_eq!(Gemini.encode_response(&whole, &mut losses), body);
+        let more = Message::new(Role::Assistant, vec![Content::text("b")]);
+        whole.messages.extend([more.clone(), more]);
+        let text = Gemini.encode_response(&whole, &mut losses);
+        let rest = text.strip_prefix(body.trim_end_matches("]}")).unwrap();
+        let said = r#"{"content":{"role":"model","parts":[{"text":"b"}]},"index":"#;
+        let next = count + 1;
+        assert_eq!(rest, format!(",{said}{count}}},{said}{next}}}]}}"));
+    }
+    let empty = Gemini.decode_response(&json::parse("{}").unwrap()).unwrap();
+    let added = Response {
+        messages: vec![Message::new(Role::Assistant, vec![Content::text("b")])],
+        ..empty
+    };
+    assert_eq!(
+        Gemini.encode_response(&added, &mut Losses::default()),
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"b"}]},"index":0}]}"#
+    );
+}
+
+#[test]
+fn a_history_is_not_taken_for_a_stream() {
+    let array = r#"[{"role":"model","parts":[{"text":"a"}]}]"#;
+    let error = Gemini.decode_response(&json::parse(array).unwrap());
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("[0]") && error.contains("a response"),
+        "{error}"
+    );
+}

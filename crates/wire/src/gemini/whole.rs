@@ -43,37 +43,43 @@ pub(super) fn one_content(mut items: Vec<String>) -> String {
 /// is left over becomes candidates of its own.
 pub(super) fn filled(body: &RawJson, said: &[String]) -> String {
     let value = body.value();
-    let candidates = value.get("candidates").and_then(Value::as_array);
-    let candidates = candidates.unwrap_or_default();
-    let mut said = said.iter();
-    let mut list = String::new();
-    let mut array = ArrayWriter::new(&mut list);
-    let mut changed = false;
-    for candidate in candidates {
-        match candidate.get("content") {
-            Some(hole) if hole.as_array().is_some() => {
-                let content = said.next().map_or(NOTHING, String::as_str);
-                push_compact_with(array.slot(), candidate, &[(hole, content)]);
-                changed = true;
-            }
-            _ => push_compact_with(array.slot(), candidate, &[]),
-        }
+    let list = value.get("candidates");
+    let candidates = list.and_then(Value::as_array).unwrap_or_default();
+    let holes = candidates
+        .iter()
+        .filter_map(|candidate| candidate.get("content"))
+        .filter(|content| content.as_array().is_some());
+    let mut rest = said.iter();
+    let edits: Vec<(&Value<'_>, &str)> = holes
+        .map(|hole| (hole, rest.next().map_or(NOTHING, String::as_str)))
+        .collect();
+    let size: usize = said.iter().map(String::len).sum();
+    let mut out = String::with_capacity(body.get().len() + size);
+    if rest.len() == 0 {
+        push_compact_with(&mut out, &value, &edits);
+        return out;
     }
-    for (extra, content) in said.enumerate() {
-        let mut object = ObjectWriter::new(array.slot());
+    let mut all = String::with_capacity(size);
+    match list.filter(|_| !candidates.is_empty()) {
+        Some(list) => {
+            push_compact_with(&mut all, list, &edits);
+            all.pop();
+            all.push(',');
+        }
+        None => all.push('['),
+    }
+    for (extra, content) in rest.enumerate() {
+        if extra > 0 {
+            all.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut all);
         object
             .raw("content", content)
             .number("index", (candidates.len() + extra) as u64);
         object.end();
-        changed = true;
     }
-    array.end();
-    let mut out = String::new();
-    if changed {
-        fill(&mut out, body, &[(&["candidates"], Fill::Replace(&list))]);
-    } else {
-        out.push_str(body.get());
-    }
+    all.push(']');
+    fill(&mut out, body, &[(["candidates"], Fill::Replace(&all))]);
     out
 }
 
