@@ -26,12 +26,12 @@ pub fn decode(wire: &Wire, data: &[u8]) {
         }
     }
     if let Ok(response) = codec.decode_response(&value) {
-        let back = codec.encode_response(&response, &mut Losses::default());
-        assert_eq!(
-            RawJson::of(&value).get(),
-            back,
-            "a response body, {shape:?}"
-        );
+        // A captured stream becomes the one body that it tells.
+        if value.as_object().is_some() {
+            let back = codec.encode_response(&response, &mut Losses::default());
+            let body = RawJson::of(&value);
+            assert_eq!(body.get(), back, "a response body, {shape:?}");
+        }
         let frames = codec.encode_stream(&response, &mut Losses::default());
         fold(codec, &frames);
     }

@@ -259,7 +259,10 @@ pub(crate) fn arguments_object(
         let detail = "arguments must be an object; these became its member input";
         losses.note(path, LossKind::Arguments, detail);
     }
-    object
+    match RawJson::new(&object) {
+        Ok(json) if object.contains("\\u") => foreign::sound_json(&json, path, losses).into_owned(),
+        _ => object,
+    }
 }
 
 /// The same, saying whether they had to be wrapped.
@@ -286,8 +289,8 @@ pub(crate) fn media_kind(media_type: &str) -> MediaKind {
 
 /// Where the bytes of media from elsewhere go.
 pub(crate) enum Bytes<'m> {
-    /// Bytes in base 64 and their media type.
-    Inline(Cow<'m, str>, &'m str),
+    /// Bytes in base 64, and their media type if it is known.
+    Inline(Cow<'m, str>, Option<&'m str>),
     /// An address, and the media type if it is known.
     Address(&'m str, Option<&'m str>),
     /// A file that another vendor keeps.
@@ -298,29 +301,33 @@ pub(crate) enum Bytes<'m> {
 /// and their type in members of their own.
 pub(crate) fn bytes(media: &Media) -> Bytes<'_> {
     let known = media.media_type.as_deref();
-    let usual = match media.kind {
-        MediaKind::Image => "image/png",
-        MediaKind::Audio => "audio/wav",
-        MediaKind::Video => "video/mp4",
-        MediaKind::File => "application/octet-stream",
-    };
     match &media.source {
-        MediaSource::Data(data) => Bytes::Inline(Cow::Borrowed(data), known.unwrap_or(usual)),
+        MediaSource::Data(data) => Bytes::Inline(Cow::Borrowed(data), known),
         MediaSource::File(_) => Bytes::Elsewhere,
         MediaSource::Uri(uri) => {
             match uri.strip_prefix("data:").and_then(|it| it.split_once(',')) {
                 Some((head, data)) if head.ends_with(";base64") => {
                     let named = head.split(';').next().filter(|name| !name.is_empty());
-                    Bytes::Inline(Cow::Borrowed(data), named.or(known).unwrap_or(usual))
+                    Bytes::Inline(Cow::Borrowed(data), named.or(known))
                 }
                 Some((head, data)) => {
                     let named = head.split(';').next().filter(|name| !name.is_empty());
-                    let media_type = named.or(known).unwrap_or("text/plain");
+                    let media_type = named.or(known).or(Some("text/plain"));
                     Bytes::Inline(Cow::Owned(base64(&percent_decoded(data))), media_type)
                 }
                 None => Bytes::Address(uri, known),
             }
         }
+    }
+}
+
+/// The media type to name where none is known.
+pub(crate) fn usual_type(kind: MediaKind) -> &'static str {
+    match kind {
+        MediaKind::Image => "image/png",
+        MediaKind::Audio => "audio/wav",
+        MediaKind::Video => "video/mp4",
+        MediaKind::File => "application/octet-stream",
     }
 }
 

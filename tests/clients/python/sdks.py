@@ -133,6 +133,20 @@ def gemini() -> Sdk:
         total=False,
     )
 
+    # An error in a stream stands where a chunk would; the SDK looks for it before it reads chunks,
+    # and has no type for it.
+    status = TypedDict(
+        "StreamStatus",
+        {
+            "code": Required[int],
+            "message": Required[str],
+            "status": Required[str],
+            "details": list[dict[str, Any]],
+        },
+        total=False,
+    )
+    error = TypedDict("StreamError", {"error": status})
+
     said = (
         "text",
         "inline_data",
@@ -151,12 +165,17 @@ def gemini() -> Sdk:
             raise ValueError(f"a part says one thing, not {found or 'nothing'}")
         return part
 
+    def anything_said(response: Any) -> Any:
+        if not response.model_fields_set:
+            raise ValueError("a response says something")
+        return response
+
     return Sdk(
         kinds={
             "messages": list[types.Content],
             "request": body,
             "response": types.GenerateContentResponse,
-            "stream": list[types.GenerateContentResponse],
+            "stream": list[Union[types.GenerateContentResponse, error]],
         },
         # In the SDK every key is optional; these are the ones that the service itself wants.
         required={
@@ -169,7 +188,7 @@ def gemini() -> Sdk:
             "CodeExecutionResult": {"outcome"},
             "FunctionDeclaration": {"name"},
         },
-        checks={"Part": one_thing_said},
+        checks={"Part": one_thing_said, "GenerateContentResponse": anything_said},
     )
 
 

@@ -154,3 +154,19 @@ fn special_bytes_are_found_at_every_offset() {
         }
     }
 }
+
+#[test]
+fn many_edits_are_made_like_few() {
+    for count in [0, 1, 8, 9, 300] {
+        let text = format!("[{}]", vec![r#"{"a":1}"#; count].join(","));
+        let value = parse(&text).unwrap();
+        let holes = value.as_array().unwrap_or_default().iter();
+        let mut edits: Vec<_> = holes.filter_map(|it| Some((it.get("a")?, "2"))).collect();
+        // In any order, and of two edits of one value the first counts.
+        edits.reverse();
+        let again: Vec<_> = edits.iter().map(|(at, _)| (*at, "3")).collect();
+        edits.extend(again);
+        let edited = RawJson::of_with(&value, &edits);
+        assert_eq!(edited.get(), text.replace('1', "2"));
+    }
+}

@@ -48,7 +48,36 @@ pub fn push_compact(out: &mut String, value: &Value<'_>) {
 
 /// Like [`push_compact`], with some values (by identity, not by equality) replaced by other text.
 pub fn push_compact_with(out: &mut String, value: &Value<'_>, edits: &[(&Value<'_>, &str)]) {
-    if let Some((_, text)) = edits.iter().find(|(at, _)| std::ptr::eq(*at, value)) {
+    if edits.len() <= FEW_EDITS {
+        let find = |value: &Value<'_>| {
+            let edit = edits.iter().find(|(at, _)| std::ptr::eq(*at, value));
+            edit.map(|(_, text)| *text)
+        };
+        return push_edited(out, value, &find);
+    }
+    let mut sorted: Vec<(*const Value<'_>, &str)> = edits
+        .iter()
+        .map(|(at, text)| (std::ptr::from_ref(*at), *text))
+        .collect();
+    // The first edit of a value counts, as it does in a short list.
+    sorted.sort_by_key(|(at, _)| *at);
+    sorted.dedup_by_key(|(at, _)| *at);
+    push_edited(out, value, &|value| {
+        let at = std::ptr::from_ref(value);
+        let place = sorted.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        sorted.get(place).map(|(_, text)| *text)
+    });
+}
+
+/// Up to this many edits are looked through one by one for every value.
+const FEW_EDITS: usize = 8;
+
+fn push_edited<'e>(
+    out: &mut String,
+    value: &Value<'_>,
+    find: &impl Fn(&Value<'_>) -> Option<&'e str>,
+) {
+    if let Some(text) = find(value) {
         out.push_str(text);
         return;
     }
@@ -59,7 +88,7 @@ pub fn push_compact_with(out: &mut String, value: &Value<'_>, edits: &[(&Value<'
                 if place > 0 {
                     out.push(',');
                 }
-                push_compact_with(out, value, edits);
+                push_edited(out, value, find);
             }
             out.push(']');
         }
@@ -72,7 +101,7 @@ pub fn push_compact_with(out: &mut String, value: &Value<'_>, edits: &[(&Value<'
                 out.push('"');
                 out.push_str(member.key.token());
                 out.push_str("\":");
-                push_compact_with(out, &member.value, edits);
+                push_edited(out, &member.value, find);
             }
             out.push('}');
         }

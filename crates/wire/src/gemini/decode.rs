@@ -254,7 +254,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         return Err(DecodeError::expected(&Path::Root, "a response", body));
     }
     let id = response_id(body);
-    let usage = pick(body, ("usageMetadata", "usage_metadata")).map(|(_, value)| usage(value));
+    let usage = usage(body);
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     let mut messages = Vec::new();
     let mut decoder = PartDecoder::default();
@@ -305,7 +305,12 @@ fn captured(items: &[Value<'_>]) -> Result<Response, DecodeError> {
     let mut decoder = stream::Decoder::default();
     let mut fold = throughline_model::Fold::new();
     let mut events = Vec::new();
-    for item in items {
+    for (index, item) in items.iter().enumerate() {
+        // An array of contents is a history, not a stream that says nothing.
+        if matches!(shape_of(item), Shape::Message | Shape::Request) {
+            let path = Path::Root.index(index);
+            return Err(DecodeError::expected(&path, "a response", item));
+        }
         decoder.take(item, &mut events)?;
     }
     events.extend(crate::StreamDecoder::end(&mut decoder)?);
@@ -358,7 +363,9 @@ fn response_stop(body: &Value<'_>, messages: &[Message]) -> Stop {
     }
 }
 
-fn usage(value: &Value<'_>) -> Usage {
+/// The tokens that a response tells of.
+pub(super) fn usage(body: &Value<'_>) -> Option<Usage> {
+    let (_, value) = pick(body, ("usageMetadata", "usage_metadata"))?;
     let number = |camel: &'static str, snake: &'static str| {
         pick(value, (camel, snake)).and_then(|(_, value)| value.as_u64())
     };
@@ -367,7 +374,7 @@ fn usage(value: &Value<'_>) -> Usage {
         (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
     };
     let reasoning = number("thoughtsTokenCount", "thoughts_token_count");
-    Usage {
+    Some(Usage {
         // What tools brought into the prompt was sent too, but is counted apart.
         input: sum(
             number("promptTokenCount", "prompt_token_count"),
@@ -384,5 +391,5 @@ fn usage(value: &Value<'_>) -> Usage {
         reasoning,
         vendor: Some(RawJson::of(value)),
         extra: Extra::NONE,
-    }
+    })
 }

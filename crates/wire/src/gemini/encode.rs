@@ -1,11 +1,13 @@
 //! Writing contents, request bodies and response bodies.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
-use throughline_model::{Body, Content, Form, Message, Path, Request, Response, Role, Wire};
+use throughline_model::{
+    Body, Content, Form, Message, Path, Request, Response, Role, Runner, VendorError, Wire,
+};
 
 use super::decode::SYSTEM;
 use super::make::{Calls, make};
-use super::types::PARTS;
+use super::types::{PARTS, finish_reason};
 use super::{parts, whole};
 use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
@@ -41,13 +43,23 @@ impl Side {
     }
 }
 
+/// What the contents belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// To a history.
+    History,
+    /// To a response, in which only the model speaks.
+    Response,
+}
+
 /// Writes contents one after the other.
-struct ContentEncoder<'e> {
+struct ContentEncoder<'e, 'm> {
     losses: &'e mut Losses,
+    whose: Whose,
     gather: Gather,
     /// The message that last put something into the open content, and its side.
     last: Option<(usize, Side)>,
-    calls: Calls,
+    calls: Calls<'m>,
     system: SystemText,
 }
 
@@ -62,17 +74,18 @@ fn encode(
     system: SystemText,
     losses: &mut Losses,
 ) -> (Vec<String>, SystemText) {
-    let mut encoder = ContentEncoder::new(system, losses);
+    let mut encoder = ContentEncoder::new(Whose::History, system, losses);
     for (index, message) in messages.iter().enumerate() {
         encoder.message(index, message);
     }
     (encoder.gather.finish(), encoder.system)
 }
 
-impl<'e> ContentEncoder<'e> {
-    fn new(system: SystemText, losses: &'e mut Losses) -> Self {
+impl<'e, 'm> ContentEncoder<'e, 'm> {
+    fn new(whose: Whose, system: SystemText, losses: &'e mut Losses) -> Self {
         Self {
             losses,
+            whose,
             gather: Gather::default(),
             last: None,
             calls: Calls::default(),
@@ -80,7 +93,7 @@ impl<'e> ContentEncoder<'e> {
         }
     }
 
-    fn message(&mut self, index: usize, message: &Message) {
+    fn message(&mut self, index: usize, message: &'m Message) {
         let root = Path::Root.key("messages");
         let path = root.index(index);
         if message.contents.is_empty() {
@@ -93,7 +106,13 @@ impl<'e> ContentEncoder<'e> {
         }
     }
 
-    fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+    fn content(
+        &mut self,
+        message: &'m Message,
+        index: usize,
+        content: &'m Content,
+        path: &Path<'_>,
+    ) {
         self.calls.see(content);
         let own = content.vendor.as_ref();
         let Some(vendor) = own.filter(|vendor| vendor.wire == Wire::Gemini) else {
@@ -112,9 +131,9 @@ impl<'e> ContentEncoder<'e> {
                     None => self.gather.open_for(index, || side.envelope()),
                 }
                 self.last = Some((index, side));
-                let mut text = String::with_capacity(part.get().len());
+                let mut text = String::with_capacity(part.get().len() + 64);
                 parts::encode(&mut text, &content.body, part);
-                self.gather.element(PARTS, &text);
+                self.gather.own_element(PARTS, text);
             }
             // A bare string is said by the request, not by a content.
             Form::Bare | Form::Within => self.make(message, index, content, path),
@@ -134,6 +153,13 @@ impl<'e> ContentEncoder<'e> {
     /// Say a content that came from elsewhere. It joins the content that its message has opened.
     fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
+        if self.whose == Whose::Response
+            && let Body::ToolResult(result) = &content.body
+            && result.runner == Runner::Client
+        {
+            let detail = "results of the application come in requests only";
+            return self.losses.note(path, LossKind::StandaloneResult, detail);
+        }
         let mut part = String::new();
         make(
             &mut part,
@@ -155,7 +181,7 @@ impl<'e> ContentEncoder<'e> {
             self.gather.open_for(index, || side.envelope());
         }
         self.last = Some((index, side));
-        self.gather.element(PARTS, &part);
+        self.gather.own_element(PARTS, part);
     }
 }
 
@@ -187,7 +213,9 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
                 object.str("description", description);
             }
             if let Some(parameters) = &tool.parameters {
-                object.raw("parametersJsonSchema", parameters.get());
+                let path = Path::Root.key("tools");
+                let schema = foreign::sound_json(parameters, &path, losses);
+                object.raw("parametersJsonSchema", &schema);
             }
             object.end();
         }
@@ -309,18 +337,51 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
+    let said = said(response, losses);
+    if let Some(body) = own_body(response) {
+        return whole::filled(body, &said);
+    }
+    if response.error.is_some() {
+        let detail = "an error is a body of its own here";
+        losses.note(&Path::Root.key("error"), LossKind::Marking, detail);
+    }
+    whole::made(response, &said, finish_reason(&response.stop))
+}
+
+/// What a response from elsewhere said before it failed, if anything is known of it, and why it
+/// did.
+pub(super) fn failed<'r>(
+    response: &'r Response,
+    losses: &mut Losses,
+) -> Option<(Option<String>, &'r VendorError)> {
+    let error = response.error.as_ref()?;
+    if own_body(response).is_some() {
+        return None;
+    }
+    let said = said(response, losses);
+    let known = response.id.is_some() || response.model.is_some() || response.usage.is_some();
+    // No reason to finish: the error that follows is the end.
+    let body = (known || !said.is_empty()).then(|| whole::made(response, &said, None));
+    Some((body, error))
+}
+
+/// The body that a response of this format came in, hollow.
+fn own_body(response: &Response) -> Option<&RawJson> {
     let own = response.vendor.as_ref();
-    let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
-    let mut said = Vec::with_capacity(response.messages.len());
-    let mut encoder = ContentEncoder::new(SystemText::Lost, losses);
-    for (index, message) in response.messages.iter().enumerate() {
-        encoder.message(index, message);
-        // Each alternative is a content of its own.
-        let items = std::mem::take(&mut encoder.gather).finish();
-        said.push(whole::one_content(&items));
+    match &own.filter(|vendor| vendor.wire == Wire::Gemini)?.form {
+        Form::Item(body) => Some(body),
+        Form::Part(_) | Form::Bare | Form::Within => None,
     }
-    match own.map(|vendor| &vendor.form) {
-        Some(Form::Item(body)) => whole::filled(body, &said),
-        _ => whole::made(response, &said),
-    }
+}
+
+/// The contents of a response, one for each alternative.
+fn said(response: &Response, losses: &mut Losses) -> Vec<String> {
+    let mut encoder = ContentEncoder::new(Whose::Response, SystemText::Lost, losses);
+    let messages = response.messages.iter().enumerate();
+    messages
+        .map(|(index, message)| {
+            encoder.message(index, message);
+            whole::one_content(std::mem::take(&mut encoder.gather).finish())
+        })
+        .collect()
 }

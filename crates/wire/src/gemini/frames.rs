@@ -1,9 +1,9 @@
 //! Writing a response as the frames of a stream.
 
-use throughline_model::Response;
 use throughline_model::json::{
     self, ObjectWriter, RawJson, Value, push_compact, push_compact_with,
 };
+use throughline_model::{Response, Wire};
 
 use super::encode;
 use super::pieces::plain;
@@ -11,20 +11,32 @@ use super::stream::Decoder;
 use super::types::PARTS;
 use crate::Losses;
 use crate::gather::array;
+use crate::google;
 use crate::read::member;
 use crate::sse::Frame;
 
 /// Write a response as the frames of a stream: a frame for each part, the last with everything
 /// else. What would not come back the same is one frame.
 pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    let body = encode::response(response, losses);
-    let frames = frames(&body).filter(|frames| reads_back(frames, &body));
-    let frames = frames.unwrap_or_else(|| vec![body]);
+    let frames = match encode::failed(response, losses) {
+        // The stream breaks off with an error.
+        Some((body, error)) => {
+            let mut frames = body.map(told).unwrap_or_default();
+            frames.push(google::encode_error(&Wire::Gemini, error));
+            frames
+        }
+        None => told(encode::response(response, losses)),
+    };
     let frame = |data| Frame {
         data,
         ..Frame::default()
     };
     frames.into_iter().map(frame).collect()
+}
+
+fn told(body: String) -> Vec<String> {
+    let frames = frames(&body).filter(|frames| reads_back(frames, &body));
+    frames.unwrap_or_else(|| vec![body])
 }
 
 fn reads_back(frames: &[String], body: &str) -> bool {

@@ -9,39 +9,39 @@ use throughline_model::{
 };
 
 use super::types::{FILE_DATA, FUNCTION_CALL, FUNCTION_RESPONSE, INLINE_DATA, PARTS, TEXT};
-use crate::google::{Bytes, SystemText, arguments_object, bytes};
+use crate::google::{Bytes, SystemText, arguments_object, bytes, usual_type};
 use crate::{LossKind, Losses, foreign};
 
 /// The calls written so far: results from elsewhere need the name of what they answer, and the id
 /// if the service issued one.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    seen: HashMap<String, Seen>,
+pub(super) struct Calls<'m> {
+    seen: HashMap<&'m str, Seen<'m>>,
 }
 
 #[derive(Debug)]
-struct Seen {
-    name: String,
-    issued: Option<Box<str>>,
+struct Seen<'m> {
+    name: &'m str,
+    issued: Option<&'m str>,
 }
 
-impl Calls {
+impl<'m> Calls<'m> {
     /// Remember a call.
-    pub(super) fn see(&mut self, content: &Content) {
+    pub(super) fn see(&mut self, content: &'m Content) {
         let Some(call) = content.as_tool_call() else {
             return;
         };
         let vendor = content.vendor.as_ref();
         let own = vendor.filter(|vendor| vendor.wire == Wire::Gemini);
         let issued = own.and_then(|vendor| match &vendor.slots.call {
-            Slot::Set(id) if !id.is_empty() => Some(id.clone()),
+            Slot::Set(id) if !id.is_empty() => Some(&**id),
             Slot::Set(_) | Slot::Null | Slot::Missing | Slot::NoField => None,
         });
         let seen = Seen {
-            name: foreign::name(call).to_owned(),
+            name: foreign::name(call),
             issued,
         };
-        self.seen.insert(call.call.value().to_owned(), seen);
+        self.seen.insert(call.call.value(), seen);
     }
 }
 
@@ -50,7 +50,7 @@ pub(super) fn make(
     out: &mut String,
     role: &Role,
     content: &Content,
-    (calls, system): (&Calls, &mut SystemText),
+    (calls, system): (&Calls<'_>, &mut SystemText),
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
@@ -130,6 +130,7 @@ fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Los
     match found {
         Bytes::Inline(data, media_type) => {
             let mut inner = ObjectWriter::new(object.key(INLINE_DATA));
+            let media_type = media_type.unwrap_or(usual_type(media.kind));
             inner.str("mimeType", media_type).str("data", &data);
             inner.end();
         }
@@ -167,7 +168,7 @@ fn make_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Lo
 fn make_result(
     out: &mut String,
     result: &ToolResult,
-    calls: &Calls,
+    calls: &Calls<'_>,
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
@@ -184,14 +185,14 @@ fn make_result(
     let name = result
         .name
         .as_deref()
-        .or_else(|| seen.map(|seen| seen.name.as_str()))
+        .or_else(|| seen.map(|seen| seen.name))
         .unwrap_or_else(|| result.call().value());
     let mut media = String::new();
     let answer = answer(result, &mut media, path, losses);
     let mut object = ObjectWriter::new(out);
     let mut inner = ObjectWriter::new(object.key(FUNCTION_RESPONSE));
     // An id that the service issued is echoed; no other may be sent.
-    if let Some(id) = seen.and_then(|seen| seen.issued.as_deref()) {
+    if let Some(id) = seen.and_then(|seen| seen.issued) {
         inner.str("id", id);
     }
     inner.str("name", name);
@@ -226,7 +227,7 @@ fn answer(result: &ToolResult, media: &mut String, path: &Path<'_>, losses: &mut
     match &result.output {
         Output::None => quoted(""),
         Output::Text(text) => quoted(text),
-        Output::Json(json) => json.get().to_owned(),
+        Output::Json(json) => foreign::sound_json(json, path, losses).into_owned(),
         Output::Parts(contents) => {
             let path = path.key("output");
             let mut texts = String::new();

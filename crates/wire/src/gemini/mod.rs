@@ -25,6 +25,8 @@ mod types;
 mod whole;
 
 #[cfg(test)]
+mod made_tests;
+#[cfg(test)]
 mod tests;
 
 use throughline_model::json::Value;

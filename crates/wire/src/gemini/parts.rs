@@ -1,5 +1,8 @@
 //! Parts of contents, both ways.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
     Arguments, Body, Content, Form, Media, MediaSource, Opaque, Outcome, Output, Path, Reasoning,
@@ -9,9 +12,9 @@ use throughline_model::{
 use super::args::Args;
 use super::pair::{Ordinals, Waiting};
 use super::types::{
-    CODE_RESULT, Data, EXECUTABLE_CODE, FILE_DATA, FILE_URI, FUNCTION_CALL, FUNCTION_RESPONSE,
-    INLINE_DATA, MIME_TYPE, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, TOOL_CALL, TOOL_RESPONSE,
-    WILL_CONTINUE, data, part_type,
+    CODE_RESULT, DATA_KEYS, Data, EXECUTABLE_CODE, FILE_DATA, FILE_URI, FUNCTION_CALL,
+    FUNCTION_RESPONSE, INLINE_DATA, MIME_TYPE, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, TOOL_CALL,
+    TOOL_RESPONSE, WILL_CONTINUE, data, part_type,
 };
 use crate::DecodeError;
 use crate::fill::{Fill, fill};
@@ -331,66 +334,107 @@ fn answer_text(response: &Value<'_>) -> Content {
 
 /// Append a part that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
-    let value = part.value();
-    let Some(found) = data(&value) else {
-        out.push_str(part.get());
-        return;
-    };
-    match (body, found.tag) {
-        (Body::Text(text), TEXT) => fill(out, part, &[(&[TEXT], Fill::Text(&text.text))]),
-        (Body::Reasoning(reasoning), TEXT) => {
-            // Streams that were cut leave the text of a thought where deltas go.
-            let text = [reasoning.summary.concat(), reasoning.text.concat()].concat();
-            fill(out, part, &[(&[TEXT], Fill::Text(&text))]);
+    match body {
+        Body::Text(text) => fill(out, part, &[([TEXT], Fill::Text(&text.text))]),
+        Body::Reasoning(reasoning) => {
+            let text = match (reasoning.summary.as_slice(), reasoning.text.as_slice()) {
+                ([text], []) => Cow::Borrowed(text.as_str()),
+                // Streams that were cut leave the text of a thought where deltas go.
+                (summary, text) => Cow::Owned([summary.concat(), text.concat()].concat()),
+            };
+            fill(out, part, &[([TEXT], Fill::Text(&text))]);
         }
-        (Body::Media(media), INLINE_DATA | FILE_DATA) => {
+        Body::Media(media) => {
             let text = match &media.source {
                 MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
             };
-            match media_place(found) {
-                Some((key, _)) => fill(out, part, &[(&[found.key, key], Fill::Text(text))]),
+            match media_path(part) {
+                Some(path) => fill(out, part, &[(path, Fill::Text(text))]),
                 None => out.push_str(part.get()),
             }
         }
-        (Body::ToolCall(call), FUNCTION_CALL | TOOL_CALL | EXECUTABLE_CODE) => {
-            match (&call.arguments, found.tag) {
-                (Arguments::Free(code), EXECUTABLE_CODE) => {
-                    fill(out, part, &[(&[found.key, "code"], Fill::Text(code))]);
-                }
-                (Arguments::Json(json), FUNCTION_CALL | TOOL_CALL) => {
-                    fill(out, part, &[(&[found.key, "args"], Fill::Json(json.get()))]);
-                }
-                // Whoever changed them may have left text.
-                (arguments @ (Arguments::Text(_) | Arguments::Free(_)), _) => {
-                    let (args, _) = wrapped_arguments(arguments);
-                    fill(out, part, &[(&[found.key, "args"], Fill::Json(&args))]);
-                }
-                _ => out.push_str(part.get()),
-            }
-        }
-        (Body::ToolResult(result), FUNCTION_RESPONSE | TOOL_RESPONSE | CODE_RESULT) => {
-            encode_result(out, result, found, part);
-        }
-        _ => out.push_str(part.get()),
+        Body::ToolCall(call) => encode_call(out, call, part),
+        Body::ToolResult(result) => encode_result(out, result, part),
+        Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Refusal(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => out.push_str(part.get()),
     }
 }
 
-fn encode_result(out: &mut String, result: &ToolResult, found: Data<'_, '_>, part: &RawJson) {
-    match (&result.output, found.tag) {
+/// Where a kept part of media has its bytes or its address.
+fn media_path(part: &RawJson) -> Option<[&'static str; 2]> {
+    let (tag, key) = kept_data(part, &[INLINE_DATA, FILE_DATA])?;
+    let inner = match tag {
+        INLINE_DATA => "data",
+        _ => kept_key(part, FILE_URI, |name| part.locate(&[key, name]))?,
+    };
+    Some([key, inner])
+}
+
+/// The first of some data keys that a kept part has: its camelCase name, and as it stands there.
+fn kept_data(part: &RawJson, tags: &[&str]) -> Option<(&'static str, &'static str)> {
+    let names = DATA_KEYS.iter().filter(|names| tags.contains(&names.0));
+    names.copied().find_map(|names| {
+        let key = kept_key(part, names, |name| part.locate(&[name]))?;
+        Some((names.0, key))
+    })
+}
+
+/// The name under which something stands that is not null.
+fn kept_key(
+    part: &RawJson,
+    names: (&'static str, &'static str),
+    locate: impl Fn(&str) -> Option<Range<usize>>,
+) -> Option<&'static str> {
+    let stands = |name: &&str| locate(name).is_some_and(|at| part.get().get(at) != Some("null"));
+    [names.0, names.1].into_iter().find(stands)
+}
+
+fn encode_call(out: &mut String, call: &ToolCall, part: &RawJson) {
+    let tags = [FUNCTION_CALL, EXECUTABLE_CODE, TOOL_CALL];
+    let Some((tag, key)) = kept_data(part, &tags) else {
+        out.push_str(part.get());
+        return;
+    };
+    match (&call.arguments, tag) {
+        (Arguments::Free(code), EXECUTABLE_CODE) => {
+            fill(out, part, &[([key, "code"], Fill::Text(code))]);
+        }
+        (Arguments::Json(json), FUNCTION_CALL | TOOL_CALL) => {
+            fill(out, part, &[([key, "args"], Fill::Json(json.get()))]);
+        }
+        // Whoever changed them may have left text.
+        (arguments @ (Arguments::Text(_) | Arguments::Free(_)), _) => {
+            let (args, _) = wrapped_arguments(arguments);
+            fill(out, part, &[([key, "args"], Fill::Json(&args))]);
+        }
+        (Arguments::None | Arguments::Json(_), _) => out.push_str(part.get()),
+    }
+}
+
+fn encode_result(out: &mut String, result: &ToolResult, part: &RawJson) {
+    let tags = [FUNCTION_RESPONSE, CODE_RESULT, TOOL_RESPONSE];
+    let Some((tag, key)) = kept_data(part, &tags) else {
+        out.push_str(part.get());
+        return;
+    };
+    match (&result.output, tag) {
         (Output::Text(text), CODE_RESULT) => {
-            fill(out, part, &[(&[found.key, "output"], Fill::Text(text))]);
+            fill(out, part, &[([key, "output"], Fill::Text(text))]);
         }
         // Whoever shortened the answer may have left text.
-        (Output::Text(text), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
+        (Output::Text(text), _) => {
             let response = RawJson::object(|object| {
                 object.str("output", text);
             });
-            let path = [found.key, "response"];
-            fill(out, part, &[(&path, Fill::Json(response.get()))]);
+            let path = [key, "response"];
+            fill(out, part, &[(path, Fill::Json(response.get()))]);
         }
         (Output::Json(json), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
-            let path = [found.key, "response"];
-            fill(out, part, &[(&path, Fill::Json(json.get()))]);
+            fill(out, part, &[([key, "response"], Fill::Json(json.get()))]);
         }
         (Output::Parts(contents), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
             let mut elements = String::new();
@@ -405,9 +449,8 @@ fn encode_result(out: &mut String, result: &ToolResult, found: Data<'_, '_>, par
                 }
                 encode(&mut elements, &content.body, part);
             }
-            let path = [found.key, PARTS];
-            fill(out, part, &[(&path, Fill::Elements(&elements))]);
+            fill(out, part, &[([key, PARTS], Fill::Elements(&elements))]);
         }
-        _ => out.push_str(part.get()),
+        (Output::None | Output::Json(_) | Output::Parts(_), _) => out.push_str(part.get()),
     }
 }

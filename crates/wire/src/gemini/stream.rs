@@ -67,7 +67,10 @@ impl Decoder {
                 0 => decode::response(value)?.finished(),
                 _ => Event::Finished {
                     stop: Stop::Failed,
-                    usage: None,
+                    usage: self
+                        .body
+                        .as_ref()
+                        .and_then(|body| decode::usage(&body.value())),
                     error: Some(error),
                     vendor: None,
                 },

@@ -82,7 +82,7 @@ pub static PART_TYPES: [WireType; 7] = [
 
 /// The data keys of a part in both spellings. Calls come first: should a part set two keys against
 /// the rules, a call must not be missed.
-const DATA_KEYS: [(&str, &str); 9] = [
+pub(super) const DATA_KEYS: [(&str, &str); 9] = [
     (FUNCTION_CALL, "function_call"),
     (FUNCTION_RESPONSE, "function_response"),
     (EXECUTABLE_CODE, "executable_code"),

@@ -3,7 +3,7 @@
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value, push_compact_with};
 use throughline_model::{Response, Stop, Usage};
 
-use super::types::{PARTS, finish_reason};
+use super::types::PARTS;
 use crate::fill::{Fill, fill};
 
 /// What stands in a kept body where the content of a candidate was. The wire never has an array
@@ -14,15 +14,14 @@ const NOTHING: &str = r#"{"role":"model","parts":[]}"#;
 
 /// The one content of a candidate. A message that was put together from several gives all their
 /// parts to the first.
-pub(super) fn one_content(items: &[String]) -> String {
-    let Some((first, rest)) = items.split_first() else {
-        return NOTHING.to_owned();
+pub(super) fn one_content(mut items: Vec<String>) -> String {
+    let first = match items.as_slice() {
+        [] => return NOTHING.to_owned(),
+        [_] => return items.remove(0),
+        [first, ..] => first,
     };
-    if rest.is_empty() {
-        return first.clone();
-    }
     let mut parts = Vec::new();
-    for item in items {
+    for item in &items {
         if let Ok(value) = json::parse(item) {
             let found = value.get(PARTS).and_then(Value::as_array);
             let found = found.unwrap_or_default().iter();
@@ -44,48 +43,52 @@ pub(super) fn one_content(items: &[String]) -> String {
 /// is left over becomes candidates of its own.
 pub(super) fn filled(body: &RawJson, said: &[String]) -> String {
     let value = body.value();
-    let candidates = value.get("candidates").and_then(Value::as_array);
-    let candidates = candidates.unwrap_or_default();
-    let mut said = said.iter();
-    let mut list = String::new();
-    let mut array = ArrayWriter::new(&mut list);
-    let mut changed = false;
-    for candidate in candidates {
-        match candidate.get("content") {
-            Some(hole) if hole.as_array().is_some() => {
-                let content = said.next().map_or(NOTHING, String::as_str);
-                push_compact_with(array.slot(), candidate, &[(hole, content)]);
-                changed = true;
-            }
-            _ => push_compact_with(array.slot(), candidate, &[]),
-        }
+    let list = value.get("candidates");
+    let candidates = list.and_then(Value::as_array).unwrap_or_default();
+    let holes = candidates
+        .iter()
+        .filter_map(|candidate| candidate.get("content"))
+        .filter(|content| content.as_array().is_some());
+    let mut rest = said.iter();
+    let edits: Vec<(&Value<'_>, &str)> = holes
+        .map(|hole| (hole, rest.next().map_or(NOTHING, String::as_str)))
+        .collect();
+    let size: usize = said.iter().map(String::len).sum();
+    let mut out = String::with_capacity(body.get().len() + size);
+    if rest.len() == 0 {
+        push_compact_with(&mut out, &value, &edits);
+        return out;
     }
-    for (extra, content) in said.enumerate() {
-        let mut object = ObjectWriter::new(array.slot());
+    let mut all = String::with_capacity(size);
+    match list.filter(|_| !candidates.is_empty()) {
+        Some(list) => {
+            push_compact_with(&mut all, list, &edits);
+            all.pop();
+            all.push(',');
+        }
+        None => all.push('['),
+    }
+    for (extra, content) in rest.enumerate() {
+        if extra > 0 {
+            all.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut all);
         object
             .raw("content", content)
             .number("index", (candidates.len() + extra) as u64);
         object.end();
-        changed = true;
     }
-    array.end();
-    let mut out = String::new();
-    if changed {
-        fill(&mut out, body, &[(&["candidates"], Fill::Replace(&list))]);
-    } else {
-        out.push_str(body.get());
-    }
+    all.push(']');
+    fill(&mut out, body, &[(["candidates"], Fill::Replace(&all))]);
     out
 }
 
-/// A body for a response that came from elsewhere.
-pub(super) fn made(response: &Response, said: &[String]) -> String {
+/// A body for a response that came from elsewhere, with the reason why it finished. An error has
+/// no place in it.
+pub(super) fn made(response: &Response, said: &[String], reason: Option<&str>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
-    if let (Some(error), true) = (&response.error, said.is_empty()) {
-        let body = crate::google::encode_error(&throughline_model::Wire::Gemini, error);
-        object.members_of(&body);
-    } else if said.is_empty() && response.stop == Stop::ContentFilter {
+    if said.is_empty() && response.stop == Stop::ContentFilter {
         let mut feedback = ObjectWriter::new(object.key("promptFeedback"));
         feedback.str("blockReason", "OTHER");
         feedback.end();
@@ -96,7 +99,7 @@ pub(super) fn made(response: &Response, said: &[String]) -> String {
         for (index, content) in said.iter().enumerate() {
             let mut candidate = ObjectWriter::new(list.slot());
             candidate.raw("content", content);
-            if let Some(reason) = finish_reason(&response.stop) {
+            if let Some(reason) = reason {
                 candidate.str("finishReason", reason);
             }
             candidate.number("index", index as u64);

@@ -3,7 +3,7 @@
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_string};
 use throughline_model::{
     Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Request,
-    Response, Role, Runner, ToolCall, ToolResult, Usage, Wire,
+    Response, Role, Runner, ToolCall, ToolResult, Usage, VendorError, Wire,
 };
 
 use super::decode::steps_key;
@@ -23,16 +23,27 @@ struct StepEncoder<'e> {
     /// The message that opened the open step: a step never holds what two messages say.
     last: Option<usize>,
     system: SystemText,
+    whose: Whose,
+}
+
+/// What the steps belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// To a history.
+    History,
+    /// To a response, in which only the model speaks.
+    Response,
 }
 
 /// Write messages as steps, each as JSON text.
 pub(super) fn steps(messages: &[Message], losses: &mut Losses) -> Vec<String> {
-    encode(messages, SystemText::Lost, losses).0
+    encode(messages, Whose::History, SystemText::Lost, losses).0
 }
 
 /// The same; system text that stands among the messages comes back apart.
 fn encode(
     messages: &[Message],
+    whose: Whose,
     system: SystemText,
     losses: &mut Losses,
 ) -> (Vec<String>, SystemText) {
@@ -41,6 +52,7 @@ fn encode(
         gather: Gather::default(),
         last: None,
         system,
+        whose,
     };
     let root = Path::Root.key("messages");
     for (index, message) in messages.iter().enumerate() {
@@ -76,9 +88,9 @@ impl StepEncoder<'_> {
                 self.last = None;
             }
             Form::Part(part) => {
-                let mut text = String::with_capacity(part.get().len());
+                let mut text = String::with_capacity(part.get().len() + 64);
                 parts::encode(&mut text, &content.body, part);
-                self.said(message, index, &text);
+                self.said(message, index, text);
             }
             Form::Bare => match content.as_text() {
                 Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
@@ -89,13 +101,13 @@ impl StepEncoder<'_> {
     }
 
     /// Add a part to the step that the message has opened, or open one for it.
-    fn said(&mut self, message: &Message, index: usize, part: &str) {
+    fn said(&mut self, message: &Message, index: usize, part: String) {
         if !(self.gather.is_open() && self.last == Some(index)) {
             self.gather.close();
             self.gather.open_for(index, || envelope(&message.role));
             self.last = Some(index);
         }
-        self.gather.element(CONTENT, part);
+        self.gather.own_element(CONTENT, part);
     }
 
     /// The step of a content that came from this format.
@@ -167,7 +179,7 @@ impl StepEncoder<'_> {
                 let mut part = String::new();
                 parts::make(&mut part, content, path, self.losses);
                 if !part.is_empty() {
-                    self.said(message, index, &part);
+                    self.said(message, index, part);
                 }
             }
             Body::ToolCall(call) => self.make_call(call, path),
@@ -214,6 +226,11 @@ impl StepEncoder<'_> {
             self.losses.note(path, LossKind::HostedTool, detail);
             return;
         }
+        if self.whose == Whose::Response {
+            let detail = "results of the application come in requests only";
+            self.losses.note(path, LossKind::StandaloneResult, detail);
+            return;
+        }
         if result.pairing() == Pairing::Standalone {
             let detail = "it is written as an answer, but no call asked for it";
             self.losses.note(path, LossKind::StandaloneResult, detail);
@@ -235,7 +252,7 @@ impl StepEncoder<'_> {
             }
             // Only objects go as they are; a list would be taken for contents.
             Output::Json(json) if json.value().as_object().is_some() => {
-                object.raw(RESULT, json.get());
+                object.raw(RESULT, &foreign::sound_json(json, path, self.losses));
             }
             Output::Json(json) => {
                 object.str(RESULT, json.get());
@@ -283,7 +300,7 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
     }
     foreign::note_request_keys(request, losses);
     let lifted = SystemText::Lifted(Vec::new());
-    let (items, lifted) = encode(&request.messages, lifted, losses);
+    let (items, lifted) = encode(&request.messages, Whose::History, lifted, losses);
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     let system = system(request, &lifted, losses);
@@ -301,7 +318,9 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
                 object.str("description", description);
             }
             if let Some(parameters) = &tool.parameters {
-                object.raw("parameters", parameters.get());
+                let path = Path::Root.key("tools");
+                let schema = foreign::sound_json(parameters, &path, losses);
+                object.raw("parameters", &schema);
             }
             object.end();
         }
@@ -330,7 +349,7 @@ fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String
     let (input, lifted) = match (plain, place) {
         (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
         _ => {
-            let (items, lifted) = encode(&request.messages, lifted, losses);
+            let (items, lifted) = encode(&request.messages, Whose::History, lifted, losses);
             let alone = place.is_some_and(|place| place.as_object().is_some());
             let text = match (items.as_slice(), alone) {
                 ([only], true) => only.clone(),
@@ -370,44 +389,92 @@ fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    let items = steps(&response.messages, losses);
-    let own = response.vendor.as_ref();
-    let own = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions);
+    let items = answered(response, losses);
+    let Some(body) = own_body(response) else {
+        return made(response, &items, response.error.as_ref());
+    };
+    let key = steps_key(&body.value());
+    let list = array(&items);
+    let steps = match items.is_empty() {
+        true => Fill::Elements(""),
+        false => Fill::Replace(&list),
+    };
     let mut out = String::new();
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        let key = steps_key(&body.value());
-        let list = array(&items);
-        let steps = match items.is_empty() {
-            true => Fill::Elements(""),
-            false => Fill::Replace(&list),
-        };
-        fill(&mut out, body, &[(&[key], steps)]);
-        return out;
+    fill(&mut out, body, &[([key], steps)]);
+    out
+}
+
+/// What a response from elsewhere said before it failed, if anything is known of it, and why it
+/// did.
+pub(super) fn failed<'r>(
+    response: &'r Response,
+    losses: &mut Losses,
+) -> Option<(Option<String>, &'r VendorError)> {
+    let error = response.error.as_ref()?;
+    if own_body(response).is_some() {
+        return None;
     }
+    let items = answered(response, losses);
+    let known = response.id.is_some() || response.model.is_some() || response.usage.is_some();
+    let body = (known || !items.is_empty()).then(|| made(response, &items, None));
+    Some((body, error))
+}
+
+/// The body that a response of this format came in, hollow.
+fn own_body(response: &Response) -> Option<&RawJson> {
+    let own = response.vendor.as_ref();
+    match &own
+        .filter(|vendor| vendor.wire == Wire::GeminiInteractions)?
+        .form
+    {
+        Form::Item(body) => Some(body),
+        Form::Part(_) | Form::Bare | Form::Within => None,
+    }
+}
+
+/// The steps of a response.
+fn answered(response: &Response, losses: &mut Losses) -> Vec<String> {
+    let messages = &response.messages;
+    encode(messages, Whose::Response, SystemText::Lost, losses).0
+}
+
+/// A body for a response that came from elsewhere.
+fn made(response: &Response, items: &[String], error: Option<&VendorError>) -> String {
+    let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object
         .str("id", response.id.as_deref().unwrap_or("interaction_0"))
-        .str("object", "interaction")
         .str("status", status(&response.stop));
     if let Some(model) = &response.model {
         object.str("model", model);
     }
-    object.raw("steps", &array(&items));
+    object.raw("steps", &array(items));
     if let Some(found) = &response.usage {
         usage(object.key("usage"), found);
     }
-    if let Some(error) = &response.error {
+    if let Some(error) = error {
         let mut list = ArrayWriter::new(object.key("errors"));
-        let mut inner = ObjectWriter::new(list.slot());
-        if let Some(code) = error.code.as_ref().or(error.kind.as_ref()) {
-            inner.str("code", code);
-        }
-        inner.str("message", &error.message);
-        inner.end();
+        push_error(list.slot(), error);
         list.end();
     }
     object.end();
     out
+}
+
+/// Append the error of an interaction.
+pub(super) fn push_error(out: &mut String, error: &VendorError) {
+    let own = error.wire == Wire::GeminiInteractions;
+    if let Some(body) = error.body.as_ref().filter(|_| own) {
+        let inner = body.locate(&["error"]).unwrap_or(0..body.get().len());
+        out.push_str(&body.get()[inner]);
+        return;
+    }
+    let mut inner = ObjectWriter::new(out);
+    if let Some(code) = error.code.as_ref().or(error.kind.as_ref()) {
+        inner.str("code", code);
+    }
+    inner.str("message", &error.message);
+    inner.end();
 }
 
 fn usage(out: &mut String, usage: &Usage) {

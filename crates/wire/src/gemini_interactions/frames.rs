@@ -1,15 +1,16 @@
 //! Writing a response as the events of a stream.
 
+use throughline_model::Response;
 use throughline_model::json::{
     self, ObjectWriter, RawJson, Value, push_compact, push_compact_with,
 };
-use throughline_model::{Response, VendorError, Wire};
 
 use super::encode as whole;
 use super::steps::{Change, Step};
-use super::stream::{COMPLETED, CREATED, Decoder, STEP_DELTA, STEP_START, STEP_STOP};
+use super::stream::{
+    COMPLETED, CREATED, Decoder, STATUS_UPDATE, STEP_DELTA, STEP_START, STEP_STOP,
+};
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, THOUGHT};
-use crate::google;
 use crate::read::{member, text_of};
 use crate::sse::Frame;
 use crate::{Losses, StreamDecoder};
@@ -17,12 +18,16 @@ use crate::{Losses, StreamDecoder};
 /// Write a response as the events of a stream: each step begins, brings its text and stops; the
 /// interaction at the end comes without them. What would not come back the same stays whole.
 pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    if let (Some(error), None, true) = (
-        &response.error,
-        &response.vendor,
-        response.messages.is_empty(),
-    ) {
-        return vec![error_frame(error)];
+    if let Some((body, error)) = whole::failed(response, losses) {
+        // The stream breaks off: the interaction is told as it began, and never as completed.
+        let told = body.as_deref().and_then(|body| json::parse(body).ok());
+        let mut frames = told.as_ref().map(frames).unwrap_or_default();
+        frames.pop();
+        frames.extend(told.as_ref().and_then(usage_frame));
+        frames.push(frame("error", |object| {
+            whole::push_error(object.key("error"), error);
+        }));
+        return frames;
     }
     let body = whole::response(response, losses);
     let streamed = json::parse(&body).ok().map(|value| frames(&value));
@@ -34,11 +39,16 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
     })
 }
 
-fn error_frame(error: &VendorError) -> Frame {
-    let body = google::encode_error(&Wire::GeminiInteractions, error);
-    frame("error", |object| {
-        object.members_of(&body);
-    })
+/// The tokens of an interaction that fails, which only its end would tell of otherwise.
+fn usage_frame(body: &Value<'_>) -> Option<Frame> {
+    let (id, status) = (body.get("id")?, body.get("status")?);
+    let usage = member(body, "usage")?;
+    Some(frame(STATUS_UPDATE, |object| {
+        object
+            .raw("interaction_id", id.raw())
+            .raw("status", status.raw());
+        push_compact(object.key("usage"), usage);
+    }))
 }
 
 fn frame(kind: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) -> Frame {

@@ -7,11 +7,14 @@
 mod decode;
 mod encode;
 mod frames;
+mod media;
 mod parts;
 mod steps;
 mod stream;
 mod types;
 
+#[cfg(test)]
+mod made_tests;
 #[cfg(test)]
 mod tests;
 

@@ -6,8 +6,8 @@ use throughline_model::{
     Vendor, Wire,
 };
 
+use super::media;
 use crate::fill::{Fill, fill};
-use crate::google::{Bytes, bytes};
 use crate::hollow::Hollow;
 use crate::read::{self, number_of, text_of};
 use crate::{DecodeError, LossKind, Losses, foreign};
@@ -36,10 +36,10 @@ pub(super) fn decode(
                 citations: citations(part),
             }),
         },
-        "image" => media(MediaKind::Image, part, &mut hollow),
-        "audio" => media(MediaKind::Audio, part, &mut hollow),
-        "video" => media(MediaKind::Video, part, &mut hollow),
-        "document" => media(MediaKind::File, part, &mut hollow),
+        "image" => read_media(MediaKind::Image, part, &mut hollow),
+        "audio" => read_media(MediaKind::Audio, part, &mut hollow),
+        "video" => read_media(MediaKind::Video, part, &mut hollow),
+        "document" => read_media(MediaKind::File, part, &mut hollow),
         _ => opaque(&tag),
     };
     let vendor = Vendor::form(Wire::GeminiInteractions, form(hollow.keep()));
@@ -88,7 +88,7 @@ fn place(part: &Value<'_>) -> Option<&'static str> {
     }
 }
 
-fn media<'v, 'a>(kind: MediaKind, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) -> Body {
+fn read_media<'v, 'a>(kind: MediaKind, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) -> Body {
     let taken = place(part).and_then(|key| Some((key, hollow.text(part.get(key)?)?)));
     let found = taken.or_else(|| {
         let kept = |key| text_of(part, key).filter(|text| !text.is_empty());
@@ -122,7 +122,7 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
             let text = match &media.source {
                 MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
             };
-            match place(&part.value()) {
+            match kept_place(part) {
                 Some(key) => fill(out, part, &[(&[key], Fill::Text(text))]),
                 None => out.push_str(part.get()),
             }
@@ -136,6 +136,18 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
         | Body::Error(_)
         | Body::Opaque(_)
         | Body::Unknown(_) => out.push_str(part.get()),
+    }
+}
+
+/// The same of a part that is kept.
+fn kept_place(part: &RawJson) -> Option<&'static str> {
+    let mut set = PLACES.into_iter().filter(|key| {
+        let at = part.locate(&[key]);
+        at.is_some_and(|at| part.get()[at].starts_with('"'))
+    });
+    match (set.next(), set.next()) {
+        (Some(key), None) => Some(key),
+        _ => None,
     }
 }
 
@@ -185,9 +197,9 @@ pub(super) fn make(out: &mut String, content: &Content, path: &Path<'_>, losses:
             };
             make_text(out, &text, path, losses);
         }
-        Body::Media(media) => {
+        Body::Media(found) => {
             foreign::note_vendor_fields(content, path, losses);
-            make_media(out, media, path, losses);
+            media::make(out, found, path, losses);
         }
         Body::Opaque(opaque) => losses.note(
             path,
@@ -237,40 +249,6 @@ fn make_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses
             object.end();
         }
         list.end();
-    }
-    object.end();
-}
-
-fn make_media(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
-    let found = bytes(media);
-    if let Bytes::Elsewhere = found {
-        losses.note(path, LossKind::Media, "the file is kept by another vendor");
-        return;
-    }
-    if media.name.is_some() || media.transcript.is_some() {
-        losses.note(path, LossKind::Media, "file name or transcript");
-    }
-    let mut object = ObjectWriter::new(out);
-    object.str(
-        "type",
-        match media.kind {
-            MediaKind::Image => "image",
-            MediaKind::Audio => "audio",
-            MediaKind::Video => "video",
-            MediaKind::File => "document",
-        },
-    );
-    match found {
-        Bytes::Inline(data, media_type) => {
-            object.str("mime_type", media_type).str("data", &data);
-        }
-        Bytes::Address(uri, media_type) => {
-            if let Some(media_type) = media_type {
-                object.str("mime_type", media_type);
-            }
-            object.str("uri", uri);
-        }
-        Bytes::Elsewhere => {}
     }
     object.end();
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use throughline_model::json::{self, RawJson, Value};
-use throughline_model::{Event, Path, Place, Stop, VendorError, Wire};
+use throughline_model::{Event, Path, Place, Stop, Wire};
 
 use super::decode::{self, StepDecoder};
 use super::parts;
@@ -76,7 +76,16 @@ impl Decoder {
                     Some(error) => google::error_object(&Wire::GeminiInteractions, error),
                     None => google::error_object(&Wire::GeminiInteractions, event),
                 };
-                events.push(failed(error));
+                let usage = self
+                    .body
+                    .as_ref()
+                    .and_then(|body| member(&body.value(), "usage").map(decode::usage));
+                events.push(Event::Finished {
+                    stop: Stop::Failed,
+                    usage,
+                    error: Some(error),
+                    vendor: None,
+                });
                 self.over = true;
             }
             _ => events.push(other(event)),
@@ -256,15 +265,6 @@ fn other(event: &Value<'_>) -> Event {
     Event::Other {
         wire: Wire::GeminiInteractions,
         event: RawJson::of(event),
-    }
-}
-
-fn failed(error: VendorError) -> Event {
-    Event::Finished {
-        stop: Stop::Failed,
-        usage: None,
-        error: Some(error),
-        vendor: None,
     }
 }
 

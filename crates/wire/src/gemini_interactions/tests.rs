@@ -186,7 +186,7 @@ fn messages_from_elsewhere_are_said_and_losses_listed() {
     assert_eq!(
         text,
         concat!(
-            r#"[{"type":"user_input","content":[{"type":"text","text":"When?"},{"type":"document","mime_type":"text/plain","data":"YSBi"},{"type":"video","uri":"https://a.example/v"}]},"#,
+            r#"[{"type":"user_input","content":[{"type":"text","text":"When?"},{"type":"text","text":"a b"},{"type":"video","uri":"https://a.example/v"}]},"#,
             r#"{"type":"model_output","content":[{"type":"text","text":"Looking.","annotations":[{"type":"url_citation","url":"https://a.example"}]}]},"#,
             r#"{"type":"function_call","id":"call_1","name":"get_tide","arguments":{"port":"Brest"}},"#,
             r#"{"type":"function_call","id":"call_2","name":"list","arguments":{}},"#,
@@ -201,10 +201,12 @@ fn messages_from_elsewhere_are_said_and_losses_listed() {
         losses,
         [
             "messages[0].contents[0] system_text",
+            "messages[1].contents[2] media",
             "messages[1].contents[4] media",
             "messages[2].contents[0] reasoning",
             "messages[2].contents[2] hosted_tool",
             "messages[2].contents[5] marking",
+            "messages[3].contents[1].output[1] media",
             "messages[3].contents[3] standalone_result",
         ]
     );
@@ -320,7 +322,7 @@ fn a_response_from_elsewhere_is_an_interaction() {
     let text = GeminiInteractions.encode_response(&found, &mut Losses::default());
     assert_eq!(
         text,
-        r#"{"id":"interaction_0","object":"interaction","status":"completed","model":"m","steps":[{"type":"model_output","content":[{"type":"text","text":"Hello."}]}],"usage":{"total_input_tokens":3,"total_output_tokens":3,"total_thought_tokens":2}}"#
+        r#"{"id":"interaction_0","status":"completed","model":"m","steps":[{"type":"model_output","content":[{"type":"text","text":"Hello."}]}],"usage":{"total_input_tokens":3,"total_output_tokens":3,"total_thought_tokens":2}}"#
     );
     let frames = GeminiInteractions.encode_stream(&found, &mut Losses::default());
     assert_eq!(
