@@ -19,6 +19,18 @@ pub(crate) enum Fill<'f> {
     Replace(&'f str),
 }
 
+impl Fill<'_> {
+    /// About how much room it takes, before escapes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Json(text) | Self::Elements(text) | Self::Replace(text) => {
+                text.len() + 2
+            }
+            Self::List(items) => items.iter().map(|item| item.len() + 1).sum(),
+        }
+    }
+}
+
 /// Append an item with its holes filled. A place that is not hollow stays as it is.
 pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
     out: &mut String,

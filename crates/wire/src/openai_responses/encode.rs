@@ -12,7 +12,7 @@ use crate::Losses;
 use crate::fill::{Fill, fill};
 use crate::foreign;
 use crate::gather::Gather;
-use crate::table::{ArgumentsAt, OutputAt};
+use crate::table::{ArgumentsAt, OutputAt, WireType};
 
 /// Where a message has its parts.
 pub(super) const CONTENT: &str = "content";
@@ -115,12 +115,11 @@ impl ItemEncoder<'_> {
                 self.gather.item(text);
             }
             Form::Part(part) => {
-                let mut text = String::with_capacity(part.get().len());
-                parts::encode(&mut text, &content.body, part);
                 if !self.gather.is_open() {
                     self.open(message, index, path);
                 }
-                self.gather.own_element(CONTENT, text);
+                self.gather
+                    .write_element(CONTENT, |out| parts::encode(out, &content.body, part));
             }
             Form::Bare => match content.as_text() {
                 Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
@@ -143,10 +142,12 @@ impl ItemEncoder<'_> {
         next: Option<&Content>,
         path: &Path<'_>,
     ) -> String {
-        let mut out = String::with_capacity(item.get().len());
+        let mut out = String::new();
         match &content.body {
             Body::ToolCall(call) => {
-                self.functions.remove(&call.call);
+                if !self.functions.is_empty() {
+                    self.functions.remove(&call.call);
+                }
                 // The result that stands in the same item, if it is still there.
                 let within = next.filter(|next| {
                     let form = next.vendor.as_ref().map(|vendor| &vendor.form);
@@ -185,10 +186,8 @@ impl ItemEncoder<'_> {
         result: Option<&ToolResult>,
         path: &Path<'_>,
     ) {
-        let tag = item
-            .locate(&["type"])
-            .and_then(|at| json::parse(&item.get()[at]).ok()?.as_str());
-        let Some(row) = tag.and_then(|tag| self.dialect.row(&tag)) else {
+        let tag = item.locate(&["type"]).map(|at| &item.get()[at]);
+        let Some(row) = tag.and_then(|tag| self.row(tag)) else {
             out.push_str(item.get());
             return;
         };
@@ -230,7 +229,19 @@ impl ItemEncoder<'_> {
                 },
             }
         }
+        // With room for escapes: a buffer that grows at the end is copied whole.
+        let size: usize = fills.iter().map(|(_, fill)| fill.size()).sum();
+        out.reserve(item.get().len() + size + size / 8);
         fill(out, item, &fills);
+    }
+
+    /// The item type of a tag, given as its token.
+    fn row(&self, token: &str) -> Option<&'static WireType> {
+        let plain = token.strip_prefix('"')?.strip_suffix('"')?;
+        if plain.contains('\\') {
+            return self.dialect.row(&json::parse(token).ok()?.as_str()?);
+        }
+        self.dialect.row(plain)
     }
 
     /// The id of the next item that is made for a response.
