@@ -503,6 +503,14 @@ fn is_openai(wire: &Wire) -> bool {
     )
 }
 
+/// Whether the vendor's form of a call or result has this id.
+pub(super) fn says_id(content: &Content, id: &str) -> bool {
+    content
+        .vendor
+        .as_ref()
+        .is_some_and(|vendor| matches!(&vendor.slots.call, Slot::Set(value) if **value == *id))
+}
+
 /// Whether only the newest turn's sealed reasoning may be sent.
 pub(super) fn only_newest_sealed(target: &Target) -> bool {
     target.wire == Wire::Foundry
@@ -623,12 +631,14 @@ pub(super) fn rename(content: &mut Content, id: &CallId) {
     }
 }
 
-/// The item with another string at a path; `None` if the path is not there.
+/// The item with another string at a path, which is added if it is not there.
 fn set(item: &RawJson, path: &[&str], id: &CallId) -> Option<RawJson> {
-    if path.is_empty() {
-        return None;
-    }
-    let at = item.locate(path)?;
+    let [key] = path else { return None };
+    let Some(at) = item.locate(path) else {
+        return Some(RawJson::object(|object| {
+            object.members_of(item.get()).str(key, id.value());
+        }));
+    };
     let mut text = String::with_capacity(item.get().len() + id.value().len());
     text.push_str(&item.get()[..at.start]);
     push_string(&mut text, id.value());

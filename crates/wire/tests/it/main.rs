@@ -18,6 +18,7 @@ mod gemini_support;
 mod matrix;
 mod properties;
 mod render;
+mod snapshots;
 mod sse;
 mod trajectories;
 mod unnatural;

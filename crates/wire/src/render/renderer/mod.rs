@@ -522,7 +522,8 @@ impl Renderer {
             });
         }
         self.sealed |= found.sealed;
-        if !found.changed && range == (0..message.contents.len()) {
+        let known_role = !matches!(message.role, Role::Other(_));
+        if !found.changed && known_role && range == (0..message.contents.len()) {
             return (Cow::Borrowed(message), found.kept);
         }
         // What did not change was not copied; of a part of a message it must be.
@@ -534,6 +535,10 @@ impl Renderer {
         let mut changed = Message::new(message.role.clone(), contents);
         if let Role::Other(_) = &message.role {
             changed.role = Role::User;
+            // The vendor's own form would say the role again.
+            for content in &mut changed.contents {
+                content.vendor = None;
+            }
             self.repair(&root.index(at), RepairKind::Role, "sent as the user's");
         }
         changed.status.clone_from(&message.status);

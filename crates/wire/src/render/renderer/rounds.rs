@@ -11,7 +11,7 @@ use throughline_model::{
 use super::super::legal;
 use super::super::repair::RepairKind;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
-use super::super::target::{Adjacency, Target};
+use super::super::target::{Adjacency, Target, rules};
 use super::super::words;
 use super::{Answer, Last, Place, Renderer, Stale, Waiting};
 
@@ -36,7 +36,9 @@ impl Renderer {
         let mut id = call.call.clone();
         if self.rules.id.ours {
             let value = self.ids.take(&call.call, self.rules.id);
-            let renamed = CallId::natural(&value).filter(|_| value != call.call.value());
+            // An id that we minted is not on the wire; where one must stand, it is written now.
+            let there = !native || legal::says_id(content, &value);
+            let renamed = CallId::natural(&value).filter(|_| value != call.call.value() || !there);
             if let Some(renamed) = renamed {
                 let root = Path::Root.key("messages");
                 let path = root.index(at);
@@ -281,7 +283,11 @@ fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &
     let kin = result.family == waiting.call.family
         || (waiting.call.family == Family::LOCAL_SHELL && result.family == Family::FUNCTION);
     let native = waiting.native && kin && legal::is_native(content, target);
-    let same = waiting.id == *result.call();
+    let said = !native || !rules(&target.wire).id.ours || {
+        let id = waiting.id.value();
+        legal::says_id(content, id)
+    };
+    let same = said && waiting.id == *result.call();
     let named = result.name.as_deref() == Some(waiting.call.name.as_str());
     let own = native || (content.vendor.is_none() && named);
     let computer = waiting.call.family == Family::COMPUTER && !native;
