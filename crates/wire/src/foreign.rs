@@ -126,13 +126,17 @@ pub(crate) fn note_request_keys(request: &Request, losses: &mut Losses) {
     }
 }
 
-/// Vendor members of a content that is said in our words only.
-pub(crate) fn note_vendor_fields(content: &Content, path: &Path<'_>, losses: &mut Losses) {
+/// The words of a sound, where the sound itself is all that can be sent.
+pub(crate) fn note_words(content: &Content, path: &Path<'_>, losses: &mut Losses) {
     if let Body::Media(media) = &content.body
         && media.transcript.is_some()
     {
         losses.note(path, LossKind::Media, "its words; the sound itself is sent");
     }
+}
+
+/// Vendor members of a content that is said in our words only.
+pub(crate) fn note_vendor_fields(content: &Content, path: &Path<'_>, losses: &mut Losses) {
     let Some(vendor) = &content.vendor else {
         return;
     };

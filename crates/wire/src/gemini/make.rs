@@ -63,6 +63,7 @@ pub(super) fn make(
     match &content.body {
         Body::Text(text) => {
             foreign::note_vendor_fields(content, path, losses);
+            foreign::note_words(content, path, losses);
             make_text(out, text, path, losses);
         }
         Body::Refusal(text) => {
@@ -77,6 +78,7 @@ pub(super) fn make(
         }
         Body::Media(media) => {
             foreign::note_vendor_fields(content, path, losses);
+            foreign::note_words(content, path, losses);
             media_part(out, media, path, losses);
         }
         Body::ToolCall(call) => make_call(out, call, path, losses),

@@ -183,6 +183,7 @@ pub(super) fn make(out: &mut String, content: &Content, path: &Path<'_>, losses:
     match &content.body {
         Body::Text(text) => {
             foreign::note_vendor_fields(content, path, losses);
+            foreign::note_words(content, path, losses);
             make_text(out, text, path, losses);
         }
         Body::Refusal(text) => {
@@ -199,6 +200,7 @@ pub(super) fn make(out: &mut String, content: &Content, path: &Path<'_>, losses:
         }
         Body::Media(found) => {
             foreign::note_vendor_fields(content, path, losses);
+            foreign::note_words(content, path, losses);
             media::make(out, found, path, losses);
         }
         Body::Opaque(opaque) => losses.note(

@@ -239,6 +239,7 @@ impl<'e> MessageEncoder<'e> {
             Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_)
         ) {
             foreign::note_vendor_fields(content, path, self.losses);
+            foreign::note_words(content, path, self.losses);
         }
         match &content.body {
             Body::Text(text) => self.make_text(message, index, text, path),
@@ -414,6 +415,7 @@ impl<'e> MessageEncoder<'e> {
                 (Some(own), body) => parts::encode(&mut out, body, own),
                 (None, Body::Text(text)) => {
                     foreign::note_vendor_fields(part, &path, self.losses);
+                    foreign::note_words(part, &path, self.losses);
                     foreign::note_lone_surrogates(part, &path, self.losses);
                     parts::write_text(&mut out, &text.text);
                 }

@@ -28,6 +28,7 @@ impl ItemEncoder<'_> {
         match &content.body {
             Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_) => {
                 foreign::note_vendor_fields(content, path, self.losses);
+                foreign::note_words(content, path, self.losses);
                 if self.is_said(message) && self.says_strings() {
                     return self.make_string(content, path);
                 }
