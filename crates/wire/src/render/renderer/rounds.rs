@@ -282,7 +282,10 @@ fn media(round: &[ToolEntry], places: &[Place]) -> impl Iterator<Item = (Content
 fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &Target) -> Content {
     let kin = result.family == waiting.call.family
         || (waiting.call.family == Family::LOCAL_SHELL && result.family == Family::FUNCTION);
-    let native = waiting.native && kin && legal::is_native(content, target);
+    // A result that names another function than its call would be refused as it is.
+    let name = waiting.call.name.as_str();
+    let alike = name.is_empty() || result.name.as_deref().is_none_or(|found| found == name);
+    let native = waiting.native && kin && alike && legal::is_native(content, target);
     let said = !native || !rules(&target.wire).id.ours || {
         let id = waiting.id.value();
         legal::says_id(content, id)
