@@ -439,7 +439,7 @@ impl Renderer {
         }
         let calls = !waiting.is_empty() && !self.as_text && self.strategy.keeps_calls();
         if !prepared.contents.is_empty() {
-            if self.last == Last::Nothing && self.rules.first_user {
+            if self.last == Last::Nothing && self.rules.first_user && !opens_compacted(&prepared) {
                 let detail = "the target must begin with the user";
                 self.insert_user(RepairKind::LeadingUser, detail);
             } else if calls && self.last == Last::Model && self.rules.calls_after_user {
@@ -544,6 +544,12 @@ impl Renderer {
         changed.status.clone_from(&message.status);
         (Cow::Owned(changed), found.kept)
     }
+}
+
+/// Whether a message opens with the vendor's own summary of what was before, which comes first.
+fn opens_compacted(message: &Message) -> bool {
+    let first = message.contents.first().map(|content| &content.body);
+    matches!(first, Some(Body::Opaque(opaque)) if opaque.tag == "compaction")
 }
 
 /// Whose part of a message some contents are.
