@@ -1,0 +1,263 @@
+//! What can go wrong, and what a caller can do about it.
+
+use crate::{ApprovalId, NodeId, Position, RunId, RunState, ThreadId, Version};
+
+/// Why a store refused or failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such thing in this tenant. Things of other tenants look the same.
+    #[error("there is no {what} {id}")]
+    NotFound {
+        /// The kind of thing.
+        what: &'static str,
+        /// The name asked for.
+        id: String,
+    },
+    /// A name is taken.
+    #[error("the {what} {id} exists already")]
+    Exists {
+        /// The kind of thing.
+        what: &'static str,
+        /// The name.
+        id: String,
+    },
+    /// Another run holds the thread.
+    #[error("thread {thread} is busy with {run} ({})", state.as_str())]
+    Busy {
+        /// The thread.
+        thread: ThreadId,
+        /// The run that holds it.
+        run: RunId,
+        /// Where that run stands.
+        state: RunState,
+    },
+    /// The head is not where the caller saw it.
+    #[error("thread {thread} is at version {}, not {}", actual.0, expected.0)]
+    HeadMoved {
+        /// The thread.
+        thread: ThreadId,
+        /// What the caller expected.
+        expected: Version,
+        /// What is.
+        actual: Version,
+        /// The head now.
+        head: Option<NodeId>,
+    },
+    /// A cursor's branch is no longer the thread's.
+    #[error("thread {thread} has moved to another branch; go on after position {common}")]
+    CursorMoved {
+        /// The thread.
+        thread: ThreadId,
+        /// The last position that both branches share.
+        common: Position,
+    },
+    /// A cursor that this store never made, or one of another tenant or thread.
+    #[error("the cursor is not one of thread {thread}")]
+    BadCursor {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Somebody else took the run over.
+    #[error("{run} was taken over: epoch {current}, not {mine}")]
+    Fenced {
+        /// The run.
+        run: RunId,
+        /// The caller's epoch.
+        mine: u32,
+        /// The epoch now.
+        current: u32,
+    },
+    /// The run is not in a state in which this can be done.
+    #[error("{run} is {}; {wanted}", state.as_str())]
+    WrongState {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        state: RunState,
+        /// What was needed.
+        wanted: &'static str,
+    },
+    /// The run is not published, so nothing can continue from it.
+    #[error("{run} is {} and has no node yet", state.as_str())]
+    NotFinal {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        state: RunState,
+    },
+    /// A step, event or call is not the one that comes next.
+    #[error("{run}: {what} {found} does not fit, the run is at {expected}")]
+    OutOfOrder {
+        /// The run.
+        run: RunId,
+        /// What was written.
+        what: &'static str,
+        /// What would fit.
+        expected: u64,
+        /// What came.
+        found: u64,
+    },
+    /// A call is not in a state in which this can be done.
+    #[error("{run}: call {position} of step {step} is {state}; {wanted}")]
+    WrongCall {
+        /// The run.
+        run: RunId,
+        /// The step.
+        step: u32,
+        /// The position.
+        position: u32,
+        /// Where it stands.
+        state: &'static str,
+        /// What was needed.
+        wanted: &'static str,
+    },
+    /// Another run answered the call.
+    #[error("call {position} of step {step} of {run} was answered by {by}")]
+    Taken {
+        /// The run of the call.
+        run: RunId,
+        /// The step.
+        step: u32,
+        /// The position.
+        position: u32,
+        /// The run that has it.
+        by: RunId,
+    },
+    /// An approval cannot be answered like this.
+    #[error("{approval} cannot be answered: {why}")]
+    NotAnswerable {
+        /// The approval.
+        approval: ApprovalId,
+        /// Why.
+        why: Unanswerable,
+    },
+    /// The key belongs to another request.
+    #[error("the idempotency key {key:?} was used for another request, {run}")]
+    KeyReused {
+        /// The key.
+        key: String,
+        /// The run that has it.
+        run: RunId,
+    },
+    /// What was given cannot be stored.
+    #[error("{what}: {why}")]
+    Invalid {
+        /// What.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// What is stored is damaged. Nothing of it is served.
+    #[error("{place} is damaged: {detail}; run `throughline fsck`")]
+    Corrupt {
+        /// Where.
+        place: String,
+        /// How.
+        detail: String,
+    },
+    /// No space is left.
+    #[error("no space is left for the store; nothing was written")]
+    Full,
+    /// Another process holds the store's lock for too long.
+    #[error("the store is locked by another process; nothing was written")]
+    Locked,
+    /// The disk or the connection failed.
+    #[error("the store failed: {detail}")]
+    Io {
+        /// What it said.
+        detail: String,
+    },
+    /// The store was written by a newer version.
+    #[error("the store has schema {found}, this program knows up to {known}; use a newer one")]
+    Newer {
+        /// The schema found.
+        found: u32,
+        /// The newest known.
+        known: u32,
+    },
+    /// The store needs a migration that was not asked for.
+    #[error("the store has schema {found} and needs {known}; run `throughline migrate`")]
+    Older {
+        /// The schema found.
+        found: u32,
+        /// The one needed.
+        known: u32,
+    },
+    /// A URL that names no store.
+    #[error("{url:?} names no store: {why}")]
+    Url {
+        /// The URL, without what stands before an `@`.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Why an approval cannot be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Unanswerable {
+    /// Somebody answered it.
+    #[error("it has an answer")]
+    Answered,
+    /// It is too late.
+    #[error("it has expired")]
+    Expired,
+    /// Other arguments were shown.
+    #[error("it was asked for other arguments")]
+    OtherArguments,
+    /// Its run ended without it.
+    #[error("it was withdrawn")]
+    Withdrawn,
+}
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Ask for something else.
+    NotFound,
+    /// Read again, then decide.
+    Conflict,
+    /// Wait, then try again.
+    Busy,
+    /// Stop: the run is somebody else's.
+    Fenced,
+    /// Correct what was given.
+    Invalid,
+    /// Have the store looked at.
+    Corrupt,
+    /// Make room.
+    Full,
+    /// Try again; it may or may not have happened, and sending it again is safe.
+    Unavailable,
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Exists { .. }
+            | Self::HeadMoved { .. }
+            | Self::CursorMoved { .. }
+            | Self::WrongState { .. }
+            | Self::OutOfOrder { .. }
+            | Self::WrongCall { .. }
+            | Self::Taken { .. }
+            | Self::NotAnswerable { .. }
+            | Self::KeyReused { .. } => ErrorKind::Conflict,
+            Self::Busy { .. } | Self::NotFinal { .. } | Self::Locked => ErrorKind::Busy,
+            Self::Fenced { .. } => ErrorKind::Fenced,
+            Self::BadCursor { .. } | Self::Invalid { .. } | Self::Url { .. } => ErrorKind::Invalid,
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::Older { .. } => ErrorKind::Corrupt,
+            Self::Full => ErrorKind::Full,
+            Self::Io { .. } | Self::Closed => ErrorKind::Unavailable,
+        }
+    }
+}
+
+/// What a store answers.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

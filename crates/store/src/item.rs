@@ -1,0 +1,294 @@
+//! Items: what is stored of a message, and messages as they are read back.
+
+mod body;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use throughline_model::stored::StoredError;
+use throughline_model::{Body, Message, MessageId, Role, Source};
+
+use crate::{Millis, RunId};
+
+/// The number of an item in its run, from 1.
+pub type ItemNo = u32;
+
+/// The place of an item along its branch, from 1. Never reused, never renumbered.
+pub type Position = u64;
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ItemKind {
+    /// A message, or the first result of a tool message.
+    Message,
+    /// One more result of the tool message that the item before belongs to.
+    Part,
+    /// A place that was kept for a result which had not come when the node was published. It has
+    /// a position and says nothing.
+    Gap,
+}
+
+impl ItemKind {
+    /// The number under which it is stored.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Message => 1,
+            Self::Part => 2,
+            Self::Gap => 3,
+        }
+    }
+
+    /// The kind with a number.
+    pub const fn of(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Message),
+            2 => Some(Self::Part),
+            3 => Some(Self::Gap),
+            _ => None,
+        }
+    }
+}
+
+/// The place of an item in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemRef {
+    /// Its run.
+    pub run: RunId,
+    /// Its number there.
+    pub no: ItemNo,
+}
+
+impl ItemRef {
+    /// The id that the message at this place has if it brought none of its own.
+    pub fn message_id(&self) -> MessageId {
+        let text = format!("msg_{}{}", self.run.to_hex(), self.no);
+        MessageId::new(&text).expect("letters and digits, far below the limit")
+    }
+}
+
+/// An item that is to be stored. It is serialised here, on the task of whoever writes; a store's
+/// writer only puts bytes away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewItem {
+    /// Something new.
+    Said(Said),
+    /// Something that is stored already and is said here again, as unsent results are.
+    Again(ItemRef),
+}
+
+/// A new item's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub(crate) kind: ItemKind,
+    /// See [`source_code`].
+    pub(crate) source: u8,
+    pub(crate) tokens: u32,
+    pub(crate) body: Arc<[u8]>,
+}
+
+impl Said {
+    /// What it is.
+    pub fn kind(&self) -> ItemKind {
+        self.kind
+    }
+
+    /// Its stored bytes.
+    pub fn body(&self) -> &Arc<[u8]> {
+        &self.body
+    }
+}
+
+/// The known sources in the order of their stored numbers; 0 stands for none, or for a word of a
+/// later version, which the body has.
+const SOURCES: [Source; 8] = [
+    Source::Caller,
+    Source::Model,
+    Source::Tool,
+    Source::RemoteAgent,
+    Source::ContextProvider,
+    Source::Import,
+    Source::Summary,
+    Source::Repair,
+];
+
+fn source_code(source: Option<&Source>) -> u8 {
+    let place = source.and_then(|source| SOURCES.iter().position(|known| known == source));
+    place.map_or(0, |place| u8::try_from(place + 1).unwrap_or(0))
+}
+
+fn source_of(code: u8) -> Option<Source> {
+    SOURCES.get(usize::from(code).checked_sub(1)?).cloned()
+}
+
+impl NewItem {
+    /// The items of messages: one for each message, one for each result of a tool message.
+    ///
+    /// ```
+    /// use throughline_model::Message;
+    /// use throughline_store::NewItem;
+    ///
+    /// assert_eq!(NewItem::of(&[Message::user("hello")]).len(), 1);
+    /// ```
+    pub fn of(messages: &[Message]) -> Vec<Self> {
+        let mut items = Vec::with_capacity(messages.len());
+        for message in messages {
+            Self::push(&mut items, message, 0);
+        }
+        items
+    }
+
+    /// Append the items of a message that counts as `tokens`.
+    pub fn push(items: &mut Vec<Self>, message: &Message, tokens: u32) {
+        let results = message.role == Role::Tool
+            && message.contents.len() > 1
+            && message
+                .contents
+                .iter()
+                .all(|content| matches!(content.body, Body::ToolResult(_)));
+        if !results {
+            items.push(Self::Said(said(ItemKind::Message, message, tokens)));
+            return;
+        }
+        // The first result carries what the message says of itself; the others only themselves.
+        let mut part = Message::new(Role::Tool, Vec::new());
+        let source = source_code(message.source.as_ref());
+        for (place, content) in message.contents.iter().enumerate() {
+            let mut one = if place == 0 {
+                Message {
+                    contents: Vec::new(),
+                    ..message.clone()
+                }
+            } else {
+                std::mem::replace(&mut part, Message::new(Role::Tool, Vec::new()))
+            };
+            one.contents.push(content.clone());
+            let (kind, tokens) = match place {
+                0 => (ItemKind::Message, tokens),
+                _ => (ItemKind::Part, 0),
+            };
+            let mut said = said(kind, &one, tokens);
+            said.source = source;
+            items.push(Self::Said(said));
+        }
+    }
+
+    /// A result that joins the tool message before it.
+    pub fn part(message: &Message, tokens: u32) -> Self {
+        Self::Said(said(ItemKind::Part, message, tokens))
+    }
+}
+
+fn said(kind: ItemKind, message: &Message, tokens: u32) -> Said {
+    Said {
+        kind,
+        source: source_code(message.source.as_ref()),
+        tokens,
+        body: body::pack(message).into(),
+    }
+}
+
+/// What is left of an item whose body was removed on purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redaction {
+    /// Who asked for it.
+    pub by: String,
+    /// When.
+    pub at: Millis,
+}
+
+/// A stored item as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Where it is stored.
+    pub at: ItemRef,
+    /// If it says again what is stored elsewhere: where.
+    pub again: Option<ItemRef>,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Tokens that it counts as.
+    pub tokens: u32,
+    /// Its bytes; or who removed them.
+    pub body: Result<Arc<[u8]>, Redaction>,
+    /// See [`source_code`].
+    pub(crate) source: u8,
+}
+
+/// A message as it is read from a thread or a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What was said. Its id is set. Empty if it was redacted.
+    pub message: Message,
+    /// Where its first item stands on the branch; 0 for what is in the journal only.
+    pub first: Position,
+    /// Where its last item stands.
+    pub last: Position,
+    /// Where its first item is stored.
+    pub at: ItemRef,
+    /// Tokens that it counts as.
+    pub tokens: u32,
+    /// Who removed its content, if somebody did.
+    pub redacted: Option<Redaction>,
+}
+
+impl Item {
+    /// Who asserted it.
+    pub fn source(&self) -> Option<Source> {
+        source_of(self.source)
+    }
+
+    /// Read the message in it.
+    pub fn message(&self) -> Result<Message, StoredError> {
+        let mut message = match &self.body {
+            Ok(body) => body::unpack(body)?,
+            Err(_) => Message::new(Role::Other("redacted".into()), Vec::new()),
+        };
+        if let Some(source) = self.source() {
+            message.source = Some(source);
+        }
+        Ok(message)
+    }
+}
+
+/// Put items together to messages: parts join the message before, gaps say nothing. `first` is
+/// the position of the first item, 0 if they have none.
+pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredError> {
+    let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        let position = match first {
+            0 => 0,
+            first => first + place as u64,
+        };
+        // After a gap in the first place of a round the message before is the model's.
+        let round = entries.last_mut().filter(|before| {
+            before.message.role == Role::Tool || before.redacted.is_some()
+        });
+        match (item.kind, round) {
+            (ItemKind::Gap, _) => {}
+            (ItemKind::Part, Some(before)) => {
+                before.message.contents.extend(item.message()?.contents);
+                before.last = position;
+                before.tokens += item.tokens;
+                if let Err(redaction) = &item.body {
+                    before.redacted = Some(redaction.clone());
+                }
+            }
+            (ItemKind::Part | ItemKind::Message, _) => {
+                let mut message = item.message()?;
+                if message.id.is_none() {
+                    message.id = Some(item.again.unwrap_or(item.at).message_id());
+                }
+                entries.push(Entry {
+                    message,
+                    first: position,
+                    last: position,
+                    at: item.at,
+                    tokens: item.tokens,
+                    redacted: item.body.as_ref().err().cloned(),
+                });
+            }
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,75 @@
+//! The record: threads, runs and their journal.
+//!
+//! Durable is not the same as visible. Every step of a run is written as it happens; readers only
+//! follow nodes, and a [`Mode`] decides when a node appears and the head moves: once at the end of
+//! a run, or after each model call. So a run is atomic *and* recoverable.
+//!
+//! - A [`Store`] is opened by URL. [`Engine`] is the trait behind it: operations at the level of
+//!   meaning, each one transaction that carries its own preconditions.
+//! - Everything is read and written in a [`TenantScope`].
+//! - [`Begin`], [`Step`], [`CallResult`], [`Publish`] are what a run writes; [`At`], [`Span`] and
+//!   [`Cursor`] are how history is read.
+//! - Positions count items along a branch and never change. Pages count messages.
+//!
+//! This crate knows no vendor and runs no model. It stores what it is told.
+
+mod approval;
+mod clock;
+mod cursor;
+mod digest;
+mod engine;
+mod error;
+mod event;
+mod id;
+mod import;
+mod item;
+mod memory;
+mod ops;
+mod options;
+mod read;
+mod run;
+mod scope;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+mod state;
+mod store;
+mod thread;
+mod upkeep;
+mod window;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
+pub use approval::{
+    Answer, Approval, ApprovalFilter, ApprovalState, Decision, NewApproval, Shown, shown,
+};
+pub use clock::{Clock, ManualClock, Millis, SystemClock};
+pub use cursor::Cursor;
+pub use engine::{Backups, Engine};
+pub use error::{Error, ErrorKind, Result, Unanswerable};
+pub use event::{EventNo, Flush, StoredEvent};
+pub use id::{ApprovalId, BadId, Ids, NodeId, OwnerId, RunId, ThreadId};
+pub use import::{Import, ImportItem, ImportNode, Orphan};
+pub use item::{
+    Entry, Item, ItemKind, ItemNo, ItemRef, NewItem, Position, Redaction, Said, entries,
+};
+pub use memory::Memory;
+
+pub use ops::{
+    Anchor, Append, Begin, Begun, CallResult, Claim, End, Ending, Fork, Idempotency, Leasing,
+    NodeRef, PlannedCall, Publish, Published, QueueNo, Queued, Started, Step, StepNode, Stopped,
+    Through,
+};
+pub use options::{Heartbeat, Options};
+pub use read::{At, Increment, Opened, Page, Span, TreeNode};
+pub use run::{
+    CallRef, CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, RunState,
+    StepRecord,
+};
+pub use scope::{Authority, InvalidTenant, Tenant, TenantScope};
+pub use state::{ServiceId, State};
+pub use store::Store;
+pub use thread::{
+    Alias, Listing, MovedBy, NewThread, PageToken, Thread, ThreadFilter, ThreadPatch, Tip, Version,
+};
+pub use upkeep::{Checked, Damage, Durability, OnProgress, Profile, Progress, Purged, Setting};

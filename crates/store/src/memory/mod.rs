@@ -1,0 +1,1 @@
+//! The engine in memory: the reference for all others.

@@ -1,0 +1,87 @@
+//! What can be read.
+
+use crate::{Alias, Cursor, Entry, NodeId, NodeRef, Position, Run, State, Thread, ThreadId, Tip};
+
+/// Something that names a place in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// A thread, at its head.
+    Thread(ThreadId),
+    /// A thread by another name, at its head.
+    Alias(Alias),
+    /// A node, also by its response id.
+    Node(NodeRef),
+}
+
+/// A thread and the end of its history, read together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The thread; for a node the one that it belongs to.
+    pub thread: Thread,
+    /// The node asked for: the head, unless a node was named. `None` while there is none.
+    pub tip: Option<Tip>,
+    /// The last messages of that branch, oldest first.
+    pub entries: Vec<Entry>,
+    /// Results of the tip's run that were never sent; they go out first with the next run.
+    pub unsent: Vec<Entry>,
+    /// State at the tip.
+    pub state: State,
+    /// The run that must be settled before the head can move.
+    pub unsettled: Option<Run>,
+    /// How many messages wait in the queue.
+    pub queued: u64,
+}
+
+/// Which messages of a branch to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// The last ones.
+    Tail,
+    /// The first ones after a position; 0 starts at the beginning.
+    After(Position),
+    /// The last ones before a position.
+    Before(Position),
+}
+
+/// Some messages of a branch, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The messages.
+    pub entries: Vec<Entry>,
+    /// Whether there are more in the direction of reading.
+    pub more: bool,
+    /// The node whose branch was read: name it to read on in the same branch while the head moves.
+    pub node: Option<NodeId>,
+    /// The last position of that node.
+    pub last: Position,
+}
+
+/// What is new after a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Increment {
+    /// The messages.
+    pub entries: Vec<Entry>,
+    /// Where to go on. Nothing is stored: a consumer that crashes asks again with the old one.
+    pub next: Cursor,
+    /// Whether more is there already.
+    pub more: bool,
+}
+
+/// A node in the tree of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeNode {
+    /// The node.
+    pub node: NodeId,
+    /// The node it continues; `None` at a root.
+    pub parent: Option<NodeId>,
+    /// Its first position.
+    pub first: Position,
+    /// Its last position.
+    pub last: Position,
+    /// Its first item in its run.
+    pub first_item: crate::ItemNo,
+    /// Whether it is open.
+    pub open: bool,
+    /// When it was published.
+    pub created: crate::Millis,
+}

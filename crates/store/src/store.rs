@@ -1,0 +1,105 @@
+//! The handle that the layers above hold.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::{Engine, Error, Ids, Options, Result, memory};
+
+/// A store: an engine, and a source of ids. Cheap to clone.
+///
+/// ```
+/// use throughline_model::Message;
+/// use throughline_store::{Append, At, NewItem, NewThread, Store, TenantScope, ThreadId};
+/// # fn block_on<F: Future>(future: F) -> F::Output { tokio_test(future) }
+/// # fn tokio_test<F: Future>(future: F) -> F::Output {
+/// #     let waker = std::task::Waker::noop();
+/// #     let mut future = std::pin::pin!(future);
+/// #     loop {
+/// #         let mut cx = std::task::Context::from_waker(waker);
+/// #         if let std::task::Poll::Ready(done) = future.as_mut().poll(&mut cx) { return done; }
+/// #         std::thread::yield_now();
+/// #     }
+/// # }
+/// # block_on(async {
+/// let store = Store::open("memory:").await?;
+/// let scope = TenantScope::local();
+/// let thread = ThreadId::new("ticket-4711").unwrap();
+/// let opened = store.open_or_create(&scope, &NewThread::new(thread.clone()), 50).await?;
+/// let append = Append {
+///     run: store.ids().run(),
+///     thread: thread.clone(),
+///     expected: Some(opened.thread.version),
+///     items: NewItem::of(&[Message::user("hello")]),
+///     state: None,
+///     key: None,
+/// };
+/// store.append(&scope, &append).await?;
+/// let again = store.open(&scope, &At::Thread(thread), 50).await?;
+/// assert_eq!(again.entries[0].message.text(), "hello");
+/// # Ok::<(), throughline_store::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    ids: Arc<Ids>,
+}
+
+impl Store {
+    /// Open the store that a URL names: `memory:`, `sqlite://PATH`.
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::open_with(url, Options::default()).await
+    }
+
+    /// Open a store in a certain way.
+    pub async fn open_with(url: &str, options: Options) -> Result<Self> {
+        let ids = Arc::new(Ids::new(Arc::clone(&options.clock)));
+        let engine = engine(url, options, &ids).await?;
+        Ok(Self { engine, ids })
+    }
+
+    /// A store on an engine of one's own.
+    pub fn on(engine: Arc<dyn Engine>, ids: Arc<Ids>) -> Self {
+        Self { engine, ids }
+    }
+
+    /// Where new ids come from.
+    pub fn ids(&self) -> &Ids {
+        &self.ids
+    }
+}
+
+impl Deref for Store {
+    type Target = dyn Engine;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.engine
+    }
+}
+
+/// The engines, each with the scheme that names it. A new one is one folder and one line.
+async fn engine(url: &str, options: Options, ids: &Arc<Ids>) -> Result<Arc<dyn Engine>> {
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    match scheme {
+        "memory" => Ok(Arc::new(memory::Memory::new(options, ids))),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => crate::sqlite::open(rest, options, ids).await,
+        "postgres" | "redis" | "redis+cluster" => Err(bad_url(
+            url,
+            format!("the engine {scheme:?} is not built yet; use memory: or sqlite://PATH"),
+        )),
+        _ => Err(bad_url(
+            url,
+            format!("{scheme:?} is no engine; use memory: or sqlite://PATH"),
+        )),
+    }
+}
+
+/// An error about a URL, without the password that may be in it.
+pub(crate) fn bad_url(url: &str, why: String) -> Error {
+    let url = match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, after))) => format!("{scheme}://…@{after}"),
+        _ => url.to_owned(),
+    };
+    Error::Url { url, why }
+}

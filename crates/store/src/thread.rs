@@ -1,0 +1,189 @@
+//! Threads: their names and what is known of them.
+
+use throughline_model::json::RawJson;
+
+use crate::{Millis, NodeId, Position, ThreadId};
+
+/// A protocol's name for a thread: a conversation id, an A2A context id. Unique in its tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Alias {
+    /// Whose name it is: `conversation`, `a2a`, or a word of the application.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Alias {
+    /// A name of a kind.
+    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// Who may move a thread's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum MovedBy {
+    /// Any run that started from the head.
+    #[default]
+    AnyRun,
+    /// Runs that hold the thread's lease only, as behind a conversation.
+    LeasedRuns,
+}
+
+/// A thread that is to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewThread {
+    /// Its public id.
+    pub id: ThreadId,
+    /// Its other names.
+    pub aliases: Vec<Alias>,
+    /// A title for people.
+    pub title: Option<String>,
+    /// The application's own data, an object.
+    pub meta: Option<RawJson>,
+    /// What the layers above keep with the thread, an object.
+    pub settings: Option<RawJson>,
+    /// Who may move its head.
+    pub moved_by: MovedBy,
+    /// How long it is kept after it was last touched, in milliseconds; for ever if not set.
+    pub keep: Option<Millis>,
+}
+
+impl NewThread {
+    /// A thread with an id and nothing else.
+    pub fn new(id: ThreadId) -> Self {
+        Self {
+            id,
+            aliases: Vec::new(),
+            title: None,
+            meta: None,
+            settings: None,
+            moved_by: MovedBy::default(),
+            keep: None,
+        }
+    }
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its public id.
+    pub id: ThreadId,
+    /// Its other names, sorted. Listings leave them out.
+    pub aliases: Vec<Alias>,
+    /// A title for people.
+    pub title: Option<String>,
+    /// The application's own data, an object.
+    pub meta: Option<RawJson>,
+    /// What the layers above keep with the thread, an object.
+    pub settings: Option<RawJson>,
+    /// Who may move its head.
+    pub moved_by: MovedBy,
+    /// How long it is kept after it was last touched, in milliseconds.
+    pub keep: Option<Millis>,
+    /// The node it continues from.
+    pub head: Option<Tip>,
+    /// Counts the moves of the head.
+    pub version: Version,
+    /// When it was opened.
+    pub created: Millis,
+    /// When its head last moved.
+    pub touched: Millis,
+}
+
+/// Counts the moves of a thread's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Version(pub u64);
+
+/// A node as the end of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tip {
+    /// The node.
+    pub node: NodeId,
+    /// The position of its last item.
+    pub last: Position,
+    /// Tokens of the whole branch.
+    pub tokens: u64,
+    /// Whether calls in it wait for answers that are not on the branch.
+    pub open: bool,
+    /// Whether its run has results that came after it and were never sent.
+    pub unsent: bool,
+}
+
+/// A change of what is known of a thread; what is not set stays.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ThreadPatch {
+    /// A new title; `Some(None)` takes it away.
+    pub title: Option<Option<String>>,
+    /// New data of the application.
+    pub meta: Option<Option<RawJson>>,
+    /// New data of the layers above.
+    pub settings: Option<Option<RawJson>>,
+    /// Who may move the head from now on.
+    pub moved_by: Option<MovedBy>,
+    /// How long it is kept.
+    pub keep: Option<Option<Millis>>,
+    /// Names to add.
+    pub add_aliases: Vec<Alias>,
+    /// Names to take away.
+    pub remove_aliases: Vec<Alias>,
+}
+
+/// Which threads to list, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ThreadFilter {
+    /// Only threads with an alias of this kind.
+    pub alias_kind: Option<String>,
+    /// Only threads whose `meta` has this member with this text.
+    pub meta: Vec<(String, String)>,
+    /// Only threads touched at or after this time.
+    pub touched_from: Option<Millis>,
+    /// Only threads touched before this time.
+    pub touched_before: Option<Millis>,
+}
+
+/// One page of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing<T> {
+    /// What was found.
+    pub found: Vec<T>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<PageToken>,
+}
+
+/// Where a page of a listing starts. Opaque; it holds no authority, the scope does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageToken {
+    /// The sort key.
+    pub(crate) key: u64,
+    /// The row, for those with equal keys.
+    pub(crate) row: i64,
+}
+
+impl std::fmt::Display for PageToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:x}-{:x}", self.key, self.row)
+    }
+}
+
+impl std::str::FromStr for PageToken {
+    type Err = crate::BadId;
+
+    fn from_str(text: &str) -> Result<Self, crate::BadId> {
+        let read = || {
+            let (key, row) = text.split_once('-')?;
+            Some(Self {
+                key: u64::from_str_radix(key, 16).ok()?,
+                row: i64::from_str_radix(row, 16).ok()?,
+            })
+        };
+        read().ok_or_else(|| crate::BadId {
+            kind: "page token",
+            expected: "take the one that the page before ended with",
+            text: text.chars().take(48).collect(),
+        })
+    }
+}

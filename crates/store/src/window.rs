@@ -1,0 +1,89 @@
+//! Reading whole messages out of a branch of items: the same for every engine.
+
+use crate::item::{Item, ItemKind, entries};
+use crate::{Entry, Error, Position, Result};
+
+/// Items that are read at once when a message turns out to be longer than hoped.
+const MORE: u64 = 32;
+
+/// What `fetch` must give: the items at the positions from `lo` to `hi`, all of them, in order.
+pub(crate) trait Fetch: FnMut(Position, Position) -> Result<Vec<Item>> {}
+impl<F: FnMut(Position, Position) -> Result<Vec<Item>>> Fetch for F {}
+
+fn read(items: &[Item], first: Position) -> Result<Vec<Entry>> {
+    entries(items, first).map_err(|error| Error::Corrupt {
+        place: format!("a message after position {first}"),
+        detail: error.to_string(),
+    })
+}
+
+/// Whether an item starts a message for certain.
+fn starts(item: &Item) -> bool {
+    item.kind == ItemKind::Message
+}
+
+/// The last `limit` messages that end at or before `last`, and whether there are earlier ones.
+pub(crate) fn before(
+    last: Position,
+    limit: usize,
+    mut fetch: impl Fetch,
+) -> Result<(Vec<Entry>, bool)> {
+    let mut items: Vec<Item> = Vec::new();
+    let mut first = last + 1;
+    let mut want = limit as u64;
+    loop {
+        let whole = first == 1 || items.first().is_some_and(starts);
+        if whole {
+            let mut found = read(&items, first)?;
+            if found.len() >= limit || first == 1 {
+                let cut = found.len().saturating_sub(limit);
+                let more = cut > 0 || first > 1;
+                found.drain(..cut);
+                return Ok((found, more));
+            }
+            want = (limit - found.len()) as u64;
+        } else if !items.is_empty() {
+            want = MORE;
+        }
+        if limit == 0 || last == 0 {
+            return Ok((Vec::new(), last > 0));
+        }
+        let lo = first.saturating_sub(want).max(1);
+        let mut earlier = fetch(lo, first - 1)?;
+        earlier.append(&mut items);
+        items = earlier;
+        first = lo;
+    }
+}
+
+/// The first `limit` messages that start after `after` and end at or before `last`, and whether
+/// there are later ones.
+pub(crate) fn after(
+    after: Position,
+    last: Position,
+    limit: usize,
+    mut fetch: impl Fetch,
+) -> Result<(Vec<Entry>, bool)> {
+    let mut items: Vec<Item> = Vec::new();
+    // The item at `after` tells whether what follows still belongs to its message.
+    let mut next = after.max(1);
+    let first = next;
+    let mut want = limit as u64 + 2;
+    loop {
+        let hi = (next + want).min(last);
+        if next <= hi {
+            items.extend(fetch(next, hi)?);
+            next = hi + 1;
+        }
+        let mut found = read(&items, first)?;
+        found.retain(|entry| entry.first > after);
+        // The last message read may go on.
+        let settled = if next > last { found.len() } else { found.len().saturating_sub(1) };
+        if settled >= limit || next > last {
+            let more = found.len() > limit;
+            found.truncate(limit);
+            return Ok((found, more));
+        }
+        want = MORE.max((limit - settled) as u64);
+    }
+}
