@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim, Cursor,
     End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease, Listing, NewThread,
-    OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish, Published, Purged,
+    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish, Published, Purged,
     QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, TenantScope, Thread,
     ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
 };
@@ -77,6 +77,17 @@ pub trait Engine: Send + Sync {
         after: Option<crate::NodeId>,
         limit: usize,
     ) -> Result<Vec<TreeNode>>;
+
+    /// A node as it is stored, with what is known of its run: what an export writes. Nodes of
+    /// hidden runs are read too, as long as a thread reaches them. The items are those with the
+    /// number `from` and higher, at most `limit`.
+    async fn node(
+        &self,
+        scope: &TenantScope,
+        node: crate::NodeId,
+        from: crate::ItemNo,
+        limit: usize,
+    ) -> Result<NodeRecord>;
 
     /// Delete a thread: it is gone for readers at once, its names are free, live runs on it are
     /// fenced. Nodes that other threads share stay until those are gone too.

@@ -1,7 +1,8 @@
 //! Taking over a thread that was made elsewhere. It is invisible until it is complete.
 
 use crate::{
-    Millis, Mode, NewItem, NewThread, NodeId, Redaction, RunId, RunKind, RunState, State, ThreadId,
+    Millis, Mode, NewItem, NewThread, NodeId, Redaction, RunId, RunKind, RunState, Said, State,
+    ThreadId,
 };
 use throughline_model::json::RawJson;
 
@@ -64,6 +65,8 @@ pub struct ImportNode {
     pub begun: Millis,
     /// What the run says of its end.
     pub note: Option<RawJson>,
+    /// Whether the run is hidden.
+    pub hidden: bool,
 }
 
 /// An item that is imported.
@@ -71,8 +74,8 @@ pub struct ImportNode {
 pub enum ImportItem {
     /// Something that was said.
     Said(NewItem),
-    /// Something that was removed where it comes from.
-    Redacted(Redaction),
+    /// Something that was removed where it comes from: what is left of it, with an empty body.
+    Redacted(Said, Redaction),
     /// A place without a result.
     Gap,
 }

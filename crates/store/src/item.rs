@@ -94,6 +94,12 @@ impl Said {
         self.kind
     }
 
+    /// The same without its bytes, as a redaction leaves it.
+    pub fn emptied(mut self) -> Self {
+        self.body = Arc::from([].as_slice());
+        self
+    }
+
     /// Its stored bytes.
     pub fn body(&self) -> &Arc<[u8]> {
         &self.body
@@ -172,6 +178,11 @@ impl NewItem {
             said.source = source;
             items.push(Self::Said(said));
         }
+    }
+
+    /// The one item of a message, whatever it holds.
+    pub fn whole(message: &Message, tokens: u32) -> Self {
+        Self::Said(said(ItemKind::Message, message, tokens))
     }
 
     /// A result that joins the tool message before it.

@@ -34,6 +34,7 @@ pub mod sqlite;
 mod state;
 mod store;
 mod thread;
+pub mod transfer;
 mod upkeep;
 mod window;
 
@@ -61,7 +62,7 @@ pub use ops::{
     Through,
 };
 pub use options::{Heartbeat, Options};
-pub use read::{At, Increment, Opened, Page, Span, TreeNode};
+pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};
 pub use run::{
     CallRef, CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, RunState,
     StepRecord,

@@ -3,6 +3,7 @@
 //! Each is one transaction, and each may be sent again when it is not known whether it was
 //! committed: if its effect is there already, it is answered as it was the first time.
 
+use throughline_model::Message;
 use throughline_model::json::RawJson;
 
 use crate::{
@@ -179,8 +180,24 @@ pub struct CallResult {
     pub step: u32,
     /// Its position there.
     pub position: u32,
-    /// The result, as a tool message with one content.
+    /// The result, as a tool message with one content; of the second call and on it is a part of
+    /// the message that the first one starts.
     pub item: NewItem,
+}
+
+impl CallResult {
+    /// The result of a call.
+    pub fn new(step: u32, position: u32, message: &Message, tokens: u32) -> Self {
+        let item = match position {
+            0 => NewItem::whole(message, tokens),
+            _ => NewItem::part(message, tokens),
+        };
+        Self {
+            step,
+            position,
+            item,
+        }
+    }
 }
 
 /// How far a publication goes.

@@ -1,6 +1,11 @@
 //! What can be read.
 
-use crate::{Alias, Cursor, Entry, NodeId, NodeRef, Position, Run, State, Thread, ThreadId, Tip};
+use throughline_model::json::RawJson;
+
+use crate::{
+    Alias, Cursor, Entry, Item, Millis, Mode, NodeId, NodeRef, Position, Run, RunKind, RunState,
+    State, Thread, ThreadId, Tip,
+};
 
 /// Something that names a place in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,4 +89,28 @@ pub struct TreeNode {
     pub open: bool,
     /// When it was published.
     pub created: crate::Millis,
+}
+
+/// A node as it is stored, with what is known of its run. For exports; see
+/// [`Engine::node`](crate::Engine::node).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// What its run is.
+    pub kind: RunKind,
+    /// When its run moves the head.
+    pub mode: Mode,
+    /// Where its run stands.
+    pub run: RunState,
+    /// When its run began.
+    pub begun: Millis,
+    /// What its run says of its end.
+    pub note: Option<RawJson>,
+    /// Whether its run is hidden.
+    pub hidden: bool,
+    /// The state that was set at this node; `None` if it has that of the node before.
+    pub state: Option<State>,
+    /// Its items from the one asked for.
+    pub items: Vec<Item>,
+    /// Whether it has more items after these.
+    pub more: bool,
 }

@@ -1,0 +1,218 @@
+//! The suite that every engine passes: what `docs/record.md` says, as tests against the trait.
+//!
+//! An engine of one's own is tested with one line:
+//!
+//! ```ignore
+//! throughline_store::conformance!(MyHarness::new());
+//! ```
+//!
+//! Cases never look behind the trait, never sleep, and set the clock by hand.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "these are tests, to be run by the test programs of engines"
+)]
+
+mod approvals;
+mod cursors;
+mod deleting;
+mod fixture;
+mod imports;
+mod leases;
+mod messages;
+mod modes;
+mod repeats;
+mod threads;
+mod tree;
+mod turns;
+
+use async_trait::async_trait;
+
+use crate::{Options, Store};
+
+pub use fixture::Fixture;
+
+/// How the suite gets at an engine.
+#[async_trait]
+pub trait Harness: Send + Sync {
+    /// Open the store; each call is another process on the same store.
+    async fn open(&self, options: Options) -> Store;
+}
+
+/// Make the list of cases once: functions to call, and the macro that makes tests of them.
+macro_rules! cases {
+    (($d:tt) $($(#[doc = $doc:literal])* $module:ident :: $case:ident,)*) => {
+        $($(#[doc = $doc])* pub async fn $case(harness: &dyn Harness) {
+            $module::$case(&mut Fixture::new(harness).await).await;
+        })*
+
+        /// The names of all cases.
+        pub const CASES: &[&str] = &[$(stringify!($case)),*];
+
+        /// Make a test of each case of the suite. The expression makes a new harness on an empty
+        /// store.
+        #[macro_export]
+        macro_rules! conformance {
+            ($d harness:expr) => {
+                $(#[test]
+                fn $case() {
+                    let harness = $d harness;
+                    $crate::conformance::block_on($crate::conformance::$case(&harness));
+                })*
+            };
+        }
+    };
+}
+
+cases! {
+    ($)
+    /// A thread is made once and opened by its id and its aliases.
+    threads::a_thread_opens_by_every_name,
+    /// An alias belongs to one thread.
+    threads::an_alias_belongs_to_one_thread,
+    /// What is not set in a patch stays.
+    threads::a_patch_changes_what_it_names,
+    /// Listings page by last touch and filter.
+    threads::listings_page_and_filter,
+    /// Another tenant sees nothing.
+    threads::another_tenant_sees_nothing,
+    /// Messages wait in a queue and are taken with a run.
+    threads::queued_messages_are_taken_with_a_run,
+    /// One read, two writes, and the next turn sees the first.
+    turns::a_plain_turn,
+    /// A run that opens its thread.
+    turns::a_run_opens_its_thread,
+    /// A second leased run is refused with the holder.
+    turns::a_busy_thread_names_its_holder,
+    /// Whoever looked at an old head is told.
+    turns::a_stale_version_is_refused,
+    /// The same key and request is one run.
+    turns::a_key_makes_one_run,
+    /// Steps come in order.
+    turns::steps_come_in_order,
+    /// Events come in order and stay.
+    turns::events_come_in_order,
+    /// A request is kept with the run.
+    turns::the_request_is_kept,
+    /// A failed run leaves the head where it was.
+    turns::a_failed_run_leaves_the_head,
+    /// A cancelled run is published, closed.
+    turns::a_cancelled_run_is_published_closed,
+    /// A run that said nothing ends without a node.
+    turns::a_run_without_items_ends_without_a_node,
+    /// What cannot be stored is refused and loses nothing.
+    turns::bad_writes_lose_nothing,
+    /// `per_run`: readers see none or all.
+    modes::per_run_shows_none_or_all,
+    /// `per_call`: each call is a node.
+    modes::per_call_shows_each_call,
+    /// Results that were never sent are reported, sent first, stored once.
+    modes::unsent_results_go_with_the_next_run,
+    /// Results come in any order and are read in the order of the calls.
+    modes::results_come_in_any_order,
+    /// A result that never came leaves a gap, not a wrong neighbour.
+    modes::a_missing_result_leaves_a_gap,
+    /// A call has one result and one intent.
+    modes::a_call_has_one_result,
+    /// A run that nobody published can be published or discarded.
+    modes::unpublished_runs_are_published_or_discarded,
+    /// A free run moves the head only from its base.
+    tree::a_free_run_moves_the_head_or_branches,
+    /// A thread behind a conversation is moved by leased runs only.
+    tree::leased_threads_are_moved_by_leased_runs,
+    /// Continuing from any node is legal and leaves the rest alone.
+    tree::any_node_can_be_continued,
+    /// A fork shares what was before and nothing after.
+    tree::a_fork_shares_its_past,
+    /// A fork of a fork of a fork.
+    tree::forks_of_forks,
+    /// The tree lists parents before children, in pages.
+    tree::the_tree_lists_parents_first,
+    /// A run that is not published cannot be continued.
+    tree::an_unpublished_run_cannot_be_continued,
+    /// State is that of the node.
+    tree::state_is_kept_per_node,
+    /// A hidden run's id is gone, its content is not.
+    tree::a_hidden_run_keeps_its_content,
+    /// Pages never end inside a message.
+    messages::pages_hold_whole_messages,
+    /// Reading forwards and backwards gives the same messages.
+    messages::reading_goes_both_ways,
+    /// Unknown vendors' words, metadata and ids survive.
+    messages::messages_come_back_as_they_were,
+    /// A message gets an id that stays.
+    messages::message_ids_stay,
+    /// Items that say something again share its body.
+    messages::saying_again_shares_the_body,
+    /// Large bodies come back.
+    messages::large_bodies_come_back,
+    /// A redacted body is gone everywhere and says so.
+    messages::a_redacted_body_is_gone,
+    /// Items added by hand.
+    messages::items_are_added_by_hand,
+    /// Walking by cursor gives everything once.
+    cursors::increments_give_everything_once,
+    /// A cursor of an abandoned branch names the common ancestor.
+    cursors::a_cursor_on_an_abandoned_branch_says_so,
+    /// Forged and foreign cursors are refused.
+    cursors::forged_cursors_are_refused,
+    /// Whoever waits for a thread is woken.
+    cursors::a_change_wakes_whoever_waits,
+    /// A run whose owner is gone is interrupted and claimed once.
+    leases::an_orphan_is_claimed_once,
+    /// The old owner is fenced in every write.
+    leases::the_old_owner_is_fenced_everywhere,
+    /// A heartbeat keeps all runs of a process.
+    leases::a_heartbeat_keeps_every_run,
+    /// A parked run has no owner and waits.
+    leases::a_parked_run_waits,
+    /// What a claim gives is enough to go on.
+    leases::the_journal_is_enough_to_go_on,
+    /// A cancel is seen by the owner.
+    leases::a_cancel_is_seen,
+    /// An approval is answered once, for what was shown, in time.
+    approvals::an_approval_is_answered_once,
+    /// A call that waits for leave is not dispatched without it.
+    approvals::no_intent_without_leave,
+    /// Approvals end with their run.
+    approvals::approvals_end_with_their_run,
+    /// A waiting call is taken over once.
+    approvals::a_waiting_call_is_taken_once,
+    /// Every write can be sent again.
+    repeats::every_write_can_be_sent_again,
+    /// The same write with other content is not the same.
+    repeats::other_content_is_not_a_repeat,
+    /// A deleted thread is gone at once, and for its runs.
+    deleting::a_deleted_thread_is_gone,
+    /// What a fork shares survives the original.
+    deleting::a_fork_survives_its_origin,
+    /// Threads outlive their time and are swept.
+    deleting::old_threads_are_swept,
+    /// The store says that it is whole.
+    deleting::the_store_is_whole,
+    /// An imported thread is invisible until it is complete.
+    imports::an_import_shows_when_it_is_complete,
+    /// Names and positions are those of the export.
+    imports::an_import_keeps_names_and_positions,
+}
+
+/// Run a future on this thread. Engines need no runtime, so the suite does not either.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(done) = future.as_mut().poll(&mut context) {
+            return done;
+        }
+        std::thread::park();
+    }
+}
