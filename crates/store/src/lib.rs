@@ -34,7 +34,6 @@ pub mod sqlite;
 mod state;
 mod store;
 mod thread;
-pub mod transfer;
 mod upkeep;
 mod window;
 
