@@ -10,6 +10,7 @@ mod rng;
 mod scratch;
 
 pub mod bench;
+pub mod checkers;
 pub mod chunks;
 pub mod generate;
 pub mod messages;

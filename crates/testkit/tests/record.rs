@@ -1,6 +1,8 @@
 //! What the record promises, on real engines. Each test names the guarantee it is about, and
 //! prints its counts; `THROUGHLINE_SCALE=20` gives the full figures.
 
+#[path = "record/backups.rs"]
+mod backups;
 #[path = "record/common.rs"]
 mod common;
 #[path = "record/cursors.rs"]
@@ -9,8 +11,6 @@ mod cursors;
 mod damage;
 #[path = "record/kills.rs"]
 mod kills;
-#[path = "record/backups.rs"]
-mod backups;
 #[path = "record/size.rs"]
 mod size;
 #[path = "record/trees.rs"]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use throughline_model::Message;
 use throughline_store::{
-    Anchor, Append, At, Flush, Fork, Mode, NewItem, NewThread, Publish, Store,
-    StoredEvent, TenantScope, ThreadId, Version,
+    Anchor, Append, At, Flush, Fork, Mode, NewItem, NewThread, Publish, Store, StoredEvent,
+    TenantScope, ThreadId, Version,
 };
 use throughline_testkit::bench::{Bench, Limit, Report, Row};
 use throughline_testkit::record::{Turn, begin, block_on};
@@ -73,7 +73,11 @@ fn threads(store: &Store, count: usize) -> Vec<Known> {
 }
 
 /// Do `turns` turns from each writer's part of the threads, and say how long it took.
-fn clients<T: Send>(parts: &mut [T], turns: usize, one: impl Fn(&mut T, &mut Rng) + Sync) -> Duration {
+fn clients<T: Send>(
+    parts: &mut [T],
+    turns: usize,
+    one: impl Fn(&mut T, &mut Rng) + Sync,
+) -> Duration {
     let started = Instant::now();
     std::thread::scope(|scope| {
         let one = &one;
@@ -91,7 +95,9 @@ fn clients<T: Send>(parts: &mut [T], turns: usize, one: impl Fn(&mut T, &mut Rng
 
 fn split<T>(mut all: Vec<T>, parts: usize) -> Vec<Vec<T>> {
     let size = all.len() / parts;
-    (0..parts).map(|_| all.split_off(all.len() - size)).collect()
+    (0..parts)
+        .map(|_| all.split_off(all.len() - size))
+        .collect()
 }
 
 fn head(known: &Known) -> Anchor {
@@ -178,7 +184,9 @@ fn streams() -> Report {
             let input = NewItem::of(&[Message::user(&text)]);
             let mut value = throughline_store::Begin::new(store.ids().run(), head(known), input);
             value.events = Some(Flush::new(0, &deltas[..2]));
-            let lease = block_on(begin(&store, &scope, &value)).expect("a turn begins").lease;
+            let lease = block_on(begin(&store, &scope, &value))
+                .expect("a turn begins")
+                .lease;
             let mut sent = 2;
             for flush in deltas[2..].chunks(10) {
                 let flush = Flush::new(sent, flush);
@@ -339,7 +347,8 @@ fn bytes() -> Report {
         std::fs::metadata(&path).map_or(0, |file| file.len()) as f64
     };
     let sizes = [grow(5), grow(10), grow(980), grow(10)];
-    let per_turn = |from: usize, turns: usize| (sizes[from + 1] - sizes[from]) / (turns * MANY) as f64;
+    let per_turn =
+        |from: usize, turns: usize| (sizes[from + 1] - sizes[from]) / (turns * MANY) as f64;
     let early = per_turn(0, 10);
     let late = per_turn(1, 980);
     let mut report = Report::new("bytes on disk, 1 KB messages");
@@ -363,4 +372,3 @@ fn bytes() -> Report {
     });
     report
 }
-

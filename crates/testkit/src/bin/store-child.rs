@@ -121,11 +121,17 @@ async fn attempt(store: &Store, rng: &mut Rng) -> Result<(), Error> {
         rounds: (0..rounds)
             .map(|n| {
                 let calls = rng.range(1..=3);
-                (0..calls).map(|k| format!("{}_{n}_{k}", &hex[16..])).collect()
+                (0..calls)
+                    .map(|k| format!("{}_{n}_{k}", &hex[16..]))
+                    .collect()
             })
             .collect(),
         answer: format!("{hex} answer {}", size(rng)),
-        mode: if rng.bool() { Mode::PerRun } else { Mode::PerCall },
+        mode: if rng.bool() {
+            Mode::PerRun
+        } else {
+            Mode::PerCall
+        },
     };
     let at = match (rng.chance(0.2), opened.tip) {
         (true, Some(tip)) => Anchor::Node(NodeRef::Node(tip.node)),
@@ -153,7 +159,10 @@ async fn attempt(store: &Store, rng: &mut Rng) -> Result<(), Error> {
     }
     store.publish(&scope, lease, &turn.publish()).await?;
     let mode = turn.mode.as_str();
-    say(&format!("done {run} {name} {mode} {}", turn.texts().join("|")));
+    say(&format!(
+        "done {run} {name} {mode} {}",
+        turn.texts().join("|")
+    ));
     Ok(())
 }
 
@@ -162,14 +171,19 @@ async fn settle(store: &Store, scope: &TenantScope, run: &Run) -> Result<(), Err
     if run.state != RunState::Interrupted {
         return Ok(());
     }
-    let lease = store.claim(scope, run.id, run.epoch, Claim::Settle).await?.lease;
+    let lease = store
+        .claim(scope, run.id, run.epoch, Claim::Settle)
+        .await?
+        .lease;
     let journal = store.journal(scope, run.id).await?;
     let mut results = Vec::new();
     for call in &journal.calls {
         if call.state != CallState::Done {
             let (step, position) = (call.at.step, call.at.position);
             let message = answered(&call.call);
-            results.push(throughline_store::CallResult::new(step, position, &message, 0));
+            results.push(throughline_store::CallResult::new(
+                step, position, &message, 0,
+            ));
         }
     }
     let publish = Publish {
@@ -214,7 +228,10 @@ async fn long(url: &str, items: usize) -> Result<(), String> {
     let (mut read, mut bytes, mut after) = (0, 0, 0);
     let at = At::Thread(id);
     loop {
-        let page = store.read(&scope, &at, Span::After(after), 500).await.map_err(words)?;
+        let page = store
+            .read(&scope, &at, Span::After(after), 500)
+            .await
+            .map_err(words)?;
         for entry in &page.entries {
             if !entry.message.text().starts_with(&format!("{read} ")) {
                 return Err(format!("message {read} is {:?}", entry.message.text()));
@@ -263,7 +280,10 @@ async fn chain(url: &str, forks: usize) -> Result<(), String> {
     let (mut read, mut after) = (0, 0);
     let at = At::Thread(id);
     loop {
-        let page = store.read(&scope, &at, Span::After(after), 100).await.map_err(words)?;
+        let page = store
+            .read(&scope, &at, Span::After(after), 100)
+            .await
+            .map_err(words)?;
         for entry in &page.entries {
             if entry.message.text() != format!("turn {read}") {
                 return Err(format!("message {read} is {:?}", entry.message.text()));

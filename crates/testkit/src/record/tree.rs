@@ -117,7 +117,11 @@ impl Tree {
                 .map(|_| (0..rng.range(1..=3)).map(|_| self.word()).collect())
                 .collect(),
             answer: self.word(),
-            mode: if rng.bool() { Mode::PerRun } else { Mode::PerCall },
+            mode: if rng.bool() {
+                Mode::PerRun
+            } else {
+                Mode::PerCall
+            },
         }
     }
 
@@ -223,9 +227,16 @@ impl Tree {
         let value = turn.begin(store.ids().run(), at);
         let lease = begin(store, scope, &value).await.map_err(said)?.lease;
         if !turn.rounds.is_empty() {
-            store.step(scope, lease, &turn.step(0)).await.map_err(said)?;
+            store
+                .step(scope, lease, &turn.step(0))
+                .await
+                .map_err(said)?;
         }
-        let how = if rng.bool() { Stopped::Failed } else { Stopped::Discarded };
+        let how = if rng.bool() {
+            Stopped::Failed
+        } else {
+            Stopped::Discarded
+        };
         let end = End {
             how,
             note: None,
@@ -340,7 +351,10 @@ impl Tree {
             let found = shorts(&opened.entries);
             if found != expected || opened.thread.version != Version(thread.version) {
                 let version = opened.thread.version;
-                return Err(format!("{}: {version:?} {found:?}, expected {expected:?}", thread.id));
+                return Err(format!(
+                    "{}: {version:?} {found:?}, expected {expected:?}",
+                    thread.id
+                ));
             }
             compared += 1;
         }
@@ -358,14 +372,20 @@ async fn read(
     let limit = rng.range(1..=9);
     match rng.below(3) {
         0 => {
-            let page = store.read(scope, at, Span::Tail, 10_000).await.map_err(said)?;
+            let page = store
+                .read(scope, at, Span::Tail, 10_000)
+                .await
+                .map_err(said)?;
             Ok(shorts(&page.entries))
         }
         1 => {
             let mut texts = Vec::new();
             let mut after = 0;
             loop {
-                let page = store.read(scope, at, Span::After(after), limit).await.map_err(said)?;
+                let page = store
+                    .read(scope, at, Span::After(after), limit)
+                    .await
+                    .map_err(said)?;
                 after = page.entries.last().map_or(after, |entry| entry.last);
                 texts.extend(shorts(&page.entries));
                 if !page.more {
@@ -377,7 +397,10 @@ async fn read(
             let mut pages = Vec::new();
             let mut before = u64::MAX;
             loop {
-                let page = store.read(scope, at, Span::Before(before), limit).await.map_err(said)?;
+                let page = store
+                    .read(scope, at, Span::Before(before), limit)
+                    .await
+                    .map_err(said)?;
                 before = page.entries.first().map_or(before, |entry| entry.first);
                 pages.push(shorts(&page.entries));
                 if !page.more {

@@ -51,7 +51,10 @@ fn r22_a_backup_under_load_restores_to_its_point() {
         compared += before.len();
         let orphans = block_on(restored.orphans(1000)).map_err(|error| error.to_string())?;
         if !orphans.is_empty() {
-            return Err(format!("{} restored runs would be taken over", orphans.len()));
+            return Err(format!(
+                "{} restored runs would be taken over",
+                orphans.len()
+            ));
         }
         let filter = RunFilter {
             thread: None,
@@ -69,5 +72,7 @@ fn r22_a_backup_under_load_restores_to_its_point() {
         }
         Ok(())
     });
-    println!("table r22: cycles={cycle} acknowledged_compared={compared} held_runs={held} missing=0");
+    println!(
+        "table r22: cycles={cycle} acknowledged_compared={compared} held_runs={held} missing=0"
+    );
 }

@@ -7,14 +7,22 @@ use throughline_testkit::{Rng, property};
 use crate::common::engines;
 
 /// Add some messages, of one or more items each, and say which.
-async fn add(store: &Store, scope: &TenantScope, id: &ThreadId, rng: &mut Rng, n: &mut usize) -> Vec<String> {
+async fn add(
+    store: &Store,
+    scope: &TenantScope,
+    id: &ThreadId,
+    rng: &mut Rng,
+    n: &mut usize,
+) -> Vec<String> {
     let mut messages = Vec::new();
     for _ in 0..rng.range(1..=4) {
         *n += 1;
         if rng.chance(0.3) {
             let mut round = answered(&format!("{n}_0"));
             for k in 1..rng.range(1..=4) {
-                round.contents.extend(answered(&format!("{n}_{k}")).contents);
+                round
+                    .contents
+                    .extend(answered(&format!("{n}_{k}")).contents);
             }
             messages.push(round);
         } else {
@@ -30,7 +38,10 @@ async fn add(store: &Store, scope: &TenantScope, id: &ThreadId, rng: &mut Rng, n
         key: None,
     };
     store.append(scope, &append).await.unwrap();
-    messages.iter().map(throughline_testkit::record::short).collect()
+    messages
+        .iter()
+        .map(throughline_testkit::record::short)
+        .collect()
 }
 
 /// R12: a consumer that walks by cursor, and sometimes forgets what it read before it could keep
@@ -60,7 +71,10 @@ fn r12_walks_by_cursor_lose_and_repeat_nothing() {
                     continue;
                 }
                 if page.entries.len() > limit {
-                    return Err(format!("{} messages in a page of {limit}", page.entries.len()));
+                    return Err(format!(
+                        "{} messages in a page of {limit}",
+                        page.entries.len()
+                    ));
                 }
                 seen.extend(shorts(&page.entries));
                 cursor = Some(page.next);
@@ -74,7 +88,11 @@ fn r12_walks_by_cursor_lose_and_repeat_nothing() {
                     break;
                 }
             }
-            if seen == said { Ok(()) } else { Err(format!("{seen:?}, expected {said:?}")) }
+            if seen == said {
+                Ok(())
+            } else {
+                Err(format!("{seen:?}, expected {said:?}"))
+            }
         });
         let (pages, crashes) = (pages.get(), crashes.get());
         println!("table r12 {engine}: pages={pages} consumer_crashes={crashes} errors=0");

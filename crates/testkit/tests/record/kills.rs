@@ -73,7 +73,9 @@ impl Ledger {
             }
         }
         for n in 0..6 {
-            let Ok(id) = ThreadId::new(&format!("t{n}")) else { continue };
+            let Ok(id) = ThreadId::new(&format!("t{n}")) else {
+                continue;
+            };
             let at = At::Thread(id);
             let Ok(page) = block_on(store.read(&scope, &at, Span::Tail, 100_000)) else {
                 continue;
@@ -116,7 +118,10 @@ impl Writer {
     /// Hear the next line; `false` when there is none.
     pub(crate) fn hear(&mut self, ledger: &mut Ledger) -> Result<bool, String> {
         let mut line = String::new();
-        let read = self.out.read_line(&mut line).map_err(|error| error.to_string())?;
+        let read = self
+            .out
+            .read_line(&mut line)
+            .map_err(|error| error.to_string())?;
         // A line without its end was cut by the kill.
         if read == 0 || !line.ends_with('\n') {
             return Ok(false);

@@ -5,7 +5,9 @@ use throughline_testkit::Scratch;
 /// What a child process says of itself: the figure after `key`.
 fn figure(line: &str, key: &str) -> u64 {
     let value = line.split(' ').find_map(|word| word.strip_prefix(key));
-    value.and_then(|value| value.parse().ok()).unwrap_or(u64::MAX)
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(u64::MAX)
 }
 
 fn child(arguments: &[&str]) -> String {

@@ -22,8 +22,17 @@ impl Thread {
 }
 
 enum Job {
-    Begin { run: i64, thread: i64, text: Vec<u8> },
-    Publish { run: i64, thread: i64, first: i64, text: Vec<u8> },
+    Begin {
+        run: i64,
+        thread: i64,
+        text: Vec<u8>,
+    },
+    Publish {
+        run: i64,
+        thread: i64,
+        first: i64,
+        text: Vec<u8>,
+    },
 }
 
 /// A database with a writer thread that commits what waits in groups.
@@ -65,7 +74,9 @@ impl Raw {
         for thread in 1..=i64::try_from(threads).unwrap_or(0) {
             let sql = "INSERT INTO thread VALUES(?1,1,?2,NULL,NULL,0,0)";
             let id = thread.to_be_bytes().repeat(2);
-            connection.execute(sql, params![thread, id]).expect("a row is written");
+            connection
+                .execute(sql, params![thread, id])
+                .expect("a row is written");
         }
         let (jobs, waiting) = mpsc::channel();
         std::thread::spawn(move || writer(&connection, &waiting));
@@ -127,7 +138,9 @@ const DIGEST: [u8; 16] = [7; 16];
 
 fn insert(connection: &Connection, run: i64, no: i64, text: &[u8]) {
     connection
-        .prepare_cached("INSERT INTO item(run,no,kind,source,tokens,digest,body) VALUES(?1,?2,1,1,0,?3,?4)")
+        .prepare_cached(
+            "INSERT INTO item(run,no,kind,source,tokens,digest,body) VALUES(?1,?2,1,1,0,?3,?4)",
+        )
         .and_then(|mut statement| statement.execute(params![run, no, DIGEST, text]))
         .expect("a row is written");
 }
@@ -139,9 +152,7 @@ fn apply(connection: &Connection, job: &Job) {
             let mut id = [0; 16];
             id[..8].copy_from_slice(&run.to_be_bytes());
             connection
-                .prepare_cached(
-                    "INSERT INTO run VALUES(?1,1,?2,?3,0,1,0,1,?4,0,2,1790000000000)",
-                )
+                .prepare_cached("INSERT INTO run VALUES(?1,1,?2,?3,0,1,0,1,?4,0,2,1790000000000)")
                 .and_then(|mut statement| statement.execute(params![run, id, thread, DIGEST]))
                 .expect("a row is written");
             insert(connection, *run, 1, text);
@@ -153,7 +164,9 @@ fn apply(connection: &Connection, job: &Job) {
             text,
         } => {
             connection
-                .prepare_cached("UPDATE run SET state=5,live=NULL,next_item=3,next_step=1 WHERE run=?1")
+                .prepare_cached(
+                    "UPDATE run SET state=5,live=NULL,next_item=3,next_step=1 WHERE run=?1",
+                )
                 .and_then(|mut statement| statement.execute([run]))
                 .expect("a row is written");
             insert(connection, *run, 2, text);
