@@ -454,6 +454,34 @@ async fn what_a_fork_says_again_outlives_its_origin() {
 }
 
 #[tokio::test]
+async fn unsent_results_stay_with_a_fork_that_has_not_sent_them() {
+    let case = Case::new();
+    let (origin, lease) = case.open_thread("t", Mode::PerCall).await;
+    case.call(lease, 0, &["a", "b"], true).await;
+    case.results(lease, &[result(0, 1, "b")]).await.unwrap();
+    let through = Publish {
+        through: Through::LastStep,
+        ..Publish::new(1, Vec::new())
+    };
+    case.publish(lease, &through).await;
+    let fork = case.fork(At::Thread(origin.clone()), "fork").await;
+    case.memory.delete(&case.scope, &origin).await.unwrap();
+    case.sweep().await;
+    let at = At::Thread(fork.clone());
+    let opened = case.memory.open(&case.scope, &at, 10).await.unwrap();
+    assert_eq!(texts(&opened.unsent), ["result b"]);
+    let again = NewItem::Again(opened.unsent[0].at);
+    let head = case.head(&fork).await;
+    let next = case.begin(head, Mode::PerRun, vec![again]).await.lease;
+    case.publish(next, &Publish::new(0, user("next"))).await;
+    let expected = ["ask", "call a+call b", "result b", "next"];
+    assert_eq!(case.texts(at).await, expected);
+    case.memory.delete(&case.scope, &fork).await.unwrap();
+    case.sweep().await;
+    assert_eq!(case.items_left().await, 0);
+}
+
+#[tokio::test]
 async fn a_cursor_of_a_thread_that_was_made_anew_has_moved() {
     let case = Case::new();
     let (thread, lease) = case.open_thread("t", Mode::PerRun).await;
