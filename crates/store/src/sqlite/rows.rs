@@ -147,7 +147,7 @@ impl NodeRow {
 
     /// The number of its last item.
     pub(super) fn item_hi(&self) -> u32 {
-        let length = u32::try_from(self.last - self.first).unwrap_or(u32::MAX);
+        let length = u32::try_from(self.last.saturating_sub(self.first)).unwrap_or(u32::MAX);
         self.item_lo.saturating_add(length)
     }
 }
