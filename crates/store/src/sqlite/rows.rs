@@ -7,7 +7,7 @@ use throughline_model::json::RawJson;
 
 use super::cache::{Base, Caches, Line, StateAt, lock};
 use super::fault::{Done, corrupt, missing};
-use super::writer::one;
+use super::sql::{one, prepare};
 use crate::digest::Digest;
 use crate::{
     Alias, At, Error, Millis, Mode, MovedBy, NodeId, NodeRef, Position, Run, RunId, RunKind,
@@ -303,8 +303,10 @@ pub(super) fn shown_thread(
 
 /// The names of a thread, sorted.
 pub(super) fn aliases(conn: &Connection, thread: i64) -> Done<Vec<Alias>> {
-    let mut statement =
-        conn.prepare_cached("SELECT kind, name FROM alias WHERE thread=? ORDER BY kind, name")?;
+    let mut statement = prepare(
+        conn,
+        "SELECT kind, name FROM alias WHERE thread=? ORDER BY kind, name",
+    )?;
     let rows = statement.query_map([thread], |row| {
         Ok(Alias::new(
             row.get::<_, String>(0)?,
