@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim, Cursor,
     End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease, Listing, NewThread,
-    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish, Published, Purged,
-    QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, TenantScope, Thread,
-    ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish, Published,
+    Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, TenantScope,
+    Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
 };
 use throughline_model::json::RawJson;
 
@@ -142,8 +142,12 @@ pub trait Engine: Send + Sync {
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun>;
 
     /// Record a step with its planned calls.
-    async fn step(&self, scope: &TenantScope, lease: Lease, step: &Step)
-    -> Result<Option<Published>>;
+    async fn step(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        step: &Step,
+    ) -> Result<Option<Published>>;
 
     /// Record that calls are about to be dispatched. A call that waits for an approval needs one
     /// that says yes, and uses it up.

@@ -200,7 +200,10 @@ mod active {
             let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
             if plan.seen.insert(name)
                 && let Some(log) = &plan.log
-                && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(log)
+                && let Ok(mut file) = std::fs::OpenOptions::new()
+                    .append(true)
+                    .create(true)
+                    .open(log)
             {
                 let _ = file.write_all(format!("{name}\n").as_bytes());
             }
@@ -241,11 +244,29 @@ mod active {
         #[test]
         fn plans_are_read_and_nonsense_is_not() {
             let read = |word| parse(word).map(|(point, deed, when)| (point.as_str(), deed, when));
-            assert_eq!(read("publish.pre=kill@3"), Some(("publish.pre", Deed::Kill, When::Pass(3))));
-            assert_eq!(read("step.post=lie"), Some(("step.post", Deed::Fail, When::Pass(1))));
-            assert_eq!(read("begin.pre=delay:5@*"), Some(("begin.pre", Deed::Delay(5), When::Always)));
-            assert_eq!(read("begin.pre=hang@%7"), Some(("begin.pre", Deed::Hang, When::OneIn(7))));
-            for nonsense in ["", "publish.pre", "nowhere=kill", "begin.pre=maim", "begin.pre=kill@%0"] {
+            assert_eq!(
+                read("publish.pre=kill@3"),
+                Some(("publish.pre", Deed::Kill, When::Pass(3)))
+            );
+            assert_eq!(
+                read("step.post=lie"),
+                Some(("step.post", Deed::Fail, When::Pass(1)))
+            );
+            assert_eq!(
+                read("begin.pre=delay:5@*"),
+                Some(("begin.pre", Deed::Delay(5), When::Always))
+            );
+            assert_eq!(
+                read("begin.pre=hang@%7"),
+                Some(("begin.pre", Deed::Hang, When::OneIn(7)))
+            );
+            for nonsense in [
+                "",
+                "publish.pre",
+                "nowhere=kill",
+                "begin.pre=maim",
+                "begin.pre=kill@%0",
+            ] {
                 assert_eq!(read(nonsense), None, "{nonsense}");
             }
             assert_eq!(Point::ALL.len(), 31);

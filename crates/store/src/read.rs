@@ -3,8 +3,8 @@
 use throughline_model::json::RawJson;
 
 use crate::{
-    Alias, Cursor, Entry, Item, ItemNo, Millis, Mode, NodeId, NodeRef, Position, Run, RunKind, RunState,
-    State, Thread, ThreadId, Tip,
+    Alias, Cursor, Entry, Item, ItemNo, Millis, Mode, NodeId, NodeRef, Position, Run, RunKind,
+    RunState, State, Thread, ThreadId, Tip,
 };
 
 /// Something that names a place in a thread.

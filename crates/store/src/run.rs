@@ -239,7 +239,10 @@ impl Effect {
 
     /// The class with a number; what is not known is never repeated.
     pub fn of(code: u8) -> Self {
-        Self::ALL.get(usize::from(code)).copied().unwrap_or_default()
+        Self::ALL
+            .get(usize::from(code))
+            .copied()
+            .unwrap_or_default()
     }
 }
 

@@ -78,7 +78,11 @@ pub(crate) fn after(
         let mut found = read(&items, first)?;
         found.retain(|entry| entry.first > after);
         // The last message read may go on.
-        let settled = if next > last { found.len() } else { found.len().saturating_sub(1) };
+        let settled = if next > last {
+            found.len()
+        } else {
+            found.len().saturating_sub(1)
+        };
         if settled >= limit || next > last {
             let more = found.len() > limit;
             found.truncate(limit);

@@ -152,7 +152,11 @@ impl Protocol {
                 if self.accepts(state, &worker, state.call == Call::None) {
                     state.call = Call::Planned;
                     state.steps += 1;
-                    let next = if self.guards.intent { Next::Intend } else { Next::Dispatch };
+                    let next = if self.guards.intent {
+                        Next::Intend
+                    } else {
+                        Next::Dispatch
+                    };
                     to(state, next);
                 } else {
                     to(state, Next::Idle);
@@ -168,7 +172,11 @@ impl Protocol {
             }
             Next::Dispatch => {
                 // Nobody guards the outside world.
-                let key = if self.guards.stable_key { 0 } else { worker.epoch };
+                let key = if self.guards.stable_key {
+                    0
+                } else {
+                    worker.epoch
+                };
                 state.dispatched.push(key);
                 to(state, Next::Result);
             }
@@ -274,20 +282,32 @@ impl Model for Protocol {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("an undeclared tool is run at most once", |model: &Self, state: &State| {
-                model.tool != Tool::Once || state.dispatched.len() <= 1
-            }),
+            Property::always(
+                "an undeclared tool is run at most once",
+                |model: &Self, state: &State| {
+                    model.tool != Tool::Once || state.dispatched.len() <= 1
+                },
+            ),
             Property::always("a call has one key", |_, state: &State| {
                 state.dispatched.windows(2).all(|pair| pair[0] == pair[1])
             }),
-            Property::always("a step is recorded once", |_, state: &State| state.steps <= 1),
-            Property::always("a call has one result", |_, state: &State| state.results <= 1),
-            Property::always("a run is published once", |_, state: &State| state.nodes <= 1),
-            Property::always("a head moves only from its base", |_, state: &State| !state.torn),
-            Property::sometimes("a run is published", |_, state: &State| state.committed),
-            Property::sometimes("a run is published by its second worker", |_, state: &State| {
-                state.committed && state.epoch == 2
+            Property::always("a step is recorded once", |_, state: &State| {
+                state.steps <= 1
             }),
+            Property::always("a call has one result", |_, state: &State| {
+                state.results <= 1
+            }),
+            Property::always("a run is published once", |_, state: &State| {
+                state.nodes <= 1
+            }),
+            Property::always("a head moves only from its base", |_, state: &State| {
+                !state.torn
+            }),
+            Property::sometimes("a run is published", |_, state: &State| state.committed),
+            Property::sometimes(
+                "a run is published by its second worker",
+                |_, state: &State| state.committed && state.epoch == 2,
+            ),
         ]
     }
 }
@@ -334,7 +354,10 @@ fn r3_the_protocol_holds_for_two_and_three_workers() {
             let (states, broken) = explore(workers, tool, ALL);
             println!("table protocol workers={workers} tool={tool:?}: states={states} broken=0");
             assert_eq!(broken, [""; 0]);
-            assert!(states > 1000, "{states} states are too few to mean anything");
+            assert!(
+                states > 1000,
+                "{states} states are too few to mean anything"
+            );
         }
     }
 }
@@ -380,12 +403,27 @@ fn r3_every_guard_is_needed() {
     for (name, tool, guards, expected) in without {
         let (states, broken) = explore(2, tool, guards);
         println!("table protocol without {name}: states={states} breaks {broken:?}");
-        assert!(broken.contains(&expected), "without {name} nothing breaks: {broken:?}");
+        assert!(
+            broken.contains(&expected),
+            "without {name} nothing breaks: {broken:?}"
+        );
     }
     // Each of the pair backs the other up.
     for (name, guards) in [
-        ("fence", Guards { fence: false, ..ALL }),
-        ("step state", Guards { step_state: false, ..ALL }),
+        (
+            "fence",
+            Guards {
+                fence: false,
+                ..ALL
+            },
+        ),
+        (
+            "step state",
+            Guards {
+                step_state: false,
+                ..ALL
+            },
+        ),
     ] {
         let (states, broken) = explore(2, Tool::Once, guards);
         println!("table protocol without {name} alone: states={states} breaks {broken:?}");

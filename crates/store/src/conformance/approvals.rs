@@ -43,7 +43,11 @@ async fn listed(f: &Fixture<'_>, waiting: bool) -> Vec<Approval> {
         thread: None,
         waiting,
     };
-    let page = f.store.approvals(&f.scope, &filter, None, 100).await.unwrap();
+    let page = f
+        .store
+        .approvals(&f.scope, &filter, None, 100)
+        .await
+        .unwrap();
     page.found
 }
 
@@ -60,8 +64,14 @@ pub(super) async fn an_approval_is_answered_once(f: &mut Fixture<'_>) {
     let (lease, approval) = waiting(f, &id, Some(now + 60_000)).await;
     f.store.park(&f.scope, lease, None).await.unwrap();
     let list = listed(f, true).await;
-    assert_eq!((list.len(), list[0].id, list[0].thread.clone()), (1, approval, id.clone()));
-    assert_eq!((list[0].state, list[0].expires), (ApprovalState::Waiting, Some(now + 60_000)));
+    assert_eq!(
+        (list.len(), list[0].id, list[0].thread.clone()),
+        (1, approval, id.clone())
+    );
+    assert_eq!(
+        (list[0].state, list[0].expires),
+        (ApprovalState::Waiting, Some(now + 60_000))
+    );
     assert_eq!(list[0].call.run, lease.run);
     let yes = answer(approval, Decision::Approved);
     let other_arguments = Answer {
@@ -79,7 +89,10 @@ pub(super) async fn an_approval_is_answered_once(f: &mut Fixture<'_>) {
     assert_eq!(answered.state, ApprovalState::Approved);
     assert_eq!(answered.answered, Some(("ada".into(), now)));
     let no = answer(approval, Decision::Denied);
-    assert_eq!(why(f.store.answer(&f.scope, &no).await), Unanswerable::Answered);
+    assert_eq!(
+        why(f.store.answer(&f.scope, &no).await),
+        Unanswerable::Answered
+    );
     assert_eq!(listed(f, true).await, []);
     assert_eq!(listed(f, false).await.len(), 1);
     // Too late is too late.
@@ -87,7 +100,10 @@ pub(super) async fn an_approval_is_answered_once(f: &mut Fixture<'_>) {
     let (_, approval) = waiting(f, &id, Some(now + 60_000)).await;
     f.clock.advance(Duration::from_secs(60));
     let late = answer(approval, Decision::Approved);
-    assert_eq!(why(f.store.answer(&f.scope, &late).await), Unanswerable::Expired);
+    assert_eq!(
+        why(f.store.answer(&f.scope, &late).await),
+        Unanswerable::Expired
+    );
     let list = listed(f, false).await;
     let expired = list.iter().find(|one| one.id == approval).unwrap();
     assert_eq!(expired.state, ApprovalState::Expired);
@@ -100,20 +116,36 @@ pub(super) async fn no_intent_without_leave(f: &mut Fixture<'_>) {
     let error = intend(lease).await;
     assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
     f.store.park(&f.scope, lease, None).await.unwrap();
-    f.store.answer(&f.scope, &answer(approval, Decision::Approved)).await.unwrap();
-    let claim = f.store.claim(&f.scope, lease.run, 1, Claim::Parked).await.unwrap();
+    f.store
+        .answer(&f.scope, &answer(approval, Decision::Approved))
+        .await
+        .unwrap();
+    let claim = f
+        .store
+        .claim(&f.scope, lease.run, 1, Claim::Parked)
+        .await
+        .unwrap();
     intend(claim.lease).await.unwrap();
     let list = listed(f, false).await;
     assert_eq!(list[0].state, ApprovalState::Used);
-    f.store.results(&f.scope, claim.lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .results(&f.scope, claim.lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     f.publish(claim.lease, 1, "end").await;
     // A denied one is never dispatched, but it is answered.
     let id = f.thread("u").await;
     let (lease, approval) = waiting(f, &id, None).await;
-    f.store.answer(&f.scope, &answer(approval, Decision::Denied)).await.unwrap();
+    f.store
+        .answer(&f.scope, &answer(approval, Decision::Denied))
+        .await
+        .unwrap();
     let error = intend(lease).await;
     assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
-    f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     f.publish(lease, 1, "end").await;
     let list = listed(f, false).await;
     let denied = list.iter().find(|one| one.id == approval).unwrap();
@@ -130,7 +162,10 @@ pub(super) async fn approvals_end_with_their_run(f: &mut Fixture<'_>) {
     };
     f.store.end(&f.scope, lease, &end).await.unwrap();
     assert_eq!(listed(f, true).await, []);
-    let late = f.store.answer(&f.scope, &answer(approval, Decision::Approved)).await;
+    let late = f
+        .store
+        .answer(&f.scope, &answer(approval, Decision::Approved))
+        .await;
     assert_eq!(why(late), Unanswerable::Withdrawn);
     // A run that was closed before anybody answered.
     let (lease, approval) = waiting(f, &id, None).await;
@@ -139,7 +174,10 @@ pub(super) async fn approvals_end_with_their_run(f: &mut Fixture<'_>) {
         ..Publish::new(1, said_by_model("end"))
     };
     f.store.publish(&f.scope, lease, &publish).await.unwrap();
-    let late = f.store.answer(&f.scope, &answer(approval, Decision::Approved)).await;
+    let late = f
+        .store
+        .answer(&f.scope, &answer(approval, Decision::Approved))
+        .await;
     assert_eq!(why(late), Unanswerable::Withdrawn);
 }
 
@@ -150,7 +188,10 @@ pub(super) async fn a_waiting_call_is_taken_once(f: &mut Fixture<'_>) {
     let publish = Publish::new(1, Vec::new());
     f.store.publish(&f.scope, lease, &publish).await.unwrap();
     assert!(f.open(&id).await.tip.unwrap().open);
-    f.store.answer(&f.scope, &answer(approval, Decision::Approved)).await.unwrap();
+    f.store
+        .answer(&f.scope, &answer(approval, Decision::Approved))
+        .await
+        .unwrap();
     let call = CallRef {
         run: lease.run,
         step: 0,
@@ -171,7 +212,10 @@ pub(super) async fn a_waiting_call_is_taken_once(f: &mut Fixture<'_>) {
     let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
     assert_eq!(journal.calls[0].state, CallState::Taken);
     assert_eq!(journal.calls[0].taken_by, Some(first.run));
-    let nowhere = CallRef { position: 5, ..call };
+    let nowhere = CallRef {
+        position: 5,
+        ..call
+    };
     let mut third = f.begin_at(Anchor::Node(NodeRef::Run(lease.run)), "nothing");
     third.takes = vec![nowhere];
     assert!(f.store.begin(&f.scope, &third).await.is_err());

@@ -6,7 +6,8 @@ pub(super) async fn increments_give_everything_once(f: &mut Fixture<'_>) {
     let start = f.store.increment(&f.scope, &id, None, 10).await.unwrap();
     assert_eq!((start.entries.len(), start.more), (0, false));
     for n in 0..5 {
-        f.turn(&id, &format!("ask {n}"), &format!("answer {n}")).await;
+        f.turn(&id, &format!("ask {n}"), &format!("answer {n}"))
+            .await;
     }
     let whole = f.texts(&id).await;
     let mut cursor = start.next;
@@ -31,7 +32,11 @@ pub(super) async fn increments_give_everything_once(f: &mut Fixture<'_>) {
         assert_eq!(seen, whole, "pages of {limit}");
     }
     f.turn(&id, "later", "on").await;
-    let page = f.store.increment(&f.scope, &id, Some(&cursor), 10).await.unwrap();
+    let page = f
+        .store
+        .increment(&f.scope, &id, Some(&cursor), 10)
+        .await
+        .unwrap();
     assert_eq!(texts(&page.entries), ["later", "on"]);
 }
 
@@ -48,15 +53,26 @@ pub(super) async fn a_cursor_on_an_abandoned_branch_says_so(f: &mut Fixture<'_>)
     let early = f.store.increment(&f.scope, &fork, None, 10).await.unwrap();
     assert_eq!(texts(&early.entries), ["one", "1"]);
     f.turn(&fork, "three", "3").await;
-    let next = f.store.increment(&f.scope, &fork, Some(&early.next), 10).await.unwrap();
+    let next = f
+        .store
+        .increment(&f.scope, &fork, Some(&early.next), 10)
+        .await
+        .unwrap();
     assert_eq!(texts(&next.entries), ["three", "3"]);
     // A cursor into what the head never reached.
     let all = f.store.increment(&f.scope, &id, None, 10).await.unwrap();
-    let error = f.store.increment(&f.scope, &fork, Some(&all.next), 10).await;
+    let error = f
+        .store
+        .increment(&f.scope, &fork, Some(&all.next), 10)
+        .await;
     assert!(matches!(error, Err(Error::BadCursor { .. })), "{error:?}");
     // A position of one's own choice.
     let cursor = f.store.cursor(&f.scope, &id, 2).await.unwrap();
-    let page = f.store.increment(&f.scope, &id, Some(&cursor), 10).await.unwrap();
+    let page = f
+        .store
+        .increment(&f.scope, &id, Some(&cursor), 10)
+        .await
+        .unwrap();
     assert_eq!(texts(&page.entries), ["two", "2"]);
     let error = f.store.cursor(&f.scope, &id, 99).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -67,7 +83,12 @@ pub(super) async fn forged_cursors_are_refused(f: &mut Fixture<'_>) {
     let other = f.thread("u").await;
     f.turn(&id, "one", "1").await;
     f.turn(&other, "one", "1").await;
-    let cursor = f.store.increment(&f.scope, &id, None, 1).await.unwrap().next;
+    let cursor = f
+        .store
+        .increment(&f.scope, &id, None, 1)
+        .await
+        .unwrap()
+        .next;
     let error = f.store.increment(&f.scope, &other, Some(&cursor), 1).await;
     assert!(matches!(error, Err(Error::BadCursor { .. })), "{error:?}");
     let stranger = Authority::assume().scope(Tenant::new("stranger").unwrap());
@@ -84,7 +105,10 @@ pub(super) async fn forged_cursors_are_refused(f: &mut Fixture<'_>) {
             continue;
         };
         let error = f.store.increment(&f.scope, &id, Some(&forged), 1).await;
-        assert!(matches!(error, Err(Error::BadCursor { .. })), "{changed}: {error:?}");
+        assert!(
+            matches!(error, Err(Error::BadCursor { .. })),
+            "{changed}: {error:?}"
+        );
     }
 }
 
@@ -93,7 +117,10 @@ pub(super) async fn a_change_wakes_whoever_waits(f: &mut Fixture<'_>) {
     f.turn(&id, "one", "1").await;
     let seen = Version(0);
     // What changed already is there at once.
-    assert_eq!(f.store.changed(&f.scope, &id, seen).await.unwrap(), Version(1));
+    assert_eq!(
+        f.store.changed(&f.scope, &id, seen).await.unwrap(),
+        Version(1)
+    );
     for waiting in [f.store.clone(), f.other().await] {
         let before = f.open(&id).await.thread.version;
         let scope = f.scope.clone();

@@ -47,10 +47,17 @@ pub(super) async fn a_deleted_thread_is_gone(f: &mut Fixture<'_>) {
         let error = f.store.open(&f.scope, &at, 10).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{at:?}");
     }
-    let list = f.store.threads(&f.scope, &ThreadFilter::default(), None, 10).await;
+    let list = f
+        .store
+        .threads(&f.scope, &ThreadFilter::default(), None, 10)
+        .await;
     assert_eq!(list.unwrap().found, []);
     let publish = Publish::new(0, said_by_model("too late"));
-    let error = f.store.publish(&f.scope, lease, &publish).await.unwrap_err();
+    let error = f
+        .store
+        .publish(&f.scope, lease, &publish)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let error = f.store.delete(&f.scope, &id).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -95,11 +102,18 @@ pub(super) async fn a_fork_survives_its_origin(f: &mut Fixture<'_>) {
     f.store.delete(&f.scope, &fork).await.unwrap();
     sweep(f).await;
     let checked = f.store.check(&mut |_| {}).await.unwrap();
-    assert_eq!((checked.damage, checked.items, checked.nodes), (vec![], 0, 0));
+    assert_eq!(
+        (checked.damage, checked.items, checked.nodes),
+        (vec![], 0, 0)
+    );
 }
 
 pub(super) async fn old_threads_are_swept(f: &mut Fixture<'_>) {
-    for (name, keep) in [("short", Some(1_000)), ("long", Some(100_000)), ("ever", None)] {
+    for (name, keep) in [
+        ("short", Some(1_000)),
+        ("long", Some(100_000)),
+        ("ever", None),
+    ] {
         let new = NewThread {
             keep,
             ..NewThread::new(ThreadId::new(name).unwrap())
@@ -110,7 +124,11 @@ pub(super) async fn old_threads_are_swept(f: &mut Fixture<'_>) {
     assert_eq!(sweep(f).await.threads, 0);
     f.clock.advance(Duration::from_secs(2));
     assert_eq!(sweep(f).await.threads, 1);
-    let list = f.store.threads(&f.scope, &ThreadFilter::default(), None, 10).await.unwrap();
+    let list = f
+        .store
+        .threads(&f.scope, &ThreadFilter::default(), None, 10)
+        .await
+        .unwrap();
     let mut names: Vec<_> = list.found.iter().map(|thread| thread.id.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["ever", "long"]);
@@ -129,5 +147,8 @@ pub(super) async fn the_store_is_whole(f: &mut Fixture<'_>) {
     assert_eq!(checked.damage, []);
     assert!(calls > 0, "nobody was told how far it has come");
     let profile = f.store.profile().await.unwrap();
-    assert!(profile.settings.iter().all(crate::Setting::is_right), "{profile:?}");
+    assert!(
+        profile.settings.iter().all(crate::Setting::is_right),
+        "{profile:?}"
+    );
 }

@@ -118,7 +118,12 @@ impl<'h> Fixture<'h> {
     }
 
     /// A plain turn without a lease at a node.
-    pub(super) async fn turn_at(&self, node: NodeRef, ask: &str, answer: &str) -> (RunId, Published) {
+    pub(super) async fn turn_at(
+        &self,
+        node: NodeRef,
+        ask: &str,
+        answer: &str,
+    ) -> (RunId, Published) {
         let begin = self.begin_at(Anchor::Node(node), ask);
         let started = self.started(&begin).await;
         (begin.run, self.publish(started.lease, 0, answer).await)

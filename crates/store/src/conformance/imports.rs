@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::fixture::{Fixture, said_by_model, said_by_user, texts};
 use crate::{
-    At, ErrorKind, Import, ImportItem, ImportNode, Mode, NewItem, NewThread, NodeId, NodeRef, Redaction,
-    RunId, RunKind, RunState, Span, State, ThreadFilter, ThreadId,
+    At, ErrorKind, Import, ImportItem, ImportNode, Mode, NewItem, NewThread, NodeId, NodeRef,
+    Redaction, RunId, RunKind, RunState, Span, State, ThreadFilter, ThreadId,
 };
 
 fn node(run: u8, step: u32, parent: Option<(u8, u32)>, texts: &[&str]) -> ImportNode {
@@ -12,7 +12,11 @@ fn node(run: u8, step: u32, parent: Option<(u8, u32)>, texts: &[&str]) -> Import
         step,
     };
     let items = texts.iter().enumerate().map(|(n, text)| {
-        let items = if n % 2 == 0 { said_by_user(text) } else { said_by_model(text) };
+        let items = if n % 2 == 0 {
+            said_by_user(text)
+        } else {
+            said_by_model(text)
+        };
         ImportItem::Said(items.into_iter().next().unwrap())
     });
     ImportNode {
@@ -54,7 +58,10 @@ pub(super) async fn an_import_shows_when_it_is_complete(f: &mut Fixture<'_>) {
         let run = NodeRef::Run(RunId::from_bytes([1; 16]));
         let error = f.store.open(&f.scope, &At::Node(run), 1).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let list = f.store.threads(&f.scope, &ThreadFilter::default(), None, 10).await;
+        let list = f
+            .store
+            .threads(&f.scope, &ThreadFilter::default(), None, 10)
+            .await;
         assert_eq!(list.unwrap().found, []);
     };
     hidden(f).await;
@@ -104,7 +111,10 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
     };
     import(f, open).await;
     let mut state = State::default();
-    state.set_provider("memory", Some(throughline_model::json::RawJson::new("1").unwrap()));
+    state.set_provider(
+        "memory",
+        Some(throughline_model::json::RawJson::new("1").unwrap()),
+    );
     let mut second = node(1, 1, Some((1, 0)), &["two"]);
     second.state = Some(state.clone());
     let mut branch = node(2, 0, Some((1, 0)), &["other"]);
@@ -117,7 +127,9 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
         by: "ada".into(),
         at: 700,
     };
-    branch.items.push(ImportItem::Redacted(secret.emptied(), redaction));
+    branch
+        .items
+        .push(ImportItem::Redacted(secret.emptied(), redaction));
     branch.open = true;
     let nodes = [node(1, 0, None, &["one", "1"]), second, branch];
     for node in nodes {
@@ -144,15 +156,25 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
     assert_eq!(f.texts_at(inner).await, ["one", "1"]);
     assert_eq!(f.texts_at(NodeRef::Run(head.run)).await.len(), 3);
     let branch = NodeRef::Run(RunId::from_bytes([2; 16]));
-    let page = f.store.read(&f.scope, &At::Node(branch), Span::Tail, 10).await.unwrap();
+    let page = f
+        .store
+        .read(&f.scope, &At::Node(branch), Span::Tail, 10)
+        .await
+        .unwrap();
     assert_eq!(texts(&page.entries), ["one", "1", "other", ""]);
     assert_eq!(page.entries[3].redacted.clone().unwrap().by, "ada");
     assert_eq!(page.entries[3].first, 5);
     assert_eq!(page.entries[2].at.no, 1);
     let run = f.store.run(&f.scope, head.run).await.unwrap();
-    assert_eq!((run.mode, run.state, run.created), (Mode::PerCall, RunState::Committed, 900));
+    assert_eq!(
+        (run.mode, run.state, run.created),
+        (Mode::PerCall, RunState::Committed, 900)
+    );
     let checked = f.store.check(&mut |_| {}).await.unwrap();
-    assert_eq!((checked.nodes, checked.items, checked.damage), (3, 6, vec![]));
+    assert_eq!(
+        (checked.nodes, checked.items, checked.damage),
+        (3, 6, vec![])
+    );
     // A parent that is not there is refused.
     let open = Import::Open {
         thread: NewThread::new(ThreadId::new("u").unwrap()),

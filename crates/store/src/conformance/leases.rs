@@ -24,16 +24,32 @@ pub(super) async fn an_orphan_is_claimed_once(f: &mut Fixture<'_>) {
     assert_eq!(orphans.len(), 1);
     assert_eq!((orphans[0].run, orphans[0].epoch), (lease.run, 1));
     assert_eq!(orphans[0].scope, f.scope);
-    let claimed = other.claim(&f.scope, lease.run, 1, Claim::Orphan).await.unwrap();
+    let claimed = other
+        .claim(&f.scope, lease.run, 1, Claim::Orphan)
+        .await
+        .unwrap();
     assert_eq!(claimed.lease.epoch, 2);
     assert_eq!(other.orphans(10).await.unwrap(), []);
     let third = f.other().await;
     let error = third.claim(&f.scope, lease.run, 1, Claim::Orphan).await;
-    assert!(matches!(error, Err(Error::Fenced { mine: 1, current: 2, .. })), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            Err(Error::Fenced {
+                mine: 1,
+                current: 2,
+                ..
+            })
+        ),
+        "{error:?}"
+    );
     let error = third.claim(&f.scope, lease.run, 2, Claim::Orphan).await;
     assert!(matches!(error, Err(Error::Busy { .. })), "{error:?}");
     let publish = Publish::new(0, said_by_model("by the second"));
-    other.publish(&f.scope, claimed.lease, &publish).await.unwrap();
+    other
+        .publish(&f.scope, claimed.lease, &publish)
+        .await
+        .unwrap();
     assert_eq!(f.texts(&id).await, ["one", "by the second"]);
     let run = f.store.run(&f.scope, lease.run).await.unwrap();
     assert_eq!((run.epoch, run.attempt), (2, 1));
@@ -42,12 +58,25 @@ pub(super) async fn an_orphan_is_claimed_once(f: &mut Fixture<'_>) {
 pub(super) async fn the_old_owner_is_fenced_everywhere(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let old = f.begin(&id, "one").await.lease;
-    f.store.step(&f.scope, old, &step(0, &["a"], CallState::Planned)).await.unwrap();
+    f.store
+        .step(&f.scope, old, &step(0, &["a"], CallState::Planned))
+        .await
+        .unwrap();
     f.clock.advance(past_the_lease());
     let other = f.other().await;
-    let new = other.claim(&f.scope, old.run, 1, Claim::Orphan).await.unwrap().lease;
+    let new = other
+        .claim(&f.scope, old.run, 1, Claim::Orphan)
+        .await
+        .unwrap()
+        .lease;
     let s = &f.store;
-    let event = Flush::new(0, &[StoredEvent { kind: 1, body: vec![] }]);
+    let event = Flush::new(
+        0,
+        &[StoredEvent {
+            kind: 1,
+            body: vec![],
+        }],
+    );
     let publish = Publish::new(1, said_by_model("stale"));
     let end = End {
         how: Stopped::Failed,
@@ -66,11 +95,21 @@ pub(super) async fn the_old_owner_is_fenced_everywhere(f: &mut Fixture<'_>) {
     ];
     for (n, answer) in refused.into_iter().enumerate() {
         let error = answer.unwrap_err();
-        let fenced = matches!(error, Error::Fenced { mine: 1, current: 2, .. });
+        let fenced = matches!(
+            error,
+            Error::Fenced {
+                mine: 1,
+                current: 2,
+                ..
+            }
+        );
         assert!(fenced, "write {n}: {error:?}");
     }
     other.intend(&f.scope, new, 0, &[0]).await.unwrap();
-    other.results(&f.scope, new, &[result(0, 0, "a")]).await.unwrap();
+    other
+        .results(&f.scope, new, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     let publish = Publish::new(1, said_by_model("fresh"));
     other.publish(&f.scope, new, &publish).await.unwrap();
     // It stays fenced after the end.
@@ -105,7 +144,10 @@ pub(super) async fn a_heartbeat_keeps_every_run(f: &mut Fixture<'_>) {
 pub(super) async fn a_parked_run_waits(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin(&id, "one").await.lease;
-    f.store.step(&f.scope, lease, &step(0, &["a"], CallState::Client)).await.unwrap();
+    f.store
+        .step(&f.scope, lease, &step(0, &["a"], CallState::Client))
+        .await
+        .unwrap();
     f.store.park(&f.scope, lease, None).await.unwrap();
     let error = f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await;
     assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
@@ -126,14 +168,23 @@ pub(super) async fn a_parked_run_waits(f: &mut Fixture<'_>) {
     let error = f.store.begin(&f.scope, &begin).await;
     let parked_busy = matches!(
         error,
-        Err(Error::Busy { state: RunState::Parked, .. })
+        Err(Error::Busy {
+            state: RunState::Parked,
+            ..
+        })
     );
     assert!(parked_busy, "{error:?}");
     let error = other.claim(&f.scope, lease.run, 1, Claim::Orphan).await;
     assert!(error.is_err(), "a parked run is no orphan");
-    let claimed = other.claim(&f.scope, lease.run, 1, Claim::Parked).await.unwrap();
+    let claimed = other
+        .claim(&f.scope, lease.run, 1, Claim::Parked)
+        .await
+        .unwrap();
     let lease = claimed.lease;
-    other.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    other
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     let publish = Publish::new(1, said_by_model("end"));
     other.publish(&f.scope, lease, &publish).await.unwrap();
     assert_eq!(f.texts(&id).await, ["one", "call a", "result a", "end"]);
@@ -147,21 +198,43 @@ pub(super) async fn the_journal_is_enough_to_go_on(f: &mut Fixture<'_>) {
         let mut first = step(0, &["a", "b"], CallState::Intent);
         first.node = (mode == Mode::PerCall).then(Default::default);
         f.store.step(&f.scope, lease, &first).await.unwrap();
-        f.store.results(&f.scope, lease, &[result(0, 1, "b")]).await.unwrap();
+        f.store
+            .results(&f.scope, lease, &[result(0, 1, "b")])
+            .await
+            .unwrap();
         f.clock.advance(past_the_lease());
         let other = f.other().await;
-        let claimed = other.claim(&f.scope, lease.run, 1, Claim::Orphan).await.unwrap();
+        let claimed = other
+            .claim(&f.scope, lease.run, 1, Claim::Orphan)
+            .await
+            .unwrap();
         let journal = other.journal(&f.scope, lease.run).await.unwrap();
         assert_eq!((journal.run.mode, journal.run.next_step), (mode, 1));
-        assert_eq!(texts(&journal.entries), ["one", "call a+call b", "result b"]);
+        assert_eq!(
+            texts(&journal.entries),
+            ["one", "call a+call b", "result b"]
+        );
         let states: Vec<_> = journal.calls.iter().map(|call| call.state).collect();
         assert_eq!(states, [CallState::Intent, CallState::Done]);
         let results: Vec<_> = journal.calls.iter().map(|call| call.result).collect();
         assert_eq!(results, [3, 4]);
-        other.results(&f.scope, claimed.lease, &[result(0, 0, "a")]).await.unwrap();
+        other
+            .results(&f.scope, claimed.lease, &[result(0, 0, "a")])
+            .await
+            .unwrap();
         let publish = Publish::new(1, said_by_model("end"));
-        other.publish(&f.scope, claimed.lease, &publish).await.unwrap();
-        let expected = ["zero", "0", "one", "call a+call b", "result a+result b", "end"];
+        other
+            .publish(&f.scope, claimed.lease, &publish)
+            .await
+            .unwrap();
+        let expected = [
+            "zero",
+            "0",
+            "one",
+            "call a+call b",
+            "result a+result b",
+            "end",
+        ];
         assert_eq!(f.texts(&id).await, expected);
         // The key of a call is the same for whoever dispatches it.
         let after = f.store.journal(&f.scope, lease.run).await.unwrap();

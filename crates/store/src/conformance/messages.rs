@@ -1,5 +1,7 @@
 use throughline_model::json::RawJson;
-use throughline_model::{CallId, Content, Message, MessageId, Outcome, Output, Role, Source, ToolCall};
+use throughline_model::{
+    CallId, Content, Message, MessageId, Outcome, Output, Role, Source, ToolCall,
+};
 
 use super::fixture::{Fixture, texts};
 use crate::{
@@ -48,7 +50,11 @@ pub(super) async fn pages_hold_whole_messages(f: &mut Fixture<'_>) {
     assert_eq!(all.len(), 16);
     assert_eq!(all.last().unwrap().last, 26);
     for limit in 1..=17 {
-        let page = f.store.read(&f.scope, &at, Span::Tail, limit).await.unwrap();
+        let page = f
+            .store
+            .read(&f.scope, &at, Span::Tail, limit)
+            .await
+            .unwrap();
         let expected = &all[all.len().saturating_sub(limit)..];
         assert_eq!(page.entries, expected, "last {limit}");
         assert_eq!(page.more, limit < 16);
@@ -57,13 +63,34 @@ pub(super) async fn pages_hold_whole_messages(f: &mut Fixture<'_>) {
     }
     // From any position, inside a message too: the first message that starts after it.
     for position in 0..=27 {
-        let page = f.store.read(&f.scope, &at, Span::After(position), 3).await.unwrap();
+        let page = f
+            .store
+            .read(&f.scope, &at, Span::After(position), 3)
+            .await
+            .unwrap();
         let expected: Vec<_> = all.iter().filter(|e| e.first > position).take(3).collect();
-        assert_eq!(page.entries.iter().collect::<Vec<_>>(), expected, "after {position}");
-        let before = f.store.read(&f.scope, &at, Span::Before(position), 3).await.unwrap();
-        let mut expected: Vec<_> = all.iter().filter(|e| e.last < position).rev().take(3).collect();
+        assert_eq!(
+            page.entries.iter().collect::<Vec<_>>(),
+            expected,
+            "after {position}"
+        );
+        let before = f
+            .store
+            .read(&f.scope, &at, Span::Before(position), 3)
+            .await
+            .unwrap();
+        let mut expected: Vec<_> = all
+            .iter()
+            .filter(|e| e.last < position)
+            .rev()
+            .take(3)
+            .collect();
         expected.reverse();
-        assert_eq!(before.entries.iter().collect::<Vec<_>>(), expected, "before {position}");
+        assert_eq!(
+            before.entries.iter().collect::<Vec<_>>(),
+            expected,
+            "before {position}"
+        );
     }
 }
 
@@ -75,7 +102,11 @@ pub(super) async fn reading_goes_both_ways(f: &mut Fixture<'_>) {
         let mut forwards = Vec::new();
         let mut after = 0;
         loop {
-            let page = f.store.read(&f.scope, &at, Span::After(after), limit).await.unwrap();
+            let page = f
+                .store
+                .read(&f.scope, &at, Span::After(after), limit)
+                .await
+                .unwrap();
             assert!(page.entries.len() <= limit);
             let more = page.more;
             after = page.entries.last().map_or(after, |entry| entry.last);
@@ -88,7 +119,11 @@ pub(super) async fn reading_goes_both_ways(f: &mut Fixture<'_>) {
         let mut backwards = Vec::new();
         let mut before = u64::MAX;
         loop {
-            let page = f.store.read(&f.scope, &at, Span::Before(before), limit).await.unwrap();
+            let page = f
+                .store
+                .read(&f.scope, &at, Span::Before(before), limit)
+                .await
+                .unwrap();
             let more = page.more;
             before = page.entries.first().map_or(before, |entry| entry.first);
             let mut entries = page.entries;
@@ -137,7 +172,10 @@ pub(super) async fn message_ids_stay(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     f.turn(&id, "one", "1").await;
     let ids = |entries: &[crate::Entry]| -> Vec<MessageId> {
-        entries.iter().map(|e| e.message.id.clone().unwrap()).collect()
+        entries
+            .iter()
+            .map(|e| e.message.id.clone().unwrap())
+            .collect()
     };
     let first = ids(&f.open(&id).await.entries);
     f.turn(&id, "two", "2").await;
@@ -174,8 +212,14 @@ pub(super) async fn saying_again_shares_the_body(f: &mut Fixture<'_>) {
         };
     }
     let entries = f.open(&id).await.entries;
-    assert_eq!(texts(&entries), [long.clone(), long.clone(), long.clone(), long]);
-    let ids: Vec<_> = entries.iter().map(|entry| entry.message.id.clone()).collect();
+    assert_eq!(
+        texts(&entries),
+        [long.clone(), long.clone(), long.clone(), long]
+    );
+    let ids: Vec<_> = entries
+        .iter()
+        .map(|entry| entry.message.id.clone())
+        .collect();
     assert!(ids.iter().all(|id| *id == ids[0]));
 }
 
@@ -190,7 +234,12 @@ pub(super) async fn large_bodies_come_back(f: &mut Fixture<'_>) {
             char::from(b'!' + ((seed >> 33) % 90) as u8)
         })
         .collect();
-    append(f, &id, &[Message::user(even.clone()), Message::user(odd.clone())]).await;
+    append(
+        f,
+        &id,
+        &[Message::user(even.clone()), Message::user(odd.clone())],
+    )
+    .await;
     let other = f.other().await;
     let opened = other.open(&f.scope, &At::Thread(id), 10).await.unwrap();
     assert!(texts(&opened.entries) == [even, odd], "large bodies differ");
@@ -212,7 +261,10 @@ pub(super) async fn a_redacted_body_is_gone(f: &mut Fixture<'_>) {
     f.store.redact(&f.scope, said, "ada").await.unwrap();
     f.store.redact(&f.scope, said, "bob").await.unwrap();
     for store in [f.store.clone(), f.other().await] {
-        let opened = store.open(&f.scope, &At::Thread(id.clone()), 10).await.unwrap();
+        let opened = store
+            .open(&f.scope, &At::Thread(id.clone()), 10)
+            .await
+            .unwrap();
         assert_eq!(texts(&opened.entries), ["", "kept", ""]);
         let redaction = opened.entries[0].redacted.clone().unwrap();
         assert_eq!(redaction.by, "ada");
@@ -230,7 +282,10 @@ pub(super) async fn items_are_added_by_hand(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let run = append(f, &id, &[Message::user("by hand")]).await;
     let opened = f.open(&id).await;
-    assert_eq!((opened.thread.version, opened.unsettled.clone()), (Version(1), None));
+    assert_eq!(
+        (opened.thread.version, opened.unsettled.clone()),
+        (Version(1), None)
+    );
     let stored = f.store.run(&f.scope, run).await.unwrap();
     assert_eq!(stored.kind, crate::RunKind::Append);
     assert_eq!(stored.state, crate::RunState::Committed);

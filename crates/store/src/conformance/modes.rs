@@ -13,28 +13,50 @@ pub(super) async fn per_run_shows_none_or_all(f: &mut Fixture<'_>) {
         let now = f.open(&id).await;
         assert_eq!((&now.entries, now.tip), (&before.entries, before.tip));
         assert_eq!(now.thread.version, before.thread.version);
-        let page = f.store.read(&f.scope, &At::Thread(id.clone()), Span::Tail, 100).await;
+        let page = f
+            .store
+            .read(&f.scope, &At::Thread(id.clone()), Span::Tail, 100)
+            .await;
         assert_eq!(page.unwrap().entries, before.entries);
         let tree = f.store.tree(&f.scope, &id, None, 100).await.unwrap();
         assert_eq!(tree.len(), 1);
     };
     same(f).await;
-    f.store.step(&f.scope, lease, &step(0, &["a", "b"], CallState::Planned)).await.unwrap();
+    f.store
+        .step(&f.scope, lease, &step(0, &["a", "b"], CallState::Planned))
+        .await
+        .unwrap();
     same(f).await;
     f.store.intend(&f.scope, lease, 0, &[0, 1]).await.unwrap();
     same(f).await;
-    f.store.results(&f.scope, lease, &[result(0, 1, "b")]).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 1, "b")])
+        .await
+        .unwrap();
     same(f).await;
-    f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     same(f).await;
     f.publish(lease, 1, "end").await;
     let after = f.open(&id).await;
-    let expected = ["zero", "0", "one", "call a+call b", "result a+result b", "end"];
+    let expected = [
+        "zero",
+        "0",
+        "one",
+        "call a+call b",
+        "result a+result b",
+        "end",
+    ];
     assert_eq!(texts(&after.entries), expected);
     assert_eq!(after.thread.version, Version(2));
     let places: Vec<_> = after.entries.iter().map(|e| (e.first, e.last)).collect();
     assert_eq!(places, [(1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 7)]);
-    assert_eq!(f.store.tree(&f.scope, &id, None, 100).await.unwrap().len(), 2);
+    assert_eq!(
+        f.store.tree(&f.scope, &id, None, 100).await.unwrap().len(),
+        2
+    );
 }
 
 fn with_node(step: Step) -> Step {
@@ -48,8 +70,16 @@ pub(super) async fn per_call_shows_each_call(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin_in(&id, "one", Mode::PerCall).await.lease;
     let first = with_node(step(0, &["a", "b"], CallState::Intent));
-    let made = f.store.step(&f.scope, lease, &first).await.unwrap().unwrap();
-    let node = NodeId { run: lease.run, step: 0 };
+    let made = f
+        .store
+        .step(&f.scope, lease, &first)
+        .await
+        .unwrap()
+        .unwrap();
+    let node = NodeId {
+        run: lease.run,
+        step: 0,
+    };
     assert_eq!((made.node, made.last, made.moved), (Some(node), 2, true));
     let opened = f.open(&id).await;
     assert_eq!(texts(&opened.entries), ["one", "call a+call b"]);
@@ -59,11 +89,19 @@ pub(super) async fn per_call_shows_each_call(f: &mut Fixture<'_>) {
     f.store.results(&f.scope, lease, &both).await.unwrap();
     assert_eq!(f.texts(&id).await, ["one", "call a+call b"]);
     let second = with_node(step(1, &["c"], CallState::Intent));
-    let made = f.store.step(&f.scope, lease, &second).await.unwrap().unwrap();
+    let made = f
+        .store
+        .step(&f.scope, lease, &second)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((made.last, made.version), (5, Version(2)));
     let expected = ["one", "call a+call b", "result a+result b", "call c"];
     assert_eq!(f.texts(&id).await, expected);
-    f.store.results(&f.scope, lease, &[result(1, 0, "c")]).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(1, 0, "c")])
+        .await
+        .unwrap();
     let published = f.publish(lease, 2, "end").await;
     assert_eq!((published.last, published.version), (7, Version(3)));
     let opened = f.open(&id).await;
@@ -75,7 +113,16 @@ pub(super) async fn per_call_shows_each_call(f: &mut Fixture<'_>) {
     assert_eq!(f.texts_at(NodeRef::Run(lease.run)).await.len(), 6);
     let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
     let nodes: Vec<_> = journal.steps.iter().map(|step| step.node).collect();
-    assert_eq!(nodes[..2], [Some(node), Some(NodeId { run: lease.run, step: 1 })]);
+    assert_eq!(
+        nodes[..2],
+        [
+            Some(node),
+            Some(NodeId {
+                run: lease.run,
+                step: 1
+            })
+        ]
+    );
 }
 
 pub(super) async fn unsent_results_go_with_the_next_run(f: &mut Fixture<'_>) {
@@ -122,17 +169,32 @@ pub(super) async fn unsent_results_go_with_the_next_run(f: &mut Fixture<'_>) {
 
 pub(super) async fn results_come_in_any_order(f: &mut Fixture<'_>) {
     let ids = ["a", "b", "c"];
-    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
     for (n, order) in orders.into_iter().enumerate() {
         let id = f.thread(&format!("t{n}")).await;
         let lease = f.begin(&id, "one").await.lease;
-        f.store.step(&f.scope, lease, &step(0, &ids, CallState::Intent)).await.unwrap();
+        f.store
+            .step(&f.scope, lease, &step(0, &ids, CallState::Intent))
+            .await
+            .unwrap();
         for position in order {
             let one = result(0, position, ids[position as usize]);
             f.store.results(&f.scope, lease, &[one]).await.unwrap();
         }
         f.publish(lease, 1, "end").await;
-        let expected = ["one", "call a+call b+call c", "result a+result b+result c", "end"];
+        let expected = [
+            "one",
+            "call a+call b+call c",
+            "result a+result b+result c",
+            "end",
+        ];
         assert_eq!(f.texts(&id).await, expected, "{order:?}");
     }
 }
@@ -142,7 +204,10 @@ pub(super) async fn a_missing_result_leaves_a_gap(f: &mut Fixture<'_>) {
         let id = f.thread(&format!("t{missing}")).await;
         let lease = f.begin(&id, "one").await.lease;
         let ids = ["a", "b", "c"];
-        f.store.step(&f.scope, lease, &step(0, &ids, CallState::Client)).await.unwrap();
+        f.store
+            .step(&f.scope, lease, &step(0, &ids, CallState::Client))
+            .await
+            .unwrap();
         let come: Vec<_> = (0..3).filter(|position| *position != missing).collect();
         let results: Vec<_> = come
             .iter()
@@ -182,8 +247,14 @@ pub(super) async fn a_missing_result_leaves_a_gap(f: &mut Fixture<'_>) {
         let mut after = 0;
         loop {
             let at = At::Thread(id.clone());
-            let page = f.store.read(&f.scope, &at, Span::After(after), 1).await.unwrap();
-            let Some(last) = page.entries.last() else { break };
+            let page = f
+                .store
+                .read(&f.scope, &at, Span::After(after), 1)
+                .await
+                .unwrap();
+            let Some(last) = page.entries.last() else {
+                break;
+            };
             after = last.last;
             paged.extend(page.entries);
         }
@@ -194,11 +265,17 @@ pub(super) async fn a_missing_result_leaves_a_gap(f: &mut Fixture<'_>) {
 pub(super) async fn a_call_has_one_result(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin(&id, "one").await.lease;
-    f.store.step(&f.scope, lease, &step(0, &["a", "b"], CallState::Planned)).await.unwrap();
+    f.store
+        .step(&f.scope, lease, &step(0, &["a", "b"], CallState::Planned))
+        .await
+        .unwrap();
     f.store.intend(&f.scope, lease, 0, &[0]).await.unwrap();
     // An intent that is there already may have had its effect: only a repetition is accepted,
     // and it says the same again, so nobody learns from it that they may dispatch.
-    f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     let other = crate::CallResult::new(0, 0, &super::fixture::answered("x"), 1);
     let error = f.store.results(&f.scope, lease, &[other]).await;
     assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
@@ -240,10 +317,16 @@ pub(super) async fn unpublished_runs_are_published_or_discarded(f: &mut Fixture<
         .await
         .unwrap();
     // While one is taken up again the other has to wait.
-    let error = f.store.claim(&f.scope, runs[1].run, runs[1].epoch, Claim::Settle).await;
+    let error = f
+        .store
+        .claim(&f.scope, runs[1].run, runs[1].epoch, Claim::Settle)
+        .await;
     assert!(matches!(error, Err(Error::Busy { .. })), "{error:?}");
     let publish = Publish::new(1, Vec::new());
-    f.store.publish(&f.scope, claimed.lease, &publish).await.unwrap();
+    f.store
+        .publish(&f.scope, claimed.lease, &publish)
+        .await
+        .unwrap();
     assert_eq!(f.texts(&id).await, ["one", "said"]);
     let claimed = f
         .store
@@ -258,7 +341,10 @@ pub(super) async fn unpublished_runs_are_published_or_discarded(f: &mut Fixture<
     f.store.end(&f.scope, claimed.lease, &end).await.unwrap();
     let run = f.store.run(&f.scope, runs[1].run).await.unwrap();
     assert_eq!(run.state, RunState::Discarded);
-    let error = f.store.claim(&f.scope, run.id, run.epoch, Claim::Settle).await;
+    let error = f
+        .store
+        .claim(&f.scope, run.id, run.epoch, Claim::Settle)
+        .await;
     assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
     assert_eq!(f.texts(&id).await, ["one", "said"]);
 }

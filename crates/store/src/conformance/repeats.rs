@@ -46,7 +46,11 @@ pub(super) async fn every_write_can_be_sent_again(f: &mut Fixture<'_>) {
         );
         twice!(f.store.flush(&f.scope, lease, &flush));
         twice!(f.store.park(&f.scope, lease, None));
-        let claimed = f.store.claim(&f.scope, lease.run, 1, Claim::Parked).await.unwrap();
+        let claimed = f
+            .store
+            .claim(&f.scope, lease.run, 1, Claim::Parked)
+            .await
+            .unwrap();
         let publish = Publish::new(1, said_by_model("end"));
         let published = twice!(f.store.publish(&f.scope, claimed.lease, &publish));
         assert!(published.moved);

@@ -40,14 +40,23 @@ pub(super) async fn a_thread_opens_by_every_name(f: &mut Fixture<'_>) {
     assert_eq!(by_id.unwrap(), made);
     let run = f.turn(&id, "hello", "hi").await;
     let by_alias = f.store.open(&f.scope, &At::Alias(alias), 10).await.unwrap();
-    let by_run = f.store.open(&f.scope, &At::Node(NodeRef::Run(run)), 10).await;
+    let by_run = f
+        .store
+        .open(&f.scope, &At::Node(NodeRef::Run(run)), 10)
+        .await;
     assert_eq!(by_alias, f.open(&id).await);
     assert_eq!(by_alias, by_run.unwrap());
     let node = by_alias.tip.unwrap().node;
-    let by_node = f.store.open(&f.scope, &At::Node(NodeRef::Node(node)), 10).await;
+    let by_node = f
+        .store
+        .open(&f.scope, &At::Node(NodeRef::Node(node)), 10)
+        .await;
     assert_eq!(by_alias, by_node.unwrap());
     assert_eq!(by_alias.thread.head, by_alias.tip);
-    let error = f.store.open(&f.scope, &At::Alias(Alias::new("a2a", "x")), 1).await;
+    let error = f
+        .store
+        .open(&f.scope, &At::Alias(Alias::new("a2a", "x")), 1)
+        .await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -64,7 +73,10 @@ pub(super) async fn an_alias_belongs_to_one_thread(f: &mut Fixture<'_>) {
     };
     let error = f.store.open_or_create(&f.scope, &second, 0).await;
     assert!(matches!(error, Err(Error::Exists { .. })), "{error:?}");
-    let error = f.store.open(&f.scope, &At::Thread(second.id.clone()), 0).await;
+    let error = f
+        .store
+        .open(&f.scope, &At::Thread(second.id.clone()), 0)
+        .await;
     assert!(matches!(error, Err(Error::NotFound { .. })), "{error:?}");
     // A run that would open it is refused as a whole.
     let begin = f.begin_at(
@@ -129,7 +141,11 @@ pub(super) async fn listings_page_and_filter(f: &mut Fixture<'_>) {
         let mut after = None;
         loop {
             let filter = ThreadFilter::default();
-            let page = f.store.threads(&f.scope, &filter, after, limit).await.unwrap();
+            let page = f
+                .store
+                .threads(&f.scope, &filter, after, limit)
+                .await
+                .unwrap();
             assert!(page.found.len() <= limit);
             found.extend(page.found.into_iter().map(|thread| thread.id));
             // Tokens are text for whoever keeps them.
@@ -185,26 +201,52 @@ pub(super) async fn another_tenant_sees_nothing(f: &mut Fixture<'_>) {
     for place in [&at, &node] {
         let error = f.store.open(&stranger, place, 10).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let error = f.store.read(&stranger, place, Span::Tail, 10).await.unwrap_err();
+        let error = f
+            .store
+            .read(&stranger, place, Span::Tail, 10)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
-    let absent = f.store.open(&stranger, &At::Thread(ThreadId::new("x").unwrap()), 1).await;
+    let absent = f
+        .store
+        .open(&stranger, &At::Thread(ThreadId::new("x").unwrap()), 1)
+        .await;
     let foreign = f.store.open(&stranger, &at, 1).await;
     let words = |error: Error| error.to_string().replace(" t", " x");
     assert_eq!(words(absent.unwrap_err()), words(foreign.unwrap_err()));
-    assert_eq!(f.store.run(&stranger, run).await.unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(f.store.journal(&stranger, run).await.unwrap_err().kind(), ErrorKind::NotFound);
-    let threads = f.store.threads(&stranger, &ThreadFilter::default(), None, 10).await;
+    assert_eq!(
+        f.store.run(&stranger, run).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        f.store.journal(&stranger, run).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    let threads = f
+        .store
+        .threads(&stranger, &ThreadFilter::default(), None, 10)
+        .await;
     assert_eq!(threads.unwrap().found, []);
-    let runs = f.store.runs(&stranger, &crate::RunFilter::default(), None, 10).await;
+    let runs = f
+        .store
+        .runs(&stranger, &crate::RunFilter::default(), None, 10)
+        .await;
     assert_eq!(runs.unwrap().found, []);
     let publish = crate::Publish::new(0, super::fixture::said_by_model("forged"));
-    let error = f.store.publish(&stranger, live.lease, &publish).await.unwrap_err();
+    let error = f
+        .store
+        .publish(&stranger, live.lease, &publish)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let begin = f.begin_at(Anchor::Node(NodeRef::Run(run)), "forged");
     let error = f.store.begin(&stranger, &begin).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(f.store.delete(&stranger, &id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        f.store.delete(&stranger, &id).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     // The same id names another thread there.
     let new = NewThread::new(id.clone());
     let theirs = f.store.open_or_create(&stranger, &new, 10).await.unwrap();
@@ -215,8 +257,16 @@ pub(super) async fn another_tenant_sees_nothing(f: &mut Fixture<'_>) {
 
 pub(super) async fn queued_messages_are_taken_with_a_run(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
-    let first = f.store.enqueue(&f.scope, &id, &raw(r#"{"n":1}"#)).await.unwrap();
-    let second = f.store.enqueue(&f.scope, &id, &raw(r#"{"n":2}"#)).await.unwrap();
+    let first = f
+        .store
+        .enqueue(&f.scope, &id, &raw(r#"{"n":1}"#))
+        .await
+        .unwrap();
+    let second = f
+        .store
+        .enqueue(&f.scope, &id, &raw(r#"{"n":2}"#))
+        .await
+        .unwrap();
     let opened = f.open(&id).await;
     assert_eq!(opened.queued, 2);
     let queue = f.store.queue(&f.scope, &id).await.unwrap();

@@ -27,7 +27,10 @@ pub(super) async fn a_free_run_moves_the_head_or_branches(f: &mut Fixture<'_>) {
     let loser = f.publish(left, 0, "l").await;
     assert_eq!((loser.moved, loser.version), (false, Version(2)));
     assert_eq!(f.texts(&id).await, ["one", "1", "right", "r"]);
-    assert_eq!(f.texts_at(NodeRef::Run(left.run)).await, ["one", "1", "left", "l"]);
+    assert_eq!(
+        f.texts_at(NodeRef::Run(left.run)).await,
+        ["one", "1", "left", "l"]
+    );
     assert_eq!((winner.last, loser.last), (4, 4));
     // A leased run that is going on keeps its base.
     let held = f.begin(&id, "held").await;
@@ -55,7 +58,10 @@ pub(super) async fn any_node_can_be_continued(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let mut runs = Vec::new();
     for n in 0..5 {
-        runs.push(f.turn(&id, &format!("ask {n}"), &format!("answer {n}")).await);
+        runs.push(
+            f.turn(&id, &format!("ask {n}"), &format!("answer {n}"))
+                .await,
+        );
     }
     let whole = f.texts(&id).await;
     for (n, run) in runs.iter().enumerate() {
@@ -65,7 +71,10 @@ pub(super) async fn any_node_can_be_continued(f: &mut Fixture<'_>) {
         assert_eq!(f.texts_at(NodeRef::Run(branch)).await, expected);
         // And a branch of the branch.
         let (twig, _) = f.turn_at(NodeRef::Run(branch), "further", "on").await;
-        assert_eq!(f.texts_at(NodeRef::Run(twig)).await.len(), expected.len() + 2);
+        assert_eq!(
+            f.texts_at(NodeRef::Run(twig)).await.len(),
+            expected.len() + 2
+        );
         assert_eq!(f.texts_at(NodeRef::Run(branch)).await, expected);
     }
     for (n, run) in runs.iter().enumerate() {
@@ -100,7 +109,11 @@ pub(super) async fn a_fork_shares_its_past(f: &mut Fixture<'_>) {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     // A fork of a thread that has said nothing yet is an empty thread.
     let empty = f.thread("empty").await;
-    let fork = f.store.fork(&f.scope, &fork_of(At::Thread(empty), "fourth")).await.unwrap();
+    let fork = f
+        .store
+        .fork(&f.scope, &fork_of(At::Thread(empty), "fourth"))
+        .await
+        .unwrap();
     assert_eq!(fork.head, None);
     f.turn(&fork.id, "a", "b").await;
     assert_eq!(f.texts(&fork.id).await, ["a", "b"]);
@@ -110,7 +123,8 @@ pub(super) async fn forks_of_forks(f: &mut Fixture<'_>) {
     let mut thread = f.thread("f0").await;
     let mut expected = Vec::new();
     for n in 0..40 {
-        f.turn(&thread, &format!("ask {n}"), &format!("answer {n}")).await;
+        f.turn(&thread, &format!("ask {n}"), &format!("answer {n}"))
+            .await;
         expected.push(format!("ask {n}"));
         expected.push(format!("answer {n}"));
         let fork = fork_of(At::Thread(thread), &format!("f{}", n + 1));
@@ -184,7 +198,11 @@ pub(super) async fn an_unpublished_run_cannot_be_continued(f: &mut Fixture<'_>) 
     let error = f.store.open(&f.scope, &At::Node(unknown), 1).await;
     assert!(error.is_err());
     f.publish(lease, 0, "1").await;
-    let error = f.store.open(&f.scope, &At::Node(unknown), 1).await.unwrap_err();
+    let error = f
+        .store
+        .open(&f.scope, &At::Node(unknown), 1)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
@@ -238,6 +256,9 @@ pub(super) async fn a_hidden_run_keeps_its_content(f: &mut Fixture<'_>) {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let error = f.store.run(&f.scope, first).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(f.texts_at(NodeRef::Run(second)).await, ["one", "1", "two", "2"]);
+    assert_eq!(
+        f.texts_at(NodeRef::Run(second)).await,
+        ["one", "1", "two", "2"]
+    );
     assert_eq!(f.texts(&id).await.len(), 4);
 }

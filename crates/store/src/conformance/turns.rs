@@ -22,9 +22,15 @@ pub(super) async fn a_plain_turn(f: &mut Fixture<'_>) {
     let during = f.open(&id).await;
     assert_eq!((during.entries.len(), during.tip), (0, None));
     let live = during.unsettled.unwrap();
-    assert_eq!((live.id, live.state, live.leased), (started.lease.run, RunState::Running, true));
+    assert_eq!(
+        (live.id, live.state, live.leased),
+        (started.lease.run, RunState::Running, true)
+    );
     let published = f.publish(started.lease, 0, "04:12").await;
-    assert_eq!((published.last, published.moved, published.version), (2, true, Version(1)));
+    assert_eq!(
+        (published.last, published.moved, published.version),
+        (2, true, Version(1))
+    );
     let after = f.open(&id).await;
     assert_eq!(texts(&after.entries), ["when is high water?", "04:12"]);
     assert_eq!(after.tip.unwrap().node, published.node.unwrap());
@@ -35,14 +41,23 @@ pub(super) async fn a_plain_turn(f: &mut Fixture<'_>) {
     let texts = f.texts(&id).await;
     assert_eq!(texts, ["when is high water?", "04:12", "and low?", "10:30"]);
     let run = f.store.run(&f.scope, started.lease.run).await.unwrap();
-    assert_eq!((run.state, run.published), (RunState::Committed, published.node));
+    assert_eq!(
+        (run.state, run.published),
+        (RunState::Committed, published.node)
+    );
 }
 
 pub(super) async fn a_run_opens_its_thread(f: &mut Fixture<'_>) {
     for leasing in [Leasing::Thread, Leasing::Free] {
         let id = f.store.ids().thread();
         let new = NewThread::new(id.clone());
-        let begin = f.begin_at(Anchor::New { thread: new, leasing }, "hello");
+        let begin = f.begin_at(
+            Anchor::New {
+                thread: new,
+                leasing,
+            },
+            "hello",
+        );
         let started = f.started(&begin).await;
         let published = f.publish(started.lease, 0, "hi").await;
         assert!(published.moved);
@@ -125,20 +140,39 @@ pub(super) async fn a_key_makes_one_run(f: &mut Fixture<'_>) {
 pub(super) async fn steps_come_in_order(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let started = f.begin(&id, "one").await;
-    let error = f.store.step(&f.scope, started.lease, &step(1, &["a"], CallState::Planned)).await;
+    let error = f
+        .store
+        .step(
+            &f.scope,
+            started.lease,
+            &step(1, &["a"], CallState::Planned),
+        )
+        .await;
     match error {
-        Err(Error::OutOfOrder { expected, found, .. }) => assert_eq!((expected, found), (0, 1)),
+        Err(Error::OutOfOrder {
+            expected, found, ..
+        }) => assert_eq!((expected, found), (0, 1)),
         other => panic!("{other:?}"),
     }
     let first = step(0, &["a"], CallState::Intent);
     f.store.step(&f.scope, started.lease, &first).await.unwrap();
-    f.store.results(&f.scope, started.lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .results(&f.scope, started.lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     let publish = Publish::new(0, said_by_model("x"));
     let error = f.store.publish(&f.scope, started.lease, &publish).await;
     assert!(matches!(error, Err(Error::OutOfOrder { .. })), "{error:?}");
     f.publish(started.lease, 1, "end").await;
     assert_eq!(f.texts(&id).await, ["one", "call a", "result a", "end"]);
-    let error = f.store.step(&f.scope, started.lease, &step(2, &["b"], CallState::Planned)).await;
+    let error = f
+        .store
+        .step(
+            &f.scope,
+            started.lease,
+            &step(2, &["b"], CallState::Planned),
+        )
+        .await;
     assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
 }
 
@@ -155,18 +189,28 @@ pub(super) async fn events_come_in_order(f: &mut Fixture<'_>) {
     let mut begin = f.begin_at(head(&id, 0), "one");
     begin.events = Some(events(0, &["created", "in progress"]));
     let lease = f.started(&begin).await.lease;
-    f.store.flush(&f.scope, lease, &events(2, &["a", "b"])).await.unwrap();
+    f.store
+        .flush(&f.scope, lease, &events(2, &["a", "b"]))
+        .await
+        .unwrap();
     let error = f.store.flush(&f.scope, lease, &events(5, &["late"])).await;
     assert!(matches!(error, Err(Error::OutOfOrder { .. })), "{error:?}");
     // A flush that is sent again is stored once.
-    f.store.flush(&f.scope, lease, &events(2, &["a", "b"])).await.unwrap();
+    f.store
+        .flush(&f.scope, lease, &events(2, &["a", "b"]))
+        .await
+        .unwrap();
     let publish = Publish {
         events: Some(events(4, &["done"])),
         ..Publish::new(0, said_by_model("ab"))
     };
     f.store.publish(&f.scope, lease, &publish).await.unwrap();
     let read = async |from| {
-        let flushes = f.store.events(&f.scope, lease.run, from, 100).await.unwrap();
+        let flushes = f
+            .store
+            .events(&f.scope, lease.run, from, 100)
+            .await
+            .unwrap();
         let mut words = Vec::new();
         for flush in &flushes {
             for (n, event) in flush.events().unwrap().into_iter().enumerate() {
@@ -184,7 +228,10 @@ pub(super) async fn events_come_in_order(f: &mut Fixture<'_>) {
     // From the middle of a flush: the whole flush.
     assert_eq!(read(3).await, all[2..]);
     assert_eq!(read(5).await, []);
-    assert_eq!(f.store.run(&f.scope, lease.run).await.unwrap().next_event, 5);
+    assert_eq!(
+        f.store.run(&f.scope, lease.run).await.unwrap().next_event,
+        5
+    );
 }
 
 pub(super) async fn the_request_is_kept(f: &mut Fixture<'_>) {
@@ -209,8 +256,14 @@ pub(super) async fn a_failed_run_leaves_the_head(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     f.turn(&id, "one", "1").await;
     let lease = f.begin(&id, "two").await.lease;
-    f.store.step(&f.scope, lease, &step(0, &["a"], CallState::Intent)).await.unwrap();
-    f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .step(&f.scope, lease, &step(0, &["a"], CallState::Intent))
+        .await
+        .unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     let note = RawJson::new(r#"{"error":"503"}"#).unwrap();
     let end = End {
         how: Stopped::Failed,
@@ -220,12 +273,21 @@ pub(super) async fn a_failed_run_leaves_the_head(f: &mut Fixture<'_>) {
     f.store.end(&f.scope, lease, &end).await.unwrap();
     let opened = f.open(&id).await;
     assert_eq!(texts(&opened.entries), ["one", "1"]);
-    assert_eq!((opened.unsettled, opened.thread.version), (None, Version(1)));
+    assert_eq!(
+        (opened.unsettled, opened.thread.version),
+        (None, Version(1))
+    );
     // The journal has it all, for whoever adopts it.
     let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
-    assert_eq!((journal.run.state, journal.run.note), (RunState::Failed, Some(note)));
+    assert_eq!(
+        (journal.run.state, journal.run.note),
+        (RunState::Failed, Some(note))
+    );
     assert_eq!(texts(&journal.entries), ["two", "call a", "result a"]);
-    let error = f.store.open(&f.scope, &At::Node(NodeRef::Run(lease.run)), 1).await;
+    let error = f
+        .store
+        .open(&f.scope, &At::Node(NodeRef::Run(lease.run)), 1)
+        .await;
     assert!(matches!(error, Err(Error::NotFinal { .. })), "{error:?}");
     // A new run adopts what it did.
     let mut adopt = f.begin_at(head(&id, 1), "unused");
@@ -234,14 +296,23 @@ pub(super) async fn a_failed_run_leaves_the_head(f: &mut Fixture<'_>) {
         .collect();
     let lease = f.started(&adopt).await.lease;
     f.publish(lease, 0, "2").await;
-    assert_eq!(f.texts(&id).await, ["one", "1", "two", "call a", "result a", "2"]);
+    assert_eq!(
+        f.texts(&id).await,
+        ["one", "1", "two", "call a", "result a", "2"]
+    );
 }
 
 pub(super) async fn a_cancelled_run_is_published_closed(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin(&id, "one").await.lease;
-    f.store.step(&f.scope, lease, &step(0, &["a", "b"], CallState::Intent)).await.unwrap();
-    f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .step(&f.scope, lease, &step(0, &["a", "b"], CallState::Intent))
+        .await
+        .unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     let publish = Publish {
         results: vec![result(0, 1, "b")],
         ending: Ending::Cancelled,
@@ -250,7 +321,10 @@ pub(super) async fn a_cancelled_run_is_published_closed(f: &mut Fixture<'_>) {
     let published = f.store.publish(&f.scope, lease, &publish).await.unwrap();
     assert!(published.moved);
     let opened = f.open(&id).await;
-    assert_eq!(texts(&opened.entries), ["one", "call a+call b", "result a+result b", "partial"]);
+    assert_eq!(
+        texts(&opened.entries),
+        ["one", "call a+call b", "result a+result b", "partial"]
+    );
     assert!(!opened.tip.unwrap().open);
     let run = f.store.run(&f.scope, lease.run).await.unwrap();
     assert_eq!(run.state, RunState::Cancelled);
@@ -274,7 +348,10 @@ pub(super) async fn a_run_without_items_ends_without_a_node(f: &mut Fixture<'_>)
 pub(super) async fn bad_writes_lose_nothing(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin(&id, "one").await.lease;
-    f.store.step(&f.scope, lease, &step(0, &["a"], CallState::Intent)).await.unwrap();
+    f.store
+        .step(&f.scope, lease, &step(0, &["a"], CallState::Intent))
+        .await
+        .unwrap();
     // A result for a call that does not exist, together with a good one: none is stored.
     let both = [result(0, 0, "a"), result(0, 1, "b")];
     assert!(f.store.results(&f.scope, lease, &both).await.is_err());
@@ -297,20 +374,24 @@ pub(super) async fn bad_writes_lose_nothing(f: &mut Fixture<'_>) {
         through: Through::Item(99),
         ..Publish::new(1, said_by_model("x"))
     };
-    let error = f.store.publish(&f.scope, lease, &publish).await.unwrap_err();
+    let error = f
+        .store
+        .publish(&f.scope, lease, &publish)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     // A second result for one call inside one publication.
     let publish = Publish {
-        results: vec![
-            result(0, 0, "a"),
-            CallResult::new(0, 0, &model("other"), 0),
-        ],
+        results: vec![result(0, 0, "a"), CallResult::new(0, 0, &model("other"), 0)],
         ..Publish::new(1, said_by_model("x"))
     };
     assert!(f.store.publish(&f.scope, lease, &publish).await.is_err());
     let run = f.store.run(&f.scope, lease.run).await.unwrap();
     assert_eq!((run.state, run.next_step), (RunState::Running, 1));
-    f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 0, "a")])
+        .await
+        .unwrap();
     f.publish(lease, 1, "end").await;
     assert_eq!(f.texts(&id).await, ["one", "call a", "result a", "end"]);
     let nobody = ThreadId::new("nobody").unwrap();

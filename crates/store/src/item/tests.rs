@@ -1,6 +1,4 @@
-use throughline_model::{
-    CallId, Content, Message, Outcome, Output, Role, Source, ToolCall,
-};
+use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Source, ToolCall};
 
 use super::{Item, ItemKind, ItemRef, NewItem, entries};
 use crate::RunId;
@@ -10,7 +8,10 @@ fn stored(items: Vec<NewItem>) -> Vec<Item> {
     let run = RunId::from_bytes([1; 16]);
     let read = |(place, item)| match item {
         NewItem::Said(said) => Item {
-            at: ItemRef { run, no: u32::try_from(place).unwrap() + 1 },
+            at: ItemRef {
+                run,
+                no: u32::try_from(place).unwrap() + 1,
+            },
             again: None,
             kind: said.kind,
             tokens: said.tokens,
@@ -29,11 +30,19 @@ fn result(id: &str) -> Content {
 
 #[test]
 fn plain_text_takes_one_byte_more_than_it_says() {
-    let message = Message { source: Some(Source::Caller), ..Message::user("hello") };
+    let message = Message {
+        source: Some(Source::Caller),
+        ..Message::user("hello")
+    };
     let items = NewItem::of(&[message]);
-    let NewItem::Said(said) = &items[0] else { panic!() };
+    let NewItem::Said(said) = &items[0] else {
+        panic!()
+    };
     assert_eq!(&*said.body, b"\x01hello");
-    assert_eq!(stored(items)[0].message().unwrap().source, Some(Source::Caller));
+    assert_eq!(
+        stored(items)[0].message().unwrap().source,
+        Some(Source::Caller)
+    );
 }
 
 #[test]
@@ -59,5 +68,8 @@ fn a_body_of_a_later_version_is_an_error_that_names_it() {
     let mut item = stored(NewItem::of(&[Message::user("x")])).remove(0);
     item.body = Ok([9, 1, 2].into());
     let error = item.message().unwrap_err().to_string();
-    assert_eq!(error, "body: expected a stored message, found a body that starts with the byte 9");
+    assert_eq!(
+        error,
+        "body: expected a stored message, found a body that starts with the byte 9"
+    );
 }

@@ -38,6 +38,17 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         Some(value)
     }
 
+    /// Change a value where it is, if it is there.
+    pub(super) fn change(&mut self, key: &K, change: impl FnOnce(&mut V)) {
+        let value = match self.young.get_mut(key) {
+            None => self.old.get_mut(key),
+            found => found,
+        };
+        if let Some(value) = value {
+            change(value);
+        }
+    }
+
     pub(super) fn insert(&mut self, key: K, value: V) {
         if self.young.len() >= self.half {
             self.old = std::mem::take(&mut self.young);

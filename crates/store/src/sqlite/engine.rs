@@ -327,7 +327,7 @@ impl Engine for Sqlite {
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()> {
         let (scope, events) = (scope.clone(), events.clone());
         self.shared
-            .write(false, move |tx| steps::flush(tx, &scope, lease, &events))
+            .write_with_others(move |tx| steps::flush(tx, &scope, lease, &events))
             .await
     }
 

@@ -446,7 +446,7 @@ fn write(
     ];
     let sql = "UPDATE run SET state=?1, live=NULL, flags=?2, next_item=?3, next_step=?4, next_event=?5,
       pub_tl=?6, pub_first=?7, pub_step=?8, version=?9, progress=?10, note=?11
-      WHERE run=?12 AND id=?13 AND epoch=?14 AND state=1 AND next_step=?15 AND next_item=?16 AND next_event=?17
+      WHERE run=?12 AND id=?13 AND epoch=?14 AND state=1 AND next_step=?15 AND next_item=?16 AND next_event<=?17
       AND EXISTS(SELECT 1 FROM thread WHERE thread.thread=?18 AND stage=0 AND (version=?19 OR NOT ?20))";
     if run_sql(conn, sql, values)? == 0 {
         return Ok(None);

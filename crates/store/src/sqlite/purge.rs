@@ -202,7 +202,7 @@ fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> 
 
 /// Remove items of a run, except those that others say again.
 fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) -> Done<()> {
-    let mut statement = prepare(conn, 
+    let mut statement = prepare(conn,
         "SELECT DISTINCT o.run FROM item i CROSS JOIN item o ON o.item=i.again CROSS JOIN run r ON r.run=o.run
          WHERE i.run=? AND i.no BETWEEN ? AND ? AND r.state=10 AND r.run<>i.run",
     )?;

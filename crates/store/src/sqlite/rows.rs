@@ -349,7 +349,9 @@ pub(super) struct RunRow {
 /// The columns of a run `r`, its thread `t` and its base `b` of run `br`.
 pub(super) const RUN: &str = "r.run, r.id, r.thread, t.id, t.stage, r.state, r.flags, r.epoch, r.owner,
  (SELECT o.until FROM owner o WHERE o.owner=r.owner), r.attempt, r.base_tl, r.base_first, br.id, b.step,
- r.version, r.inputs, r.next_step, r.next_item, r.next_event, r.pub_tl, r.pub_first, r.pub_step,
+ r.version, r.inputs, r.next_step, r.next_item,
+ max(r.next_event, coalesce((SELECT e.seq+e.n FROM run_event e WHERE e.run=r.run ORDER BY e.seq DESC LIMIT 1), 0)),
+ r.pub_tl, r.pub_first, r.pub_step,
  r.created, r.progress, r.idem, r.idem_digest, r.request, r.note";
 
 pub(super) const RUN_TABLES: &str = "run r CROSS JOIN thread t ON t.thread=r.thread

@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[Migration { to: 1, sql: FIRST }];
 /// - `run.live`: 0 for the leased run that is not settled, another number for a free one, NULL
 ///   when it is settled. `run.flags` and `node.flags`: see `rows`.
 /// - `item.kind`: the kind, and 16 if the body is compressed. `again`: the item that is said again.
+/// - `run.next_event` is as of the last step: flushes leave the run's row alone, see `rows`.
 /// - `run.state` 10 is a husk: items of it are said again by others, nothing else is left.
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;

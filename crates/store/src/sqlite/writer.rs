@@ -50,8 +50,30 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
-    asleep: bool,
+    /// How many of them cannot wait.
+    urgent: usize,
     closing: bool,
+    sleep: Sleep,
+}
+
+/// What the writer waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sleep {
+    /// Nothing: it works.
+    #[default]
+    Awake,
+    /// Something to do.
+    Empty,
+    /// Something urgent, or so many events of streams to store together.
+    Gathering(usize),
+}
+
+/// How soon something must be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Haste {
+    Urgent,
+    /// It may wait a moment for others of its kind.
+    Patient,
 }
 
 /// What changes in the caches when a transaction is committed.
@@ -59,6 +81,8 @@ pub(super) enum Effect {
     Tenant(Tenant, i64),
     Began,
     Live(Arc<Live>),
+    /// Events were stored; the number of the next one.
+    Events(RunId, u64),
     Settled(RunId),
     Forget(RunId),
     Head((i64, ThreadId), Head),
@@ -109,6 +133,12 @@ impl Tx<'_> {
 }
 
 /// An operation that waits, whatever it answers.
+/// From how many runs on events are gathered.
+const MANY_STREAMS: usize = 8;
+
+/// How long they are. Far below the time between two flushes of a stream.
+const GATHER: Duration = Duration::from_micros(800);
+
 trait Job: Send {
     fn owns(&self) -> bool;
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop>;
@@ -198,6 +228,23 @@ impl Shared {
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
     {
+        self.hand_over(Haste::Urgent, owns, operation).await
+    }
+
+    /// The same for what may wait a moment, so that many streams share a commit.
+    pub(super) async fn write_with_others<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+    {
+        self.hand_over(Haste::Patient, false, operation).await
+    }
+
+    async fn hand_over<T, F>(&self, haste: Haste, owns: bool, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+    {
         let permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
         permit.forget();
         let (reply, answer) = oneshot::channel();
@@ -213,7 +260,16 @@ impl Shared {
                 return Err(Error::Closed);
             }
             queue.jobs.push_back(Box::new(job));
-            std::mem::take(&mut queue.asleep)
+            queue.urgent += usize::from(haste == Haste::Urgent);
+            let wakes = match queue.sleep {
+                Sleep::Awake => false,
+                Sleep::Empty => true,
+                Sleep::Gathering(enough) => haste == Haste::Urgent || queue.jobs.len() >= enough,
+            };
+            if wakes {
+                queue.sleep = Sleep::Awake;
+            }
+            wakes
         };
         if asleep {
             self.wake.notify_one();
@@ -237,8 +293,8 @@ impl Shared {
 
     /// Wake the writer so that it looks at what it has to watch.
     pub(super) fn nudge(&self) {
-        let asleep = std::mem::take(&mut lock(&self.queue).asleep);
-        if asleep {
+        let asleep = std::mem::take(&mut lock(&self.queue).sleep);
+        if asleep != Sleep::Awake {
             self.wake.notify_one();
         }
     }
@@ -247,7 +303,7 @@ impl Shared {
     fn take(&self, patience: Option<Duration>) -> (Vec<Box<dyn Job>>, bool) {
         let mut queue = lock(&self.queue);
         if queue.jobs.is_empty() && !queue.closing {
-            queue.asleep = true;
+            queue.sleep = Sleep::Empty;
             queue = match patience {
                 None => self
                     .wake
@@ -258,10 +314,21 @@ impl Shared {
                     waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
                 }
             };
-            queue.asleep = false;
+            queue.sleep = Sleep::Awake;
+        }
+        // While many runs stream, their events gather for a moment: one commit for all of them.
+        let streams = self.working.load(Ordering::Relaxed).min(GROUP);
+        let patient = !queue.jobs.is_empty() && queue.urgent == 0 && !queue.closing;
+        if patient && streams >= MANY_STREAMS && queue.jobs.len() < streams {
+            queue.sleep = Sleep::Gathering(streams);
+            let waited = self.wake.wait_timeout(queue, GATHER);
+            queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            queue.sleep = Sleep::Awake;
         }
         let count = queue.jobs.len().min(GROUP);
         let jobs: Vec<_> = queue.jobs.drain(..count).collect();
+        // Those that stay behind may be urgent; it is enough to know that some could be.
+        queue.urgent = queue.jobs.len();
         self.room.add_permits(count);
         (jobs, queue.closing && queue.jobs.is_empty())
     }
@@ -278,6 +345,9 @@ impl Shared {
                     self.working.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::Live(live) => lock(&caches.live).insert(live.id, live),
+                Effect::Events(run, next) => {
+                    lock(&caches.live).change(&run, |live| Arc::make_mut(live).next_event = next)
+                }
                 Effect::Settled(run) => {
                     lock(&caches.live).remove(&run);
                     let less = |count: usize| Some(count.saturating_sub(1));
@@ -394,7 +464,7 @@ impl Writer {
     /// Write the row that says that this process is alive.
     fn beat(&self, now: Millis) -> Done<i64> {
         let lease = u64::try_from(self.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
-        let row = prepare(&self.conn, 
+        let row = prepare(&self.conn,
             "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner",
         )?
         .query_row((self.shared.owner.as_bytes(), int(now.saturating_add(lease))), |row| row.get(0))?;

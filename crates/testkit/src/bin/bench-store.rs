@@ -8,6 +8,7 @@
 mod raw;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throughline_model::Message;
@@ -26,6 +27,12 @@ const ROUNDS: usize = 9;
 
 fn main() -> ExitCode {
     let mut holds = true;
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|word| word == "--streams")
+    {
+        return ExitCode::from(u8::from(!finish(&streams())));
+    }
     for writers in [1, 16, 64] {
         holds &= finish(&turns(writers));
     }
@@ -107,14 +114,38 @@ fn head(known: &Known) -> Anchor {
     }
 }
 
-fn plain(store: &Store, known: &mut Known, text: &str) {
+async fn plain(store: &Store, known: &mut Known, text: &str) {
     let scope = TenantScope::local();
     let input = NewItem::of(&[Message::user(text)]);
     let value = throughline_store::Begin::new(store.ids().run(), head(known), input);
-    let started = block_on(begin(store, &scope, &value)).expect("a turn begins");
+    let started = begin(store, &scope, &value).await.expect("a turn begins");
     let output = NewItem::of(&[Message::user(text)]);
     let publish = Publish::new(0, output);
-    let published = block_on(store.publish(&scope, started.lease, &publish));
+    let published = store.publish(&scope, started.lease, &publish).await;
+    known.version = published.expect("a turn is published").version;
+}
+
+/// A turn whose answer comes in deltas.
+async fn streamed(store: &Store, known: &mut Known, text: &str, deltas: &[StoredEvent]) {
+    let scope = TenantScope::local();
+    let input = NewItem::of(&[Message::user(text)]);
+    let mut value = throughline_store::Begin::new(store.ids().run(), head(known), input);
+    value.events = Some(Flush::new(0, &deltas[..2]));
+    let started = begin(store, &scope, &value).await.expect("a turn begins");
+    let mut sent = 2;
+    for flush in deltas[2..].chunks(10) {
+        let flush = Flush::new(sent, flush);
+        sent = flush.end();
+        store
+            .flush(&scope, started.lease, &flush)
+            .await
+            .expect("events are stored");
+    }
+    let publish = Publish {
+        events: Some(Flush::new(sent, &deltas[..1])),
+        ..Publish::new(0, NewItem::of(&[Message::user(text)]))
+    };
+    let published = store.publish(&scope, started.lease, &publish).await;
     known.version = published.expect("a turn is published").version;
 }
 
@@ -130,7 +161,7 @@ fn turns(writers: usize) -> Report {
     for round in 0..=ROUNDS {
         let own = clients(&mut ours, count, |part, rng| {
             let place = rng.below(part.len());
-            plain(&store, &mut part[place], &text);
+            block_on(plain(&store, &mut part[place], &text));
         });
         let base = clients(&mut theirs, count, |part, rng| {
             let place = rng.below(part.len());
@@ -157,59 +188,103 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A streamed turn of 200 deltas against a plain one, many at once, so that the writer is what
-/// limits both.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Streamed,
+}
+
+/// How long the store's writer thread has worked so far, in nanoseconds. What clients spend on
+/// waiting for each other does not count.
+fn writer_time() -> Option<f64> {
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?.path();
+        let name = std::fs::read_to_string(task.join("comm")).ok()?;
+        if name.trim() == "store writer" {
+            let spent = std::fs::read_to_string(task.join("schedstat")).ok()?;
+            return spent.split(' ').next()?.parse().ok();
+        }
+    }
+    None
+}
+
+/// A streamed turn of 200 deltas against a plain one, many at once: what the writer thread works
+/// for each.
 fn streams() -> Report {
     const WRITERS: usize = 64;
+    const TURNS: usize = 20;
     let scratch = Scratch::new("bench-streams");
     let store = open(&scratch);
     let mut parts = split(threads(&store, THREADS), WRITERS);
-    let scope = TenantScope::local();
-    let text = kilobyte(&mut Rng::new(5));
-    let deltas: Vec<StoredEvent> = (0..200)
-        .map(|n| StoredEvent {
-            kind: 9,
-            body: text.as_bytes()[n * 5..n * 5 + 5].to_vec(),
-        })
-        .collect();
-    let mut ratios = Vec::new();
+    let text: Arc<str> = kilobyte(&mut Rng::new(5)).into();
+    let delta = |n: usize| StoredEvent {
+        kind: 9,
+        body: text.as_bytes()[n * 5..n * 5 + 5].to_vec(),
+    };
+    let deltas: Arc<[StoredEvent]> = (0..200).map(delta).collect();
+    // Tasks, as a server has them: a thread for each stream would measure the threads.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .expect("a runtime starts");
+    let mut all = |kind: Kind| {
+        let started = Instant::now();
+        let tasks: Vec<_> = std::mem::take(&mut parts)
+            .into_iter()
+            .enumerate()
+            .map(|(n, mut part)| {
+                let (store, text, deltas) = (store.clone(), Arc::clone(&text), Arc::clone(&deltas));
+                runtime.spawn(async move {
+                    let mut rng = Rng::new(n as u64 + 1);
+                    for _ in 0..TURNS {
+                        let place = rng.below(part.len());
+                        match kind {
+                            Kind::Plain => plain(&store, &mut part[place], &text).await,
+                            Kind::Streamed => {
+                                streamed(&store, &mut part[place], &text, &deltas).await;
+                            }
+                        }
+                    }
+                    part
+                })
+            })
+            .collect();
+        for task in tasks {
+            parts.push(runtime.block_on(task).expect("a task ends"));
+        }
+        started.elapsed()
+    };
+    let (mut ratios, mut waits, mut times) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        let base = clients(&mut parts, 20, |part, rng| {
-            let place = rng.below(part.len());
-            plain(&store, &mut part[place], &text);
-        });
-        let own = clients(&mut parts, 20, |part, rng| {
-            let place = rng.below(part.len());
-            let known = &mut part[place];
-            let input = NewItem::of(&[Message::user(&text)]);
-            let mut value = throughline_store::Begin::new(store.ids().run(), head(known), input);
-            value.events = Some(Flush::new(0, &deltas[..2]));
-            let lease = block_on(begin(&store, &scope, &value))
-                .expect("a turn begins")
-                .lease;
-            let mut sent = 2;
-            for flush in deltas[2..].chunks(10) {
-                let flush = Flush::new(sent, flush);
-                sent = flush.end();
-                block_on(store.flush(&scope, lease, &flush)).expect("events are stored");
-            }
-            let publish = Publish {
-                events: Some(Flush::new(sent, &deltas[..1])),
-                ..Publish::new(0, NewItem::of(&[Message::user(&text)]))
-            };
-            let published = block_on(store.publish(&scope, lease, &publish));
-            known.version = published.expect("a turn is published").version;
-        });
-        if round > 0 {
-            ratios.push(own.as_secs_f64() / base.as_secs_f64());
+        let started = writer_time();
+        let base = all(Kind::Plain);
+        let between = writer_time();
+        let own = all(Kind::Streamed);
+        if let (Some(started), Some(between), Some(ended)) = (started, between, writer_time())
+            && round > 0
+        {
+            ratios.push((ended - between) / (between - started));
+            times.push((ended - between) / (TURNS * WRITERS) as f64 / 1000.0);
+            waits.push(own.as_secs_f64() / base.as_secs_f64());
         }
     }
-    let mut report = Report::new("streamed turns, 64 at once");
+    let mut report = Report::new("streamed turns, 64 at once, 200 deltas in flushes of 10");
+    let known = !ratios.is_empty();
     report.push(Row {
-        name: "200 deltas in flushes of 10, against a plain turn".into(),
-        figure: "–".into(),
-        ratio: Some(median(ratios)),
+        name: "work of the writer thread, against a plain turn".into(),
+        figure: if known {
+            format!("{:.0} µs", median(times))
+        } else {
+            "–".into()
+        },
+        ratio: known.then(|| median(ratios)),
         limit: Some(Limit::AtMost(2.5)),
+    });
+    report.push(Row {
+        name: "time of the clients, against a plain turn".into(),
+        figure: "–".into(),
+        ratio: known.then(|| median(waits)),
+        limit: None,
     });
     report
 }
@@ -340,7 +415,7 @@ fn bytes() -> Report {
         }
         for _ in 0..turns {
             for one in &mut known {
-                plain(&store, one, &text);
+                block_on(plain(&store, one, &text));
             }
         }
         block_on(store.close()).expect("a store closes");
