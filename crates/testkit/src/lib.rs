@@ -7,14 +7,18 @@
 mod json_eq;
 mod reader;
 mod rng;
+mod scratch;
 
 pub mod bench;
+pub mod checkers;
 pub mod chunks;
 pub mod generate;
 pub mod messages;
 pub mod mutate;
 pub mod property;
+pub mod record;
 
 pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};
 pub use property::property;
 pub use rng::Rng;
+pub use scratch::Scratch;

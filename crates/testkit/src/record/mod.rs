@@ -1,0 +1,9 @@
+//! What tests of the record share: words for messages, a plain reference tree, turns.
+
+mod tree;
+mod turn;
+
+pub use tree::Tree;
+pub use turn::{
+    Turn, answered, assistant, begin, block_on, calling, short, shorts, user, whole_runs,
+};

@@ -1,0 +1,254 @@
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use throughline_store::{
+    At, Authority, ErrorKind, RunFilter, Store, Tenant, TenantScope, ThreadFilter,
+};
+use throughline_testkit::record::{Tree, block_on};
+use throughline_testkit::{Rng, Scratch, property};
+
+use crate::common::open;
+
+fn scopes() -> [TenantScope; 2] {
+    let stranger = Tenant::new("stranger").unwrap();
+    [TenantScope::local(), Authority::assume().scope(stranger)]
+}
+
+/// Everything that readers can see, in words; or that they were refused.
+fn dump(url: &str) -> Result<String, String> {
+    let store = block_on(Store::open(url)).map_err(|error| error.to_string())?;
+    let mut words = String::new();
+    for scope in scopes() {
+        let filter = ThreadFilter::default();
+        let threads = block_on(store.threads(&scope, &filter, None, 1000));
+        for thread in threads.map_err(|error| error.to_string())?.found {
+            let at = At::Thread(thread.id.clone());
+            let opened = block_on(store.open(&scope, &at, 10_000));
+            words += &format!("{:?}\n", opened.map_err(|error| error.to_string())?);
+            let tree = block_on(store.tree(&scope, &thread.id, None, 10_000));
+            words += &format!("{:?}\n", tree.map_err(|error| error.to_string())?);
+        }
+        let runs = block_on(store.runs(&scope, &RunFilter::default(), None, 10_000));
+        words += &format!("{:?}\n", runs.map_err(|error| error.to_string())?.found);
+    }
+    let checked = block_on(store.check(&mut |_| {})).map_err(|error| error.to_string())?;
+    match checked.damage.first() {
+        Some(damage) => Err(format!("{damage:?}")),
+        None => Ok(words),
+    }
+}
+
+/// A store of two tenants with some trees, closed, all of it in one file.
+fn grown(scratch: &Scratch) -> std::path::PathBuf {
+    let store = open(&scratch.sqlite("store.db"));
+    for (n, scope) in scopes().iter().enumerate() {
+        for seed in 0..3 {
+            let mut rng = Rng::new(seed + 100 * n as u64);
+            block_on(Tree::grow(&store, scope, &mut rng, 25)).unwrap();
+        }
+    }
+    while block_on(store.purge(1000)).unwrap().more {}
+    block_on(store.close()).unwrap();
+    drop(store);
+    let path = scratch.path().join("store.db");
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .unwrap();
+    path
+}
+
+/// Columns that digests cover: one changed bit in any of them is found.
+const COVERED: [(&str, &[&str]); 3] = [
+    (
+        "item",
+        &["body", "digest", "kind", "source", "tokens", "no", "run"],
+    ),
+    (
+        "node",
+        &[
+            "first", "last", "run", "step", "item_lo", "flags", "tokens", "digest",
+        ],
+    ),
+    ("state", &["body", "digest"]),
+];
+
+/// Change one bit of a row.
+fn flip(connection: &Connection, rng: &mut Rng) -> Option<String> {
+    let (table, columns) = rng.pick(&COVERED);
+    let column = rng.pick(columns);
+    let rows: i64 = connection
+        .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    let skip = rng.below(usize::try_from(rows).unwrap().max(1));
+    let sql = format!("SELECT rowid, {column} FROM {table} LIMIT 1 OFFSET {skip}");
+    let (row, value): (i64, Value) = connection
+        .query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .ok()?;
+    let changed = match &value {
+        Value::Integer(number) => Value::Integer(number ^ (1 << rng.below(12))),
+        Value::Blob(bytes) if !bytes.is_empty() => {
+            let mut bytes = bytes.clone();
+            let place = rng.below(bytes.len());
+            bytes[place] ^= 1 << rng.below(8);
+            Value::Blob(bytes)
+        }
+        Value::Text(text) if !text.is_empty() => {
+            let mut bytes = text.clone().into_bytes();
+            let place = rng.below(bytes.len());
+            bytes[place] ^= 1;
+            Value::Text(String::from_utf8(bytes).ok()?)
+        }
+        _ => return None,
+    };
+    let sql = format!("UPDATE {table} SET {column}=?1 WHERE rowid=?2");
+    connection.execute(&sql, (&changed, row)).ok()?;
+    Some(format!("{table}.{column}"))
+}
+
+fn url(path: &Path) -> String {
+    format!("sqlite://{}", path.display())
+}
+
+/// R18: a changed bit in what digests cover is found and located, and nothing of it is served.
+#[test]
+fn r18_changed_bits_in_rows_are_found_and_located() {
+    let scratch = Scratch::new("bits");
+    let path = grown(&scratch);
+    let original = std::fs::read(&path).unwrap();
+    let damaged = scratch.path().join("damaged.db");
+    let mut caught = 0;
+    property("r18 bits in rows", 250, |rng, _| {
+        std::fs::write(&damaged, &original).unwrap();
+        let connection = Connection::open(&damaged).unwrap();
+        let Some(place) = flip(&connection, rng) else {
+            return Ok(());
+        };
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .unwrap();
+        drop(connection);
+        let store = block_on(Store::open(&url(&damaged))).map_err(|error| error.to_string())?;
+        let checked = block_on(store.check(&mut |_| {})).map_err(|error| error.to_string())?;
+        if checked.damage.is_empty() {
+            return Err(format!("a changed bit in {place} is not found"));
+        }
+        if checked.damage.iter().all(|damage| damage.place.is_empty()) {
+            return Err(format!("a changed bit in {place} is not located"));
+        }
+        block_on(store.close()).map_err(|error| error.to_string())?;
+        caught += 1;
+        // Readers are refused, or see what was there.
+        match (dump_reads(&damaged), dump_reads(&path)) {
+            (Ok(found), Ok(expected)) if found != expected => {
+                Err(format!("a changed bit in {place} was served"))
+            }
+            _ => Ok(()),
+        }
+    });
+    println!("table r18 rows: flips_caught={caught} served=0");
+}
+
+/// What readers see of each thread, refusals included.
+fn dump_reads(path: &Path) -> Result<Vec<String>, String> {
+    let store = block_on(Store::open(&url(path))).map_err(|error| error.to_string())?;
+    let mut seen = Vec::new();
+    for scope in scopes() {
+        let filter = ThreadFilter::default();
+        let threads = block_on(store.threads(&scope, &filter, None, 1000));
+        for thread in threads.map_err(|error| error.to_string())?.found {
+            let at = At::Thread(thread.id.clone());
+            match block_on(store.open(&scope, &at, 10_000)) {
+                Ok(opened) => seen.push(format!("{opened:?}")),
+                Err(error) if error.kind() == ErrorKind::Corrupt => return Err(error.to_string()),
+                Err(error) => return Err(format!("refused in other words: {error:?}")),
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// R18: a changed bit anywhere in the file is found, or it lies where nothing is.
+#[test]
+fn r18_changed_bits_in_the_file_are_found_or_change_nothing() {
+    let scratch = Scratch::new("flips");
+    let path = grown(&scratch);
+    let expected = dump(&url(&path)).unwrap();
+    let original = std::fs::read(&path).unwrap();
+    let damaged = scratch.path().join("damaged.db");
+    let (mut caught, mut harmless) = (0, 0);
+    property("r18 bits in the file", 250, |rng, _| {
+        let mut bytes = original.clone();
+        let place = rng.below(bytes.len());
+        bytes[place] ^= 1 << rng.below(8);
+        std::fs::write(&damaged, &bytes).unwrap();
+        let _ = std::fs::remove_file(scratch.path().join("damaged.db-wal"));
+        let _ = std::fs::remove_file(scratch.path().join("damaged.db-shm"));
+        match dump(&url(&damaged)) {
+            Err(_) => caught += 1,
+            Ok(words) if words == expected => harmless += 1,
+            Ok(words) => {
+                let differs = words.lines().zip(expected.lines()).find(|(a, b)| a != b);
+                return Err(format!("byte {place} was served: {differs:?}"));
+            }
+        }
+        Ok(())
+    });
+    println!("table r18 file: caught={caught} where_nothing_is={harmless} served=0");
+}
+
+/// R18: rows that changed places, within a tenant and between two, and files that were cut.
+#[test]
+fn r18_swapped_rows_and_cut_files_are_found() {
+    let scratch = Scratch::new("swaps");
+    let path = grown(&scratch);
+    let original = std::fs::read(&path).unwrap();
+    let damaged = scratch.path().join("damaged.db");
+    let mut caught = 0;
+    property("r18 swaps", 50, |rng, _| {
+        std::fs::write(&damaged, &original).unwrap();
+        let connection = Connection::open(&damaged).unwrap();
+        let rows: Vec<(i64, Vec<u8>, Vec<u8>)> = connection
+            .prepare("SELECT item, body, digest FROM item WHERE body IS NOT NULL")
+            .unwrap()
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let (a, b) = (rng.pick(&rows), rng.pick(&rows));
+        if a.1 == b.1 {
+            return Ok(());
+        }
+        // The digests go with the bodies, as when whole rows are swapped.
+        for (to, from) in [(a, b), (b, a)] {
+            connection
+                .execute(
+                    "UPDATE item SET body=?1, digest=?2 WHERE item=?3",
+                    (&from.1, &from.2, to.0),
+                )
+                .unwrap();
+        }
+        drop(connection);
+        if dump(&url(&damaged)).is_ok() {
+            return Err(format!("rows {} and {} changed places unnoticed", a.0, b.0));
+        }
+        caught += 1;
+        let cut = rng.below(original.len());
+        std::fs::write(&damaged, &original[..cut]).unwrap();
+        let _ = std::fs::remove_file(scratch.path().join("damaged.db-wal"));
+        let _ = std::fs::remove_file(scratch.path().join("damaged.db-shm"));
+        // An empty file is a new store: nothing is served from it.
+        if cut > 0 && dump(&url(&damaged)).is_ok() {
+            return Err(format!("a file cut at {cut} is taken for whole"));
+        }
+        Ok(())
+    });
+    println!("table r18 swaps: caught={caught} served=0");
+}
