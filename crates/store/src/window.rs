@@ -87,3 +87,36 @@ pub(crate) fn after(
         want = MORE.max((limit - settled) as u64);
     }
 }
+
+/// The last `limit` messages that end before `position` on a branch that ends at `last`, and
+/// whether there are earlier ones. A message that goes on at `position` or after it is left out.
+pub(crate) fn until(
+    position: Position,
+    last: Position,
+    limit: usize,
+    mut fetch: impl Fetch,
+) -> Result<(Vec<Entry>, bool)> {
+    if position > last {
+        return before(last, limit, fetch);
+    }
+    // Read on to where the next message starts for certain: only then it is known where the one
+    // before ends.
+    let mut end = position.saturating_sub(1);
+    while end < last {
+        let hi = end.saturating_add(MORE).min(last);
+        let items = fetch(end + 1, hi)?;
+        let Some(place) = items.iter().position(starts) else {
+            end = hi;
+            continue;
+        };
+        end += place as u64;
+        break;
+    }
+    let (mut found, mut more) = before(end, limit.saturating_add(1), fetch)?;
+    found.retain(|entry| entry.last < position);
+    if found.len() > limit {
+        found.drain(..found.len() - limit);
+        more = true;
+    }
+    Ok((found, more))
+}

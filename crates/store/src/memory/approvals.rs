@@ -1,0 +1,184 @@
+//! Approvals: asked for with a step, answered once, used once.
+
+use std::ops::Bound;
+
+use crate::{
+    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,
+    Millis, NewApproval, PageToken, Result, RunId, Unanswerable,
+};
+
+use super::schema::{ApprovalRow, CallRow, Row, exists, lost, not_found};
+use super::{Desk, MOST};
+
+impl Desk<'_> {
+    pub(super) fn check_new_approval(&self, id: ApprovalId) -> Result<()> {
+        match self.realm.approval_rows.get(&id) {
+            Some(_) => Err(exists("approval", id)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn insert_approval(&mut self, thread: Row, run: RunId, new: &NewApproval) {
+        let row = self.shared.row();
+        self.realm.approval_rows.insert(new.id, row);
+        let approval = ApprovalRow {
+            id: new.id,
+            thread,
+            call: CallRef {
+                run,
+                step: new.step,
+                position: new.position,
+            },
+            shown: new.shown,
+            state: ApprovalState::Waiting,
+            created: self.now,
+            expires: new.expires,
+            detail: new.detail.clone(),
+            answered: None,
+            reason: None,
+        };
+        self.realm.approvals.insert(row, approval);
+    }
+
+    fn approval(&self, id: ApprovalId) -> Option<&ApprovalRow> {
+        self.realm.approvals.get(self.realm.approval_rows.get(&id)?)
+    }
+
+    fn approval_mut(&mut self, id: ApprovalId) -> Option<&mut ApprovalRow> {
+        let row = self.realm.approval_rows.get(&id)?;
+        self.realm.approvals.get_mut(row)
+    }
+
+    /// Whether a call that waits for an approval has one that says yes and is not used.
+    pub(super) fn may_run(&self, call: &CallRow) -> bool {
+        let approval = call.approval.and_then(|id| self.approval(id));
+        approval.is_some_and(|approval| approval.state == ApprovalState::Approved)
+    }
+
+    pub(super) fn set_approval(&mut self, id: ApprovalId, state: ApprovalState) {
+        if let Some(approval) = self.approval_mut(id) {
+            approval.state = state;
+        }
+    }
+
+    /// Nobody needs an answer any more.
+    pub(super) fn withdraw_one(&mut self, id: ApprovalId) {
+        if let Some(approval) = self.approval_mut(id)
+            && approval.state == ApprovalState::Waiting
+        {
+            approval.state = ApprovalState::Withdrawn;
+        }
+    }
+
+    /// Withdraw all approvals of a run that nobody has answered.
+    pub(super) fn withdraw(&mut self, run: RunId) {
+        let Some(run) = self.realm.runs.get(&run) else {
+            return;
+        };
+        let waiting: Vec<_> = run.calls.iter().filter_map(|call| call.approval).collect();
+        for approval in waiting {
+            self.withdraw_one(approval);
+        }
+    }
+
+    pub(super) fn answer(&mut self, answer: &Answer) -> Result<Approval> {
+        let id = answer.approval;
+        let now = self.now;
+        let approval = self.approval(id).ok_or_else(|| not_found("approval", id))?;
+        let said = match answer.decision {
+            Decision::Approved => ApprovalState::Approved,
+            Decision::Denied => ApprovalState::Denied,
+        };
+        if approval.was_answered_by(answer, said) {
+            return self.approval_view(approval);
+        }
+        let why = match approval.state_at(now) {
+            ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => {
+                Some(Unanswerable::Answered)
+            }
+            ApprovalState::Expired => Some(Unanswerable::Expired),
+            ApprovalState::Withdrawn => Some(Unanswerable::Withdrawn),
+            ApprovalState::Waiting if approval.shown != answer.shown => {
+                Some(Unanswerable::OtherArguments)
+            }
+            ApprovalState::Waiting => None,
+        };
+        if let Some(why) = why {
+            return Err(Error::NotAnswerable { approval: id, why });
+        }
+        let row = self.approval_mut(id).ok_or_else(|| lost(id))?;
+        row.state = said;
+        row.answered = Some((answer.by.clone(), now));
+        row.reason.clone_from(&answer.reason);
+        let approval = self.approval(id).ok_or_else(|| lost(id))?;
+        self.approval_view(approval)
+    }
+
+    pub(super) fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        after: Option<PageToken>,
+        limit: usize,
+    ) -> Result<Listing<Approval>> {
+        let limit = limit.min(MOST);
+        let end = after.map_or(Bound::Unbounded, |token| Bound::Excluded(token.row));
+        let mut found = Vec::new();
+        let mut next = None;
+        for (row, approval) in self.realm.approvals.range((Bound::Unbounded, end)).rev() {
+            let waiting = approval.state_at(self.now) == ApprovalState::Waiting;
+            if filter.waiting && !waiting {
+                continue;
+            }
+            let view = self.approval_view(approval)?;
+            if filter
+                .thread
+                .as_ref()
+                .is_some_and(|thread| *thread != view.thread)
+            {
+                continue;
+            }
+            if found.len() == limit {
+                return Ok(Listing { found, next });
+            }
+            found.push(view);
+            next = Some(PageToken { key: 0, row: *row });
+        }
+        Ok(Listing { found, next: None })
+    }
+
+    fn approval_view(&self, approval: &ApprovalRow) -> Result<Approval> {
+        Ok(Approval {
+            id: approval.id,
+            thread: self.realm.thread_row(approval.thread)?.id.clone(),
+            call: approval.call,
+            shown: approval.shown,
+            state: approval.state_at(self.now),
+            created: approval.created,
+            expires: approval.expires,
+            detail: approval.detail.clone(),
+            answered: approval.answered.clone(),
+            reason: approval.reason.clone(),
+        })
+    }
+}
+
+impl ApprovalRow {
+    /// Where it stands at a time.
+    fn state_at(&self, now: Millis) -> ApprovalState {
+        let late = self.expires.is_some_and(|expires| expires <= now);
+        match self.state {
+            ApprovalState::Waiting if late => ApprovalState::Expired,
+            state => state,
+        }
+    }
+
+    /// Whether this is the answer that it has.
+    fn was_answered_by(&self, answer: &Answer, said: ApprovalState) -> bool {
+        let by = self.answered.as_ref().map(|(by, _)| by.as_str());
+        let used = self.state == ApprovalState::Used && said == ApprovalState::Approved;
+        by == Some(answer.by.as_str())
+            && (self.state == said || used)
+            && self.shown == answer.shown
+            && self.reason == answer.reason
+    }
+}

@@ -1,0 +1,261 @@
+//! Looking whether everything is whole.
+
+use crate::digest::{self, NodeFields};
+use crate::{Checked, Damage, Error, ItemRef, OnProgress, Progress, Result, RunId, Tenant};
+
+use super::Memory;
+use super::read::Stretch;
+use super::schema::{Node, Realm, Row, RunRow, Stage, Timeline, What, lost};
+
+/// How many rows are looked at before somebody is told.
+const STEP: u64 = 256;
+
+/// Something to look at.
+enum Part {
+    Thread(Row),
+    Timeline(Row),
+    Run(RunId),
+}
+
+impl Memory {
+    pub(super) fn check_all(&self, progress: OnProgress<'_>) -> Result<Checked> {
+        let parts = self.parts()?;
+        let total = parts.len() as u64;
+        let mut checked = Checked::default();
+        for (done, (tenant, part)) in (0..).zip(&parts) {
+            // The lock is free in between: writers go on, and whoever is told may ask the store.
+            if let Some(realm) = self.open_for_work()?.realms.get(tenant) {
+                match part {
+                    Part::Thread(row) => realm.look_at_thread(*row, &mut checked),
+                    Part::Timeline(row) => realm.look_at_timeline(*row, &mut checked),
+                    Part::Run(id) => realm.look_at_run(*id, &mut checked),
+                }
+            }
+            if (done + 1) % STEP == 0 {
+                progress(Progress {
+                    done,
+                    total,
+                    unit: "rows",
+                });
+            }
+        }
+        progress(Progress {
+            done: total,
+            total,
+            unit: "rows",
+        });
+        Ok(checked)
+    }
+
+    /// Everything there is, in a fixed order.
+    fn parts(&self) -> Result<Vec<(Tenant, Part)>> {
+        let data = self.open_for_work()?;
+        let mut parts = Vec::new();
+        for (tenant, realm) in &data.realms {
+            let mut rows: Vec<Row> = realm.threads.keys().copied().collect();
+            rows.sort_unstable();
+            parts.extend(
+                rows.into_iter()
+                    .map(|row| (tenant.clone(), Part::Thread(row))),
+            );
+            let mut rows: Vec<Row> = realm.timelines.keys().copied().collect();
+            rows.sort_unstable();
+            parts.extend(
+                rows.into_iter()
+                    .map(|row| (tenant.clone(), Part::Timeline(row))),
+            );
+            let mut runs: Vec<_> = realm.runs.values().map(|run| (run.row, run.id)).collect();
+            runs.sort_unstable();
+            parts.extend(
+                runs.into_iter()
+                    .map(|(_, id)| (tenant.clone(), Part::Run(id))),
+            );
+        }
+        Ok(parts)
+    }
+}
+
+impl Realm {
+    fn damaged(&self, thread: Option<Row>, place: String, detail: &str) -> Damage {
+        let thread = thread.and_then(|row| self.threads.get(&row));
+        Damage {
+            tenant: Some(self.tenant.to_string()),
+            thread: thread.map(|thread| thread.id.to_string()),
+            place,
+            detail: detail.to_owned(),
+        }
+    }
+
+    fn damage_of(&self, thread: Row, error: Error) -> Damage {
+        match error {
+            Error::Corrupt { place, detail } => self.damaged(Some(thread), place, &detail),
+            other => self.damaged(Some(thread), "a row".to_owned(), &other.to_string()),
+        }
+    }
+
+    fn look_at_thread(&self, row: Row, checked: &mut Checked) {
+        let Some(thread) = self.threads.get(&row) else {
+            return;
+        };
+        if thread.stage == Stage::Deleted {
+            return;
+        }
+        checked.threads += u64::from(thread.stage == Stage::Visible);
+        let place = || format!("thread {}", thread.id);
+        if thread.head.is_some_and(|head| self.node(head).is_err()) {
+            let damage = self.damaged(Some(row), place(), "its head is not there");
+            checked.damage.push(damage);
+        }
+        let named = self.names.get(&thread.id) == Some(&row);
+        let known = thread
+            .aliases
+            .iter()
+            .all(|alias| self.aliases.get(alias) == Some(&row));
+        if !named || !known {
+            let damage = self.damaged(Some(row), place(), "a name of it leads elsewhere");
+            checked.damage.push(damage);
+        }
+    }
+
+    fn look_at_timeline(&self, row: Row, checked: &mut Checked) {
+        let Some(timeline) = self.timelines.get(&row) else {
+            return;
+        };
+        // What nobody reaches any more has no parent that must be there.
+        if timeline.released {
+            return;
+        }
+        let thread = timeline.thread;
+        let fork = match timeline.parent.map(|parent| self.node(parent)) {
+            None => Ok(0),
+            Some(parent) => parent.map(|parent| parent.last),
+        };
+        if !fork.is_ok_and(|fork| fork == timeline.fork) {
+            let place = format!("timeline {row}");
+            let damage = self.damaged(Some(thread), place, "its parent is not there");
+            checked.damage.push(damage);
+        }
+        let mut last = timeline.fork;
+        for node in &timeline.nodes {
+            checked.nodes += 1;
+            if node.first != last + 1 {
+                let place = node.id.to_string();
+                let damage = self.damaged(Some(thread), place, "the node before is not there");
+                checked.damage.push(damage);
+            }
+            last = node.last;
+            if let Err(error) = self.check_seal(row, timeline, node) {
+                checked.damage.push(self.damage_of(thread, error));
+            }
+        }
+    }
+
+    fn look_at_run(&self, id: RunId, checked: &mut Checked) {
+        let Some(run) = self.runs.get(&id) else {
+            return;
+        };
+        for (no, slot) in (1..).zip(&run.items) {
+            let Some(item) = slot else { continue };
+            checked.items += 1;
+            checked.redacted += u64::from(matches!(item.what, What::Redacted(..)));
+            if let Err(error) = self.check_item(run, no) {
+                checked.damage.push(self.damage_of(run.thread, error));
+            }
+        }
+        for node in &run.nodes {
+            let stored = self.node(node.at);
+            if !stored.is_ok_and(|stored| stored.id.run == id && stored.id.step == node.step) {
+                let place = format!("step {} of {id}", node.step);
+                let damage = self.damaged(Some(run.thread), place, "its node is not there");
+                checked.damage.push(damage);
+            }
+        }
+    }
+}
+
+impl Realm {
+    /// Compare a node's digests when it is read for the first time.
+    pub(super) fn check_node_once(&self, stretch: &Stretch<'_>, node: &Node) -> Result<()> {
+        if !node.checked.get() {
+            self.check_node(stretch.row, stretch.timeline, node)?;
+            node.checked.set(true);
+        }
+        Ok(())
+    }
+
+    /// Compare all digests of a node: those of its items, and its own.
+    pub(super) fn check_node(&self, row: Row, timeline: &Timeline, node: &Node) -> Result<()> {
+        let run = self.run_of(node)?;
+        for (no, _) in (node.first_item..).zip(node.first..=node.last) {
+            self.check_item(run, no)?;
+        }
+        self.check_seal(row, timeline, node)
+    }
+
+    /// Compare a node's own digest, and that of its state, taking those of its items as they are.
+    pub(super) fn check_seal(&self, row: Row, timeline: &Timeline, node: &Node) -> Result<()> {
+        let damaged = |detail: &str| Error::Corrupt {
+            place: node.id.to_string(),
+            detail: detail.to_owned(),
+        };
+        let run = self.run_of(node)?;
+        let mut digests = Vec::new();
+        for (no, _) in (node.first_item..).zip(node.first..=node.last) {
+            let item = run
+                .item(no)
+                .ok_or_else(|| damaged("an item of it is not there"))?;
+            digests.push(item.digest);
+        }
+        if let Some(state) = &node.state {
+            let (run, step) = (state.at.run, state.at.step);
+            if digest::state(&self.tenant, run, step, &state.json) != state.digest {
+                return Err(damaged("its state is not what was stored"));
+            }
+        }
+        let parent = timeline.parent_of(row, node.first);
+        let parent = parent.map(|at| self.node(at)).transpose()?;
+        let fields = NodeFields {
+            id: node.id,
+            first: node.first,
+            last: node.last,
+            first_item: node.first_item,
+            flags: u8::from(node.open),
+            tokens: node.tokens,
+        };
+        let state = node.state.as_ref().map(|state| &state.digest);
+        let before = parent.map(|parent| &parent.digest);
+        if digest::node(&self.tenant, before, &fields, state, digests) != node.digest {
+            return Err(damaged("it is not what was stored"));
+        }
+        Ok(())
+    }
+
+    /// Compare an item with its digest.
+    pub(super) fn check_item(&self, run: &RunRow, no: u32) -> Result<()> {
+        let at = ItemRef { run: run.id, no };
+        let place = || format!("item {no} of {}", run.id);
+        let item = run.item(no).ok_or_else(|| lost(place()))?;
+        let found = match &item.what {
+            What::Said(said) => digest::item(&self.tenant, at, said),
+            What::Again(of) => {
+                let first = self.runs.get(&of.run).ok_or_else(|| lost(place()))?;
+                // What is said again says nothing again itself, so this goes one level deep.
+                match first.item(of.no).map(|item| &item.what) {
+                    Some(What::Said(_)) => self.check_item(first, of.no)?,
+                    Some(What::Redacted(..)) => {}
+                    Some(What::Again(_) | What::Gap) | None => return Err(lost(place())),
+                }
+                digest::again(&self.tenant, at, *of)
+            }
+            What::Gap => digest::gap(&self.tenant, at),
+            What::Redacted(..) => item.digest,
+        };
+        if found != item.digest {
+            return Err(Error::Corrupt {
+                place: place(),
+                detail: "it is not what was stored".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}

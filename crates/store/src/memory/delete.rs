@@ -1,0 +1,288 @@
+//! Deleting, hiding, redacting, and sweeping up after it.
+//!
+//! A deleted thread is out of sight at once. Its rows stay in two cases: a node lies on the branch
+//! of something that lives (it is pinned, or a later one of its timeline is), or an item is said
+//! again somewhere that lives. Everything else is swept in small steps, and whatever lets go of a
+//! row puts it back into the queue.
+
+use std::sync::Arc;
+
+use crate::digest;
+use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, ThreadId};
+
+use super::Desk;
+use super::schema::{NodeAt, Realm, Row, RunRow, Stage, Unit, What, not_found};
+
+/// How long an import that goes on for nobody is kept.
+const ABANDONED: Millis = 24 * 60 * 60 * 1000;
+
+impl Desk<'_> {
+    pub(super) fn delete(&mut self, id: &ThreadId) -> Result<()> {
+        let row = self.realm.thread(id)?.row;
+        self.bury(row);
+        Ok(())
+    }
+
+    /// Take a thread out of sight, with all that is only its own, and have the rest swept.
+    pub(super) fn bury(&mut self, row: Row) {
+        let mut buried = None;
+        self.realm.change_thread(row, |thread| {
+            thread.stage = Stage::Deleted;
+            thread.unsettled = None;
+            thread.queue.clear();
+            // Whoever waits for a change is told.
+            thread.changes = None;
+            thread.title = None;
+            thread.meta = None;
+            thread.settings = None;
+            thread.origin = None;
+            let aliases = std::mem::take(&mut thread.aliases);
+            let head = thread.head.take();
+            buried = Some((thread.id.clone(), aliases, head));
+        });
+        let Some((id, aliases, head)) = buried else {
+            return;
+        };
+        self.realm.names.remove(&id);
+        for alias in aliases {
+            self.realm.aliases.remove(&alias);
+        }
+        let Some(thread) = self.realm.threads.get(&row) else {
+            return;
+        };
+        let runs: Vec<_> = thread.runs.iter().map(|(row, id)| (*row, *id)).collect();
+        let timelines: Vec<_> = thread.timelines.iter().copied().collect();
+        for (row, run) in runs {
+            self.shared.running.remove(&row);
+            self.realm.run_order.remove(&row);
+            self.realm.bury_run(run);
+        }
+        if let Some(head) = head {
+            self.realm.unpin(head);
+        }
+        for timeline in timelines {
+            if let Some(parent) = self.realm.release(timeline) {
+                self.realm.unpin(parent);
+            }
+        }
+        self.realm.sweep.push_back(Unit::Thread(row));
+    }
+
+    pub(super) fn hide(&mut self, id: RunId) -> Result<()> {
+        self.realm.live_run(id)?;
+        let run = self.run_mut(id)?;
+        run.hidden = true;
+        // A key lives as long as what it names.
+        if let Some(key) = run.key.take() {
+            self.realm.keys.remove(&key.key);
+        }
+        Ok(())
+    }
+
+    pub(super) fn redact(&mut self, at: ItemRef, by: &str) -> Result<()> {
+        let missing = || not_found("item", format_args!("{} of {}", at.no, at.run));
+        let run = self.realm.runs.get(&at.run).ok_or_else(missing)?;
+        if !self.realm.item_is_seen(run, at.no) {
+            return Err(missing());
+        }
+        let item = run.item(at.no).ok_or_else(missing)?;
+        let first = match item.what {
+            What::Again(of) => of,
+            What::Said(_) | What::Redacted(..) => at,
+            What::Gap => return Err(missing()),
+        };
+        let redaction = Redaction {
+            by: by.to_owned(),
+            at: self.now,
+        };
+        let item = self.realm.item_mut(first).ok_or_else(missing)?;
+        if let What::Said(said) = &item.what {
+            item.what = What::Redacted(said.clone().emptied(), redaction);
+        }
+        Ok(())
+    }
+
+    /// Sweep until the budget is used up.
+    pub(super) fn purge(&mut self, budget: &mut usize, purged: &mut Purged) {
+        while *budget > 0 {
+            let Some(row) = self.outlived() else { break };
+            *budget -= 1;
+            self.bury(row);
+        }
+        self.realm.sweep(budget, purged);
+        purged.more |= !self.realm.sweep.is_empty() || self.outlived().is_some();
+    }
+
+    /// A thread whose time is over, or an import that was left.
+    fn outlived(&self) -> Option<Row> {
+        let expired = self.realm.expiring.first();
+        let left = self.realm.importing.first();
+        let left = left.map(|(since, row)| (since.saturating_add(ABANDONED), *row));
+        let first = [expired.copied(), left].into_iter().flatten().min()?;
+        (first.0 <= self.now).then_some(first.1)
+    }
+}
+
+impl Realm {
+    /// Whether a node belongs to a thread that lives, or lies on the way to something that does.
+    pub(super) fn is_reached(&self, at: NodeAt) -> bool {
+        let Some(timeline) = self.timelines.get(&at.timeline) else {
+            return false;
+        };
+        match self.stage(timeline.thread) {
+            Some(Stage::Visible) => true,
+            Some(Stage::Deleted) => timeline.pins.range(at.first..).next().is_some(),
+            Some(Stage::Importing(_)) | None => false,
+        }
+    }
+
+    /// Whether somebody can see an item of a run.
+    pub(super) fn item_is_seen(&self, run: &RunRow, no: ItemNo) -> bool {
+        match self.stage(run.thread) {
+            Some(Stage::Visible) => true,
+            Some(Stage::Deleted) => {
+                let node = run.nodes.iter().find(|node| node.last_item >= no);
+                node.is_some_and(|node| node.first_item <= no && self.is_reached(node.at))
+            }
+            Some(Stage::Importing(_)) | None => false,
+        }
+    }
+
+    /// A run no longer needs its base.
+    pub(super) fn unpin_base(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let pinned = std::mem::take(&mut run.pinned);
+        if let Some(base) = run.base.filter(|_| pinned) {
+            self.unpin(base);
+        }
+    }
+
+    /// Remove everything of a run but what others may share.
+    fn bury_run(&mut self, id: RunId) {
+        self.unpin_base(id);
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        run.flushes = Vec::new();
+        run.steps = Vec::new();
+        run.note = None;
+        let calls = std::mem::take(&mut run.calls);
+        let request = run.request.take();
+        if let Some(key) = run.key.take() {
+            self.keys.remove(&key.key);
+        }
+        for approval in calls.iter().filter_map(|call| call.approval) {
+            if let Some(row) = self.approval_rows.remove(&approval) {
+                self.approvals.remove(&row);
+            }
+        }
+        // One here, one in the table: no other run has it.
+        if let Some(request) = request.filter(|request| Arc::strong_count(request) == 2) {
+            self.requests.remove(&digest::request(request.get()));
+        }
+        self.sweep.push_back(Unit::Run(id));
+    }
+
+    pub(super) fn sweep(&mut self, budget: &mut usize, purged: &mut Purged) {
+        while *budget > 0 {
+            let Some(unit) = self.sweep.pop_front() else {
+                return;
+            };
+            *budget -= 1;
+            match unit {
+                Unit::Thread(row) => self.forget_thread(row, purged),
+                Unit::Timeline(row) => self.sweep_timeline(row, budget, purged),
+                Unit::Run(id) => self.sweep_run(id, budget, purged),
+            }
+        }
+    }
+
+    /// Remove the nodes of a deleted thread's timeline that nobody reaches, last ones first.
+    fn sweep_timeline(&mut self, row: Row, budget: &mut usize, purged: &mut Purged) {
+        loop {
+            let Some(timeline) = self.timelines.get_mut(&row) else {
+                return;
+            };
+            let thread = timeline.thread;
+            let keep = timeline.pins.last_key_value().map(|(first, _)| *first);
+            let free = |node: &super::schema::Node| keep.is_none_or(|keep| node.first > keep);
+            let Some(node) = timeline.nodes.pop_if(|node| free(node)) else {
+                if timeline.nodes.is_empty() {
+                    self.timelines.remove(&row);
+                    if let Some(thread) = self.threads.get_mut(&thread) {
+                        thread.timelines.remove(&row);
+                    }
+                    self.forget_thread(thread, purged);
+                }
+                return;
+            };
+            if let Some(run) = self.runs.get_mut(&node.id.run) {
+                run.nodes.retain(|one| one.step != node.id.step);
+            }
+            self.sweep.push_back(Unit::Run(node.id.run));
+            *budget = budget.saturating_sub(1);
+            if *budget == 0 {
+                self.sweep.push_front(Unit::Timeline(row));
+                return;
+            }
+        }
+    }
+
+    /// Remove the items of a deleted thread's run that are in no node and that nobody says again.
+    fn sweep_run(&mut self, id: RunId, budget: &mut usize, purged: &mut Purged) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let thread = run.thread;
+        if self
+            .threads
+            .get(&thread)
+            .is_some_and(|thread| thread.stage != Stage::Deleted)
+        {
+            return;
+        }
+        // Nodes go from the end, so those that stay are a prefix.
+        let kept = run.published_items();
+        let mut said_again = Vec::new();
+        let mut left = false;
+        for slot in run.items.iter_mut().skip(kept as usize) {
+            if let Some(item) = slot.take_if(|item| item.refs == 0) {
+                purged.items += 1;
+                *budget = budget.saturating_sub(1);
+                if let What::Again(of) = item.what {
+                    said_again.push(of);
+                }
+            }
+            left |= slot.is_some();
+        }
+        for of in said_again {
+            if let Some(first) = self.item_mut(of) {
+                first.refs = first.refs.saturating_sub(1);
+                if first.refs == 0 {
+                    self.sweep.push_back(Unit::Run(of.run));
+                }
+            }
+        }
+        if kept == 0 && !left {
+            if let Some(run) = self.runs.remove(&id)
+                && let Some(thread) = self.threads.get_mut(&thread)
+            {
+                thread.runs.remove(&run.row);
+            }
+            self.forget_thread(thread, purged);
+        }
+    }
+
+    /// A deleted thread without timelines and runs is gone for good.
+    fn forget_thread(&mut self, row: Row, purged: &mut Purged) {
+        let gone = self.threads.get(&row).is_some_and(|thread| {
+            thread.stage == Stage::Deleted && thread.timelines.is_empty() && thread.runs.is_empty()
+        });
+        if gone {
+            self.threads.remove(&row);
+            purged.threads += 1;
+        }
+    }
+}

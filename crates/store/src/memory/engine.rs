@@ -1,0 +1,341 @@
+//! The trait: each method takes the lock, does its work, and is done.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::PoisonError;
+use std::task::Poll;
+
+use async_trait::async_trait;
+use throughline_model::json::RawJson;
+
+use crate::{
+    Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
+    Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat, Import,
+    Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewThread, NodeId, NodeRecord, OnProgress,
+    Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published, Purged,
+    QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span, Started, Step, TenantScope,
+    Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+};
+
+use super::{MOST, Memory, schema};
+
+#[async_trait]
+impl Engine for Memory {
+    fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    async fn open(&self, scope: &TenantScope, at: &At, window: usize) -> Result<Opened> {
+        self.desk(scope, |desk| desk.open(at, window))
+    }
+
+    async fn open_or_create(
+        &self,
+        scope: &TenantScope,
+        thread: &NewThread,
+        window: usize,
+    ) -> Result<Opened> {
+        self.desk(scope, |desk| desk.open_or_create(thread, window))
+    }
+
+    async fn fork(&self, scope: &TenantScope, fork: &Fork) -> Result<Thread> {
+        self.desk(scope, |desk| desk.fork(fork))
+    }
+
+    async fn patch(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        patch: &ThreadPatch,
+    ) -> Result<Thread> {
+        self.desk(scope, |desk| desk.patch(thread, patch))
+    }
+
+    async fn threads(
+        &self,
+        scope: &TenantScope,
+        filter: &ThreadFilter,
+        after: Option<PageToken>,
+        limit: usize,
+    ) -> Result<Listing<Thread>> {
+        self.desk(scope, |desk| desk.threads(filter, after, limit))
+    }
+
+    async fn tree(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        after: Option<NodeId>,
+        limit: usize,
+    ) -> Result<Vec<TreeNode>> {
+        self.desk(scope, |desk| desk.tree(thread, after, limit))
+    }
+
+    async fn node(
+        &self,
+        scope: &TenantScope,
+        node: NodeId,
+        from: ItemNo,
+        limit: usize,
+    ) -> Result<NodeRecord> {
+        self.desk(scope, |desk| desk.node(node, from, limit))
+    }
+
+    async fn delete(&self, scope: &TenantScope, thread: &ThreadId) -> Result<()> {
+        self.desk(scope, |desk| desk.delete(thread))
+    }
+
+    async fn read(&self, scope: &TenantScope, at: &At, span: Span, limit: usize) -> Result<Page> {
+        self.desk(scope, |desk| desk.read(at, span, limit))
+    }
+
+    async fn increment(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Increment> {
+        self.desk(scope, |desk| desk.increment(scope, thread, after, limit))
+    }
+
+    async fn cursor(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        position: Position,
+    ) -> Result<Cursor> {
+        self.desk(scope, |desk| desk.cursor(scope, thread, position))
+    }
+
+    async fn changed(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        seen: Version,
+    ) -> Result<Version> {
+        let mut closed = self.closed.subscribe();
+        let mut changes = self.desk(scope, |desk| desk.watch(thread))?;
+        // Whichever comes first; that the sender is gone means that the thread is.
+        let mut moved = pin!(changes.wait_for(|version| *version != seen));
+        let mut closed = pin!(closed.wait_for(|closed| *closed));
+        poll_fn(|context| {
+            if let Poll::Ready(version) = moved.as_mut().poll(context) {
+                let version = version.map(|version| *version);
+                return Poll::Ready(version.map_err(|_| schema::not_found("thread", thread)));
+            }
+            closed.as_mut().poll(context).map(|_| Err(Error::Closed))
+        })
+        .await
+    }
+
+    async fn append(&self, scope: &TenantScope, append: &Append) -> Result<Published> {
+        self.desk(scope, |desk| desk.append(append))
+    }
+
+    async fn redact(&self, scope: &TenantScope, item: ItemRef, by: &str) -> Result<()> {
+        self.desk(scope, |desk| desk.redact(item, by))
+    }
+
+    async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun> {
+        self.desk(scope, |desk| desk.begin(begin))
+    }
+
+    async fn step(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        step: &Step,
+    ) -> Result<Option<Published>> {
+        self.desk(scope, |desk| desk.step(lease, step))
+    }
+
+    async fn intend(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        step: u32,
+        positions: &[u32],
+    ) -> Result<()> {
+        self.desk(scope, |desk| desk.intend(lease, step, positions))
+    }
+
+    async fn results(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        results: &[CallResult],
+    ) -> Result<()> {
+        self.desk(scope, |desk| desk.results(lease, results))
+    }
+
+    async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()> {
+        self.desk(scope, |desk| desk.flush(lease, events))
+    }
+
+    async fn publish(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        publish: &Publish,
+    ) -> Result<Published> {
+        self.desk(scope, |desk| desk.publish(lease, publish))
+    }
+
+    async fn park(&self, scope: &TenantScope, lease: Lease, events: Option<&Flush>) -> Result<()> {
+        self.desk(scope, |desk| desk.park(lease, events))
+    }
+
+    async fn end(&self, scope: &TenantScope, lease: Lease, end: &End) -> Result<()> {
+        self.desk(scope, |desk| desk.end(lease, end))
+    }
+
+    async fn cancel(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
+        self.desk(scope, |desk| desk.cancel(run))
+    }
+
+    async fn claim(
+        &self,
+        scope: &TenantScope,
+        run: RunId,
+        seen: u32,
+        claim: Claim,
+    ) -> Result<Started> {
+        self.desk(scope, |desk| desk.claim(run, seen, claim))
+    }
+
+    async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
+        self.desk(scope, |desk| desk.run(run))
+    }
+
+    async fn journal(&self, scope: &TenantScope, run: RunId) -> Result<Journal> {
+        self.desk(scope, |desk| desk.journal(run))
+    }
+
+    async fn runs(
+        &self,
+        scope: &TenantScope,
+        filter: &RunFilter,
+        after: Option<PageToken>,
+        limit: usize,
+    ) -> Result<Listing<Run>> {
+        self.desk(scope, |desk| desk.runs(filter, after, limit))
+    }
+
+    async fn events(
+        &self,
+        scope: &TenantScope,
+        run: RunId,
+        from: EventNo,
+        limit: usize,
+    ) -> Result<Vec<Flush>> {
+        self.desk(scope, |desk| desk.events(run, from, limit))
+    }
+
+    async fn hide(&self, scope: &TenantScope, run: RunId) -> Result<()> {
+        self.desk(scope, |desk| desk.hide(run))
+    }
+
+    async fn answer(&self, scope: &TenantScope, answer: &Answer) -> Result<Approval> {
+        self.desk(scope, |desk| desk.answer(answer))
+    }
+
+    async fn approvals(
+        &self,
+        scope: &TenantScope,
+        filter: &ApprovalFilter,
+        after: Option<PageToken>,
+        limit: usize,
+    ) -> Result<Listing<Approval>> {
+        self.desk(scope, |desk| desk.approvals(filter, after, limit))
+    }
+
+    async fn enqueue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        body: &RawJson,
+    ) -> Result<QueueNo> {
+        self.desk(scope, |desk| desk.enqueue(thread, body))
+    }
+
+    async fn queue(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Queued>> {
+        self.desk(scope, |desk| desk.queue(thread))
+    }
+
+    async fn import(&self, scope: &TenantScope, import: &Import) -> Result<()> {
+        self.desk(scope, |desk| desk.import(import))
+    }
+
+    async fn renew(&self) -> Result<()> {
+        let mut data = self.open_for_work()?;
+        let lease = u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX);
+        let until = self.options.clock.now().saturating_add(lease);
+        data.shared.renew(self.owner, until);
+        Ok(())
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>> {
+        let data = self.open_for_work()?;
+        Ok(data.orphans(self.options.clock.now(), limit.min(MOST)))
+    }
+
+    async fn purge(&self, limit: usize) -> Result<Purged> {
+        let mut data = self.open_for_work()?;
+        let scopes: Vec<_> = data
+            .realms
+            .values()
+            .map(|realm| realm.scope.clone())
+            .collect();
+        let mut purged = Purged::default();
+        let mut budget = limit;
+        for scope in scopes {
+            self.desk_of(&mut data, &scope, |desk| {
+                desk.purge(&mut budget, &mut purged);
+                Ok(())
+            })?;
+        }
+        data.forget_owners(self.options.clock.now());
+        Ok(purged)
+    }
+
+    async fn check(&self, progress: OnProgress<'_>) -> Result<Checked> {
+        self.check_all(progress)
+    }
+
+    async fn profile(&self) -> Result<Profile> {
+        drop(self.open_for_work()?);
+        let heartbeat = match self.options.heartbeat {
+            Heartbeat::Automatic => "automatic",
+            Heartbeat::Manual => "manual",
+        };
+        let setting = |name, value| Setting {
+            name,
+            value,
+            wanted: None,
+        };
+        Ok(Profile {
+            engine: "memory",
+            durability: Durability::Memory,
+            schema: 1,
+            settings: vec![
+                setting("heartbeat", heartbeat.to_owned()),
+                setting("lease_ms", self.options.lease.as_millis().to_string()),
+            ],
+        })
+    }
+
+    fn backups(&self) -> Option<&dyn Backups> {
+        None
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.send_replace(true);
+        // The process no longer writes; whoever waits for its runs need not wait for its end.
+        self.token
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        Ok(())
+    }
+}

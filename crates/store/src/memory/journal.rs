@@ -1,0 +1,348 @@
+//! What happens in a run between its beginning and its publication, and who goes on with it.
+
+use crate::{
+    ApprovalState, CallResult, CallState, Claim, End, Error, Flush, ItemNo, ItemRef, Lease, Result,
+    Run, RunId, RunState, Started, Stopped,
+};
+
+use super::append::{check_events, no_call};
+use super::schema::{CallRow, Ended, ItemRow, RunRow, lost};
+use super::{Desk, print};
+
+/// A result that is to be stored.
+pub(super) struct NewResult {
+    step: u32,
+    position: u32,
+    pub(super) no: ItemNo,
+    item: ItemRow,
+}
+
+impl Desk<'_> {
+    /// The run of a lease that was not taken over.
+    pub(super) fn leased(&self, lease: Lease) -> Result<&RunRow> {
+        let run = self.realm.live_run(lease.run)?;
+        if run.epoch != lease.epoch {
+            return Err(Error::Fenced {
+                run: run.id,
+                mine: lease.epoch,
+                current: run.epoch,
+            });
+        }
+        Ok(run)
+    }
+
+    pub(super) fn check_running(&self, run: &RunRow) -> Result<()> {
+        if run.state == RunState::Running {
+            return Ok(());
+        }
+        Err(Error::WrongState {
+            run: run.id,
+            state: self.shared.state(run, self.now),
+            wanted: "only a running run can be written to",
+        })
+    }
+
+    pub(super) fn intend(&mut self, lease: Lease, step: u32, positions: &[u32]) -> Result<()> {
+        let run = self.leased(lease)?;
+        self.check_running(run)?;
+        for position in positions {
+            let call = run.call(step, *position);
+            let call = call.ok_or_else(|| no_call(run.id, step, *position))?;
+            let wanted = match call.state {
+                CallState::Planned => continue,
+                // The same owner said so before; it says nothing new.
+                CallState::Intent if call.intent == lease.epoch => continue,
+                CallState::Approval if self.may_run(call) => continue,
+                CallState::Approval => "it needs an approval that says yes and is not used",
+                CallState::Intent | CallState::Done | CallState::Client | CallState::Taken => {
+                    "only a planned call can be dispatched"
+                }
+            };
+            return Err(wrong_call(run.id, call, wanted));
+        }
+
+        let mut used = Vec::new();
+        let now = self.now;
+        let run = self.run_mut(lease.run)?;
+        run.progress = now;
+        for position in positions {
+            let Some(call) = run.call_mut(step, *position) else {
+                continue;
+            };
+            if call.state == CallState::Approval {
+                used.extend(call.approval);
+            }
+            call.state = CallState::Intent;
+            call.intent = lease.epoch;
+        }
+        for approval in used {
+            self.set_approval(approval, ApprovalState::Used);
+        }
+        Ok(())
+    }
+
+    pub(super) fn results(&mut self, lease: Lease, results: &[CallResult]) -> Result<()> {
+        let run = self.leased(lease)?;
+        self.check_running(run)?;
+        let results = self.check_results(run, results)?;
+        let now = self.now;
+        self.run_mut(lease.run)?.progress = now;
+        self.store_results(lease.run, results);
+        Ok(())
+    }
+
+    /// The results that are new, if all of them can be stored.
+    pub(super) fn check_results(
+        &self,
+        run: &RunRow,
+        results: &[CallResult],
+    ) -> Result<Vec<NewResult>> {
+        let mut new: Vec<NewResult> = Vec::with_capacity(results.len());
+        for result in results {
+            let (step, position) = (result.step, result.position);
+            let call = run.call(step, position);
+            let call = call.ok_or_else(|| no_call(run.id, step, position))?;
+            let at = ItemRef {
+                run: run.id,
+                no: call.result,
+            };
+            let item = self.item(at, run.thread, &result.item)?;
+            let earlier = new.iter().find(|earlier| earlier.no == at.no);
+            let known = match (earlier, call.state) {
+                (Some(earlier), _) => Some(earlier.item.digest),
+                (None, CallState::Done) => run.item(at.no).map(|item| item.digest),
+                (None, _) => None,
+            };
+            let wanted = match (known, call.state) {
+                (Some(known), _) if known == item.digest => continue,
+                (Some(_), _) | (None, CallState::Done) => "it has another result",
+                (None, CallState::Taken) => "another run answers it",
+                (None, _) if run.item(at.no).is_some() => "its place was published without one",
+                (
+                    None,
+                    CallState::Planned
+                    | CallState::Intent
+                    | CallState::Approval
+                    | CallState::Client,
+                ) => {
+                    new.push(NewResult {
+                        step,
+                        position,
+                        no: at.no,
+                        item,
+                    });
+                    continue;
+                }
+            };
+            return Err(wrong_call(run.id, call, wanted));
+        }
+        Ok(new)
+    }
+
+    pub(super) fn store_results(&mut self, id: RunId, results: Vec<NewResult>) {
+        for result in results {
+            self.count_ref(&result.item);
+            let Some(run) = self.realm.runs.get_mut(&id) else {
+                return;
+            };
+            let mut approval = None;
+            if let Some(call) = run.call_mut(result.step, result.position) {
+                call.state = CallState::Done;
+                approval = call.approval;
+            }
+            run.unanswered = run.unanswered.saturating_sub(1);
+            if let Some(slot) = run.items.get_mut(result.no as usize - 1) {
+                *slot = Some(result.item);
+            }
+            if let Some(approval) = approval {
+                self.withdraw_one(approval);
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self, lease: Lease, events: &Flush) -> Result<()> {
+        let run = self.leased(lease)?;
+        let known = run
+            .flushes
+            .binary_search_by_key(&events.first, Flush::first);
+        if known.is_ok_and(|place| run.flushes[place] == *events) {
+            return Ok(());
+        }
+        self.check_running(run)?;
+        check_events(run.id, run.next_event, Some(events))?;
+        let now = self.now;
+        let run = self.run_mut(lease.run)?;
+        run.add_events(Some(events));
+        run.progress = now;
+        Ok(())
+    }
+
+    pub(super) fn park(&mut self, lease: Lease, events: Option<&Flush>) -> Result<()> {
+        let run = self.leased(lease)?;
+        let print = print::park(&self.realm.tenant, run.id, events);
+        if run.ended_by(lease, print) {
+            return Ok(());
+        }
+        self.check_running(run)?;
+        check_events(run.id, run.next_event, events)?;
+        let now = self.now;
+        let run = self.run_mut(lease.run)?;
+        run.add_events(events);
+        run.progress = now;
+        run.state = RunState::Parked;
+        run.owner = None;
+        run.ended = Some(Ended {
+            epoch: lease.epoch,
+            print,
+            published: None,
+        });
+        let row = run.row;
+        self.shared.running.remove(&row);
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, lease: Lease, end: &End) -> Result<()> {
+        let run = self.leased(lease)?;
+        let print = print::end(&self.realm.tenant, run.id, end);
+        if run.ended_by(lease, print) {
+            return Ok(());
+        }
+        self.check_running(run)?;
+        check_events(run.id, run.next_event, end.events.as_ref())?;
+        let now = self.now;
+        let run = self.run_mut(lease.run)?;
+        run.add_events(end.events.as_ref());
+        run.progress = now;
+        run.note.clone_from(&end.note);
+        run.ended = Some(Ended {
+            epoch: lease.epoch,
+            print,
+            published: None,
+        });
+        match end.how {
+            Stopped::Failed => {
+                self.settle(lease.run, RunState::Failed)?;
+                self.withdraw(lease.run);
+            }
+            Stopped::Discarded => {
+                self.settle(lease.run, RunState::Discarded)?;
+                self.withdraw(lease.run);
+            }
+            Stopped::Unpublished => self.settle(lease.run, RunState::Unpublished)?,
+        }
+        Ok(())
+    }
+
+    /// A run is over: nobody owns it, and its thread is free.
+    pub(super) fn settle(&mut self, id: RunId, state: RunState) -> Result<()> {
+        let run = self.run_mut(id)?;
+        run.state = state;
+        run.owner = None;
+        let (row, thread) = (run.row, run.thread);
+        // An unpublished run may still be published on its base.
+        if state != RunState::Unpublished {
+            self.realm.unpin_base(id);
+        }
+        self.shared.running.remove(&row);
+        if let Some(thread) = self.realm.threads.get_mut(&thread)
+            && thread.unsettled == Some(id)
+        {
+            thread.unsettled = None;
+        }
+        Ok(())
+    }
+
+    pub(super) fn cancel(&mut self, id: RunId) -> Result<Run> {
+        if !self.realm.run(id)?.state.is_settled() {
+            self.run_mut(id)?.cancelling = true;
+        }
+        self.run(id)
+    }
+
+    pub(super) fn claim(&mut self, id: RunId, seen: u32, claim: Claim) -> Result<Started> {
+        let run = self.leased(Lease {
+            run: id,
+            epoch: seen,
+        })?;
+        let thread = self.thread_of(run)?;
+        let state = self.shared.state(run, self.now);
+        let wanted = match (state, claim) {
+            (RunState::Running, _) => {
+                return Err(Error::Busy {
+                    thread: thread.id.clone(),
+                    run: id,
+                    state,
+                });
+            }
+            (RunState::Interrupted, Claim::Orphan | Claim::Settle)
+            | (RunState::Parked, Claim::Parked | Claim::Settle)
+            | (RunState::Held, Claim::Settle) => None,
+            (RunState::Unpublished, Claim::Settle) => {
+                if run.leased {
+                    self.check_free(thread)?;
+                }
+                None
+            }
+            (_, Claim::Orphan) => Some("only a running one can be an orphan"),
+            (_, Claim::Parked) => Some("it is not parked"),
+            (_, Claim::Settle) => Some("it needs no settling"),
+        };
+        if let Some(wanted) = wanted {
+            return Err(Error::WrongState {
+                run: id,
+                state,
+                wanted,
+            });
+        }
+        let base = self.last_of(run.base)?;
+
+        let (me, now) = (self.me, self.now);
+        let run = self.run_mut(id)?;
+        run.state = RunState::Running;
+        run.epoch += 1;
+        run.attempt += 1;
+        run.owner = Some(me);
+        run.progress = now;
+        run.ended = None;
+        let started = Started {
+            lease: Lease {
+                run: id,
+                epoch: run.epoch,
+            },
+            version: run.version,
+            base,
+        };
+        let (row, thread, leased) = (run.row, run.thread, run.leased);
+        let running = (self.realm.scope.clone(), id);
+        self.shared.running.insert(row, running);
+        if let Some(thread) = self.realm.threads.get_mut(&thread)
+            && leased
+        {
+            thread.unsettled = Some(id);
+        }
+        self.shared.renew(self.me, self.until);
+        Ok(started)
+    }
+
+    pub(super) fn run_mut(&mut self, id: RunId) -> Result<&mut RunRow> {
+        self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))
+    }
+}
+
+impl RunRow {
+    /// Whether this very write parked or ended it.
+    fn ended_by(&self, lease: Lease, print: [u8; 16]) -> bool {
+        self.ended
+            .is_some_and(|ended| (ended.epoch, ended.print) == (lease.epoch, print))
+    }
+}
+
+fn wrong_call(run: RunId, call: &CallRow, wanted: &'static str) -> Error {
+    Error::WrongCall {
+        run,
+        step: call.step,
+        position: call.position,
+        state: call.state.as_str(),
+        wanted,
+    }
+}

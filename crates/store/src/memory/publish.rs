@@ -1,0 +1,431 @@
+//! Steps and publications: how items become nodes, and nodes the head.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::digest::{self, NodeFields};
+use crate::{
+    CallState, Ending, Error, ItemNo, ItemRef, Lease, MovedBy, NodeId, PlannedCall, Publish,
+    Published, Result, RunId, RunState, State, Step, Through,
+};
+
+use super::append::{Head, check_events};
+use super::items::room;
+use super::schema::{
+    CallRow, Ended, ItemRow, Node, NodeAt, Row, RunNode, RunRow, StateRow, StepRow, Timeline, What,
+    invalid, lost,
+};
+use super::{Desk, print};
+
+impl Desk<'_> {
+    pub(super) fn step(&mut self, lease: Lease, step: &Step) -> Result<Option<Published>> {
+        let run = self.leased(lease)?;
+        let print = print::step(&self.realm.tenant, run.id, step);
+        if let Some(done) = usize::try_from(step.no)
+            .ok()
+            .and_then(|no| run.steps.get(no))
+            && done.epoch == lease.epoch
+            && done.print == print
+        {
+            return Ok(done.published);
+        }
+        self.check_running(run)?;
+        check_step(run, step.no)?;
+        check_events(run.id, run.next_event, step.events.as_ref())?;
+        if step.node.is_some() {
+            self.check_unmoved(run)?;
+        }
+        self.check_calls(step)?;
+        let first = run.last_item() + 1;
+        let items = self.items(run.id, run.thread, first, &step.items)?;
+        let said = room(run.last_item(), items.len())?;
+        room(said, step.calls.len())?;
+
+        let id = run.id;
+        let thread = run.thread;
+        let said_anything = !items.is_empty();
+        self.put(id, items);
+        for approval in &step.approvals {
+            self.insert_approval(thread, id, approval);
+        }
+        let now = self.now;
+        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        run.steps.push(StepRow {
+            first,
+            items: said + 1 - first,
+            note: step.note.clone(),
+            node: None,
+            epoch: lease.epoch,
+            print,
+            published: None,
+        });
+        for (position, call) in (0..).zip(&step.calls) {
+            let approval = step.approvals.iter().find(|one| one.position == position);
+            let result = said + 1 + position;
+            let approval = approval.map(|approval| approval.id);
+            run.calls.push(CallRow {
+                approval,
+                ..call_row(step.no, position, call, lease.epoch, result)
+            });
+            run.items.push(None);
+            run.unanswered += 1;
+        }
+        run.add_events(step.events.as_ref());
+        run.next_step = step.no + 1;
+        run.progress = now;
+        let Some(node) = &step.node else {
+            return Ok(None);
+        };
+        let end = if said_anything {
+            said
+        } else {
+            run.last_stored()
+        };
+        let published = self.publish_items(id, step.no, end, node.state.as_ref(), Head::ByRun)?;
+        let made = NodeId {
+            run: id,
+            step: step.no,
+        };
+        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        if let Some(step) = run.steps.last_mut() {
+            step.node = published.node.filter(|node| *node == made);
+            step.published = Some(published);
+        }
+        Ok(Some(published))
+    }
+
+    /// Whether the calls of a step can be stored, and the approvals that they wait for.
+    fn check_calls(&self, step: &Step) -> Result<()> {
+        for call in &step.calls {
+            match call.state {
+                CallState::Planned
+                | CallState::Intent
+                | CallState::Approval
+                | CallState::Client => {}
+                CallState::Done | CallState::Taken => {
+                    let why = format!("a call cannot start as {}", call.state.as_str());
+                    return Err(invalid("a step", why));
+                }
+            }
+        }
+        for (place, approval) in step.approvals.iter().enumerate() {
+            let call = usize::try_from(approval.position).ok();
+            let call = call.and_then(|position| step.calls.get(position));
+            let waits = call.is_some_and(|call| call.state == CallState::Approval);
+            if approval.step != step.no || !waits {
+                return Err(invalid("an approval", "no call of this step waits for it"));
+            }
+            let mut earlier = step.approvals[..place].iter();
+            if earlier.any(|one| one.position == approval.position || one.id == approval.id) {
+                return Err(invalid("an approval", "its call has another one"));
+            }
+            self.check_new_approval(approval.id)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn publish(&mut self, lease: Lease, publish: &Publish) -> Result<Published> {
+        let run = self.leased(lease)?;
+        let print = print::publish(&self.realm.tenant, run.id, publish);
+        let ended = run
+            .ended
+            .filter(|ended| (ended.epoch, ended.print) == (lease.epoch, print));
+        if let Some(published) = ended.and_then(|ended| ended.published) {
+            return Ok(published);
+        }
+        self.check_running(run)?;
+        check_step(run, publish.step)?;
+        check_events(run.id, run.next_event, publish.events.as_ref())?;
+        self.check_unmoved(run)?;
+        let results = self.check_results(run, &publish.results)?;
+        let first = run.last_item() + 1;
+        let items = self.items(run.id, run.thread, first, &publish.items)?;
+        let last = room(run.last_item(), items.len())?;
+        if let Through::Item(no) = publish.through {
+            let added = (first..=last).contains(&no);
+            let filled = results.iter().any(|result| result.no == no);
+            if !added && !filled && run.item(no).is_none() {
+                return Err(invalid("a publication", format!("item {no} is not stored")));
+            }
+        }
+
+        let id = run.id;
+        self.store_results(id, results);
+        self.put(id, items);
+        let now = self.now;
+        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        run.add_events(publish.events.as_ref());
+        run.next_step = publish.step + 1;
+        run.note.clone_from(&publish.note);
+        run.progress = now;
+        let end = match publish.through {
+            Through::Item(no) => no,
+            Through::LastStep if last < first => run.last_stored_to(run.last_said()),
+            Through::Everything | Through::LastStep => run.last_stored(),
+        };
+        let state = publish.state.as_ref();
+        let published = self.publish_items(id, publish.step, end, state, Head::ByRun)?;
+        let state = match publish.ending {
+            Ending::Committed => RunState::Committed,
+            Ending::Cancelled => RunState::Cancelled,
+        };
+        self.settle(id, state)?;
+        if publish.ending == Ending::Cancelled {
+            self.withdraw(id);
+        }
+        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        run.ended = Some(Ended {
+            epoch: lease.epoch,
+            print,
+            published: Some(published),
+        });
+        Ok(published)
+    }
+
+    /// A leased run publishes on the head that it started from.
+    fn check_unmoved(&self, run: &RunRow) -> Result<()> {
+        if !run.leased {
+            return Ok(());
+        }
+        self.check_version(self.thread_of(run)?, run.version)
+    }
+
+    /// Make a node of the items up to `end` that are in none, and move the head if it is to move.
+    pub(super) fn publish_items(
+        &mut self,
+        id: RunId,
+        step: u32,
+        end: ItemNo,
+        state: Option<&State>,
+        head: Head,
+    ) -> Result<Published> {
+        let run = self.realm.runs.get(&id).ok_or_else(|| lost(id))?;
+        let thread = run.thread;
+        let first_item = run.published_items() + 1;
+        if end < first_item {
+            let version = self.thread_of(run)?.version;
+            let current = self.thread_of(run)?.head;
+            let tip = run.tip();
+            return Ok(Published {
+                node: run.published().or(run.base_id),
+                last: self.last_of(tip)?,
+                moved: tip.is_some() && tip == current,
+                version,
+            });
+        }
+        let open = run.unanswered > 0;
+        let (base, before) = (run.base, run.tip());
+        let made = NewNode {
+            id: NodeId { run: id, step },
+            first_item,
+            last_item: end,
+            open,
+            created: self.now,
+        };
+        let at = self.insert_node(thread, before, made, state)?;
+        let owner = self.realm.thread_row(thread)?;
+        let leased = self.realm.runs.get(&id).is_some_and(|run| run.leased);
+        let moves = head == Head::Moves
+            || leased
+            || (owner.moved_by == MovedBy::AnyRun
+                && (owner.head == base || owner.head == before)
+                && owner.unsettled.is_none());
+        if moves {
+            self.move_head(thread, at);
+        }
+        let version = self.realm.thread_row(thread)?.version;
+        let last = self.realm.node(at)?.last;
+        if let Some(run) = self.realm.runs.get_mut(&id)
+            && moves
+        {
+            run.version = version;
+        }
+        Ok(Published {
+            node: Some(made.id),
+            last,
+            moved: moves,
+            version,
+        })
+    }
+
+    /// Store a node that continues another, in its timeline or in a new one.
+    pub(super) fn insert_node(
+        &mut self,
+        thread: Row,
+        before: Option<NodeAt>,
+        new: NewNode,
+        state: Option<&State>,
+    ) -> Result<NodeAt> {
+        let id = new.id;
+        self.fill_gaps(id.run, new.first_item, new.last_item);
+        let tenant = &self.realm.tenant;
+        let run = self.realm.runs.get(&id.run).ok_or_else(|| lost(id.run))?;
+        let parent = before.map(|at| self.realm.node(at)).transpose()?;
+        let state = match state {
+            None => parent.and_then(|parent| parent.state.clone()),
+            Some(state) => {
+                let json = state.to_json();
+                Some(Arc::new(StateRow {
+                    at: id,
+                    digest: digest::state(tenant, id.run, id.step, &json),
+                    json,
+                }))
+            }
+        };
+        let mut tokens = parent.map_or(0, |parent| parent.tokens);
+        let mut digests = Vec::new();
+        for no in new.first_item..=new.last_item {
+            let item = run
+                .item(no)
+                .ok_or_else(|| lost(format_args!("item {no} of {}", id.run)))?;
+            tokens += u64::from(self.realm.tokens(item));
+            digests.push(item.digest);
+        }
+        let first = parent.map_or(0, |parent| parent.last) + 1;
+        let fields = NodeFields {
+            id,
+            first,
+            last: first + u64::from(new.last_item - new.first_item),
+            first_item: new.first_item,
+            flags: u8::from(new.open),
+            tokens,
+        };
+        let before_digest = parent.map(|parent| &parent.digest);
+        let state_digest = state.as_ref().map(|state| &state.digest);
+        let digest = digest::node(tenant, before_digest, &fields, state_digest, digests);
+        let node = Node {
+            row: self.shared.row(),
+            id,
+            first,
+            last: fields.last,
+            first_item: new.first_item,
+            open: new.open,
+            tokens,
+            state,
+            created: new.created,
+            digest,
+            checked: Cell::new(false),
+        };
+        let joins = before.filter(|at| {
+            let timeline = self.realm.timelines.get(&at.timeline);
+            timeline.is_some_and(|timeline| {
+                timeline.thread == thread
+                    && timeline
+                        .nodes
+                        .last()
+                        .is_some_and(|last| last.first == at.first)
+            })
+        });
+        let timeline = match joins {
+            Some(at) => at.timeline,
+            None => self.new_timeline(thread, before, first - 1),
+        };
+        let at = NodeAt { timeline, first };
+        if let Some(timeline) = self.realm.timelines.get_mut(&timeline) {
+            timeline.nodes.push(node);
+        }
+        if let Some(run) = self.realm.runs.get_mut(&id.run) {
+            run.nodes.push(RunNode {
+                step: id.step,
+                at,
+                first_item: new.first_item,
+                last_item: new.last_item,
+            });
+        }
+        Ok(at)
+    }
+
+    fn new_timeline(&mut self, thread: Row, parent: Option<NodeAt>, fork: u64) -> Row {
+        let row = self.shared.row();
+        if let Some(parent) = parent {
+            self.realm.pin(parent);
+        }
+        let timeline = Timeline {
+            thread,
+            parent,
+            fork,
+            nodes: Vec::new(),
+            pins: std::collections::BTreeMap::new(),
+            released: false,
+        };
+        self.realm.timelines.insert(row, timeline);
+        if let Some(thread) = self.realm.threads.get_mut(&thread) {
+            thread.timelines.insert(row);
+        }
+        row
+    }
+
+    /// Places in a range that were kept in vain become gaps.
+    fn fill_gaps(&mut self, run: RunId, first: ItemNo, last: ItemNo) {
+        let tenant = &self.realm.tenant;
+        let Some(row) = self.realm.runs.get_mut(&run) else {
+            return;
+        };
+        for (no, slot) in (1..=last).zip(&mut row.items).skip(first as usize - 1) {
+            if slot.is_none() {
+                *slot = Some(ItemRow {
+                    what: What::Gap,
+                    digest: digest::gap(tenant, ItemRef { run, no }),
+                    refs: 0,
+                });
+            }
+        }
+    }
+}
+
+/// A node that is to be stored.
+#[derive(Clone, Copy)]
+pub(super) struct NewNode {
+    pub(super) id: NodeId,
+    pub(super) first_item: ItemNo,
+    pub(super) last_item: ItemNo,
+    pub(super) open: bool,
+    pub(super) created: u64,
+}
+
+fn call_row(step: u32, position: u32, call: &PlannedCall, epoch: u32, result: ItemNo) -> CallRow {
+    CallRow {
+        step,
+        position,
+        call: call.call.clone(),
+        tool: call.tool.clone(),
+        effect: call.effect,
+        state: call.state,
+        intent: epoch,
+        result,
+        approval: None,
+        taken_by: None,
+    }
+}
+
+fn check_step(run: &RunRow, no: u32) -> Result<()> {
+    if no == run.next_step {
+        return Ok(());
+    }
+    Err(Error::OutOfOrder {
+        run: run.id,
+        what: "step",
+        expected: u64::from(run.next_step),
+        found: u64::from(no),
+    })
+}
+
+impl RunRow {
+    /// The last item that is stored, not merely kept.
+    fn last_stored(&self) -> ItemNo {
+        self.last_stored_to(self.last_item())
+    }
+
+    fn last_stored_to(&self, last: ItemNo) -> ItemNo {
+        let stored = |no: &ItemNo| self.item(*no).is_some();
+        (1..=last).rev().find(stored).unwrap_or(0)
+    }
+
+    /// The last item of the last step, or of the input.
+    fn last_said(&self) -> ItemNo {
+        match self.steps.last() {
+            Some(step) => step.first + step.items - 1,
+            None => self.inputs,
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Reading branches: windows, pages, increments.
+
+use std::collections::HashMap;
+
+use crate::{
+    At, Cursor, Error, Increment, Item, ItemKind, ItemRef, NodeRef, Opened, Page, Position, Result,
+    Span, State, TenantScope, ThreadId, entries, window,
+};
+
+use super::schema::{
+    ItemRow, Node, NodeAt, Realm, Row, RunRow, Stage, ThreadRow, Timeline, What, invalid, lost,
+    not_found,
+};
+use super::threads::Aliases;
+use super::{Desk, MOST};
+
+impl Desk<'_> {
+    /// The thread and the node that a name stands for.
+    pub(super) fn find(&self, at: &At) -> Result<(&ThreadRow, Option<NodeAt>)> {
+        let thread = match at {
+            At::Thread(id) => self.realm.thread(id)?,
+            At::Alias(alias) => {
+                let row = self.realm.aliases.get(alias);
+                let thread = row.and_then(|row| self.realm.threads.get(row));
+                thread
+                    .filter(|thread| thread.stage == Stage::Visible)
+                    .ok_or_else(|| not_found("thread", &alias.name))?
+            }
+            At::Node(node) => {
+                let (thread, at) = self.node_of(*node)?;
+                return Ok((thread, Some(at)));
+            }
+        };
+        Ok((thread, thread.head))
+    }
+
+    /// The node that a name stands for, and the thread that it belongs to.
+    pub(super) fn node_of(&self, node: NodeRef) -> Result<(&ThreadRow, NodeAt)> {
+        let run = self.realm.run(node.run())?;
+        let thread = self.thread_of(run)?;
+        let Some(last) = run.nodes.last() else {
+            return Err(Error::NotFinal {
+                run: run.id,
+                state: self.shared.state(run, self.now),
+            });
+        };
+        match node {
+            NodeRef::Run(_) => Ok((thread, last.at)),
+            NodeRef::Node(id) => {
+                let named = run.nodes.iter().rev().find(|node| node.step == id.step);
+                let named = named.ok_or_else(|| not_found("node", id))?;
+                Ok((thread, named.at))
+            }
+        }
+    }
+
+    pub(super) fn open(&self, at: &At, window: usize) -> Result<Opened> {
+        let (thread, at) = self.find(at)?;
+        let tip = at.map(|at| self.realm.tip(at)).transpose()?;
+        let mut opened = Opened {
+            thread: self.realm.thread_view(thread, Aliases::Shown)?,
+            tip,
+            entries: Vec::new(),
+            unsent: Vec::new(),
+            state: State::default(),
+            unsettled: None,
+            queued: thread.queue.len() as u64,
+        };
+        if let Some(holder) = self.realm.holder(thread) {
+            opened.unsettled = Some(self.run_view(holder)?);
+        }
+        if let (Some(at), Some(tip)) = (at, tip) {
+            let node = self.realm.node(at)?;
+            let fetch = |lo, hi| self.realm.fetch(at, lo, hi);
+            (opened.entries, _) = window::before(tip.last, window.min(MOST), fetch)?;
+            opened.state = state_of(node)?;
+            if tip.unsent {
+                let run = self.realm.run_of(node)?;
+                opened.unsent = self.journaled(run, run.unsent(node.id.step))?;
+            }
+        }
+        Ok(opened)
+    }
+
+    pub(super) fn read(&self, at: &At, span: Span, limit: usize) -> Result<Page> {
+        let (_, at) = self.find(at)?;
+        let Some(at) = at else {
+            return Ok(Page {
+                entries: Vec::new(),
+                more: false,
+                node: None,
+                last: 0,
+            });
+        };
+        let node = self.realm.node(at)?;
+        let last = node.last;
+        let limit = limit.min(MOST);
+        let fetch = |lo, hi| self.realm.fetch(at, lo, hi);
+        let (entries, more) = match span {
+            Span::Tail => window::before(last, limit, fetch)?,
+            Span::After(position) => window::after(position, last, limit, fetch)?,
+            Span::Before(position) => window::until(position, last, limit, fetch)?,
+        };
+        Ok(Page {
+            entries,
+            more,
+            node: Some(node.id),
+            last,
+        })
+    }
+
+    pub(super) fn increment(
+        &self,
+        scope: &TenantScope,
+        id: &ThreadId,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Increment> {
+        let thread = self.realm.thread(id)?;
+        let start = match after {
+            None => self.shared.seal.cursor(scope, id, 0, 0),
+            Some(cursor) => {
+                if !self.shared.seal.fits(scope, id, cursor) {
+                    return Err(Error::BadCursor { thread: id.clone() });
+                }
+                self.check_cursor(thread, cursor)?;
+                *cursor
+            }
+        };
+        let mut increment = Increment {
+            entries: Vec::new(),
+            next: start,
+            more: false,
+        };
+        let Some(head) = thread.head else {
+            return Ok(increment);
+        };
+        let last = self.realm.node(head)?.last;
+        let fetch = |lo, hi| self.realm.fetch(head, lo, hi);
+        (increment.entries, increment.more) =
+            window::after(start.position, last, limit.min(MOST), fetch)?;
+        if let Some(entry) = increment.entries.last() {
+            increment.next = self.cursor(scope, id, entry.last)?;
+        }
+        Ok(increment)
+    }
+
+    pub(super) fn cursor(
+        &self,
+        scope: &TenantScope,
+        id: &ThreadId,
+        position: Position,
+    ) -> Result<Cursor> {
+        let thread = self.realm.thread(id)?;
+        let seal = &self.shared.seal;
+        if position == 0 {
+            return Ok(seal.cursor(scope, id, 0, 0));
+        }
+        let last = self.last_of(thread.head)?;
+        let head = thread.head.filter(|_| position <= last).ok_or_else(|| {
+            invalid(
+                "a cursor",
+                format!("{id} ends at position {last}, before {position}"),
+            )
+        })?;
+        for stretch in self.realm.branch(head)? {
+            let stretch = stretch?;
+            if stretch.timeline.fork < position {
+                return Ok(seal.cursor(scope, id, stretch.row, position));
+            }
+        }
+        Err(lost(format_args!("position {position} of {id}")))
+    }
+
+    /// Whether the branch of the head holds a cursor's place.
+    fn check_cursor(&self, thread: &ThreadRow, cursor: &Cursor) -> Result<()> {
+        if cursor.position == 0 {
+            return Ok(());
+        }
+        let moved = |common| Error::CursorMoved {
+            thread: thread.id.clone(),
+            common,
+        };
+        let head = thread.head.ok_or_else(|| moved(0))?;
+        // How far each timeline is part of the branch.
+        let mut tops = HashMap::new();
+        for stretch in self.realm.branch(head)? {
+            let stretch = stretch?;
+            if stretch.row == cursor.timeline {
+                return match cursor.position <= stretch.top {
+                    true => Ok(()),
+                    false => Err(moved(stretch.top)),
+                };
+            }
+            tops.insert(stretch.row, stretch.top);
+        }
+        let mut at = cursor.timeline;
+        let mut top = cursor.position;
+        while let Some(timeline) = self.realm.timelines.get(&at) {
+            let Some(parent) = timeline.parent else { break };
+            at = parent.timeline;
+            top = top.min(timeline.fork);
+            if let Some(common) = tops.get(&at) {
+                return Err(moved(top.min(*common)));
+            }
+        }
+        Err(moved(0))
+    }
+}
+
+/// The part of a timeline that belongs to a branch: from after its fork to `top`.
+pub(super) struct Stretch<'a> {
+    pub(super) row: Row,
+    pub(super) timeline: &'a Timeline,
+    pub(super) top: Position,
+}
+
+impl Realm {
+    /// The timelines of a branch, from its end backwards.
+    pub(super) fn branch(&self, tip: NodeAt) -> Result<impl Iterator<Item = Result<Stretch<'_>>>> {
+        let mut next = Some((tip.timeline, self.node(tip)?.last));
+        Ok(std::iter::from_fn(move || {
+            let (row, top) = next.take()?;
+            let timeline = match self.timeline(row) {
+                Ok(timeline) => timeline,
+                Err(error) => return Some(Err(error)),
+            };
+            next = timeline
+                .parent
+                .map(|parent| (parent.timeline, timeline.fork));
+            Some(Ok(Stretch { row, timeline, top }))
+        }))
+    }
+
+    /// The items at the positions from `lo` to `hi` of a branch.
+    fn fetch(&self, tip: NodeAt, lo: Position, hi: Position) -> Result<Vec<Item>> {
+        let mut stretches = Vec::new();
+        for stretch in self.branch(tip)? {
+            let stretch = stretch?;
+            let fork = stretch.timeline.fork;
+            if fork < hi {
+                stretches.push(stretch);
+            }
+            if fork < lo {
+                break;
+            }
+        }
+        let mut items = Vec::new();
+        for stretch in stretches.iter().rev() {
+            let nodes = &stretch.timeline.nodes;
+            let from = nodes.partition_point(|node| node.last < lo);
+            for node in &nodes[from..] {
+                if node.first > hi.min(stretch.top) {
+                    break;
+                }
+                self.check_node_once(stretch, node)?;
+                let run = self.run_of(node)?;
+                for position in node.first.max(lo)..=node.last.min(hi) {
+                    let no = u64::from(node.first_item) + (position - node.first);
+                    let no = u32::try_from(no).map_err(|_| lost("an item"))?;
+                    items.push(self.item_view(run, no)?);
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    pub(super) fn run_of(&self, node: &Node) -> Result<&RunRow> {
+        self.runs.get(&node.id.run).ok_or_else(|| lost(node.id.run))
+    }
+
+    /// An item as it is read.
+    pub(super) fn item_view(&self, run: &RunRow, no: u32) -> Result<Item> {
+        let at = ItemRef { run: run.id, no };
+        let missing = || lost(format_args!("item {no} of {}", run.id));
+        let item = run.item(no).ok_or_else(missing)?;
+        let again = match item.what {
+            What::Again(of) => Some(of),
+            What::Said(_) | What::Gap | What::Redacted(..) => None,
+        };
+        let (said, body) = match &self.said(item).ok_or_else(missing)?.what {
+            What::Said(said) => (said, Ok(said.body.clone())),
+            What::Redacted(left, redaction) => (left, Err(redaction.clone())),
+            What::Again(_) => return Err(missing()),
+            What::Gap => {
+                return Ok(Item {
+                    at,
+                    again: None,
+                    kind: ItemKind::Gap,
+                    tokens: 0,
+                    body: Ok([].into()),
+                    source: 0,
+                });
+            }
+        };
+        Ok(Item {
+            at,
+            again,
+            kind: said.kind,
+            tokens: said.tokens,
+            body,
+            source: said.source,
+        })
+    }
+
+    /// The item that holds what an item says.
+    fn said<'a>(&'a self, item: &'a ItemRow) -> Option<&'a ItemRow> {
+        match item.what {
+            What::Again(of) => self.item(of),
+            What::Said(_) | What::Gap | What::Redacted(..) => Some(item),
+        }
+    }
+
+    pub(super) fn tokens(&self, item: &ItemRow) -> u32 {
+        match self.said(item).map(|item| &item.what) {
+            Some(What::Said(said) | What::Redacted(said, _)) => said.tokens,
+            Some(What::Again(_) | What::Gap) | None => 0,
+        }
+    }
+}
+
+/// The state at a node.
+pub(super) fn state_of(node: &Node) -> Result<State> {
+    let Some(state) = &node.state else {
+        return Ok(State::default());
+    };
+    State::from_json(&state.json).map_err(|error| Error::Corrupt {
+        place: format!("the state at {}", state.at),
+        detail: error.to_string(),
+    })
+}
+
+impl Desk<'_> {
+    /// Items of the journal as messages.
+    pub(super) fn journaled(
+        &self,
+        run: &RunRow,
+        numbers: impl Iterator<Item = u32>,
+    ) -> Result<Vec<crate::Entry>> {
+        let mut items = Vec::new();
+        for no in numbers {
+            self.realm.check_item(run, no)?;
+            items.push(self.realm.item_view(run, no)?);
+        }
+        entries(&items, 0).map_err(|error| Error::Corrupt {
+            place: format!("a message of {}", run.id),
+            detail: error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! How data is laid out: one realm for each tenant, rows that know each other by number.
+//!
+//! Nodes lie in timelines, sorted by first position, and items in their run, by number. Reading a
+//! window is a walk over timelines; a fork is one row; an append touches what is new.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use throughline_model::json::RawJson;
+use tokio::sync::watch;
+
+use crate::cursor::Seal;
+use crate::digest::Digest;
+use crate::{
+    Alias, ApprovalId, ApprovalState, At, CallRef, CallState, Effect, Error, Flush, Idempotency,
+    ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position, Published, Queued,
+    Redaction, RunId, RunKind, RunState, Said, Shown, Tenant, TenantScope, ThreadId, Version,
+};
+
+use super::lease::Owner;
+
+/// The number of a row. Numbers grow, so they are an order of making, too.
+pub(super) type Row = i64;
+
+/// Everything that is stored.
+pub(super) struct Data {
+    pub(super) realms: BTreeMap<Tenant, Realm>,
+    pub(super) shared: Shared,
+}
+
+/// What does not belong to one tenant.
+pub(super) struct Shared {
+    pub(super) owners: HashMap<OwnerId, Owner>,
+    /// The runs that have an owner, oldest first.
+    pub(super) running: BTreeMap<Row, (TenantScope, RunId)>,
+    pub(super) seal: Seal,
+    pub(super) last_row: Row,
+}
+
+impl Shared {
+    pub(super) fn row(&mut self) -> Row {
+        self.last_row += 1;
+        self.last_row
+    }
+}
+
+/// The data of one tenant.
+pub(super) struct Realm {
+    pub(super) scope: TenantScope,
+    pub(super) tenant: Tenant,
+    pub(super) threads: HashMap<Row, ThreadRow>,
+    /// Threads by id. A deleted one is no longer here, one that is being imported is.
+    pub(super) names: HashMap<ThreadId, Row>,
+    pub(super) aliases: HashMap<Alias, Row>,
+    /// Visible threads by last touch.
+    pub(super) recent: BTreeSet<(Millis, Row)>,
+    /// Visible threads by the end of their time.
+    pub(super) expiring: BTreeSet<(Millis, Row)>,
+    /// Threads that are being imported, by the time of their last step.
+    pub(super) importing: BTreeSet<(Millis, Row)>,
+    pub(super) timelines: HashMap<Row, Timeline>,
+    pub(super) runs: HashMap<RunId, RunRow>,
+    /// Runs of visible threads.
+    pub(super) run_order: BTreeMap<Row, RunId>,
+    pub(super) keys: HashMap<String, RunId>,
+    pub(super) approvals: BTreeMap<Row, ApprovalRow>,
+    pub(super) approval_rows: HashMap<ApprovalId, Row>,
+    /// Requests of runs, each content once.
+    pub(super) requests: HashMap<Digest, Arc<RawJson>>,
+    /// What waits to be swept away.
+    pub(super) sweep: VecDeque<Unit>,
+}
+
+/// Something that may have become free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Thread(Row),
+    Timeline(Row),
+    Run(RunId),
+}
+
+/// Whether a thread can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Since when nothing was imported.
+    Importing(Millis),
+    Visible,
+    Deleted,
+}
+
+pub(super) struct ThreadRow {
+    pub(super) row: Row,
+    pub(super) id: ThreadId,
+    pub(super) stage: Stage,
+    pub(super) aliases: BTreeSet<Alias>,
+    pub(super) title: Option<String>,
+    pub(super) meta: Option<RawJson>,
+    pub(super) settings: Option<RawJson>,
+    pub(super) moved_by: MovedBy,
+    pub(super) keep: Option<Millis>,
+    pub(super) head: Option<NodeAt>,
+    pub(super) version: Version,
+    pub(super) created: Millis,
+    pub(super) touched: Millis,
+    /// The leased run that is not settled.
+    pub(super) unsettled: Option<RunId>,
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) last_queued: u64,
+    pub(super) timelines: BTreeSet<Row>,
+    pub(super) runs: BTreeMap<Row, RunId>,
+    /// Where it was forked from, to know the same fork again.
+    pub(super) origin: Option<At>,
+    /// For those who wait for a change. Dropping it tells them that the thread is gone.
+    pub(super) changes: Option<watch::Sender<Version>>,
+}
+
+/// The place of a node: its timeline and its first position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeAt {
+    pub(super) timeline: Row,
+    pub(super) first: Position,
+}
+
+pub(super) struct Timeline {
+    /// The thread that owns it.
+    pub(super) thread: Row,
+    /// The node that its first node continues.
+    pub(super) parent: Option<NodeAt>,
+    /// The last position of that node.
+    pub(super) fork: Position,
+    /// By first position, without holes.
+    pub(super) nodes: Vec<Node>,
+    /// Which nodes are the end of something that lives (a head, a run's base, a parent), by first
+    /// position, and how often. Nodes of a deleted thread stay up to the last of them.
+    pub(super) pins: BTreeMap<Position, u32>,
+    /// Its thread is gone and nothing needs it: it no longer pins its parent.
+    pub(super) released: bool,
+}
+
+pub(super) struct Node {
+    /// Grows from parent to child.
+    pub(super) row: Row,
+    pub(super) id: NodeId,
+    pub(super) first: Position,
+    pub(super) last: Position,
+    pub(super) first_item: ItemNo,
+    pub(super) open: bool,
+    pub(super) tokens: u64,
+    pub(super) state: Option<Arc<StateRow>>,
+    pub(super) created: Millis,
+    pub(super) digest: Digest,
+    /// Whether its digest was compared since it was written.
+    pub(super) checked: Cell<bool>,
+}
+
+/// A state, and the node that set it.
+pub(super) struct StateRow {
+    pub(super) at: NodeId,
+    pub(super) json: String,
+    pub(super) digest: Digest,
+}
+
+pub(super) struct RunRow {
+    pub(super) row: Row,
+    pub(super) id: RunId,
+    pub(super) thread: Row,
+    pub(super) kind: RunKind,
+    pub(super) mode: Mode,
+    /// As stored: never interrupted.
+    pub(super) state: RunState,
+    pub(super) leased: bool,
+    pub(super) epoch: u32,
+    pub(super) attempt: u32,
+    pub(super) owner: Option<OwnerId>,
+    pub(super) base: Option<NodeAt>,
+    /// The name of the base, which outlives it.
+    pub(super) base_id: Option<NodeId>,
+    /// Whether it still pins its base.
+    pub(super) pinned: bool,
+    pub(super) version: Version,
+    pub(super) next_step: u32,
+    pub(super) next_event: u64,
+    pub(super) nodes: Vec<RunNode>,
+    pub(super) cancelling: bool,
+    pub(super) hidden: bool,
+    pub(super) created: Millis,
+    pub(super) progress: Millis,
+    pub(super) key: Option<Idempotency>,
+    pub(super) note: Option<RawJson>,
+    pub(super) request: Option<Arc<RawJson>>,
+    pub(super) inputs: u32,
+    /// Item 1 first; `None` where a place is kept.
+    pub(super) items: Vec<Option<ItemRow>>,
+    pub(super) steps: Vec<StepRow>,
+    /// By step and position.
+    pub(super) calls: Vec<CallRow>,
+    /// Calls without a stored result.
+    pub(super) unanswered: u32,
+    pub(super) flushes: Vec<Flush>,
+    pub(super) begun: BegunBy,
+    /// What ended it.
+    pub(super) ended: Option<Ended>,
+}
+
+/// A node of a run.
+#[derive(Clone, Copy)]
+pub(super) struct RunNode {
+    pub(super) step: u32,
+    pub(super) at: NodeAt,
+    pub(super) first_item: ItemNo,
+    pub(super) last_item: ItemNo,
+}
+
+/// Who began a run, with what, and the version that was answered.
+#[derive(Clone, Copy)]
+pub(super) struct BegunBy {
+    pub(super) owner: OwnerId,
+    pub(super) print: Digest,
+    pub(super) version: Version,
+}
+
+/// What parked or ended a run, and what was answered.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) epoch: u32,
+    pub(super) print: Digest,
+    pub(super) published: Option<Published>,
+}
+
+pub(super) struct StepRow {
+    pub(super) first: ItemNo,
+    pub(super) items: u32,
+    pub(super) note: Option<RawJson>,
+    pub(super) node: Option<NodeId>,
+    pub(super) epoch: u32,
+    pub(super) print: Digest,
+    pub(super) published: Option<Published>,
+}
+
+pub(super) struct CallRow {
+    pub(super) step: u32,
+    pub(super) position: u32,
+    pub(super) call: String,
+    pub(super) tool: String,
+    pub(super) effect: Effect,
+    pub(super) state: CallState,
+    /// The epoch of its intent.
+    pub(super) intent: u32,
+    pub(super) result: ItemNo,
+    pub(super) approval: Option<ApprovalId>,
+    pub(super) taken_by: Option<RunId>,
+}
+
+pub(super) struct ItemRow {
+    pub(super) what: What,
+    pub(super) digest: Digest,
+    /// How many items say it again.
+    pub(super) refs: u32,
+}
+
+/// What an item holds.
+pub(super) enum What {
+    Said(Said),
+    Again(ItemRef),
+    Gap,
+    /// What is left, with an empty body.
+    Redacted(Said, Redaction),
+}
+
+pub(super) struct ApprovalRow {
+    pub(super) id: ApprovalId,
+    pub(super) thread: Row,
+    pub(super) call: CallRef,
+    pub(super) shown: Shown,
+    /// As stored: never expired.
+    pub(super) state: ApprovalState,
+    pub(super) created: Millis,
+    pub(super) expires: Option<Millis>,
+    pub(super) detail: Option<RawJson>,
+    pub(super) answered: Option<(String, Millis)>,
+    pub(super) reason: Option<String>,
+}
+
+/// Something is not where another row says it is.
+pub(super) fn lost(place: impl std::fmt::Display) -> Error {
+    Error::Corrupt {
+        place: place.to_string(),
+        detail: "it is not there".to_owned(),
+    }
+}
+
+pub(super) fn not_found(what: &'static str, id: impl std::fmt::Display) -> Error {
+    Error::NotFound {
+        what,
+        id: id.to_string(),
+    }
+}
+
+pub(super) fn exists(what: &'static str, id: impl std::fmt::Display) -> Error {
+    Error::Exists {
+        what,
+        id: id.to_string(),
+    }
+}
+
+pub(super) fn invalid(what: &'static str, why: impl Into<String>) -> Error {
+    Error::Invalid {
+        what,
+        why: why.into(),
+    }
+}

@@ -1,0 +1,358 @@
+//! Threads: making, forking, changing and listing them, and their queues.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+
+use throughline_model::json::RawJson;
+use tokio::sync::watch;
+
+use crate::{
+    Fork, Listing, Millis, NewThread, Opened, PageToken, QueueNo, Queued, Result, Thread,
+    ThreadFilter, ThreadId, ThreadPatch, Tip, Version,
+};
+
+use super::schema::{NodeAt, Realm, Row, RunRow, Stage, ThreadRow, exists, lost};
+use super::{Desk, MOST};
+
+impl Desk<'_> {
+    pub(super) fn open_or_create(&mut self, new: &NewThread, window: usize) -> Result<Opened> {
+        let id = &new.id;
+        match self.realm.names.get(id).copied() {
+            Some(row) => {
+                // A thread that is being imported has the name, but cannot be opened.
+                self.realm.thread(id).map_err(|_| exists("thread", id))?;
+                self.realm.check_aliases(new, Some(row))?;
+            }
+            None => {
+                self.realm.check_aliases(new, None)?;
+                let row = self.shared.row();
+                let thread = thread_row(row, new, self.now, Stage::Visible);
+                self.realm.insert_thread(thread);
+            }
+        }
+        self.open(&crate::At::Thread(id.clone()), window)
+    }
+
+    pub(super) fn fork(&mut self, fork: &Fork) -> Result<Thread> {
+        let new = &fork.thread;
+        if let Ok(made) = self.realm.thread(&new.id) {
+            let again = made.version == Version(0) && made.origin.as_ref() == Some(&fork.from);
+            if again && made.is_as(new) {
+                return self.realm.thread_view(made, Aliases::Shown);
+            }
+        }
+        let (_, head) = self.find(&fork.from)?;
+        self.realm.check_names(new)?;
+        let row = self.shared.row();
+        let mut thread = thread_row(row, new, self.now, Stage::Visible);
+        thread.head = head;
+        thread.origin = Some(fork.from.clone());
+        if let Some(head) = head {
+            self.realm.pin(head);
+        }
+        self.realm.insert_thread(thread);
+        let made = self.realm.thread(&new.id)?;
+        self.realm.thread_view(made, Aliases::Shown)
+    }
+
+    pub(super) fn patch(&mut self, id: &ThreadId, patch: &ThreadPatch) -> Result<Thread> {
+        let row = self.realm.thread(id)?.row;
+        for alias in &patch.add_aliases {
+            if self.realm.aliases.get(alias).is_some_and(|of| *of != row) {
+                return Err(exists("alias", &alias.name));
+            }
+        }
+        self.realm.change_thread(row, |thread| {
+            let change = patch.clone();
+            if let Some(title) = change.title {
+                thread.title = title;
+            }
+            if let Some(meta) = change.meta {
+                thread.meta = meta;
+            }
+            if let Some(settings) = change.settings {
+                thread.settings = settings;
+            }
+            if let Some(moved_by) = change.moved_by {
+                thread.moved_by = moved_by;
+            }
+            if let Some(keep) = change.keep {
+                thread.keep = keep;
+            }
+            for alias in &change.remove_aliases {
+                thread.aliases.remove(alias);
+            }
+            thread.aliases.extend(change.add_aliases);
+        });
+        for alias in &patch.remove_aliases {
+            if self.realm.aliases.get(alias) == Some(&row) {
+                self.realm.aliases.remove(alias);
+            }
+        }
+        for alias in &patch.add_aliases {
+            self.realm.aliases.insert(alias.clone(), row);
+        }
+        let thread = self.realm.thread(id)?;
+        self.realm.thread_view(thread, Aliases::Shown)
+    }
+
+    pub(super) fn threads(
+        &self,
+        filter: &ThreadFilter,
+        after: Option<PageToken>,
+        limit: usize,
+    ) -> Result<Listing<Thread>> {
+        let limit = limit.min(MOST);
+        let before = after.map(|token| (token.key, token.row));
+        let until = filter.touched_before.map(|time| (time, Row::MIN));
+        let end = match (before, until) {
+            (Some(before), Some(until)) => Bound::Excluded(before.min(until)),
+            (Some(end), None) | (None, Some(end)) => Bound::Excluded(end),
+            (None, None) => Bound::Unbounded,
+        };
+        let from = (filter.touched_from.unwrap_or(0), Row::MIN);
+        if matches!(end, Bound::Excluded(end) if end <= from) {
+            return Ok(Listing {
+                found: Vec::new(),
+                next: None,
+            });
+        }
+        let mut found = Vec::new();
+        let mut next = None;
+        for (key, row) in self.realm.recent.range((Bound::Included(from), end)).rev() {
+            let thread = self.realm.thread_row(*row)?;
+            if !thread.fits(filter) {
+                continue;
+            }
+            if found.len() == limit {
+                // The page is full, and this one shows that there is another.
+                return Ok(Listing { found, next });
+            }
+            found.push(self.realm.thread_view(thread, Aliases::LeftOut)?);
+            next = Some(PageToken {
+                key: *key,
+                row: *row,
+            });
+        }
+        Ok(Listing { found, next: None })
+    }
+
+    pub(super) fn enqueue(&mut self, id: &ThreadId, body: &RawJson) -> Result<QueueNo> {
+        let row = self.realm.thread(id)?.row;
+        let thread = self.realm.threads.get_mut(&row);
+        let thread = thread.ok_or_else(|| lost(id))?;
+        thread.last_queued += 1;
+        thread.queue.push_back(Queued {
+            no: thread.last_queued,
+            body: body.clone(),
+        });
+        Ok(thread.last_queued)
+    }
+
+    pub(super) fn queue(&self, id: &ThreadId) -> Result<Vec<Queued>> {
+        let thread = self.realm.thread(id)?;
+        Ok(thread.queue.iter().cloned().collect())
+    }
+
+    /// Somebody waits for a thread to change.
+    pub(super) fn watch(&mut self, id: &ThreadId) -> Result<watch::Receiver<Version>> {
+        let row = self.realm.thread(id)?.row;
+        let thread = self.realm.threads.get_mut(&row);
+        let thread = thread.ok_or_else(|| lost(id))?;
+        let version = thread.version;
+        let changes = thread
+            .changes
+            .get_or_insert_with(|| watch::Sender::new(version));
+        Ok(changes.subscribe())
+    }
+
+    /// Move a thread's head.
+    pub(super) fn move_head(&mut self, row: Row, to: NodeAt) {
+        let now = self.now;
+        self.realm.pin(to);
+        let mut before = None;
+        self.realm.change_thread(row, |thread| {
+            before = thread.head.replace(to);
+            thread.version.0 += 1;
+            thread.touched = now;
+            match &thread.changes {
+                Some(changes) if changes.receiver_count() > 0 => {
+                    changes.send_replace(thread.version);
+                }
+                // Nobody waits any more: most threads need no channel.
+                _ => thread.changes = None,
+            }
+        });
+        if let Some(before) = before {
+            self.realm.unpin(before);
+        }
+    }
+}
+
+/// Whether a thread is shown with its other names.
+#[derive(Clone, Copy)]
+pub(super) enum Aliases {
+    Shown,
+    LeftOut,
+}
+
+/// A thread that has said nothing.
+pub(super) fn thread_row(row: Row, new: &NewThread, now: Millis, stage: Stage) -> ThreadRow {
+    ThreadRow {
+        row,
+        id: new.id.clone(),
+        stage,
+        aliases: new.aliases.iter().cloned().collect(),
+        title: new.title.clone(),
+        meta: new.meta.clone(),
+        settings: new.settings.clone(),
+        moved_by: new.moved_by,
+        keep: new.keep,
+        head: None,
+        version: Version(0),
+        created: now,
+        touched: now,
+        unsettled: None,
+        queue: VecDeque::new(),
+        last_queued: 0,
+        timelines: BTreeSet::new(),
+        runs: BTreeMap::new(),
+        origin: None,
+        changes: None,
+    }
+}
+
+impl ThreadRow {
+    /// Whether it was made like this and not changed since.
+    pub(super) fn is_as(&self, new: &NewThread) -> bool {
+        self.aliases == new.aliases.iter().cloned().collect()
+            && self.title == new.title
+            && self.meta == new.meta
+            && self.settings == new.settings
+            && self.moved_by == new.moved_by
+            && self.keep == new.keep
+    }
+
+    fn fits(&self, filter: &ThreadFilter) -> bool {
+        let kind = filter.alias_kind.as_ref();
+        if kind.is_some_and(|kind| !self.aliases.iter().any(|alias| alias.kind == *kind)) {
+            return false;
+        }
+        if filter.meta.is_empty() {
+            return true;
+        }
+        let Some(meta) = &self.meta else {
+            return false;
+        };
+        let meta = meta.value();
+        let has =
+            |(key, text): &(String, String)| meta.get(key).is_some_and(|value| value.is_str(text));
+        filter.meta.iter().all(has)
+    }
+
+    /// When its time is over.
+    fn expires(&self) -> Option<Millis> {
+        Some(self.touched.saturating_add(self.keep?))
+    }
+}
+
+impl Realm {
+    /// Whether a new thread's names are free.
+    pub(super) fn check_names(&self, new: &NewThread) -> Result<()> {
+        if self.names.contains_key(&new.id) {
+            return Err(exists("thread", &new.id));
+        }
+        self.check_aliases(new, None)
+    }
+
+    fn check_aliases(&self, new: &NewThread, of: Option<Row>) -> Result<()> {
+        for alias in &new.aliases {
+            let taken = self.aliases.get(alias);
+            if taken.is_some_and(|row| Some(*row) != of) {
+                return Err(exists("alias", &alias.name));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn insert_thread(&mut self, thread: ThreadRow) {
+        let row = thread.row;
+        self.names.insert(thread.id.clone(), row);
+        for alias in &thread.aliases {
+            self.aliases.insert(alias.clone(), row);
+        }
+        self.index_thread(&thread);
+        self.threads.insert(row, thread);
+    }
+
+    /// Change a thread, and where it stands in the orders of threads.
+    pub(super) fn change_thread(&mut self, row: Row, change: impl FnOnce(&mut ThreadRow)) {
+        let Some(mut thread) = self.threads.remove(&row) else {
+            return;
+        };
+        self.recent.remove(&(thread.touched, row));
+        if let Some(expires) = thread.expires() {
+            self.expiring.remove(&(expires, row));
+        }
+        if let Stage::Importing(since) = thread.stage {
+            self.importing.remove(&(since, row));
+        }
+        change(&mut thread);
+        self.index_thread(&thread);
+        self.threads.insert(row, thread);
+    }
+
+    fn index_thread(&mut self, thread: &ThreadRow) {
+        match thread.stage {
+            Stage::Visible => {
+                self.recent.insert((thread.touched, thread.row));
+                if let Some(expires) = thread.expires() {
+                    self.expiring.insert((expires, thread.row));
+                }
+            }
+            Stage::Importing(since) => {
+                self.importing.insert((since, thread.row));
+            }
+            Stage::Deleted => {}
+        }
+    }
+
+    pub(super) fn thread_view(&self, thread: &ThreadRow, aliases: Aliases) -> Result<Thread> {
+        let aliases = match aliases {
+            Aliases::Shown => thread.aliases.iter().cloned().collect(),
+            Aliases::LeftOut => Vec::new(),
+        };
+        Ok(Thread {
+            id: thread.id.clone(),
+            aliases,
+            title: thread.title.clone(),
+            meta: thread.meta.clone(),
+            settings: thread.settings.clone(),
+            moved_by: thread.moved_by,
+            keep: thread.keep,
+            head: thread.head.map(|head| self.tip(head)).transpose()?,
+            version: thread.version,
+            created: thread.created,
+            touched: thread.touched,
+        })
+    }
+
+    /// A node as the end of a branch.
+    pub(super) fn tip(&self, at: NodeAt) -> Result<Tip> {
+        let node = self.node(at)?;
+        let run = self.runs.get(&node.id.run);
+        let run = run.ok_or_else(|| lost(node.id.run))?;
+        Ok(Tip {
+            node: node.id,
+            last: node.last,
+            tokens: node.tokens,
+            open: node.open,
+            unsent: run.unsent(node.id.step).next().is_some(),
+        })
+    }
+
+    /// The thread's leased run that is not settled.
+    pub(super) fn holder(&self, thread: &ThreadRow) -> Option<&RunRow> {
+        self.runs.get(&thread.unsettled?)
+    }
+}
