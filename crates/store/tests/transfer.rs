@@ -1,8 +1,15 @@
 //! Exports and imports through an engine: what goes out comes in again.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is how a test says that it failed"
+)]
+
 #[path = "transfer/grow.rs"]
 mod grow;
 
+use throughline_model::Message;
 use throughline_model::json::{self, Value};
 use throughline_store::transfer::{
     Export, Extent, ImportOptions, Imported, Importer, export, import, import_messages,
@@ -429,7 +436,7 @@ fn a_list_of_messages_becomes_one_run() {
         .iter()
         .map(|entry| entry.message.text())
         .collect();
-    let said: Vec<String> = messages.iter().map(|message| message.text()).collect();
+    let said: Vec<String> = messages.iter().map(Message::text).collect();
     assert_eq!(read, said);
     let again = block_on(import_messages(&store, &scope(), thread, &messages, 7)).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Conflict);

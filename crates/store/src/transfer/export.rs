@@ -224,7 +224,7 @@ fn item_line(item: &Item, position: Position) -> Result<ItemLine> {
             }
             What::Said {
                 kind,
-                message,
+                message: Box::new(message),
                 again: item.again,
             }
         }

@@ -78,7 +78,7 @@ pub(super) struct ItemLine {
 pub(super) enum What {
     Said {
         kind: ItemKind,
-        message: Message,
+        message: Box<Message>,
         /// Where it was said first, if it is said again here.
         again: Option<ItemRef>,
     },

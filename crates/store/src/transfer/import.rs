@@ -22,7 +22,7 @@ pub struct Importer {
     /// The start of a line whose end has not come.
     partial: Vec<u8>,
     /// The number of the line that is read.
-    line: u64,
+    line_no: u64,
     hasher: blake3::Hasher,
     stage: Stage,
     /// The thread, once it is open.
@@ -79,7 +79,7 @@ impl Importer {
             scope: scope.clone(),
             options,
             partial: Vec::new(),
-            line: 0,
+            line_no: 0,
             hasher: blake3::Hasher::new(),
             stage: Stage::Header,
             thread: None,
@@ -139,7 +139,7 @@ impl Importer {
     fn keep(&mut self, bytes: &[u8]) -> Result<()> {
         let limit = self.options.line_bytes;
         if self.partial.len() + bytes.len() > limit.saturating_add(1) {
-            self.line += 1;
+            self.line_no += 1;
             return Err(self.fault(Fault::new("", format!("longer than {limit} bytes"))));
         }
         self.partial.extend_from_slice(bytes);
@@ -152,7 +152,7 @@ impl Importer {
             self.read(&line).await?;
         }
         let (Stage::Over, Some(thread)) = (&self.stage, self.thread.clone()) else {
-            self.line += 1;
+            self.line_no += 1;
             let why = "the export ends too early, its last line (\"type\":\"end\") is missing";
             return Err(self.fault(Fault::new("", why)));
         };
@@ -181,7 +181,7 @@ impl Importer {
 
     fn fault(&self, fault: Fault) -> Error {
         Error::Malformed {
-            line: self.line,
+            line: self.line_no,
             column: fault.column,
             path: fault.path,
             why: fault.why,
@@ -190,11 +190,24 @@ impl Importer {
 
     /// Read a line, with its newline if it has one.
     async fn read(&mut self, bytes: &[u8]) -> Result<()> {
-        self.line += 1;
+        self.line_no += 1;
         let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let line = parse::line(text).map_err(|fault| self.fault(fault))?;
         let before = digest(&self.hasher);
         self.hasher.update(bytes);
+        let mut done = self.line(line, before).await;
+        if let Err(Error::Malformed {
+            line, column, path, ..
+        }) = &mut done
+            && *line == self.line_no
+        {
+            *column = parse::place(text, path);
+        }
+        done
+    }
+
+    /// Take what a line says. `before` is the digest of all lines before it.
+    async fn line(&mut self, line: Line, before: [u8; 16]) -> Result<()> {
         match (std::mem::replace(&mut self.stage, Stage::Over), line) {
             (Stage::Header, Line::Header(_)) => self.stage = Stage::Thread,
             (Stage::Thread, Line::Thread(thread)) => self.open(*thread).await?,
@@ -232,7 +245,7 @@ impl Importer {
             self.imported.aliases_left_out = std::mem::take(&mut thread.aliases).len() as u64;
         }
         self.touched = line.touched;
-        self.head = line.head.map(|head| (head, self.line));
+        self.head = line.head.map(|head| (head, self.line_no));
         let id = thread.id.clone();
         let open = Import::Open {
             thread,
@@ -312,7 +325,7 @@ impl Importer {
         self.nodes.insert(line.node, last);
         self.stage = Stage::Items(Box::new(Open {
             line,
-            at: self.line,
+            at: self.line_no,
             node,
         }));
         Ok(())
@@ -382,14 +395,11 @@ impl Importer {
         if let Some((head, line)) = self.head
             && !self.nodes.contains_key(&head)
         {
-            let why = format!("the head {head} is not among the nodes");
-            let mut fault = Fault::new("head", why);
-            fault.column = 1;
             return Err(Error::Malformed {
                 line,
-                column: fault.column,
-                path: fault.path,
-                why: fault.why,
+                column: 1,
+                path: "head".into(),
+                why: format!("the head {head} is not among the nodes"),
             });
         }
         Ok(())

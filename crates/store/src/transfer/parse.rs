@@ -244,7 +244,7 @@ fn item(fields: &mut Fields<'_, '_>) -> Result<ItemLine, Fault> {
             };
             What::Said {
                 kind,
-                message: Message::from_value(message, &Path::Root.key("message"))?,
+                message: Box::new(Message::from_value(message, &Path::Root.key("message"))?),
                 again: again(fields)?,
             }
         }
@@ -328,6 +328,11 @@ fn named<T: std::str::FromStr<Err = crate::BadId>>(
         .parse()
         .map_err(|error: crate::BadId| Fault::new(key, error.to_string()))?;
     Ok(Some(id))
+}
+
+/// The column of a path in a line that was read before.
+pub(super) fn place(bytes: &[u8], path: &str) -> u64 {
+    json::parse_bytes(bytes, limits()).map_or(1, |value| column(bytes, &value, path))
 }
 
 /// The column where the value at a path stands, or the nearest one around it.

@@ -77,7 +77,7 @@ fn all_lines() -> Vec<Line> {
         })),
         item(What::Said {
             kind: ItemKind::Part,
-            message,
+            message: Box::new(message),
             again: Some(ItemRef {
                 run: RunId::from_bytes([1; 16]),
                 no: 9,

@@ -12,11 +12,11 @@ use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, messages};
 
 /// A store with threads in it.
-pub struct Grown {
-    pub store: Store,
-    pub threads: Vec<ThreadId>,
+pub(crate) struct Grown {
+    pub(crate) store: Store,
+    pub(crate) threads: Vec<ThreadId>,
     /// All nodes of all threads.
-    pub nodes: Vec<NodeId>,
+    pub(crate) nodes: Vec<NodeId>,
     /// Items that are published.
     items: Vec<ItemRef>,
     calls: usize,
@@ -28,7 +28,7 @@ fn scope() -> TenantScope {
 
 impl Grown {
     /// A store with an empty thread.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let store = block_on(Store::open("memory:")).unwrap();
         let thread = ThreadId::new("t").unwrap();
         let new = NewThread {
@@ -49,7 +49,7 @@ impl Grown {
     }
 
     /// A store in which some things have happened.
-    pub fn new(rng: &mut Rng, size: usize) -> Self {
+    pub(crate) fn new(rng: &mut Rng, size: usize) -> Self {
         let mut grown = Self::empty();
         for _ in 0..1 + size / 3 {
             match rng.below(10) {
@@ -71,7 +71,7 @@ impl Grown {
     }
 
     /// One more publication somewhere.
-    pub fn publish_something(&mut self, rng: &mut Rng) {
+    pub(crate) fn publish_something(&mut self, rng: &mut Rng) {
         let thread = rng.pick(&self.threads).clone();
         match rng.below(4) {
             0 => {
@@ -121,7 +121,7 @@ impl Grown {
     }
 
     /// Add messages by hand.
-    pub fn append(&mut self, rng: &mut Rng, thread: &ThreadId, count: usize) {
+    pub(crate) fn append(&mut self, rng: &mut Rng, thread: &ThreadId, count: usize) {
         let mut items = Vec::new();
         for _ in 0..count {
             let tokens = rng.below(20);
@@ -184,7 +184,7 @@ impl Grown {
     }
 
     /// A leased run that has published one node and goes on.
-    pub fn begin_per_call(&mut self, rng: &mut Rng, thread: &ThreadId) {
+    pub(crate) fn begin_per_call(&mut self, rng: &mut Rng, thread: &ThreadId) {
         let (at, _) = self.head(thread);
         let lease = self
             .begin(at, Mode::PerCall, said(rng, Source::Caller))
