@@ -1,0 +1,365 @@
+//! Reading the items of a branch, and checking them the first time.
+
+use std::sync::{Arc, LazyLock};
+
+use rusqlite::{Connection, Row};
+
+use super::cache::{Caches, Checkedness, Line, lock};
+use super::fault::{Done, Stop, corrupt};
+use super::items::PACKED;
+use super::rows::{AFTER_NODE, NODE, NodeRow, int, line, node_before, num};
+use super::writer::one;
+use crate::digest::{self, Digest, NodeFields};
+use crate::item::Item;
+use crate::{ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
+
+/// The largest body that is unpacked.
+const LARGEST: usize = 1 << 30;
+
+/// A branch: everything on the way to a node.
+pub(super) struct Branch<'a> {
+    pub(super) conn: &'a Connection,
+    pub(super) caches: &'a Caches,
+    pub(super) tenant: &'a Tenant,
+    pub(super) line: Arc<Line>,
+    pub(super) last: Position,
+}
+
+impl<'a> Branch<'a> {
+    /// The branch that ends in a node.
+    pub(super) fn to(
+        conn: &'a Connection,
+        caches: &'a Caches,
+        tenant: &'a Tenant,
+        node: &NodeRow,
+    ) -> Done<Self> {
+        Ok(Self {
+            conn,
+            caches,
+            tenant,
+            line: line(conn, caches, node.tl)?,
+            last: node.last,
+        })
+    }
+
+    /// The items at the positions from `lo` to `hi`, for the shared reader of messages.
+    pub(super) fn fetch(&self, lo: Position, hi: Position) -> Result<Vec<Item>> {
+        self.items(lo, hi).map_err(Stop::into_error)
+    }
+
+    fn items(&self, lo: Position, hi: Position) -> Done<Vec<Item>> {
+        // From the end backwards, one range of each timeline on the way.
+        let mut ranges = Vec::new();
+        let mut line = &self.line;
+        let mut end = hi.min(self.last);
+        while end >= lo {
+            if end > line.fork {
+                ranges.push((line.tl, lo.max(line.fork + 1), end));
+            }
+            end = end.min(line.fork);
+            match &line.parent {
+                Some(parent) => line = parent,
+                None => break,
+            }
+        }
+        let mut items = Vec::new();
+        for (tl, lo, hi) in ranges.into_iter().rev() {
+            range(self, tl, lo, hi, &mut items)?;
+        }
+        let wanted = (hi.min(self.last) + 1).saturating_sub(lo);
+        if items.len() as u64 != wanted {
+            let place = format!("positions {lo} to {hi} of timeline {}", self.line.tl);
+            let detail = format!("{} items are there, not {wanted}", items.len());
+            return Err(corrupt(place, detail));
+        }
+        Ok(items)
+    }
+}
+
+/// An item as it is stored.
+pub(super) struct ItemRow {
+    pub(super) at: ItemRef,
+    run: i64,
+    kind: u8,
+    source: u8,
+    tokens: u32,
+    again: Option<i64>,
+    pub(super) digest: Digest,
+    body: Option<Vec<u8>>,
+}
+
+/// The columns of an item `i`; the run's id is read elsewhere.
+pub(super) const ITEM: &str = "i.run, i.no, i.kind, i.source, i.tokens, i.again, i.digest, i.body";
+
+impl ItemRow {
+    pub(super) fn read(row: &Row<'_>, at: usize, run: RunId) -> rusqlite::Result<Self> {
+        Ok(Self {
+            at: ItemRef {
+                run,
+                no: row.get(at + 1)?,
+            },
+            run: row.get(at)?,
+            kind: row.get(at + 2)?,
+            source: row.get(at + 3)?,
+            tokens: row.get(at + 4)?,
+            again: row.get(at + 5)?,
+            digest: row.get(at + 6)?,
+            body: row.get(at + 7)?,
+        })
+    }
+
+    /// Whether its own bytes are here.
+    pub(super) fn is_original(&self) -> bool {
+        self.again.is_none()
+    }
+}
+
+fn place_of(at: ItemRef) -> String {
+    format!("item {} of {}", at.no, at.run)
+}
+
+/// Read one range of a timeline.
+fn range(
+    branch: &Branch<'_>,
+    tl: i64,
+    lo: Position,
+    hi: Position,
+    items: &mut Vec<Item>,
+) -> Done<()> {
+    let conn = branch.conn;
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {NODE}, {ITEM} FROM node n CROSS JOIN run r ON r.run=n.run
+         CROSS JOIN item i ON i.run=n.run AND i.no BETWEEN n.item_lo+max(?2-n.first, 0) AND n.item_lo+min(n.last, ?3)-n.first
+         LEFT JOIN state s ON s.run=n.state_run AND s.step=n.state_step
+         WHERE n.tl=?1 AND n.first>=coalesce((SELECT max(first) FROM node WHERE tl=?1 AND first<=?2), ?2) AND n.first<=?3
+         ORDER BY n.first, i.no"
+        )
+    });
+    let mut statement = conn.prepare_cached(&SQL)?;
+    let mut rows = statement.query((tl, int(lo), int(hi)))?;
+    let mut node: Option<(NodeRow, Option<Checkedness>)> = None;
+    let mut served = 0u64;
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        if node.as_ref().is_none_or(|(node, _)| node.row != number) {
+            finish(branch, node.take(), served)?;
+            let next = NodeRow::read(row, 0)?;
+            let known = lock(&branch.caches.checked).get(&next.digest);
+            if known.is_none() {
+                check_node(branch, &next)?;
+            }
+            node = Some((next, known));
+            served = 0;
+        }
+        let Some((node, known)) = &node else { continue };
+        let stored = ItemRow::read(row, AFTER_NODE, node.id.run)?;
+        let check = *known != Some(Checkedness::Whole);
+        items.push(item(conn, branch.tenant, stored, check)?);
+        served += 1;
+    }
+    finish(branch, node, served)
+}
+
+/// Remember what was checked of a node.
+fn finish(
+    branch: &Branch<'_>,
+    node: Option<(NodeRow, Option<Checkedness>)>,
+    served: u64,
+) -> Done<()> {
+    if let Some((node, known)) = node
+        && known != Some(Checkedness::Whole)
+    {
+        let whole = served == node.last + 1 - node.first;
+        let checked = if whole {
+            Checkedness::Whole
+        } else {
+            Checkedness::Chain
+        };
+        lock(&branch.caches.checked).insert(node.digest, checked);
+    }
+    Ok(())
+}
+
+/// Check that a node has the items, the state and the node before that it was made of.
+fn check_node(branch: &Branch<'_>, node: &NodeRow) -> Done<()> {
+    let before = node_before(branch.conn, branch.caches, node)?;
+    let last_before = before.as_ref().map_or(0, |before| before.last);
+    if last_before + 1 != node.first {
+        let detail = format!(
+            "the node before ends at {last_before}, it starts at {}",
+            node.first
+        );
+        return Err(corrupt(node.id.to_string(), detail));
+    }
+    let before = before.map(|before| before.digest);
+    check_digest(branch.conn, branch.tenant, node, before.as_ref())
+}
+
+/// Check the digest of a node against its items.
+pub(super) fn check_digest(
+    conn: &Connection,
+    tenant: &Tenant,
+    node: &NodeRow,
+    before: Option<&Digest>,
+) -> Done<()> {
+    let mut statement = conn
+        .prepare_cached("SELECT digest FROM item WHERE run=? AND no BETWEEN ? AND ? ORDER BY no")?;
+    let digests =
+        statement.query_map((node.run, node.item_lo, node.item_hi()), |row| row.get(0))?;
+    let digests: Vec<Digest> = digests.collect::<Result<_, _>>()?;
+    let wanted = node.last + 1 - node.first;
+    if digests.len() as u64 != wanted {
+        let detail = format!("{} of its {wanted} items are there", digests.len());
+        return Err(corrupt(node.id.to_string(), detail));
+    }
+    let fields = NodeFields {
+        id: node.id,
+        first: node.first,
+        last: node.last,
+        first_item: node.item_lo,
+        flags: node.flags,
+        tokens: node.tokens,
+    };
+    let state = node.state.as_ref().map(|state| &state.digest);
+    if digest::node(tenant, before, &fields, state, digests) != node.digest {
+        return Err(corrupt(
+            node.id.to_string(),
+            "its digest does not fit what is stored",
+        ));
+    }
+    Ok(())
+}
+
+/// An item with its bytes, or with who removed them.
+pub(super) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool) -> Done<Item> {
+    let Some(kind) = ItemKind::of(row.kind & !PACKED) else {
+        return Err(corrupt(place_of(row.at), "its kind is not known"));
+    };
+    let again = match row.again {
+        None => None,
+        Some(original) => Some(original_of(conn, &row, original)?),
+    };
+    if let Some(original) = &again {
+        if check && digest::again(tenant, row.at, original.at) != row.digest {
+            return Err(corrupt(
+                place_of(row.at),
+                "its digest does not fit what it says again",
+            ));
+        }
+    } else if kind == ItemKind::Gap {
+        if check && digest::gap(tenant, row.at) != row.digest {
+            return Err(corrupt(place_of(row.at), "its digest does not fit a gap"));
+        }
+        return Ok(Item {
+            at: row.at,
+            again: None,
+            kind,
+            tokens: 0,
+            body: Ok(Arc::from([].as_slice())),
+            source: 0,
+        });
+    }
+    let at = row.at;
+    let of = again.as_ref().map(|original| original.at);
+    let source = again.unwrap_or(row);
+    let body = body(conn, tenant, &source, kind, check)?;
+    Ok(Item {
+        at,
+        again: of,
+        kind,
+        tokens: source.tokens,
+        body,
+        source: source.source,
+    })
+}
+
+fn original_of(conn: &Connection, row: &ItemRow, original: i64) -> Done<ItemRow> {
+    let sql =
+        format!("SELECT r.id, {ITEM} FROM item i CROSS JOIN run r ON r.run=i.run WHERE i.item=?");
+    let found = one(conn, &sql, [original], |row| {
+        let run = RunId::from_bytes(row.get(0)?);
+        ItemRow::read(row, 1, run)
+    })?;
+    found.ok_or_else(|| corrupt(place_of(row.at), "what it says again is missing"))
+}
+
+/// The plain bytes of an item, checked.
+fn body(
+    conn: &Connection,
+    tenant: &Tenant,
+    row: &ItemRow,
+    kind: ItemKind,
+    check: bool,
+) -> Done<Result<Arc<[u8]>, Redaction>> {
+    let Some(bytes) = &row.body else {
+        let sql = "SELECT by, at FROM redaction WHERE run=? AND no=?";
+        let redaction = one(conn, sql, (row.run, row.at.no), |row| {
+            Ok(Redaction {
+                by: row.get(0)?,
+                at: num(row.get(1)?),
+            })
+        })?;
+        let Some(redaction) = redaction else {
+            return Err(corrupt(
+                place_of(row.at),
+                "its body is missing and nobody redacted it",
+            ));
+        };
+        return Ok(Err(redaction));
+    };
+    let plain: Arc<[u8]> = if row.kind & PACKED == 0 {
+        bytes.as_slice().into()
+    } else {
+        unpack(bytes, row.at)?.into()
+    };
+    if check {
+        let said = Said {
+            kind,
+            source: row.source,
+            tokens: row.tokens,
+            body: Arc::clone(&plain),
+        };
+        if digest::item(tenant, row.at, &said) != row.digest {
+            return Err(corrupt(
+                place_of(row.at),
+                "its digest does not fit its bytes",
+            ));
+        }
+    }
+    Ok(Ok(plain))
+}
+
+fn unpack(bytes: &[u8], at: ItemRef) -> Done<Vec<u8>> {
+    let size = zstd::bulk::Decompressor::upper_bound(bytes).unwrap_or(LARGEST);
+    zstd::bulk::decompress(bytes, size.min(LARGEST))
+        .map_err(|error| corrupt(place_of(at), error.to_string()))
+}
+
+/// Items of a run in the order of their numbers.
+pub(super) fn run_items(
+    conn: &Connection,
+    tenant: &Tenant,
+    run: (i64, RunId),
+    from: u32,
+    to: u32,
+    limit: usize,
+) -> Done<Vec<Item>> {
+    let sql = format!(
+        "SELECT {ITEM} FROM item i WHERE i.run=? AND i.no BETWEEN ? AND ? ORDER BY i.no LIMIT ?"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let limit = int(limit as u64);
+    let rows = statement.query_map((run.0, from, to, limit), |row| ItemRow::read(row, 0, run.1))?;
+    let mut items = Vec::new();
+    for row in rows {
+        items.push(item(conn, tenant, row?, true)?);
+    }
+    Ok(items)
+}
+
+/// Messages out of items that are not on a branch.
+pub(super) fn journal_entries(items: &[Item], run: RunId) -> Done<Vec<crate::Entry>> {
+    crate::entries(items, 0)
+        .map_err(|error| corrupt(format!("a message of {run}"), error.to_string()))
+}

@@ -1,0 +1,359 @@
+//! Looking at everything that is stored.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::branch::{ITEM, ItemRow, check_digest, item};
+use super::fault::{Done, Stop, storage};
+use super::lists::count;
+use super::rows::{NODE, NODE_TABLES, NodeRow, num};
+use super::writer::one;
+use crate::digest::{self, Digest};
+use crate::{Checked, Damage, Error, Progress, RunId, Tenant};
+
+/// Rows between two words about the progress.
+const TELL: u64 = 1000;
+
+/// A check on its way.
+struct Check<'a> {
+    conn: &'a Connection,
+    tell: &'a mut dyn FnMut(Progress),
+    done: u64,
+    total: u64,
+    tenants: HashMap<i64, Tenant>,
+    checked: Checked,
+}
+
+/// Check every digest and every reference.
+pub(super) fn check(conn: &Connection, tell: &mut dyn FnMut(Progress)) -> Done<Checked> {
+    let total = count(conn, "node")? + count(conn, "item")? + count(conn, "thread")?;
+    let mut check = Check {
+        conn,
+        tell,
+        done: 0,
+        total,
+        tenants: HashMap::new(),
+        checked: Checked::default(),
+    };
+    check.file()?;
+    check.tenants()?;
+    check.threads()?;
+    check.timelines()?;
+    check.items()?;
+    check.states()?;
+    check.references()?;
+    let (done, total) = (check.done, check.total);
+    (check.tell)(Progress {
+        done,
+        total,
+        unit: "rows",
+    });
+    Ok(check.checked)
+}
+
+impl Check<'_> {
+    fn step(&mut self) {
+        self.done += 1;
+        if self.done.is_multiple_of(TELL) {
+            (self.tell)(Progress {
+                done: self.done,
+                total: self.total,
+                unit: "rows",
+            });
+        }
+    }
+
+    fn damage(&mut self, tenant: Option<String>, thread: Option<String>, error: Error) {
+        let (place, detail) = match error {
+            Error::Corrupt { place, detail } => (place, detail),
+            other => ("the file".into(), other.to_string()),
+        };
+        self.checked.damage.push(Damage {
+            tenant,
+            thread,
+            place,
+            detail,
+        });
+    }
+
+    /// Damage goes on the list; a store that cannot be read at all ends the check.
+    fn take(&mut self, found: Done<()>, tenant: Option<&str>, thread: Option<&str>) -> Done<()> {
+        match found {
+            Ok(()) => Ok(()),
+            Err(Stop::Refused(error) | Stop::Broken(error @ Error::Corrupt { .. })) => {
+                self.damage(tenant.map(Into::into), thread.map(Into::into), error);
+                Ok(())
+            }
+            Err(broken) => Err(broken),
+        }
+    }
+
+    fn file(&mut self) -> Done<()> {
+        let mut statement = self.conn.prepare("PRAGMA integrity_check(100)")?;
+        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+        for row in rows {
+            let word = row.unwrap_or_else(|error| storage(&error).to_string());
+            if word != "ok" {
+                let detail = word;
+                let place = "the file".into();
+                self.damage(None, None, Error::Corrupt { place, detail });
+            }
+        }
+        Ok(())
+    }
+
+    fn tenants(&mut self) -> Done<()> {
+        let mut statement = self.conn.prepare("SELECT tenant, name FROM tenant")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        for row in rows {
+            let (number, name): (i64, String) = row?;
+            match Tenant::new(&name) {
+                Ok(tenant) => {
+                    self.tenants.insert(number, tenant);
+                }
+                Err(error) => {
+                    let place = format!("tenant {number}");
+                    let detail = error.to_string();
+                    self.damage(None, None, Error::Corrupt { place, detail });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, tenant: i64) -> Option<&str> {
+        self.tenants.get(&tenant).map(Tenant::as_str)
+    }
+
+    fn threads(&mut self) -> Done<()> {
+        let sql = "SELECT t.tenant, t.id, t.head_tl, n.node, l.thread, t.borrowed, t.thread, t.stage FROM thread t
+          LEFT JOIN node n ON n.tl=t.head_tl AND n.first=t.head_first LEFT JOIN timeline l ON l.tl=t.head_tl";
+        let mut statement = self.conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let tenant: i64 = row.get(0)?;
+            let id: Option<String> = row.get(1)?;
+            let head: Option<i64> = row.get(2)?;
+            let node: Option<i64> = row.get(3)?;
+            let owner: Option<i64> = row.get(4)?;
+            let borrowed: bool = row.get(5)?;
+            let thread: i64 = row.get(6)?;
+            let stage: i64 = row.get(7)?;
+            self.step();
+            // What is left of deleted threads has no head that counts.
+            if stage > 1 {
+                continue;
+            }
+            self.checked.threads += u64::from(stage == 0);
+            let name = self.name(tenant).map(str::to_owned);
+            let mut wrong = |detail: &str| {
+                let place = format!("thread {}", id.as_deref().unwrap_or("without an id"));
+                let detail = detail.to_owned();
+                self.damage(name.clone(), id.clone(), Error::Corrupt { place, detail });
+            };
+            if id.is_none() {
+                wrong("it is shown and has no id");
+            }
+            if head.is_some() && node.is_none() {
+                wrong("its head is missing");
+            } else if head.is_some() && (owner == Some(thread)) == borrowed {
+                wrong("its head is on a timeline of another thread");
+            }
+            if name.is_none() {
+                wrong("its tenant is missing");
+            }
+        }
+        Ok(())
+    }
+
+    fn timelines(&mut self) -> Done<()> {
+        let sql = "SELECT l.tl, l.parent_tl, l.fork, t.tenant, t.id, t.stage FROM timeline l LEFT JOIN thread t ON t.thread=l.thread ORDER BY l.tl";
+        let mut statement = self.conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let line = LineRow {
+                tl: row.get(0)?,
+                parent: row.get(1)?,
+                fork: num(row.get(2)?),
+                tenant: row.get(3)?,
+                thread: row.get(4)?,
+            };
+            let checked = self.timeline(&line);
+            let tenant = line
+                .tenant
+                .and_then(|tenant| self.name(tenant))
+                .map(str::to_owned);
+            self.take(checked, tenant.as_deref(), line.thread.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn timeline(&mut self, line: &LineRow) -> Done<()> {
+        let place = || format!("timeline {}", line.tl);
+        let tenant = line
+            .tenant
+            .and_then(|tenant| self.tenants.get(&tenant))
+            .cloned();
+        let Some(tenant) = tenant else {
+            return Err(super::fault::corrupt(place(), "its thread is missing"));
+        };
+        let mut last = line.fork;
+        let mut before: Option<Digest> = None;
+        if let Some(parent) = line.parent {
+            let base = base_of(self.conn, parent, line.fork)?;
+            let Some((digest, end)) = base else {
+                return Err(super::fault::corrupt(
+                    place(),
+                    "the node it hangs on is missing",
+                ));
+            };
+            if end != line.fork {
+                return Err(super::fault::corrupt(
+                    place(),
+                    "it hangs on the middle of a node",
+                ));
+            }
+            before = Some(digest);
+        }
+        let sql = format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? ORDER BY n.first");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut rows = statement.query([line.tl])?;
+        let mut any = false;
+        while let Some(row) = rows.next()? {
+            let node = NodeRow::read(row, 0)?;
+            any = true;
+            self.checked.nodes += 1;
+            self.step();
+            let mut found = check_digest(self.conn, &tenant, &node, before.as_ref());
+            if node.first != last + 1 || node.last < node.first {
+                let detail = format!("it covers {} to {} after {last}", node.first, node.last);
+                found = Err(super::fault::corrupt(node.id.to_string(), detail));
+            }
+            self.take(found, Some(tenant.as_str()), line.thread.as_deref())?;
+            last = node.last;
+            before = Some(node.digest);
+        }
+        if !any {
+            return Err(super::fault::corrupt(place(), "it has no nodes"));
+        }
+        Ok(())
+    }
+
+    fn items(&mut self) -> Done<()> {
+        let sql = format!(
+            "SELECT r.id, r.tenant, t.id, {ITEM} FROM item i LEFT JOIN run r ON r.run=i.run LEFT JOIN thread t ON t.thread=r.thread ORDER BY i.item"
+        );
+        let mut statement = self.conn.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            self.checked.items += 1;
+            self.step();
+            let run: Option<[u8; 16]> = row.get(0)?;
+            let tenant: Option<i64> = row.get(1)?;
+            let thread: Option<String> = row.get(2)?;
+            let tenant = tenant.and_then(|tenant| self.tenants.get(&tenant)).cloned();
+            let name = tenant.as_ref().map(Tenant::as_str);
+            let checked = match (run, &tenant) {
+                (Some(run), Some(tenant)) => self.item(row, RunId::from_bytes(run), tenant),
+                _ => Err(super::fault::corrupt("an item", "its run is missing")),
+            };
+            self.take(checked, name, thread.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, row: &rusqlite::Row<'_>, run: RunId, tenant: &Tenant) -> Done<()> {
+        let stored = ItemRow::read(row, 3, run)?;
+        let own = stored.is_original();
+        let read = item(self.conn, tenant, stored, true)?;
+        if own && read.body.is_err() {
+            self.checked.redacted += 1;
+        }
+        Ok(())
+    }
+
+    fn states(&mut self) -> Done<()> {
+        let sql = "SELECT r.id, r.tenant, s.step, s.digest, s.body FROM state s LEFT JOIN run r ON r.run=s.run";
+        let mut statement = self.conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let run: Option<[u8; 16]> = row.get(0)?;
+            let tenant: Option<i64> = row.get(1)?;
+            let step: u32 = row.get(2)?;
+            let stored: Digest = row.get(3)?;
+            let body: String = row.get(4)?;
+            let tenant = tenant.and_then(|tenant| self.tenants.get(&tenant)).cloned();
+            let place = format!("the state of step {step}");
+            let checked = match (run, &tenant) {
+                (Some(run), Some(tenant)) => {
+                    let run = RunId::from_bytes(run);
+                    let fits = digest::state(tenant, run, step, &body) == stored;
+                    match fits {
+                        true => Ok(()),
+                        false => {
+                            let place = format!("{place} of {run}");
+                            Err(super::fault::corrupt(
+                                place,
+                                "its digest does not fit its bytes",
+                            ))
+                        }
+                    }
+                }
+                _ => Err(super::fault::corrupt(place, "its run is missing")),
+            };
+            self.take(checked, tenant.as_ref().map(Tenant::as_str), None)?;
+        }
+        Ok(())
+    }
+
+    /// What points somewhere points at something.
+    fn references(&mut self) -> Done<()> {
+        let checks = [
+            ("a run without its thread", "SELECT hex(r.id) FROM run r WHERE r.state<>10 AND NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=r.thread)"),
+            ("a run without its last node", "SELECT hex(r.id) FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.pub_tl IS NOT NULL AND t.stage IN (0, 1)
+               AND NOT EXISTS(SELECT 1 FROM node n WHERE n.tl=r.pub_tl AND n.first=r.pub_first AND n.run=r.run AND n.step=r.pub_step)"),
+            ("a run without its request", "SELECT hex(r.id) FROM run r WHERE r.request IS NOT NULL AND NOT EXISTS(SELECT 1 FROM request q WHERE q.request=r.request)"),
+            ("a step without its run", "SELECT s.run FROM step s WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=s.run)"),
+            ("a call without its run", "SELECT c.run FROM call c WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=c.run)"),
+            ("a call without its result", "SELECT hex(r.id) FROM call c CROSS JOIN run r ON r.run=c.run CROSS JOIN thread t ON t.thread=r.thread WHERE c.state=2 AND t.stage=0
+               AND NOT EXISTS(SELECT 1 FROM item i WHERE i.run=c.run AND i.no=c.result_no)"),
+            ("events without their run", "SELECT e.run FROM run_event e WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=e.run)"),
+            ("an approval without its run", "SELECT hex(a.id) FROM approval a WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=a.run)"),
+            ("an alias without its thread", "SELECT a.name FROM alias a WHERE NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=a.thread)"),
+            ("a queued message without its thread", "SELECT q.no FROM queue q WHERE NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=q.thread)"),
+            ("a redaction without its item", "SELECT d.no FROM redaction d WHERE NOT EXISTS(SELECT 1 FROM item i WHERE i.run=d.run AND i.no=d.no AND i.body IS NULL)"),
+        ];
+        for (place, sql) in checks {
+            let mut statement = self.conn.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let word: rusqlite::types::Value = row.get(0)?;
+                let detail = match word {
+                    rusqlite::types::Value::Text(text) => text.to_lowercase(),
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    other => format!("{other:?}"),
+                };
+                let place = place.into();
+                self.damage(None, None, Error::Corrupt { place, detail });
+            }
+        }
+        Ok(())
+    }
+}
+
+struct LineRow {
+    tl: i64,
+    parent: Option<i64>,
+    fork: u64,
+    tenant: Option<i64>,
+    thread: Option<String>,
+}
+
+/// The digest and the end of the node at a position, at or below a timeline.
+fn base_of(conn: &Connection, tl: i64, position: u64) -> Done<Option<(Digest, u64)>> {
+    let sql = "SELECT digest, last FROM node WHERE tl=? AND first<=? ORDER BY first DESC LIMIT 1";
+    one(conn, sql, (tl, super::rows::int(position)), |row| {
+        Ok((row.get(0)?, num(row.get(1)?)))
+    })
+}

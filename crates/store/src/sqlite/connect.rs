@@ -1,0 +1,162 @@
+//! Connections: how they are opened, and every setting read back.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::{Done, Stop};
+use crate::{Error, Setting};
+
+/// Below this one SQLite has a bug that can corrupt a database in WAL mode.
+const OLDEST: i32 = 3_051_003;
+
+/// How long to wait for the lock of another process.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bodies of a kilobyte fill pages of this size well; see ARCHITECTURE.md.
+const PAGE: u32 = 8192;
+
+/// Pages in the log before the writer copies them to the file.
+const CHECKPOINT: u32 = 2000;
+
+/// Which work a connection does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The one that writes.
+    Writer,
+    /// One of those that read.
+    Reader,
+}
+
+/// Refuse a SQLite that is too old.
+pub(super) fn check_version() -> Done<()> {
+    refuse_older(rusqlite::version_number(), rusqlite::version())
+}
+
+fn refuse_older(number: i32, text: &str) -> Done<()> {
+    if number >= OLDEST {
+        return Ok(());
+    }
+    Err(Stop::Refused(Error::Invalid {
+        what: "SQLite",
+        why: format!("version {text} can corrupt a store; 3.51.3 or newer is needed"),
+    }))
+}
+
+/// Open a connection to a file. A writer makes the file if there is none.
+pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
+    check_version()?;
+    // A connection is used by one thread at a time, so SQLite need not lock it.
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if role == Role::Writer {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(PATIENCE)?;
+    // Without this, cached statements that compare bound values are prepared anew each time.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    conn.set_prepared_statement_cache_capacity(256);
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.pragma_update(None, "foreign_keys", false)?;
+    match role {
+        Role::Writer => {
+            // It counts only before the first table is made.
+            conn.pragma_update(None, "page_size", PAGE)?;
+            write_ahead(&conn)?;
+            conn.pragma_update(None, "synchronous", "FULL")?;
+            conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
+            conn.pragma_update(None, "secure_delete", true)?;
+            // Each commit walks the cache: a large one costs more than it saves.
+            conn.pragma_update(None, "cache_size", -2048)?;
+        }
+        Role::Reader => {
+            conn.pragma_update(None, "cache_size", -8192)?;
+            conn.pragma_update(None, "query_only", true)?;
+        }
+    }
+    Ok(conn)
+}
+
+/// Switch to the write-ahead log. Two processes may do this to a new file at once, and the switch
+/// does not wait for locks by itself.
+fn write_ahead(conn: &Connection) -> Done<()> {
+    let mut waited = Duration::ZERO;
+    let pause = Duration::from_millis(10);
+    loop {
+        let mode: Result<String, _> =
+            conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                return Err(Stop::Refused(Error::Invalid {
+                    what: "the file",
+                    why: format!("its journal mode is {mode} and cannot be made wal"),
+                }));
+            }
+            Err(error) => {
+                let stop = Stop::from(error);
+                if !matches!(stop, Stop::Broken(Error::Locked)) || waited >= PATIENCE {
+                    return Err(stop);
+                }
+            }
+        }
+        std::thread::sleep(pause);
+        waited += pause;
+    }
+}
+
+/// The settings of the writer as they are in effect.
+pub(super) fn settings(conn: &Connection) -> Done<Vec<Setting>> {
+    let read = |name: &'static str, wanted: Option<&'static str>| -> Done<Setting> {
+        let value: rusqlite::types::Value =
+            conn.pragma_query_value(None, name, |row| row.get(0))?;
+        let value = match value {
+            rusqlite::types::Value::Integer(number) => number.to_string(),
+            rusqlite::types::Value::Text(text) => text,
+            other => format!("{other:?}"),
+        };
+        Ok(Setting {
+            name,
+            value,
+            wanted,
+        })
+    };
+    let qpsg = conn.db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG)?;
+    Ok(vec![
+        Setting {
+            name: "version",
+            value: rusqlite::version().to_owned(),
+            wanted: None,
+        },
+        read("journal_mode", Some("wal"))?,
+        read("synchronous", Some("2"))?,
+        read("secure_delete", Some("1"))?,
+        read("temp_store", Some("2"))?,
+        read("busy_timeout", Some("5000"))?,
+        read("wal_autocheckpoint", Some("2000"))?,
+        read("cache_size", Some("-2048"))?,
+        Setting {
+            name: "query_planner_stability",
+            value: u8::from(qpsg).to_string(),
+            wanted: Some("1"),
+        },
+        // A file that was made otherwise is slower, not wrong.
+        read("page_size", None)?,
+        read("freelist_count", None)?,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse_older;
+
+    #[test]
+    fn an_old_sqlite_is_refused_with_its_version() {
+        assert!(refuse_older(3_051_003, "3.51.3").is_ok());
+        let stop = refuse_older(3_051_002, "3.51.2").unwrap_err();
+        let text = stop.into_error().to_string();
+        assert!(text.contains("3.51.2"), "{text}");
+    }
+}

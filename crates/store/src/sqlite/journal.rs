@@ -1,0 +1,197 @@
+//! Looking into runs: what is journaled of them, their events, their nodes as exports write them.
+
+use rusqlite::Connection;
+
+use super::branch::{journal_entries, run_items};
+use super::fault::{Done, corrupt, missing};
+use super::read::Reading;
+use super::rows::{RunRow, flag, int, json, node_of, num, shown_run};
+use super::writer::one;
+use crate::digest::call_key;
+use crate::{
+    ApprovalId, CallRef, CallState, Effect, EventNo, Execution, Flush, ItemNo, Journal, NodeId,
+    NodeRecord, RunId, StepRecord,
+};
+
+/// As many as there are.
+const ALL: usize = usize::MAX >> 1;
+
+/// Everything that is journaled of a run.
+pub(super) fn journal(reading: &Reading<'_>, id: RunId) -> Done<Journal> {
+    let conn = reading.conn;
+    let row = shown_run(conn, reading.tenant, id)?;
+    let request = match row.request {
+        Some(request) => {
+            let sql = "SELECT body FROM request WHERE request=?";
+            json(
+                one(conn, sql, [request], |row| row.get(0))?,
+                "the request of a run",
+            )?
+        }
+        None => None,
+    };
+    let items = run_items(
+        conn,
+        reading.scope.tenant(),
+        (row.row, row.id),
+        1,
+        u32::MAX,
+        ALL,
+    )?;
+    Ok(Journal {
+        run: row.run(reading.now)?,
+        request,
+        inputs: row.inputs,
+        entries: journal_entries(&items, id)?,
+        steps: steps(conn, &row)?,
+        calls: calls(reading, &row)?,
+    })
+}
+
+fn steps(conn: &Connection, run: &RunRow) -> Done<Vec<StepRecord>> {
+    let mut statement =
+        conn.prepare_cached("SELECT no, first, items, tl, note FROM step WHERE run=? ORDER BY no")?;
+    let rows = statement.query_map([run.row], |row| {
+        Ok((
+            row.get::<_, u32>(0)?,
+            row.get(1)?,
+            row.get(2)?,
+            row.get::<_, Option<i64>>(3)?,
+            row.get::<_, Option<String>>(4)?,
+        ))
+    })?;
+    let mut steps = Vec::new();
+    for row in rows {
+        let (no, first, items, tl, note) = row?;
+        steps.push(StepRecord {
+            no,
+            first,
+            items,
+            node: tl.map(|_| NodeId {
+                run: run.id,
+                step: no,
+            }),
+            note: json(note, "the note of a step")?,
+        });
+    }
+    Ok(steps)
+}
+
+fn calls(reading: &Reading<'_>, run: &RunRow) -> Done<Vec<Execution>> {
+    let mut statement = reading.conn.prepare_cached(
+        "SELECT step, pos, state, effect, result_no, call, tool, approval, taken_by FROM call WHERE run=? ORDER BY step, pos",
+    )?;
+    let rows = statement.query_map([run.row], |row| {
+        let at = CallRef {
+            run: run.id,
+            step: row.get(0)?,
+            position: row.get(1)?,
+        };
+        let state: u8 = row.get(2)?;
+        let effect: u8 = row.get(3)?;
+        let call: String = row.get(5)?;
+        let execution = Execution {
+            at,
+            key: call_key(reading.scope.tenant(), run.id, at.step, at.position, &call),
+            call,
+            tool: row.get(6)?,
+            effect: Effect::of(effect),
+            state: CallState::Planned,
+            result: row.get(4)?,
+            approval: row.get::<_, Option<_>>(7)?.map(ApprovalId::from_bytes),
+            taken_by: row.get::<_, Option<_>>(8)?.map(RunId::from_bytes),
+        };
+        Ok((state, execution))
+    })?;
+    let mut calls = Vec::new();
+    for row in rows {
+        let (state, mut execution) = row?;
+        let place = || {
+            format!(
+                "call {} of step {} of {}",
+                execution.at.position, execution.at.step, run.id
+            )
+        };
+        execution.state =
+            CallState::of(state).ok_or_else(|| corrupt(place(), "it is in no known state"))?;
+        calls.push(execution);
+    }
+    Ok(calls)
+}
+
+/// Events of a run, in whole flushes.
+pub(super) fn events(
+    reading: &Reading<'_>,
+    id: RunId,
+    from: EventNo,
+    limit: usize,
+) -> Done<Vec<Flush>> {
+    let row = shown_run(reading.conn, reading.tenant, id)?;
+    let sql = "SELECT seq, n, payload FROM run_event WHERE run=?1
+      AND seq>=coalesce((SELECT max(seq) FROM run_event WHERE run=?1 AND seq<=?2), 0) ORDER BY seq";
+    let mut statement = reading.conn.prepare_cached(sql)?;
+    let mut rows = statement.query((row.row, int(from)))?;
+    let mut flushes = Vec::new();
+    let mut count = 0;
+    while count < limit
+        && let Some(row) = rows.next()?
+    {
+        let flush = Flush {
+            first: num(row.get(0)?),
+            count: row.get(1)?,
+            payload: row.get(2)?,
+        };
+        if flush.end() > from {
+            count += flush.count as usize;
+            flushes.push(flush);
+        }
+    }
+    Ok(flushes)
+}
+
+/// A node as it is stored.
+pub(super) fn node(
+    reading: &Reading<'_>,
+    id: NodeId,
+    from: ItemNo,
+    limit: usize,
+) -> Done<NodeRecord> {
+    let conn = reading.conn;
+    let run = match reading.tenant {
+        Some(tenant) => super::rows::any_run(conn, tenant, id.run)?,
+        None => None,
+    };
+    let run = run.ok_or_else(|| missing("node", &id))?;
+    let node = match run.stage {
+        // What is being imported is seen by nobody.
+        1 => None,
+        _ => node_of(conn, &run, id.step)?,
+    };
+    let node = node.ok_or_else(|| missing("node", &id))?;
+    if !super::lists::is_reached(conn, reading.caches, &node)? {
+        return Err(missing("node", &id));
+    }
+    let from = from.max(node.item_lo);
+    let to = node.item_hi();
+    let tenant = reading.scope.tenant();
+    let items = match from <= to {
+        true => run_items(conn, tenant, (run.row, run.id), from, to, limit)?,
+        false => Vec::new(),
+    };
+    let more = items.last().map_or(from <= to, |item| item.at.no < to);
+    let state = match node.state {
+        Some(state) if state.run == run.row && state.step == id.step => Some(reading.state(state)?),
+        _ => None,
+    };
+    Ok(NodeRecord {
+        kind: run.kind(),
+        mode: run.mode(),
+        run: run.seen(reading.now),
+        begun: run.created,
+        note: json(run.note.clone(), "the note of a run")?,
+        hidden: run.has(flag::HIDDEN),
+        state,
+        items,
+        more,
+    })
+}

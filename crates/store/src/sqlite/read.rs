@@ -1,0 +1,294 @@
+//! Opening threads and reading their messages.
+
+use rusqlite::Connection;
+
+use super::branch::{Branch, journal_entries, run_items};
+use super::cache::{Caches, Head, Line, StateAt, lock};
+use super::fault::{Done, corrupt, invalid, missing};
+use super::rows::{NodeRow, ThreadRow, aliases, flag, line, num, place, shown_thread, unsettled};
+use super::writer::one;
+use crate::cursor::Seal;
+use crate::digest::{self, Digest};
+use crate::{
+    At, Cursor, Entry, Error, Increment, Millis, Opened, Page, Position, RunId, Span, State,
+    TenantScope, ThreadId, Version, window,
+};
+
+/// What every read needs.
+pub(super) struct Reading<'a> {
+    pub(super) conn: &'a Connection,
+    pub(super) caches: &'a Caches,
+    pub(super) scope: &'a TenantScope,
+    pub(super) tenant: Option<i64>,
+    pub(super) now: Millis,
+    pub(super) seal: &'a Seal,
+}
+
+impl<'a> Reading<'a> {
+    fn branch(&self, node: &NodeRow) -> Done<Branch<'a>> {
+        Branch::to(self.conn, self.caches, self.scope.tenant(), node)
+    }
+
+    /// Open a thread or the branch that ends in a node.
+    pub(super) fn open(&self, at: &At, window: usize) -> Done<Opened> {
+        let (thread, node) = place(self.conn, self.tenant, at, self.now)?;
+        if let (At::Thread(id), Some(tenant)) = (at, self.tenant) {
+            let head = Head {
+                thread: thread.row,
+                version: thread.version,
+                base: thread.base(),
+            };
+            lock(&self.caches.heads).insert((tenant, id.clone()), head);
+        }
+        let entries = match &node {
+            Some(node) if window > 0 => self.tail(node, window)?,
+            _ => Vec::new(),
+        };
+        let unsent = match &node {
+            Some(node) if node.is_last && node.run_flags & flag::UNSENT != 0 => {
+                self.unsent(node)?
+            }
+            _ => Vec::new(),
+        };
+        let state = match node.as_ref().and_then(|node| node.state) {
+            Some(state) => self.state(state)?,
+            None => State::default(),
+        };
+        let unsettled = match unsettled(self.conn, thread.row)? {
+            Some(run) => Some(run.run(self.now)?),
+            None => None,
+        };
+        let sql = "SELECT count(*) FROM queue WHERE thread=?";
+        let queued: Option<i64> = one(self.conn, sql, [thread.row], |row| row.get(0))?;
+        let names = aliases(self.conn, thread.row)?;
+        Ok(Opened {
+            tip: node.as_ref().map(NodeRow::tip),
+            thread: thread.thread(names)?,
+            entries,
+            unsent,
+            state,
+            unsettled,
+            queued: queued.map_or(0, num),
+        })
+    }
+
+    fn tail(&self, node: &NodeRow, limit: usize) -> Done<Vec<Entry>> {
+        let branch = self.branch(node)?;
+        let (entries, _) = window::before(node.last, limit, |lo, hi| branch.fetch(lo, hi))?;
+        Ok(entries)
+    }
+
+    fn unsent(&self, node: &NodeRow) -> Done<Vec<Entry>> {
+        let run = (node.run, node.id.run);
+        let from = node.item_hi() + 1;
+        let tenant = self.scope.tenant();
+        let items = run_items(self.conn, tenant, run, from, u32::MAX, usize::MAX >> 1)?;
+        journal_entries(&items, node.id.run)
+    }
+
+    /// The state that a node has.
+    pub(super) fn state(&self, at: StateAt) -> Done<State> {
+        let sql = "SELECT s.body, s.digest, r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
+        let found = one(self.conn, sql, (at.run, at.step), |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, Digest>(1)?,
+                RunId::from_bytes(row.get(2)?),
+            ))
+        })?;
+        let Some((body, stored, run)) = found else {
+            return Err(corrupt(
+                format!("the state of step {}", at.step),
+                "it is missing",
+            ));
+        };
+        let place = || format!("the state of step {} of {run}", at.step);
+        if digest::state(self.scope.tenant(), run, at.step, &body) != stored {
+            return Err(corrupt(place(), "its digest does not fit its bytes"));
+        }
+        State::from_json(&body).map_err(|error| corrupt(place(), error.to_string()))
+    }
+
+    /// Read messages of a branch.
+    pub(super) fn read(&self, at: &At, span: Span, limit: usize) -> Done<Page> {
+        let (_, node) = place(self.conn, self.tenant, at, self.now)?;
+        let Some(node) = node else {
+            return Ok(Page {
+                entries: Vec::new(),
+                more: false,
+                node: None,
+                last: 0,
+            });
+        };
+        let branch = self.branch(&node)?;
+        let fetch = |lo, hi| branch.fetch(lo, hi);
+        let (entries, more) = match span {
+            Span::Tail => window::before(node.last, limit, fetch)?,
+            Span::After(position) => window::after(position, node.last, limit, fetch)?,
+            Span::Before(position) => {
+                let last = end_before(&branch, position)?;
+                window::before(last, limit, fetch)?
+            }
+        };
+        Ok(Page {
+            entries,
+            more,
+            node: Some(node.id),
+            last: node.last,
+        })
+    }
+
+    /// What is new after a cursor.
+    pub(super) fn increment(
+        &self,
+        id: &ThreadId,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Done<Increment> {
+        let thread = shown_thread(self.conn, self.tenant, id)?;
+        if let Some(cursor) = after
+            && !self.seal.fits(self.scope, id, cursor)
+        {
+            return Err(Error::BadCursor { thread: id.clone() }.into());
+        }
+        let position = after.map_or(0, |cursor| cursor.position);
+        let Some(head) = &thread.head else {
+            return Ok(Increment {
+                entries: Vec::new(),
+                next: self.seal.cursor(self.scope, id, 0, 0),
+                more: false,
+            });
+        };
+        let branch = self.branch(head)?;
+        if let Some(cursor) = after.filter(|cursor| cursor.position > 0) {
+            let common = self.common(&branch, cursor)?;
+            if common < cursor.position {
+                return Err(Error::CursorMoved {
+                    thread: id.clone(),
+                    common,
+                }
+                .into());
+            }
+        }
+        let (entries, more) =
+            window::after(position, head.last, limit, |lo, hi| branch.fetch(lo, hi))?;
+        let end = entries.last().map_or(position, |entry| entry.last);
+        Ok(Increment {
+            entries,
+            next: self.stand(&thread, &branch, end),
+            more,
+        })
+    }
+
+    /// A cursor after a position of a branch.
+    fn stand(&self, thread: &ThreadRow, branch: &Branch<'_>, position: Position) -> Cursor {
+        let timeline = match position {
+            0 => 0,
+            _ => at_position(&branch.line, position),
+        };
+        self.seal.cursor(self.scope, &thread.id, timeline, position)
+    }
+
+    /// The last position that a cursor's branch shares with another.
+    fn common(&self, branch: &Branch<'_>, cursor: &Cursor) -> Done<Position> {
+        let known = one(
+            self.conn,
+            "SELECT 1 FROM timeline WHERE tl=?",
+            [cursor.timeline],
+            |_| Ok(()),
+        )?;
+        if known.is_none() {
+            return Ok(0);
+        }
+        let own = line(self.conn, self.caches, cursor.timeline)?;
+        // Where the head's branch leaves each of its timelines.
+        let mut ends = std::collections::HashMap::new();
+        let mut at = Some(&branch.line);
+        let mut end = branch.last;
+        while let Some(line) = at {
+            ends.insert(line.tl, end);
+            end = end.min(line.fork);
+            at = line.parent.as_ref();
+        }
+        let mut at = Some(&own);
+        let mut end = cursor.position;
+        while let Some(line) = at {
+            if let Some(shared) = ends.get(&line.tl) {
+                return Ok(end.min(*shared));
+            }
+            end = end.min(line.fork);
+            at = line.parent.as_ref();
+        }
+        Ok(0)
+    }
+
+    /// A cursor of the caller's choice.
+    pub(super) fn cursor(&self, id: &ThreadId, position: Position) -> Done<Cursor> {
+        let thread = shown_thread(self.conn, self.tenant, id)?;
+        let last = thread.head.as_ref().map_or(0, |head| head.last);
+        if position > last {
+            let why = format!("thread {id} ends at {last}, before {position}");
+            return Err(invalid("a position", why));
+        }
+        match &thread.head {
+            Some(head) => Ok(self.stand(&thread, &self.branch(head)?, position)),
+            None => Ok(self.seal.cursor(self.scope, id, 0, 0)),
+        }
+    }
+
+    /// The row and the version of a thread.
+    pub(super) fn version(&self, id: &ThreadId) -> Done<(i64, Version)> {
+        let sql = "SELECT thread, version FROM thread WHERE tenant=? AND id=? AND stage=0";
+        let key = (self.tenant.unwrap_or(0), id.as_str());
+        let found = one(self.conn, sql, key, |row| {
+            Ok((row.get(0)?, Version(num(row.get(1)?))))
+        })?;
+        found.ok_or_else(|| missing("thread", id))
+    }
+}
+
+/// The timeline that holds a position.
+fn at_position(line: &std::sync::Arc<Line>, position: Position) -> i64 {
+    let mut line = line;
+    while position <= line.fork {
+        match &line.parent {
+            Some(parent) => line = parent,
+            None => break,
+        }
+    }
+    line.tl
+}
+
+/// The end of the last message that is whole before a position.
+fn end_before(branch: &Branch<'_>, position: Position) -> Done<Position> {
+    if position > branch.last {
+        return Ok(branch.last);
+    }
+    if position == 0 {
+        return Ok(0);
+    }
+    // Back to where a message starts for certain, then see whether one goes over the position.
+    let mut first = position;
+    let mut items = branch.fetch(position, position)?;
+    while first > 1
+        && items
+            .first()
+            .is_some_and(|item| item.kind != crate::ItemKind::Message)
+    {
+        let lo = first.saturating_sub(32).max(1);
+        let mut earlier = branch.fetch(lo, first - 1)?;
+        earlier.append(&mut items);
+        items = earlier;
+        first = lo;
+    }
+    let entries = crate::entries(&items, first).map_err(|error| {
+        corrupt(
+            format!("a message before position {position}"),
+            error.to_string(),
+        )
+    })?;
+    let across = entries
+        .iter()
+        .find(|entry| entry.first < position && entry.last >= position);
+    Ok(across.map_or(position, |entry| entry.first) - 1)
+}

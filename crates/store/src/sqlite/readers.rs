@@ -1,0 +1,65 @@
+//! Connections that read. A read is a short transaction on one of them, on the caller's thread: it
+//! takes tens of microseconds, less than handing it to another thread would.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::cache::lock;
+use super::connect::{Role, connect};
+use super::fault::Done;
+use crate::{Error, Result};
+
+/// Connections that are kept open.
+const READERS: usize = 4;
+
+pub(super) struct Readers {
+    path: PathBuf,
+    free: Mutex<Vec<Connection>>,
+    room: Semaphore,
+}
+
+impl Readers {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            free: Mutex::new(Vec::new()),
+            room: Semaphore::new(READERS),
+        }
+    }
+
+    /// Read something, all of it as it is at one moment.
+    pub(super) async fn read<T>(
+        &self,
+        operation: impl FnOnce(&Connection) -> Done<T>,
+    ) -> Result<T> {
+        let _permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
+        let free = lock(&self.free).pop();
+        let conn = match free {
+            Some(conn) => conn,
+            None => connect(&self.path, Role::Reader).map_err(super::fault::Stop::into_error)?,
+        };
+        let done = snapshot(&conn, operation);
+        // A connection that is still in a transaction would keep the log from being reset.
+        if conn.is_autocommit() {
+            lock(&self.free).push(conn);
+        }
+        done.map_err(super::fault::Stop::into_error)
+    }
+
+    pub(super) fn close(&self) {
+        self.room.close();
+        lock(&self.free).clear();
+    }
+}
+
+fn snapshot<T>(conn: &Connection, operation: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+    conn.prepare_cached("BEGIN")?.execute([])?;
+    let done = operation(conn);
+    let ended = conn.prepare_cached("COMMIT")?.execute([]);
+    let done = done?;
+    ended?;
+    Ok(done)
+}

@@ -1,0 +1,161 @@
+//! Parking, ending, cancelling and claiming runs.
+
+use rusqlite::params;
+use throughline_model::json::RawJson;
+
+use super::append::{not_busy, started};
+use super::fault::{Done, missing};
+use super::rows::{RunRow, flag, int, run_by_row, run_to_write, shown_run};
+use super::steps::{admit, insert_events, is_stored, last_events, must_run};
+use super::writer::{Effect, Tx, run_sql};
+use crate::{Claim, End, Error, Flush, Lease, Run, RunId, RunState, Started, Stopped, TenantScope};
+
+/// Whether events that come with an end are there already, or there are none.
+fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> Done<bool> {
+    match events {
+        Some(events) if events.count > 0 => is_stored(tx, row, events),
+        _ => Ok(true),
+    }
+}
+
+/// Park a run.
+pub(super) fn park(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    events: Option<&Flush>,
+) -> Done<()> {
+    let row = admit(tx, scope, lease)?;
+    if row.state == RunState::Parked && has_events(tx, &row, events)? {
+        return Ok(());
+    }
+    must_run(tx, &row)?;
+    let next = last_events(&row, events)?;
+    let sql = "UPDATE run SET state=?, owner=NULL, next_event=?, progress=? WHERE run=?";
+    let parked = RunState::Parked.code();
+    run_sql(tx.conn, sql, (parked, int(next), int(tx.now), row.row))?;
+    if let Some(events) = events {
+        insert_events(tx, row.row, events)?;
+    }
+    tx.then(Effect::Settled(row.id));
+    Ok(())
+}
+
+/// End a run without publishing.
+pub(super) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End) -> Done<()> {
+    let row = admit(tx, scope, lease)?;
+    let state = match end.how {
+        Stopped::Failed => RunState::Failed,
+        Stopped::Unpublished => RunState::Unpublished,
+        Stopped::Discarded => RunState::Discarded,
+    };
+    let note = end.note.as_ref().map(RawJson::get);
+    let events = end.events.as_ref();
+    if row.state == state && row.note.as_deref() == note && has_events(tx, &row, events)? {
+        return Ok(());
+    }
+    must_run(tx, &row)?;
+    let next = last_events(&row, events)?;
+    let sql = "UPDATE run SET state=?, live=NULL, next_event=?, progress=?, note=? WHERE run=?";
+    run_sql(
+        tx.conn,
+        sql,
+        params![state.code(), int(next), int(tx.now), note, row.row],
+    )?;
+    if let Some(events) = events {
+        insert_events(tx, row.row, events)?;
+    }
+    if matches!(end.how, Stopped::Failed | Stopped::Discarded) {
+        super::approvals::withdraw(tx, row.row)?;
+    }
+    tx.then(Effect::Settled(row.id));
+    Ok(())
+}
+
+/// Ask for the end of a run.
+pub(super) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<Run> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let mut row = shown_run(tx.conn, tenant, run)?;
+    if !row.state.is_settled() && !row.has(flag::CANCELLING) {
+        let sql = "UPDATE run SET flags=flags|? WHERE run=?";
+        run_sql(tx.conn, sql, (flag::CANCELLING, row.row))?;
+        row.flags |= flag::CANCELLING;
+        // What is remembered of the run does not have the flag.
+        tx.then(Effect::Forget(run));
+    }
+    row.run(tx.now)
+}
+
+/// Take a run over.
+pub(super) fn claim(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    run: RunId,
+    seen: u32,
+    claim: Claim,
+) -> Done<Started> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let row = run_to_write(tx.conn, tenant, run)?;
+    let thread = row.thread_id.clone();
+    let thread = thread.ok_or_else(|| missing("run", &run))?;
+    if row.epoch != seen {
+        // A claim that was rolled back with its group and committed after all.
+        if tx.again && row.epoch == seen + 1 && row.owner == Some(tx.owner) {
+            return started(tx, &row);
+        }
+        return Err(Error::Fenced {
+            run,
+            mine: seen,
+            current: row.epoch,
+        }
+        .into());
+    }
+    let state = row.seen(tx.now);
+    let fits = match (claim, state) {
+        (_, RunState::Running) => {
+            return Err(Error::Busy { thread, run, state }.into());
+        }
+        (Claim::Orphan | Claim::Settle, RunState::Interrupted)
+        | (Claim::Parked | Claim::Settle, RunState::Parked)
+        | (Claim::Settle, RunState::Held | RunState::Unpublished) => true,
+        (
+            Claim::Orphan | Claim::Parked | Claim::Settle,
+            RunState::Interrupted
+            | RunState::Parked
+            | RunState::Held
+            | RunState::Unpublished
+            | RunState::Committed
+            | RunState::Cancelled
+            | RunState::Failed
+            | RunState::Discarded,
+        ) => false,
+    };
+    if !fits {
+        let wanted = match claim {
+            Claim::Orphan => "its owner must be gone",
+            Claim::Parked => "it must be parked",
+            Claim::Settle => "it must not be finished",
+        };
+        return Err(Error::WrongState { run, state, wanted }.into());
+    }
+    if state == RunState::Unpublished && row.has(flag::LEASED) {
+        not_busy(tx, row.thread, &thread)?;
+    }
+    let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+1, progress=?2,
+      live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
+    run_sql(tx.conn, sql, (tx.owner, int(tx.now), flag::LEASED, row.row))?;
+    tx.then(Effect::Forget(run));
+    tx.then(Effect::Began);
+    let after = run_by_row(tx.conn, row.row)?;
+    started(tx, &after.ok_or_else(|| missing("run", &run))?)
+}
+
+/// Hide a run.
+pub(super) fn hide(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<()> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let row = shown_run(tx.conn, tenant, run)?;
+    let sql = "UPDATE run SET flags=flags|? WHERE run=?";
+    run_sql(tx.conn, sql, (flag::HIDDEN, row.row))?;
+    tx.then(Effect::Forget(run));
+    Ok(())
+}
