@@ -146,6 +146,45 @@ fn what_is_exported_comes_in_again() {
     assert!(nodes > 0 && marks > 0 && gaps > 0 && redacted > 0 && hidden > 0);
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn engines_take_over_each_others_exports() {
+    let scratch = throughline_testkit::Scratch::new("transfer");
+    let mut count = 0;
+    property("export, import, export between engines", 20, |rng, size| {
+        count += 1;
+        let url = |word: &str| scratch.sqlite(&format!("{word}-{count}.db"));
+        let open = |url: &str| block_on(Store::open(url)).unwrap();
+        let grown = Grown::on(&url("here"), rng, size.min(40));
+        for (place, thread) in grown.threads.iter().enumerate() {
+            let at = At::Thread(thread.clone());
+            let first = exported(&grown.store, &at, Extent::Tree);
+            let memory = memory();
+            imported(&memory, first.as_bytes(), None).map_err(|error| error.to_string())?;
+            let second = exported(&memory, &at, Extent::Tree);
+            let there = open(&url(&format!("there-{place}")));
+            imported(&there, second.as_bytes(), None).map_err(|error| error.to_string())?;
+            sound(&there);
+            let third = exported(&there, &at, Extent::Tree);
+            if without_marks(&first) != without_marks(&second) || second != third {
+                return Err(format!(
+                    "first:\n{first}\nsecond:\n{second}\nthird:\n{third}"
+                ));
+            }
+            same_messages(&grown.store, &there, thread)?;
+        }
+        let first = exported(
+            &grown.store,
+            &At::Thread(grown.threads[0].clone()),
+            Extent::Tree,
+        );
+        let copy = Some(id("copy"));
+        imported(&grown.store, first.as_bytes(), copy).map_err(|error| error.to_string())?;
+        sound(&grown.store);
+        Ok(())
+    });
+}
+
 /// All messages of a branch. A redacted message that was said again has the id of its first place
 /// only as long as that place is there.
 fn entries(store: &Store, at: &At) -> Vec<Entry> {

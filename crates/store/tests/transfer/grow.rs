@@ -29,7 +29,11 @@ fn scope() -> TenantScope {
 impl Grown {
     /// A store with an empty thread.
     pub(crate) fn empty() -> Self {
-        let store = block_on(Store::open("memory:")).unwrap();
+        Self::empty_on("memory:")
+    }
+
+    fn empty_on(url: &str) -> Self {
+        let store = block_on(Store::open(url)).unwrap();
         let thread = ThreadId::new("t").unwrap();
         let new = NewThread {
             title: Some("Ebb & flow".into()),
@@ -50,7 +54,12 @@ impl Grown {
 
     /// A store in which some things have happened.
     pub(crate) fn new(rng: &mut Rng, size: usize) -> Self {
-        let mut grown = Self::empty();
+        Self::on("memory:", rng, size)
+    }
+
+    /// The same on another engine.
+    pub(crate) fn on(url: &str, rng: &mut Rng, size: usize) -> Self {
+        let mut grown = Self::empty_on(url);
         for _ in 0..1 + size / 3 {
             match rng.below(10) {
                 0 if !grown.items.is_empty() => {
