@@ -151,6 +151,8 @@ fn words(content: &Content) -> Said {
             let text = reasoning.summary.iter().chain(&reasoning.text);
             let text: Vec<&str> = text.map(String::as_str).collect();
             format!("[reasoning] {}", short(&text.join(" ")))
+                .trim_end()
+                .to_owned()
         }
         Body::Media(media) => {
             let what = format!("{:?}", media.kind).to_lowercase();
