@@ -281,9 +281,11 @@ pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredErro
             0 => 0,
             first => first + place as u64,
         };
-        // After a gap in the first place of a round the message before is the model's.
+        // A part joins a message of its own run only: a page may have ended with the message
+        // before. After a gap in the first place of a round, that one is the model's.
         let round = entries.last_mut().filter(|before| {
-            before.message.role == Role::Tool || before.redacted.is_some()
+            before.at.run == item.at.run
+                && (before.message.role == Role::Tool || before.redacted.is_some())
         });
         match (item.kind, round) {
             (ItemKind::Gap, _) => {}

@@ -20,6 +20,7 @@ mod digest;
 mod engine;
 mod error;
 mod event;
+pub mod faults;
 mod id;
 mod import;
 mod item;

@@ -3,7 +3,7 @@
 use throughline_model::json::RawJson;
 
 use crate::{
-    Alias, Cursor, Entry, Item, Millis, Mode, NodeId, NodeRef, Position, Run, RunKind, RunState,
+    Alias, Cursor, Entry, Item, ItemNo, Millis, Mode, NodeId, NodeRef, Position, Run, RunKind, RunState,
     State, Thread, ThreadId, Tip,
 };
 
@@ -84,11 +84,11 @@ pub struct TreeNode {
     /// Its last position.
     pub last: Position,
     /// Its first item in its run.
-    pub first_item: crate::ItemNo,
+    pub first_item: ItemNo,
     /// Whether it is open.
     pub open: bool,
     /// When it was published.
-    pub created: crate::Millis,
+    pub created: Millis,
 }
 
 /// A node as it is stored, with what is known of its run. For exports; see

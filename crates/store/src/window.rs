@@ -68,9 +68,9 @@ pub(crate) fn after(
     // The item at `after` tells whether what follows still belongs to its message.
     let mut next = after.max(1);
     let first = next;
-    let mut want = limit as u64 + 2;
+    let mut want = (limit as u64).saturating_add(2);
     loop {
-        let hi = (next + want).min(last);
+        let hi = next.saturating_add(want).min(last);
         if next <= hi {
             items.extend(fetch(next, hi)?);
             next = hi + 1;

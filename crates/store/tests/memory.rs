@@ -1,25 +1,30 @@
-//! The suite on the engine in memory.
-#![cfg(feature = "conformance")]
+//! The suite on the memory engine.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use throughline_store::conformance::Harness;
 use throughline_store::{Ids, Memory, Options, Store};
 
-/// One store in memory; the first that opens it makes it.
+/// Data in memory, and handles on it as if by several processes.
 #[derive(Default)]
-struct InMemory(Mutex<Option<(Memory, Arc<Ids>)>>);
+struct InMemory(Mutex<Option<Memory>>);
 
 #[async_trait]
 impl Harness for InMemory {
     async fn open(&self, options: Options) -> Store {
-        let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (memory, ids) = opened.get_or_insert_with(|| {
-            let ids = Arc::new(Ids::new(Arc::clone(&options.clock)));
-            (Memory::new(options.clone(), &ids), ids)
-        });
-        Store::on(Arc::new(memory.handle(options)), Arc::clone(ids))
+        let ids = Arc::new(Ids::new(Arc::clone(&options.clock)));
+        let mut first = self.0.lock().unwrap();
+        let handle = match &*first {
+            Some(memory) => memory.handle(options),
+            None => {
+                let memory = Memory::new(options.clone(), &ids);
+                let handle = memory.handle(options);
+                *first = Some(memory);
+                handle
+            }
+        };
+        Store::on(Arc::new(handle), ids)
     }
 }
 

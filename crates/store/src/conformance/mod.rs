@@ -2,16 +2,13 @@
 //!
 //! An engine of one's own is tested with one line:
 //!
-//! ```ignore
-//! throughline_store::conformance!(MyHarness::new());
-//! ```
+//! `throughline_store::conformance!(MyHarness::new());`
 //!
 //! Cases never look behind the trait, never sleep, and set the clock by hand.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::missing_panics_doc,
     reason = "these are tests, to be run by the test programs of engines"
 )]
 

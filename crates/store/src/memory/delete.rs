@@ -1,8 +1,9 @@
 //! Deleting, hiding, redacting, and sweeping up after it.
 //!
-//! A deleted thread is out of sight at once. Its rows stay in two cases: a node lies on the branch
-//! of something that lives (it is pinned, or a later one of its timeline is), or an item is said
-//! again somewhere that lives. Everything else is swept in small steps, and whatever lets go of a
+//! A deleted thread is out of sight at once. Its rows stay in three cases: a node lies on the
+//! branch of something that lives (it is pinned, or a later one of its timeline is), a result was
+//! never sent and belongs to such a node, or an item is said again somewhere that lives.
+//! Everything else is swept in small steps, and whatever lets go of a
 //! row puts it back into the queue.
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::digest;
 use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, ThreadId};
 
 use super::Desk;
-use super::schema::{NodeAt, Realm, Row, RunRow, Stage, Unit, What, not_found};
+use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What, not_found};
 
 /// How long an import that goes on for nobody is kept.
 const ABANDONED: Millis = 24 * 60 * 60 * 1000;
@@ -141,8 +142,11 @@ impl Realm {
         match self.stage(run.thread) {
             Some(Stage::Visible) => true,
             Some(Stage::Deleted) => {
+                let reached = |node: &RunNode| self.is_reached(node.at);
                 let node = run.nodes.iter().find(|node| node.last_item >= no);
-                node.is_some_and(|node| node.first_item <= no && self.is_reached(node.at))
+                node.is_some_and(|node| node.first_item <= no && reached(node))
+                    || run.last_unsent().any(|unsent| unsent == no)
+                        && run.nodes.last().is_some_and(reached)
             }
             Some(Stage::Importing(_)) | None => false,
         }
@@ -168,12 +172,12 @@ impl Realm {
         run.flushes = Vec::new();
         run.steps = Vec::new();
         run.note = None;
-        let calls = std::mem::take(&mut run.calls);
+        let approvals: Vec<_> = run.calls.iter().filter_map(|call| call.approval).collect();
         let request = run.request.take();
         if let Some(key) = run.key.take() {
             self.keys.remove(&key.key);
         }
-        for approval in calls.iter().filter_map(|call| call.approval) {
+        for approval in approvals {
             if let Some(row) = self.approval_rows.remove(&approval) {
                 self.approvals.remove(&row);
             }
@@ -220,6 +224,8 @@ impl Realm {
             };
             if let Some(run) = self.runs.get_mut(&node.id.run) {
                 run.nodes.retain(|one| one.step != node.id.step);
+                // Results that were never sent belonged to the last node.
+                run.calls = Vec::new();
             }
             self.sweep.push_back(Unit::Run(node.id.run));
             *budget = budget.saturating_sub(1);
@@ -230,7 +236,8 @@ impl Realm {
         }
     }
 
-    /// Remove the items of a deleted thread's run that are in no node and that nobody says again.
+    /// Remove the items of a deleted thread's run that belong to no node and that nobody says
+    /// again.
     fn sweep_run(&mut self, id: RunId, budget: &mut usize, purged: &mut Purged) {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
@@ -245,10 +252,13 @@ impl Realm {
         }
         // Nodes go from the end, so those that stay are a prefix.
         let kept = run.published_items();
+        let unsent: Vec<_> = run.last_unsent().collect();
         let mut said_again = Vec::new();
         let mut left = false;
-        for slot in run.items.iter_mut().skip(kept as usize) {
-            if let Some(item) = slot.take_if(|item| item.refs == 0) {
+        for (no, slot) in (1..).zip(&mut run.items).skip(kept as usize) {
+            if unsent.contains(&no) {
+                left = true;
+            } else if let Some(item) = slot.take_if(|item| item.refs == 0) {
                 purged.items += 1;
                 *budget = budget.saturating_sub(1);
                 if let What::Again(of) = item.what {

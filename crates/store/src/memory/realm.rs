@@ -190,6 +190,13 @@ impl RunRow {
         self.calls.get_mut(place)
     }
 
+    /// Results that came after the last node.
+    pub(super) fn last_unsent(&self) -> impl Iterator<Item = ItemNo> {
+        // No step has this number: a run has fewer items.
+        let step = self.nodes.last().map_or(u32::MAX, |node| node.step);
+        self.unsent(step)
+    }
+
     /// Results that are stored after a node and were never sent: those of a published run after
     /// its last node.
     pub(super) fn unsent(&self, step: u32) -> impl Iterator<Item = ItemNo> {

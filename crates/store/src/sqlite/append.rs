@@ -9,7 +9,8 @@ use super::publish::{NewState, NodeOf, answer, move_leased, place_node};
 use super::rows::{
     RunRow, SHOWN, ThreadRow, any_run, flag, int, named_node, run_by_key, shown_thread, unsettled,
 };
-use super::writer::{Effect, Tx, one, run_sql};
+use super::sql::{one, prepare, run_sql};
+use super::writer::{Effect, Tx};
 use crate::digest::{self, Digest};
 use crate::{
     Anchor, Append, Begin, Begun, CallState, Error, Flush, Idempotency, Lease, Leasing, Mode,
@@ -427,9 +428,7 @@ fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> {
 
 /// Keep a request that is new to the tenant.
 fn keep_request(tx: &Tx<'_>, tenant: i64, run: i64, digest: Digest, body: &str) -> Done<()> {
-    let known: Option<i64> = tx
-        .conn
-        .prepare_cached("SELECT request FROM run WHERE run=?")?
+    let known: Option<i64> = prepare(tx.conn, "SELECT request FROM run WHERE run=?")?
         .query_row([run], |row| row.get(0))
         .optional()?
         .flatten();

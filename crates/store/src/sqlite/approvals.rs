@@ -6,7 +6,8 @@ use throughline_model::json::RawJson;
 use super::cache::Live;
 use super::fault::{Done, missing};
 use super::rows::{int, json, num};
-use super::writer::{Tx, one, run_sql};
+use super::sql::{one, prepare, run_sql};
+use super::writer::Tx;
 use crate::{
     Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,
     Millis, NewApproval, PageToken, RunId, TenantScope, ThreadId, Unanswerable,
@@ -219,7 +220,7 @@ pub(super) fn list(
         "SELECT {APPROVAL} WHERE {which} AND a.approval<?3 AND t.stage=0
          AND (NOT ?4 OR (a.state=0 AND (a.expires IS NULL OR a.expires>?5))) ORDER BY a.approval DESC LIMIT ?6"
     );
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = prepare(conn, &sql)?;
     let from = after.map_or(i64::MAX, |token| token.row);
     let more = int(limit as u64).saturating_add(1);
     let rows = statement.query_map(

@@ -8,7 +8,7 @@ use super::cache::{Caches, Checkedness, Line, lock};
 use super::fault::{Done, Stop, corrupt};
 use super::items::PACKED;
 use super::rows::{AFTER_NODE, NODE, NodeRow, int, line, node_before, num};
-use super::writer::one;
+use super::sql::{one, prepare};
 use crate::digest::{self, Digest, NodeFields};
 use crate::item::Item;
 use crate::{ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
@@ -136,7 +136,7 @@ fn range(
          ORDER BY n.first, i.no"
         )
     });
-    let mut statement = conn.prepare_cached(&SQL)?;
+    let mut statement = prepare(conn, &SQL)?;
     let mut rows = statement.query((tl, int(lo), int(hi)))?;
     let mut node: Option<(NodeRow, Option<Checkedness>)> = None;
     let mut served = 0u64;
@@ -203,8 +203,10 @@ pub(super) fn check_digest(
     node: &NodeRow,
     before: Option<&Digest>,
 ) -> Done<()> {
-    let mut statement = conn
-        .prepare_cached("SELECT digest FROM item WHERE run=? AND no BETWEEN ? AND ? ORDER BY no")?;
+    let mut statement = prepare(
+        conn,
+        "SELECT digest FROM item WHERE run=? AND no BETWEEN ? AND ? ORDER BY no",
+    )?;
     let digests =
         statement.query_map((node.run, node.item_lo, node.item_hi()), |row| row.get(0))?;
     let digests: Vec<Digest> = digests.collect::<Result<_, _>>()?;
@@ -348,7 +350,7 @@ pub(super) fn run_items(
     let sql = format!(
         "SELECT {ITEM} FROM item i WHERE i.run=? AND i.no BETWEEN ? AND ? ORDER BY i.no LIMIT ?"
     );
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = prepare(conn, &sql)?;
     let limit = int(limit as u64);
     let rows = statement.query_map((run.0, from, to, limit), |row| ItemRow::read(row, 0, run.1))?;
     let mut items = Vec::new();

@@ -6,9 +6,8 @@ use rusqlite::Connection;
 
 use super::branch::{ITEM, ItemRow, check_digest, item};
 use super::fault::{Done, Stop, storage};
-use super::lists::count;
 use super::rows::{NODE, NODE_TABLES, NodeRow, num};
-use super::writer::one;
+use super::sql::{one, prepare};
 use crate::digest::{self, Digest};
 use crate::{Checked, Damage, Error, Progress, RunId, Tenant};
 
@@ -217,7 +216,7 @@ impl Check<'_> {
             before = Some(digest);
         }
         let sql = format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? ORDER BY n.first");
-        let mut statement = self.conn.prepare_cached(&sql)?;
+        let mut statement = prepare(self.conn, &sql)?;
         let mut rows = statement.query([line.tl])?;
         let mut any = false;
         while let Some(row) = rows.next()? {
@@ -340,6 +339,12 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// The number of rows of a table.
+fn count(conn: &Connection, table: &'static str) -> Done<u64> {
+    let sql = format!("SELECT count(*) FROM {table}");
+    Ok(num(conn.query_row(&sql, [], |row| row.get(0))?))
 }
 
 struct LineRow {

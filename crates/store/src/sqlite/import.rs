@@ -8,7 +8,8 @@ use super::fault::{Done, exists, invalid, missing};
 use super::items::{self, Ready};
 use super::publish::{NewState, NodeOf, minute, place_node};
 use super::rows::{RunRow, any_run, flag, int, node_of, thread_by_id};
-use super::writer::{Effect, Tx, one, run_sql};
+use super::sql::{one, run_sql};
+use super::writer::{Effect, Tx};
 use crate::digest::Digest;
 use crate::{
     Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, RunState,

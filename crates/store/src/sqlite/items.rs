@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::cache::Mark;
 use super::fault::{Done, invalid, missing};
-use super::writer::{one, run_sql};
+use super::sql::{one, run_sql};
 use crate::digest::{self, Digest};
 use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant};
 

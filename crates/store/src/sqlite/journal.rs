@@ -6,7 +6,7 @@ use super::branch::{journal_entries, run_items};
 use super::fault::{Done, corrupt, missing};
 use super::read::Reading;
 use super::rows::{RunRow, flag, int, json, node_of, num, shown_run};
-use super::writer::one;
+use super::sql::{one, prepare};
 use crate::digest::call_key;
 use crate::{
     ApprovalId, CallRef, CallState, Effect, EventNo, Execution, Flush, ItemNo, Journal, NodeId,
@@ -49,8 +49,10 @@ pub(super) fn journal(reading: &Reading<'_>, id: RunId) -> Done<Journal> {
 }
 
 fn steps(conn: &Connection, run: &RunRow) -> Done<Vec<StepRecord>> {
-    let mut statement =
-        conn.prepare_cached("SELECT no, first, items, tl, note FROM step WHERE run=? ORDER BY no")?;
+    let mut statement = prepare(
+        conn,
+        "SELECT no, first, items, tl, note FROM step WHERE run=? ORDER BY no",
+    )?;
     let rows = statement.query_map([run.row], |row| {
         Ok((
             row.get::<_, u32>(0)?,
@@ -78,7 +80,8 @@ fn steps(conn: &Connection, run: &RunRow) -> Done<Vec<StepRecord>> {
 }
 
 fn calls(reading: &Reading<'_>, run: &RunRow) -> Done<Vec<Execution>> {
-    let mut statement = reading.conn.prepare_cached(
+    let mut statement = prepare(
+        reading.conn,
         "SELECT step, pos, state, effect, result_no, call, tool, approval, taken_by FROM call WHERE run=? ORDER BY step, pos",
     )?;
     let rows = statement.query_map([run.row], |row| {
@@ -129,7 +132,7 @@ pub(super) fn events(
     let row = shown_run(reading.conn, reading.tenant, id)?;
     let sql = "SELECT seq, n, payload FROM run_event WHERE run=?1
       AND seq>=coalesce((SELECT max(seq) FROM run_event WHERE run=?1 AND seq<=?2), 0) ORDER BY seq";
-    let mut statement = reading.conn.prepare_cached(sql)?;
+    let mut statement = prepare(reading.conn, sql)?;
     let mut rows = statement.query((row.row, int(from)))?;
     let mut flushes = Vec::new();
     let mut count = 0;

@@ -3,7 +3,6 @@
 use std::sync::{Arc, LazyLock};
 
 use rusqlite::Connection;
-use rusqlite::types::Value;
 use throughline_model::json;
 
 use super::cache::{Caches, Line};
@@ -12,9 +11,9 @@ use super::publish::minute;
 use super::read::Reading;
 use super::rows::{
     NODE, NODE_TABLES, NodeRow, OPEN, RUN, RUN_TABLES, RunRow, THREAD, THREAD_TABLES, ThreadRow,
-    flag, int, line, node_before, node_of, num, run_by_row, run_to_write, shown_thread,
+    flag, int, line, node_before, node_of, run_by_row, run_to_write, shown_thread,
 };
-use super::writer::one;
+use super::sql::{one, prepare};
 use crate::{
     Authority, Listing, Millis, NodeId, Orphan, PageToken, Run, RunFilter, RunId, Tenant, Thread,
     ThreadFilter, ThreadId, TreeNode,
@@ -49,7 +48,7 @@ pub(super) fn threads(
     let before = filter.touched_before.unwrap_or(u64::MAX);
     let from = filter.touched_from.unwrap_or(0);
     let start = minute(key.min(before));
-    let mut statement = reading.conn.prepare_cached(&SQL)?;
+    let mut statement = prepare(reading.conn, &SQL)?;
     let mut rows = statement.query((
         tenant,
         start,
@@ -172,7 +171,7 @@ fn runs_of_tenant(
             id
         }
     };
-    let mut statement = reading.conn.prepare_cached(&SQL)?;
+    let mut statement = prepare(reading.conn, &SQL)?;
     let mut rows = statement.query((tenant, before))?;
     let mut found = Vec::new();
     let mut last = None;
@@ -227,11 +226,11 @@ impl OfThread {
         };
         let sql = "SELECT run FROM run WHERE thread=?1 AND live IS NOT NULL AND run<?2
           UNION ALL SELECT run FROM run WHERE thread=?1 AND live IS NULL AND pub_tl IS NULL AND run<?2 ORDER BY run";
-        let mut statement = conn.prepare_cached(sql)?;
+        let mut statement = prepare(conn, sql)?;
         let rows = statement.query_map((thread, before), |row| row.get(0))?;
         let rows: Vec<i64> = rows.collect::<Result<_, _>>()?;
         list.push(conn, Source::Rows(rows))?;
-        let mut statement = conn.prepare_cached("SELECT tl FROM timeline WHERE thread=?")?;
+        let mut statement = prepare(conn, "SELECT tl FROM timeline WHERE thread=?")?;
         let lines = statement.query_map([thread], |row| row.get(0))?;
         for tl in lines {
             let tl = tl?;
@@ -321,7 +320,7 @@ pub(super) fn tree(
             at = line.parent.clone();
         }
     }
-    let mut statement = conn.prepare_cached("SELECT tl FROM timeline WHERE thread=?")?;
+    let mut statement = prepare(conn, "SELECT tl FROM timeline WHERE thread=?")?;
     for tl in statement.query_map([thread.row], |row| row.get(0))? {
         lines.push((tl?, i64::MAX));
     }
@@ -347,7 +346,7 @@ pub(super) fn tree(
             break;
         }
         let from = if tl == start.0 { start.1 } else { 0 };
-        let mut statement = conn.prepare_cached(&SQL)?;
+        let mut statement = prepare(conn, &SQL)?;
         let rows = statement.query_map((tl, from, end, int(left as u64)), |row| {
             NodeRow::read(row, 0)
         })?;
@@ -399,7 +398,7 @@ pub(super) fn orphans(conn: &Connection, now: Millis, limit: usize) -> Done<Vec<
       CROSS JOIN tenant n ON n.tenant=r.tenant
       WHERE r.live IS NOT NULL AND r.state=1 AND t.stage=0
       AND NOT EXISTS(SELECT 1 FROM owner o WHERE o.owner=r.owner AND o.until>?1) ORDER BY r.run LIMIT ?2";
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = prepare(conn, sql)?;
     let rows = statement.query_map((int(now), int(limit as u64)), |row| {
         Ok((
             row.get::<_, String>(0)?,
@@ -422,14 +421,4 @@ pub(super) fn orphans(conn: &Connection, now: Millis, limit: usize) -> Done<Vec<
         });
     }
     Ok(orphans)
-}
-
-/// The number of rows of a table, for progress.
-pub(super) fn count(conn: &Connection, table: &'static str) -> Done<u64> {
-    let sql = format!("SELECT count(*) FROM {table}");
-    let count: Option<Value> = one(conn, &sql, [], |row| row.get(0))?;
-    match count {
-        Some(Value::Integer(count)) => Ok(num(count)),
-        _ => Ok(0),
-    }
 }

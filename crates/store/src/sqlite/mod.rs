@@ -23,10 +23,14 @@ mod readers;
 mod rows;
 mod schema;
 mod settle;
+mod sql;
 mod steps;
 mod threads;
 mod watch;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

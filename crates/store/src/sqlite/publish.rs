@@ -7,8 +7,9 @@ use super::cache::{Base, Head, Live, Mark, StateAt};
 use super::fault::{Done, invalid};
 use super::items::{self, Original, Ready};
 use super::rows::{OPEN, RunRow, flag, int, node_at, num, thread_by_row};
+use super::sql::{one, run_sql};
 use super::steps::{Filled, fill, same_results};
-use super::writer::{Effect, Tx, one, run_sql};
+use super::writer::{Effect, Tx};
 use crate::digest::{self, Digest, NodeFields};
 use crate::{
     CallState, Ending, Error, ItemRef, Lease, NodeId, Publish, Published, RunId, RunState, State,

@@ -8,7 +8,8 @@ use rusqlite::Connection;
 
 use super::fault::Done;
 use super::rows::{int, num};
-use super::writer::{Effect, Tx, one, run_sql};
+use super::sql::{one, prepare, run_sql};
+use super::writer::{Effect, Tx};
 use crate::Purged;
 
 /// How long an import may take.
@@ -41,7 +42,8 @@ pub(super) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
     };
     let now = int(tx.now);
     let old = "SELECT thread FROM thread WHERE keep IS NOT NULL AND stage=0 AND touched + keep <= ?1 LIMIT ?2";
-    let late = "SELECT thread FROM thread WHERE stage=1 AND since <= ?1 LIMIT ?2";
+    // The index of the stages leaves out what is shown; a statement must say so too.
+    let late = "SELECT thread FROM thread WHERE stage=1 AND stage<>0 AND since <= ?1 LIMIT ?2";
     let day = int(tx.now.saturating_sub(IMPORT));
     for (sql, time) in [(old, now), (late, day)] {
         for thread in rows(tx.conn, sql, time, sweep.left)? {
@@ -49,7 +51,7 @@ pub(super) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
             sweep.spend(1);
         }
     }
-    let deleted = "SELECT thread FROM thread WHERE stage=2 AND since <= ?1 ORDER BY since LIMIT ?2";
+    let deleted = "SELECT thread FROM thread WHERE stage=2 AND stage<>0 AND since <= ?1 ORDER BY since LIMIT ?2";
     while !sweep.is_over() {
         let threads = rows(tx.conn, deleted, i64::MAX, sweep.left.min(64))?;
         if threads.is_empty() {
@@ -87,13 +89,13 @@ pub(super) fn sweep_at_once(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
 }
 
 fn rows(conn: &Connection, sql: &str, time: i64, limit: u64) -> Done<Vec<i64>> {
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = prepare(conn, sql)?;
     let rows = statement.query_map((time, int(limit)), |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn numbers(conn: &Connection, sql: &str, of: i64) -> Done<Vec<i64>> {
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = prepare(conn, sql)?;
     let rows = statement.query_map([of], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -200,7 +202,7 @@ fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> 
 
 /// Remove items of a run, except those that others say again.
 fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) -> Done<()> {
-    let mut statement = conn.prepare_cached(
+    let mut statement = prepare(conn, 
         "SELECT DISTINCT o.run FROM item i CROSS JOIN item o ON o.item=i.again CROSS JOIN run r ON r.run=o.run
          WHERE i.run=? AND i.no BETWEEN ? AND ? AND r.state=10 AND r.run<>i.run",
     )?;

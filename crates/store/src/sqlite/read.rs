@@ -6,7 +6,7 @@ use super::branch::{Branch, journal_entries, run_items};
 use super::cache::{Caches, Head, Line, StateAt, lock};
 use super::fault::{Done, corrupt, invalid, missing};
 use super::rows::{NodeRow, ThreadRow, aliases, flag, line, num, place, shown_thread, unsettled};
-use super::writer::one;
+use super::sql::one;
 use crate::cursor::Seal;
 use crate::digest::{self, Digest};
 use crate::{

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use super::cache::lock;
 use super::connect::{Role, connect};
 use super::fault::Done;
+use super::sql::prepare;
 use crate::{Error, Result};
 
 /// Connections that are kept open.
@@ -56,9 +57,9 @@ impl Readers {
 }
 
 fn snapshot<T>(conn: &Connection, operation: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
-    conn.prepare_cached("BEGIN")?.execute([])?;
+    prepare(conn, "BEGIN")?.execute([])?;
     let done = operation(conn);
-    let ended = conn.prepare_cached("COMMIT")?.execute([]);
+    let ended = prepare(conn, "COMMIT")?.execute([]);
     let done = done?;
     ended?;
     Ok(done)

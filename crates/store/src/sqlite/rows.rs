@@ -7,7 +7,7 @@ use throughline_model::json::RawJson;
 
 use super::cache::{Base, Caches, Line, StateAt, lock};
 use super::fault::{Done, corrupt, missing};
-use super::writer::one;
+use super::sql::{one, prepare};
 use crate::digest::Digest;
 use crate::{
     Alias, At, Error, Millis, Mode, MovedBy, NodeId, NodeRef, Position, Run, RunId, RunKind,
@@ -147,7 +147,7 @@ impl NodeRow {
 
     /// The number of its last item.
     pub(super) fn item_hi(&self) -> u32 {
-        let length = u32::try_from(self.last - self.first).unwrap_or(u32::MAX);
+        let length = u32::try_from(self.last.saturating_sub(self.first)).unwrap_or(u32::MAX);
         self.item_lo.saturating_add(length)
     }
 }
@@ -303,8 +303,10 @@ pub(super) fn shown_thread(
 
 /// The names of a thread, sorted.
 pub(super) fn aliases(conn: &Connection, thread: i64) -> Done<Vec<Alias>> {
-    let mut statement =
-        conn.prepare_cached("SELECT kind, name FROM alias WHERE thread=? ORDER BY kind, name")?;
+    let mut statement = prepare(
+        conn,
+        "SELECT kind, name FROM alias WHERE thread=? ORDER BY kind, name",
+    )?;
     let rows = statement.query_map([thread], |row| {
         Ok(Alias::new(
             row.get::<_, String>(0)?,

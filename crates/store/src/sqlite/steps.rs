@@ -8,7 +8,8 @@ use super::fault::{Done, Stop, exists, invalid, missing};
 use super::items::{self, Original, Ready};
 use super::publish::{NewState, NodeOf, check_version, is_open, last_of_steps, publish_node};
 use super::rows::{RunRow, flag, int, node_at, num, run_to_write};
-use super::writer::{Effect, Tx, one, run_sql};
+use super::sql::{one, prepare, run_sql};
+use super::writer::{Effect, Tx};
 use crate::digest::Digest;
 use crate::{
     ApprovalState, CallResult, CallState, Error, Flush, ItemKind, ItemRef, Lease, NewItem,
@@ -211,9 +212,10 @@ pub(super) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live>
         }
         (None, None) => (None, 1),
     };
-    let mut statement = tx
-        .conn
-        .prepare_cached("SELECT no, tokens, digest FROM item WHERE run=? AND no>=? ORDER BY no")?;
+    let mut statement = prepare(
+        tx.conn,
+        "SELECT no, tokens, digest FROM item WHERE run=? AND no>=? ORDER BY no",
+    )?;
     let marks = statement.query_map((row.row, from), |row| {
         Ok(Mark {
             no: row.get(0)?,

@@ -8,7 +8,8 @@ use super::publish::minute;
 use super::rows::{
     NodeRow, ThreadRow, aliases, int, moved_by_code, num, place, shown_thread, thread_by_row,
 };
-use super::writer::{Effect, Tx, one, run_sql};
+use super::sql::{one, prepare, run_sql};
+use super::writer::{Effect, Tx};
 use crate::{
     Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
 };
@@ -226,8 +227,10 @@ pub(super) fn enqueue(
 /// What waits in a queue.
 pub(super) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Done<Vec<Queued>> {
     let thread = shown_thread(conn, tenant, id)?;
-    let mut statement =
-        conn.prepare_cached("SELECT no, body FROM queue WHERE thread=? ORDER BY no")?;
+    let mut statement = prepare(
+        conn,
+        "SELECT no, body FROM queue WHERE thread=? ORDER BY no",
+    )?;
     let rows = statement.query_map([thread.row], |row| {
         Ok((num(row.get(0)?), row.get::<_, String>(1)?))
     })?;

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::cache::{Caches, Head, Live, lock};
 use super::fault::{Done, Stop, storage};
 use super::rows::int;
+use super::sql::prepare;
 use super::watch::Watch;
 use crate::{Error, Heartbeat, Millis, Options, OwnerId, Result, RunId, Tenant, ThreadId};
 
@@ -353,9 +354,7 @@ impl Writer {
             return;
         }
         self.looked = Instant::now();
-        let version = self
-            .conn
-            .prepare_cached("PRAGMA data_version")
+        let version = prepare(&self.conn, "PRAGMA data_version")
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
         let Ok(version) = version else { return };
         // The first look of a watch may come after the change that is waited for.
@@ -395,7 +394,7 @@ impl Writer {
     /// Write the row that says that this process is alive.
     fn beat(&self, now: Millis) -> Done<i64> {
         let lease = u64::try_from(self.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
-        let row = self.conn.prepare_cached(
+        let row = prepare(&self.conn, 
             "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner",
         )?
         .query_row((self.shared.owner.as_bytes(), int(now.saturating_add(lease))), |row| row.get(0))?;
@@ -458,7 +457,7 @@ impl Writer {
     }
 
     fn transaction(&mut self, jobs: &mut [Box<dyn Job>], again: bool) -> Done<Vec<Effect>> {
-        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        prepare(&self.conn, "BEGIN IMMEDIATE")?.execute([])?;
         let mut now = self.shared.options.clock.now();
         let mut owner = self.shared.owner_row.load(Ordering::Relaxed);
         let mut beaten = None;
@@ -483,7 +482,7 @@ impl Writer {
             effects = tx.effects;
         }
         // Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
-        self.conn.prepare_cached("COMMIT")?.execute([])?;
+        prepare(&self.conn, "COMMIT")?.execute([])?;
         if let Some((row, now)) = beaten {
             self.note_beat(row, now);
         }
@@ -513,23 +512,4 @@ impl Writer {
         // Without it the row stays until it is swept.
         drop(gone.map_err(|error| storage(&error)));
     }
-}
-
-/// Read one value, if there is one.
-pub(super) fn one<T, P>(
-    conn: &Connection,
-    sql: &str,
-    params: P,
-    read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-) -> Done<Option<T>>
-where
-    P: rusqlite::Params,
-{
-    let mut statement = conn.prepare_cached(sql)?;
-    Ok(statement.query_row(params, read).optional()?)
-}
-
-/// Run one statement; how many rows it changed.
-pub(super) fn run_sql<P: rusqlite::Params>(conn: &Connection, sql: &str, params: P) -> Done<usize> {
-    Ok(conn.prepare_cached(sql)?.execute(params)?)
 }

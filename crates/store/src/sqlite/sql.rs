@@ -1,0 +1,31 @@
+//! Running statements. All but a few go through here, so that tests can look at their plans.
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+
+use super::fault::Done;
+
+/// A statement, prepared once for each connection.
+pub(super) fn prepare<'c>(
+    conn: &'c Connection,
+    sql: &str,
+) -> rusqlite::Result<CachedStatement<'c>> {
+    let statement = conn.prepare_cached(sql)?;
+    #[cfg(test)]
+    super::tests::plans::note(sql, &statement);
+    Ok(statement)
+}
+
+/// Read one row, if there is one.
+pub(super) fn one<T, P: Params>(
+    conn: &Connection,
+    sql: &str,
+    params: P,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Done<Option<T>> {
+    Ok(prepare(conn, sql)?.query_row(params, read).optional()?)
+}
+
+/// Run one statement; how many rows it changed.
+pub(super) fn run_sql<P: Params>(conn: &Connection, sql: &str, params: P) -> Done<usize> {
+    Ok(prepare(conn, sql)?.execute(params)?)
+}

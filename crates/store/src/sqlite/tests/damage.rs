@@ -1,0 +1,132 @@
+use super::{Fixture, block_on, said, texts};
+use crate::{Engine, Error, ErrorKind, Publish, State, ThreadId};
+
+/// A thread of some turns, a branch and a state.
+fn filled(f: &Fixture) -> ThreadId {
+    let id = f.thread("t");
+    f.turn(&id, "one", "1");
+    let lease = f.begin(&id, "two");
+    let mut state = State::default();
+    state.set_provider(
+        "memory",
+        Some(throughline_model::json::RawJson::new("{}").unwrap()),
+    );
+    let publish = Publish {
+        state: Some(state),
+        ..Publish::new(0, crate::NewItem::of(&[said("2")]))
+    };
+    block_on(f.store.publish(&f.scope, lease, &publish)).unwrap();
+    f.turn(&id, "three", "3");
+    id
+}
+
+#[test]
+fn what_was_changed_behind_its_back_is_not_served() {
+    let changes = [
+        (
+            "a bit of a body",
+            "UPDATE item SET body=x'016f6f65' WHERE item=1",
+        ),
+        (
+            "a body that is gone",
+            "UPDATE item SET body=NULL WHERE item=1",
+        ),
+        (
+            "swapped bodies",
+            "UPDATE item SET body=(SELECT body FROM item WHERE item=7-i.item) FROM item i WHERE item.item=i.item AND i.item IN (3, 4)",
+        ),
+        ("a source", "UPDATE item SET source=5 WHERE item=2"),
+        ("a missing item", "DELETE FROM item WHERE item=4"),
+        ("a missing node", "DELETE FROM node WHERE node=2"),
+        (
+            "a node of other tokens",
+            "UPDATE node SET tokens=tokens+1 WHERE node=3",
+        ),
+        (
+            "a node that is shorter",
+            "UPDATE node SET last=last-1 WHERE node=1",
+        ),
+        (
+            "a node that was opened",
+            "UPDATE node SET flags=1 WHERE node=2",
+        ),
+        ("a state", "UPDATE state SET body='{\"v\":1}'"),
+        ("a missing state", "DELETE FROM state"),
+    ];
+    for (what, sql) in changes {
+        let f = Fixture::new();
+        let id = filled(&f);
+        assert_eq!(
+            block_on(f.store.check(&mut |_| {})).unwrap().damage,
+            [],
+            "before {what}"
+        );
+        f.raw().execute(sql, []).unwrap();
+        let other = f.reopened();
+        let error = texts(&other, &f.scope, &id).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+        let damage = block_on(other.check(&mut |_| {})).unwrap().damage;
+        assert!(!damage.is_empty(), "{what} was not found");
+        let known = damage
+            .iter()
+            .filter(|one| one.thread.as_deref() == Some("t"));
+        assert!(
+            known.count() > 0 || what.contains("state"),
+            "{what}: {damage:?}"
+        );
+    }
+}
+
+#[test]
+fn references_that_lead_nowhere_are_found() {
+    let changes = [
+        "DELETE FROM thread",
+        "UPDATE thread SET head_first=99",
+        "UPDATE run SET pub_first=99 WHERE run=3",
+        "UPDATE run SET request=7 WHERE run=1",
+        "INSERT INTO redaction(run, no, by, at) VALUES(1, 1, 'x', 0)",
+        "INSERT INTO alias(tenant, kind, name, thread) VALUES(1, 'a', 'b', 99)",
+        "INSERT INTO item(run, no, kind, source, tokens, digest, body) VALUES(99, 1, 1, 1, 0, x'00', x'00')",
+        "INSERT INTO timeline(thread, parent_tl, fork) VALUES(1, 1, 2)",
+    ];
+    for sql in changes {
+        let f = Fixture::new();
+        filled(&f);
+        f.raw().execute(sql, []).unwrap();
+        let damage = block_on(f.store.check(&mut |_| {})).unwrap().damage;
+        assert!(!damage.is_empty(), "{sql}");
+    }
+}
+
+#[test]
+fn flipped_bits_in_the_file_are_found() {
+    let f = Fixture::new();
+    let id = f.thread("t");
+    let text = "a tide table of no particular year ".repeat(20);
+    for _ in 0..20 {
+        f.turn(&id, &text, &text);
+    }
+    block_on(f.store.close()).unwrap();
+    let path = f.dir.file("store.db");
+    let whole = std::fs::read(&path).unwrap();
+    let word = text.as_bytes();
+    let places: Vec<usize> = (0..whole.len() - word.len())
+        .filter(|place| whole[*place..].starts_with(word))
+        .collect();
+    // Some lie across two pages.
+    assert!(places.len() > 30, "{}", places.len());
+    for place in places.into_iter().step_by(7) {
+        let mut flipped = whole.clone();
+        flipped[place + 100] ^= 4;
+        std::fs::write(&path, &flipped).unwrap();
+        let other = f.reopened();
+        let error = texts(&other, &f.scope, &id).unwrap_err();
+        assert!(
+            matches!(&error, Error::Corrupt { place, .. } if place.contains("item")),
+            "{error}"
+        );
+        let damage = block_on(other.check(&mut |_| {})).unwrap().damage;
+        assert_eq!(damage.len(), 1, "{damage:?}");
+        assert_eq!(damage[0].thread.as_deref(), Some("t"));
+    }
+}
