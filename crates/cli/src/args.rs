@@ -1,12 +1,19 @@
 //! What can be said on the command line.
 
+mod store;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use throughline_model::json;
+use throughline_store::Tenant;
 use throughline_wire::transcript::Limits;
 use throughline_wire::{Format, sse};
+
+pub(crate) use store::{
+    Backup, Export, Fork, Import, RemoveThread, Restore, Runs, RunsList, Show, Threads, ThreadsList,
+};
 
 /// Keeps the thread of AI conversations.
 #[derive(Debug, Parser)]
@@ -16,6 +23,19 @@ pub(crate) struct Args {
     /// Print JSON on standard output, errors included.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// The store: `sqlite://PATH`.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        default_value = "sqlite://throughline.db"
+    )]
+    pub(crate) store: String,
+
+    /// Whose data to work on.
+    #[arg(long, global = true, value_name = "T", default_value = "local", value_parser = tenant)]
+    pub(crate) tenant: Tenant,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,6 +47,22 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Say whether a vendor would accept a history, and why not.
     Validate(Validate),
+    /// List, show, export, import, fork and delete threads.
+    #[command(subcommand)]
+    Threads(Threads),
+    /// List and show runs; publish or discard what was left behind.
+    #[command(subcommand)]
+    Runs(Runs),
+    /// Check every digest and every reference of the store. Exit 1 if something is damaged.
+    Fsck,
+    /// Write a copy of the whole store to a new file while it is in use.
+    Backup(Backup),
+    /// Make the store from a backup. Runs that were live in it wait until somebody asks for them.
+    Restore(Restore),
+    /// Bring the store to the schema of this version.
+    Migrate,
+    /// Say what the store promises, each setting read back. Exit 1 if one is not as it must be.
+    Doctor,
     /// Print a completion script for a shell.
     Completions(Completions),
     /// What the contract names and this version does not have.
@@ -146,6 +182,10 @@ impl Bounds {
 pub(crate) struct Completions {
     /// The shell.
     pub(crate) shell: clap_complete::Shell,
+}
+
+fn tenant(name: &str) -> Result<Tenant, String> {
+    Tenant::new(name).map_err(|error| error.to_string())
 }
 
 fn format(name: &str) -> Result<Format, String> {

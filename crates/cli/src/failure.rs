@@ -28,19 +28,13 @@ const USAGE: u8 = 2;
 const PLANNED: &[&str] = &[
     "serve",
     "chat",
-    "threads",
-    "runs",
     "approvals",
+    "runs resume",
     "view",
     "compact",
     "keys",
     "copy",
     "init",
-    "doctor",
-    "fsck",
-    "backup",
-    "restore",
-    "migrate",
 ];
 
 impl Failure {
@@ -83,8 +77,8 @@ impl Failure {
     }
 
     /// A combination of arguments that makes no sense.
-    pub(crate) fn wrong(message: &str) -> Self {
-        Self::new(message.to_owned(), USAGE)
+    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+        Self::new(message.into(), USAGE)
     }
 
     /// A file that cannot be read at all.
@@ -97,13 +91,28 @@ impl Failure {
         Self::new(format!("standard output cannot be written: {error}"), NO)
     }
 
-    /// A command that this version does not have.
-    pub(crate) fn not_built(words: &[OsString]) -> Self {
+    /// A command that could not do its work, in words.
+    pub(crate) fn no(message: impl Into<String>) -> Self {
+        Self::new(message.into(), NO)
+    }
+
+    /// A file that is not what it should be at a place in it.
+    pub(crate) fn at(message: String, path: &str, line: u64, column: u64) -> Self {
+        let mut failure = Self::new(message, NO);
+        failure.path = Some(path.to_owned()).filter(|path| !path.is_empty());
+        failure.line = usize::try_from(line).ok();
+        failure.column = usize::try_from(column).ok();
+        failure
+    }
+
+    /// A command that this version does not have. `group` is the word before it.
+    pub(crate) fn not_built(group: &str, words: &[OsString]) -> Self {
         let name = words
             .first()
             .map(|word| word.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let known = PLANNED.contains(&name.as_str()) || name.contains(' ');
+        let name = format!("{group} {name}").trim_start().to_owned();
+        let known = PLANNED.contains(&name.as_str()) || (group.is_empty() && name.contains(' '));
         let message = if known {
             format!("{name} is not built in this version; see the README for what is")
         } else {
@@ -157,7 +166,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
 }
 
-fn name(file: Option<&Path>) -> String {
+pub(crate) fn name(file: Option<&Path>) -> String {
     match file {
         Some(path) if path != Path::new("-") => path.display().to_string(),
         _ => "standard input".to_owned(),

@@ -6,6 +6,9 @@ mod convert;
 mod failure;
 mod input;
 mod output;
+mod progress;
+mod store;
+mod time;
 mod validate;
 
 use std::process::ExitCode;
@@ -23,8 +26,15 @@ fn main() -> ExitCode {
     let done = match &args.command {
         Command::Convert(convert) => convert::run(convert, args.json),
         Command::Validate(validate) => validate::run(validate, args.json),
+        Command::Threads(_)
+        | Command::Runs(_)
+        | Command::Fsck
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Migrate
+        | Command::Doctor => store::run(&args),
         Command::Completions(completions) => completions::run(completions),
-        Command::NotBuilt(words) => Err(Failure::not_built(words)),
+        Command::NotBuilt(words) => Err(Failure::not_built("", words)),
     };
     match done {
         Ok(code) => code,

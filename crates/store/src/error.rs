@@ -148,6 +148,28 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// A stream that is imported does not say what it should.
+    #[error("line {line} column {column}: {}{why}", at(path))]
+    Malformed {
+        /// The line, from 1.
+        line: u64,
+        /// The column in characters, from 1.
+        column: u64,
+        /// Where in the line's JSON; empty for the line itself.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// What is imported could not be read, or what is exported could not be written.
+    #[error("the {what} failed: {detail}")]
+    Stream {
+        /// Which side: `input` or `output`.
+        what: &'static str,
+        /// What kind of failure.
+        kind: std::io::ErrorKind,
+        /// What the system said.
+        detail: String,
+    },
     /// What is stored is damaged. Nothing of it is served.
     #[error("{place} is damaged: {detail}; run `throughline fsck`")]
     Corrupt {
@@ -195,6 +217,13 @@ pub enum Error {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+}
+
+fn at(path: &str) -> String {
+    match path {
+        "" => String::new(),
+        path => format!("{path}: "),
+    }
 }
 
 /// Why an approval cannot be answered.
@@ -251,10 +280,13 @@ impl Error {
             | Self::KeyReused { .. } => ErrorKind::Conflict,
             Self::Busy { .. } | Self::NotFinal { .. } | Self::Locked => ErrorKind::Busy,
             Self::Fenced { .. } => ErrorKind::Fenced,
-            Self::BadCursor { .. } | Self::Invalid { .. } | Self::Url { .. } => ErrorKind::Invalid,
+            Self::BadCursor { .. }
+            | Self::Invalid { .. }
+            | Self::Malformed { .. }
+            | Self::Url { .. } => ErrorKind::Invalid,
             Self::Corrupt { .. } | Self::Newer { .. } | Self::Older { .. } => ErrorKind::Corrupt,
             Self::Full => ErrorKind::Full,
-            Self::Io { .. } | Self::Closed => ErrorKind::Unavailable,
+            Self::Io { .. } | Self::Stream { .. } | Self::Closed => ErrorKind::Unavailable,
         }
     }
 }

@@ -94,6 +94,16 @@ impl Said {
         self.kind
     }
 
+    /// What is left of something whose body was removed elsewhere.
+    pub(crate) fn bodiless(kind: ItemKind, source: Option<&Source>, tokens: u32) -> Self {
+        Self {
+            kind,
+            source: source_code(source),
+            tokens,
+            body: Arc::from([].as_slice()),
+        }
+    }
+
     /// The same without its bytes, as a redaction leaves it.
     pub fn emptied(mut self) -> Self {
         self.body = Arc::from([].as_slice());

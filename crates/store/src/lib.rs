@@ -35,6 +35,7 @@ pub mod sqlite;
 mod state;
 mod store;
 mod thread;
+pub mod transfer;
 mod upkeep;
 mod window;
 

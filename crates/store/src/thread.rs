@@ -177,7 +177,8 @@ impl std::str::FromStr for PageToken {
             let (key, row) = text.split_once('-')?;
             Some(Self {
                 key: u64::from_str_radix(key, 16).ok()?,
-                row: i64::from_str_radix(row, 16).ok()?,
+                // Written as its bits: half of an id may be a negative number.
+                row: u64::from_str_radix(row, 16).ok()?.cast_signed(),
             })
         };
         read().ok_or_else(|| crate::BadId {
@@ -185,5 +186,19 @@ impl std::str::FromStr for PageToken {
             expected: "take the one that the page before ended with",
             text: text.chars().take(48).collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PageToken;
+
+    #[test]
+    fn page_tokens_are_read_as_they_are_written() {
+        for (key, row) in [(0, 0), (u64::MAX, i64::MIN), (7, -1), (1, i64::MAX)] {
+            let token = PageToken { key, row };
+            assert_eq!(token.to_string().parse(), Ok(token));
+        }
+        assert!("7".parse::<PageToken>().is_err());
     }
 }

@@ -1,0 +1,175 @@
+//! The JSON forms of what a store holds. They are stable: members are added, never changed.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_store::{
+    Entry, Execution, MovedBy, NodeId, Run, RunKind, StepRecord, Thread, Tip, TreeNode,
+};
+
+/// Write an object.
+pub(super) fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    write(&mut object);
+    object.end();
+    out
+}
+
+/// Write an array of what `write` makes of each value.
+pub(super) fn array<T>(out: &mut String, values: &[T], write: impl Fn(&mut String, &T)) {
+    let mut array = ArrayWriter::new(out);
+    for value in values {
+        write(array.slot(), value);
+    }
+    array.end();
+}
+
+fn opt_str(object: &mut ObjectWriter<'_>, key: &str, text: Option<&str>) {
+    match text {
+        Some(text) => object.str(key, text),
+        None => object.raw(key, "null"),
+    };
+}
+
+fn opt_raw(object: &mut ObjectWriter<'_>, key: &str, raw: Option<&RawJson>) {
+    object.raw(key, raw.map_or("null", RawJson::get));
+}
+
+fn opt_number(object: &mut ObjectWriter<'_>, key: &str, number: Option<u64>) {
+    match number {
+        Some(number) => object.number(key, number),
+        None => object.raw(key, "null"),
+    };
+}
+
+pub(super) fn opt_node(object: &mut ObjectWriter<'_>, key: &str, node: Option<NodeId>) {
+    opt_str(object, key, node.map(|node| node.to_string()).as_deref());
+}
+
+pub(super) fn thread(out: &mut String, thread: &Thread) {
+    let mut object = ObjectWriter::new(out);
+    object.str("id", thread.id.as_str());
+    opt_str(&mut object, "title", thread.title.as_deref());
+    array(object.key("aliases"), &thread.aliases, |out, alias| {
+        let mut object = ObjectWriter::new(out);
+        object.str("kind", &alias.kind).str("name", &alias.name);
+        object.end();
+    });
+    opt_raw(&mut object, "meta", thread.meta.as_ref());
+    opt_raw(&mut object, "settings", thread.settings.as_ref());
+    object.str(
+        "moved_by",
+        match thread.moved_by {
+            MovedBy::AnyRun => "any_run",
+            MovedBy::LeasedRuns => "leased_runs",
+        },
+    );
+    opt_number(&mut object, "keep", thread.keep);
+    tip(object.key("head"), thread.head.as_ref());
+    object.number("version", thread.version.0);
+    object.number("created", thread.created);
+    object.number("touched", thread.touched);
+    object.end();
+}
+
+pub(super) fn tip(out: &mut String, tip: Option<&Tip>) {
+    let Some(tip) = tip else {
+        out.push_str("null");
+        return;
+    };
+    let mut object = ObjectWriter::new(out);
+    object.str("node", &tip.node.to_string());
+    object.number("last", tip.last);
+    object.number("tokens", tip.tokens);
+    object.bool("open", tip.open);
+    object.bool("unsent", tip.unsent);
+    object.end();
+}
+
+pub(super) fn entry(out: &mut String, entry: &Entry) {
+    let mut object = ObjectWriter::new(out);
+    // What is only in the journal has no position.
+    opt_number(&mut object, "first", Some(entry.first).filter(|at| *at > 0));
+    opt_number(&mut object, "last", Some(entry.last).filter(|at| *at > 0));
+    object.str("run", &entry.at.run.to_string());
+    object.number("no", u64::from(entry.at.no));
+    object.number("tokens", u64::from(entry.tokens));
+    match &entry.redacted {
+        Some(redaction) => {
+            let mut inner = ObjectWriter::new(object.key("redacted"));
+            inner.str("by", &redaction.by).number("at", redaction.at);
+            inner.end();
+        }
+        None => {
+            object.raw("redacted", "null");
+        }
+    }
+    entry.message.write_json(object.key("message"));
+    object.end();
+}
+
+pub(super) fn tree_node(out: &mut String, node: &TreeNode, head: Option<NodeId>) {
+    let mut object = ObjectWriter::new(out);
+    object.str("node", &node.node.to_string());
+    opt_node(&mut object, "parent", node.parent);
+    object.number("first", node.first);
+    object.number("last", node.last);
+    object.number("first_item", u64::from(node.first_item));
+    object.bool("open", node.open);
+    object.bool("head", head == Some(node.node));
+    object.number("created", node.created);
+    object.end();
+}
+
+pub(super) const fn run_kind(kind: RunKind) -> &'static str {
+    match kind {
+        RunKind::Turn => "turn",
+        RunKind::Append => "append",
+    }
+}
+
+pub(super) fn run(out: &mut String, run: &Run) {
+    let mut object = ObjectWriter::new(out);
+    object.str("id", &run.id.to_string());
+    object.str("thread", run.thread.as_str());
+    object.str("kind", run_kind(run.kind));
+    object.str("mode", run.mode.as_str());
+    object.str("state", run.state.as_str());
+    object.bool("leased", run.leased);
+    object.number("epoch", u64::from(run.epoch));
+    object.number("attempt", u64::from(run.attempt));
+    opt_node(&mut object, "base", run.base);
+    opt_node(&mut object, "published", run.published);
+    object.bool("cancelling", run.cancelling);
+    object.number("created", run.created);
+    object.number("progress", run.progress);
+    opt_str(&mut object, "key", run.key.as_deref());
+    opt_raw(&mut object, "note", run.note.as_ref());
+    object.end();
+}
+
+pub(super) fn step(out: &mut String, step: &StepRecord) {
+    let mut object = ObjectWriter::new(out);
+    object.number("no", u64::from(step.no));
+    object.number("first", u64::from(step.first));
+    object.number("items", u64::from(step.items));
+    opt_node(&mut object, "node", step.node);
+    opt_raw(&mut object, "note", step.note.as_ref());
+    object.end();
+}
+
+pub(super) fn call(out: &mut String, call: &Execution) {
+    let mut object = ObjectWriter::new(out);
+    object.number("step", u64::from(call.at.step));
+    object.number("position", u64::from(call.at.position));
+    object.str("call", &call.call);
+    object.str("tool", &call.tool);
+    object.str("effect", call.effect.as_str());
+    object.str("state", call.state.as_str());
+    object.str("key", &call.key);
+    object.number("result", u64::from(call.result));
+    let approval = call.approval.map(|id| id.to_string());
+    opt_str(&mut object, "approval", approval.as_deref());
+    let taken_by = call.taken_by.map(|id| id.to_string());
+    opt_str(&mut object, "taken_by", taken_by.as_deref());
+    object.end();
+}

@@ -1,0 +1,171 @@
+//! Commands that work on a store.
+
+mod forms;
+mod read;
+mod runs;
+mod settle;
+mod text;
+mod threads;
+mod transfer;
+mod upkeep;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use throughline_store::{
+    Alias, At, Authority, Error, ErrorKind, NodeRef, Opened, RunId, Store, TenantScope, ThreadId,
+};
+
+use crate::args::{Args, Command, Runs, Threads};
+use crate::failure::Failure;
+
+/// What the commands share.
+struct Context<'a> {
+    /// The URL of the store.
+    url: &'a str,
+    scope: TenantScope,
+    json: bool,
+}
+
+/// Whether a command may make the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Make,
+    Refuse,
+}
+
+/// Run a command.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let context = Context {
+        url: &args.store,
+        // Whoever starts the program with a file's name owns what the file permits.
+        scope: Authority::assume().scope(args.tenant.clone()),
+        json: args.json,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
+    runtime.block_on(context.command(&args.command))
+}
+
+impl Context<'_> {
+    async fn command(&self, command: &Command) -> Result<ExitCode, Failure> {
+        match command {
+            Command::Threads(threads) => match threads {
+                Threads::List(args) => threads::list(self, args).await,
+                Threads::Show(args) => read::show(self, args).await,
+                Threads::Export(args) => transfer::export(self, args).await,
+                Threads::Import(args) => transfer::import(self, args).await,
+                Threads::Fork(args) => threads::fork(self, args).await,
+                Threads::Delete(args) => threads::delete(self, args).await,
+            },
+            Command::Runs(runs) => match runs {
+                Runs::List(args) => runs::list(self, args).await,
+                Runs::Show { run } => runs::show(self, *run).await,
+                Runs::Publish { run } => settle::publish(self, *run).await,
+                Runs::Discard { run } => settle::discard(self, *run).await,
+                Runs::NotBuilt(words) => Err(Failure::not_built("runs", words)),
+            },
+            Command::Fsck => upkeep::fsck(self).await,
+            Command::Backup(args) => upkeep::backup(self, args).await,
+            Command::Restore(args) => upkeep::restore(self, args),
+            Command::Migrate => upkeep::migrate(self),
+            Command::Doctor => upkeep::doctor(self).await,
+            Command::Convert(_)
+            | Command::Validate(_)
+            | Command::Completions(_)
+            | Command::NotBuilt(_) => Err(Failure::wrong("this command needs no store")),
+        }
+    }
+
+    /// Open the store.
+    async fn open(&self, missing: Missing) -> Result<Store, Failure> {
+        if missing == Missing::Refuse
+            && let Some(file) = self.file()
+            && !file.exists()
+        {
+            return Err(Failure::no(format!(
+                "there is no store {}; name one with --store sqlite://PATH, or make one with \
+                 'throughline threads import' or 'throughline restore'",
+                file.display()
+            )));
+        }
+        Store::open(self.url)
+            .await
+            .map_err(|error| self.failure(&error))
+    }
+
+    /// The file of the store, if it is one.
+    fn file(&self) -> Option<PathBuf> {
+        let path = self.url.strip_prefix("sqlite:")?;
+        let path = path.strip_prefix("//").unwrap_or(path);
+        Some(Path::new(path).to_owned()).filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// Open what a name means, with the last messages of its branch.
+    async fn find(
+        &self,
+        store: &Store,
+        name: &str,
+        window: usize,
+    ) -> Result<(At, Opened), Failure> {
+        let mut missing = None;
+        for at in meanings(name) {
+            match store.open(&self.scope, &at, window).await {
+                Ok(opened) => return Ok((at, opened)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing = missing.or(Some(error));
+                }
+                Err(error) => return Err(self.failure(&error)),
+            }
+        }
+        Err(match missing {
+            Some(error) => self.failure(&error),
+            None => Failure::wrong(format!(
+                "{name:?} names no thread; give a thread id (1 to 128 visible ASCII characters), \
+                 KIND:NAME, run_…, resp_… or node_…"
+            )),
+        })
+    }
+
+    /// A store's error in words: what, where, and what to do.
+    fn failure(&self, error: &Error) -> Failure {
+        let (url, tenant) = (self.url, self.scope.tenant());
+        match error {
+            Error::NotFound { what, .. } => {
+                let list = match *what {
+                    "run" | "node" => "throughline runs list",
+                    _ => "throughline threads list",
+                };
+                Failure::no(format!(
+                    "{error} for tenant {tenant} in {url}; '{list}' shows what is there"
+                ))
+            }
+            Error::Busy { run, .. } => Failure::no(format!(
+                "{error}; wait for it, or settle it with 'throughline runs publish {run}' or \
+                 'discard'"
+            )),
+            Error::Locked => Failure::no(format!("{url}: {error}; try again")),
+            Error::Io { .. } | Error::Full | Error::Corrupt { .. } | Error::Newer { .. } => {
+                Failure::no(format!("{url}: {error}"))
+            }
+            Error::Url { .. } => Failure::wrong(error.to_string()),
+            _ => Failure::no(error.to_string()),
+        }
+    }
+}
+
+/// What a name can mean, in the order in which it is tried.
+fn meanings(name: &str) -> Vec<At> {
+    if let Ok(node) = name.parse() {
+        return vec![At::Node(NodeRef::Node(node))];
+    }
+    if let Ok(run) = name.parse::<RunId>() {
+        return vec![At::Node(NodeRef::Run(run))];
+    }
+    let thread = ThreadId::new(name).ok().map(At::Thread);
+    let alias = name
+        .split_once(':')
+        .map(|(kind, name)| At::Alias(Alias::new(kind, name)));
+    thread.into_iter().chain(alias).collect()
+}

@@ -1,0 +1,168 @@
+//! `throughline threads show`.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use throughline_model::json::ArrayWriter;
+use throughline_store::{At, Entry, NodeId, NodeRef, Opened, Span, Store, TreeNode};
+
+use super::{Context, Missing, forms, text};
+use crate::args::Show;
+use crate::failure::Failure;
+use crate::output;
+
+/// Nodes that are listed at once.
+const PAGE: usize = 256;
+
+pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode, Failure> {
+    let store = context.open(Missing::Refuse).await?;
+    let window = match (args.tree, args.after) {
+        (false, None) => args.limit,
+        (true, _) | (false, Some(_)) => 0,
+    };
+    let (at, opened) = context.find(&store, &args.name, window).await?;
+    if args.tree {
+        return tree(context, &store, &opened).await;
+    }
+    let (entries, more) = match args.after {
+        None => {
+            let first = opened.entries.first().map_or(1, |entry| entry.first);
+            (opened.entries.clone(), first > 1)
+        }
+        Some(after) => {
+            let span = Span::After(after);
+            let page = store.read(&context.scope, &at, span, args.limit).await;
+            let page = page.map_err(|error| context.failure(&error))?;
+            (page.entries, page.more)
+        }
+    };
+    if context.json {
+        output::document(&form(&opened, &entries, more), false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&text::thread(&opened.thread))?;
+    if let (At::Node(_), Some(tip)) = (&at, opened.tip) {
+        output::line(&format!(
+            "at {}, {}",
+            tip.node,
+            text::counted(tip.last, "item")
+        ))?;
+    }
+    if more && args.after.is_none() {
+        output::line("… earlier messages: raise --limit, or start with --after 0")?;
+    }
+    for entry in &entries {
+        output::line(&text::entry(entry))?;
+    }
+    if let (true, Some(after), Some(last)) = (more, args.after, entries.last()) {
+        let last = last.last.max(after);
+        output::line(&format!("… more: --after {last}"))?;
+    }
+    for entry in &opened.unsent {
+        output::line(&format!("not sent yet, {}", text::entry(entry)))?;
+    }
+    if let Some(run) = &opened.unsettled {
+        output::line(&format!("to be settled: {}", text::run(run)))?;
+    }
+    if opened.queued > 0 {
+        let waiting = text::counted(opened.queued, "message");
+        output::line(&format!("{waiting} in the queue"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `{"thread","tip","messages","more","unsent","state","unsettled","queued"}`
+fn form(opened: &Opened, entries: &[Entry], more: bool) -> String {
+    forms::object(|object| {
+        forms::thread(object.key("thread"), &opened.thread);
+        forms::tip(object.key("tip"), opened.tip.as_ref());
+        forms::array(object.key("messages"), entries, forms::entry);
+        object.bool("more", more);
+        forms::array(object.key("unsent"), &opened.unsent, forms::entry);
+        object.raw("state", &opened.state.to_json());
+        match &opened.unsettled {
+            Some(run) => forms::run(object.key("unsettled"), run),
+            None => object.key("unsettled").push_str("null"),
+        }
+        object.number("queued", opened.queued);
+    })
+}
+
+/// The nodes of a thread: those that follow each other under each other, branches indented.
+async fn tree(context: &Context<'_>, store: &Store, opened: &Opened) -> Result<ExitCode, Failure> {
+    let thread = &opened.thread;
+    let head = thread.head.map(|head| head.node);
+    let nodes = nodes(context, store, opened).await?;
+    if context.json {
+        let form = forms::object(|object| {
+            forms::thread(object.key("thread"), thread);
+            let mut array = ArrayWriter::new(object.key("nodes"));
+            for node in &nodes {
+                forms::tree_node(array.slot(), node, head);
+            }
+            array.end();
+        });
+        output::document(&form, false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&text::thread(thread))?;
+    let mut depths: HashMap<NodeId, usize> = HashMap::new();
+    let mut before = None;
+    for node in &nodes {
+        let around = node.parent.and_then(|parent| depths.get(&parent)).copied();
+        let depth = match (around, node.parent) {
+            (Some(depth), Some(_)) if node.parent == before => depth,
+            (Some(depth), Some(parent)) => {
+                let indent = "  ".repeat(depth + 1);
+                output::line(&format!("{indent}from {parent}:"))?;
+                depth + 1
+            }
+            _ => 0,
+        };
+        depths.insert(node.node, depth);
+        before = Some(node.node);
+        let mut line = format!("{}{}  #{}", "  ".repeat(depth), node.node, node.first);
+        if node.last > node.first {
+            line.push_str(&format!("-{}", node.last));
+        }
+        for (flag, word) in [(node.open, "open"), (head == Some(node.node), "head")] {
+            if flag {
+                line.push_str("  ");
+                line.push_str(word);
+            }
+        }
+        output::line(&line)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn nodes(
+    context: &Context<'_>,
+    store: &Store,
+    opened: &Opened,
+) -> Result<Vec<TreeNode>, Failure> {
+    let mut nodes: Vec<TreeNode> = Vec::new();
+    loop {
+        let after = nodes.last().map(|node| node.node);
+        let page = store
+            .tree(&context.scope, &opened.thread.id, after, PAGE)
+            .await
+            .map_err(|error| context.failure(&error))?;
+        let last = page.len() < PAGE;
+        nodes.extend(page);
+        if last {
+            return Ok(nodes);
+        }
+    }
+}
+
+/// The results of a run's last node that were never sent.
+pub(super) async fn unsent(
+    context: &Context<'_>,
+    store: &Store,
+    node: NodeId,
+) -> Result<Vec<Entry>, Failure> {
+    let at = At::Node(NodeRef::Node(node));
+    let opened = store.open(&context.scope, &at, 0).await;
+    Ok(opened.map_err(|error| context.failure(&error))?.unsent)
+}

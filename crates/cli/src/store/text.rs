@@ -1,0 +1,234 @@
+//! What a store holds, for people at a terminal.
+
+use throughline_model::{
+    Arguments, Body, Content, MediaSource, Output, Role, ToolCall, ToolResult,
+};
+use throughline_store::{Entry, Run, Thread};
+
+use super::forms::run_kind;
+use crate::time;
+
+/// Characters of a call or a result that are shown.
+const SHORT: usize = 160;
+
+/// A text without what would move the cursor or change colours.
+pub(super) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The start of a text, in one line.
+fn short(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+        if words.len() > 4 * SHORT {
+            break;
+        }
+    }
+    let words = plain(&words);
+    match words.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
+    }
+}
+
+/// One line about a thread.
+pub(super) fn thread(thread: &Thread) -> String {
+    let mut line = thread.id.to_string();
+    if let Some(title) = &thread.title {
+        line.push_str(&format!("  {:?}", short(title)));
+    }
+    for alias in &thread.aliases {
+        line.push_str(&format!("  {}:{}", short(&alias.kind), short(&alias.name)));
+    }
+    let items = thread.head.map_or(0, |head| head.last);
+    let open = thread.head.is_some_and(|head| head.open);
+    line.push_str(&format!(
+        "  {}{}, touched {}",
+        counted(items, "item"),
+        if open { ", open" } else { "" },
+        time::shown(thread.touched)
+    ));
+    line
+}
+
+/// One line about a run.
+pub(super) fn run(run: &Run) -> String {
+    let mut line = format!(
+        "{}  {}  {} {}  thread {}  began {}",
+        run.id,
+        run.state.as_str(),
+        run_kind(run.kind),
+        run.mode.as_str(),
+        run.thread,
+        time::shown(run.created)
+    );
+    if run.cancelling && !run.state.is_settled() {
+        line.push_str("  to be cancelled");
+    }
+    line
+}
+
+/// `1 item`, `2 items`
+pub(super) fn counted(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+/// A message: where it stands, who said it, what was said; calls and results a line each.
+pub(super) fn entry(entry: &Entry) -> String {
+    let place = match (entry.first, entry.last) {
+        (0, _) => format!("item {}", entry.at.no),
+        (first, last) if first == last => format!("#{first}"),
+        (first, last) => format!("#{first}-{last}"),
+    };
+    if let Some(redaction) = &entry.redacted
+        && entry.message.contents.is_empty()
+    {
+        return format!(
+            "{place} [redacted by {}, {}]",
+            short(&redaction.by),
+            time::shown(redaction.at)
+        );
+    }
+    let mut lines = Vec::new();
+    let mut said = String::new();
+    for content in &entry.message.contents {
+        match words(content) {
+            Said::Text(text) => {
+                if !said.is_empty() {
+                    said.push('\n');
+                }
+                said.push_str(&text);
+            }
+            Said::Line(line) => lines.push(line),
+        }
+    }
+    let role = role(&entry.message.role);
+    let mut out = match said.is_empty() {
+        true => format!("{place} {role}:"),
+        false => format!("{place} {role}: {}", plain(&said).replace('\n', "\n    ")),
+    };
+    if let Some(redaction) = &entry.redacted {
+        lines.push(format!("[a part was redacted by {}]", short(&redaction.by)));
+    }
+    for line in lines {
+        out.push_str("\n    ");
+        out.push_str(&line);
+    }
+    out
+}
+
+fn role(role: &Role) -> String {
+    short(role.as_str())
+}
+
+enum Said {
+    /// What belongs into the message's own text.
+    Text(String),
+    /// What has a line of its own.
+    Line(String),
+}
+
+fn words(content: &Content) -> Said {
+    Said::Line(match &content.body {
+        Body::Text(text) => return Said::Text(text.text.clone()),
+        Body::Refusal(text) => format!("[refusal] {}", short(&text.text)),
+        Body::Reasoning(reasoning) => {
+            let text = reasoning.summary.iter().chain(&reasoning.text);
+            let text: Vec<&str> = text.map(String::as_str).collect();
+            format!("[reasoning] {}", short(&text.join(" ")))
+                .trim_end()
+                .to_owned()
+        }
+        Body::Media(media) => {
+            let what = format!("{:?}", media.kind).to_lowercase();
+            match &media.source {
+                MediaSource::Uri(uri) => format!("[{what}] {}", short(uri)),
+                _ => format!("[{what}]"),
+            }
+        }
+        Body::ToolCall(call) => self::call(call),
+        Body::ToolResult(result) => self::result(result),
+        Body::ApprovalRequest(_) => "[asks for approval]".to_owned(),
+        Body::ApprovalResponse(_) => "[answers an approval]".to_owned(),
+        Body::Error(fault) => format!("[error] {}", short(&fault.message)),
+        Body::Opaque(opaque) => format!("[{}]", short(&opaque.tag)),
+        Body::Unknown(_) => "[content of a later version]".to_owned(),
+    })
+}
+
+fn call(call: &ToolCall) -> String {
+    let name = match call.name.as_str() {
+        "" => call.family.as_str(),
+        name => name,
+    };
+    let arguments = match &call.arguments {
+        Arguments::None => String::new(),
+        Arguments::Text(text) | Arguments::Free(text) => short(text),
+        Arguments::Json(json) => short(json.get()),
+    };
+    format!(
+        "-> {} {arguments} ({})",
+        short(name),
+        short(call.call.value())
+    )
+}
+
+fn result(result: &ToolResult) -> String {
+    let name = result.name.as_deref().unwrap_or(result.family.as_str());
+    let output = match &result.output {
+        Output::None => String::new(),
+        Output::Text(text) => short(text),
+        Output::Json(json) => short(json.get()),
+        Output::Parts(parts) => {
+            let texts: Vec<&str> = parts.iter().filter_map(Content::as_text).collect();
+            match texts.is_empty() {
+                true => counted(parts.len() as u64, "part"),
+                false => short(&texts.join(" ")),
+            }
+        }
+    };
+    format!(
+        "<- {} {}: {output} ({})",
+        short(name),
+        result.outcome.as_str(),
+        short(result.call().value())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{plain, short};
+
+    #[test]
+    fn what_is_stored_cannot_drive_the_terminal() {
+        assert_eq!(
+            plain("a\x1b[2Jb\tc\n\u{9b}d\r"),
+            "a\\u{1b}[2Jb\tc\n\\u{9b}d\\r"
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut() {
+        assert_eq!(short("a\n  b"), "a b");
+        let long = short(&"ä ".repeat(500));
+        assert_eq!(
+            (long.chars().count(), long.chars().last()),
+            (161, Some('…'))
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! `throughline threads list|fork|delete`.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use throughline_store::{Fork, NewThread, Purged, Store, Thread, ThreadFilter};
+
+use super::{Context, Missing, forms, text};
+use crate::args;
+use crate::failure::Failure;
+use crate::output;
+
+/// Rows that are swept at once.
+const SWEEP: usize = 1_000;
+
+pub(super) async fn list(
+    context: &Context<'_>,
+    args: &args::ThreadsList,
+) -> Result<ExitCode, Failure> {
+    let store = context.open(Missing::Refuse).await?;
+    let filter = ThreadFilter {
+        alias_kind: args.alias_kind.clone(),
+        meta: args.meta.clone(),
+        ..ThreadFilter::default()
+    };
+    let listing = store
+        .threads(&context.scope, &filter, args.after, args.limit)
+        .await
+        .map_err(|error| context.failure(&error))?;
+    let next = listing.next.map(|next| next.to_string());
+    if context.json {
+        let form = forms::object(|object| {
+            forms::array(object.key("threads"), &listing.found, forms::thread);
+            match &next {
+                Some(next) => object.str("next", next),
+                None => object.raw("next", "null"),
+            };
+        });
+        output::document(&form, false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for thread in &listing.found {
+        output::line(&text::thread(thread))?;
+    }
+    if let Some(next) = next {
+        output::line(&format!("… more: --after {next}"))?;
+    } else if listing.found.is_empty() {
+        output::line("no threads")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn fork(context: &Context<'_>, args: &args::Fork) -> Result<ExitCode, Failure> {
+    let store = context.open(Missing::Refuse).await?;
+    let (from, opened) = context.find(&store, &args.name, 0).await?;
+    let id = args.id.clone().unwrap_or_else(|| store.ids().thread());
+    let fork = Fork {
+        from,
+        thread: NewThread {
+            title: opened.thread.title.clone(),
+            ..NewThread::new(id)
+        },
+    };
+    let thread = store
+        .fork(&context.scope, &fork)
+        .await
+        .map_err(|error| context.failure(&error))?;
+    if context.json {
+        let form = forms::object(|object| {
+            object.str("from", opened.thread.id.as_str());
+            forms::thread(object.key("thread"), &thread);
+        });
+        output::document(&form, false)?;
+    } else {
+        let shared = thread.head.map_or(0, |head| head.last);
+        output::line(&format!(
+            "forked {} to {}: {} in common",
+            opened.thread.id,
+            thread.id,
+            text::counted(shared, "item")
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn delete(
+    context: &Context<'_>,
+    args: &args::RemoveThread,
+) -> Result<ExitCode, Failure> {
+    let store = context.open(Missing::Refuse).await?;
+    let (at, opened) = context.find(&store, &args.name, 0).await?;
+    if matches!(at, throughline_store::At::Node(_)) {
+        return Err(Failure::wrong(format!(
+            "{} is a run or a node of thread {}; name the thread to delete it",
+            args.name, opened.thread.id
+        )));
+    }
+    let thread = opened.thread;
+    let items = thread.head.map_or(0, |head| head.last);
+    if !args.yes && !confirmed(&thread, items)? {
+        output::note("nothing was deleted");
+        return Ok(ExitCode::from(1));
+    }
+    store
+        .delete(&context.scope, &thread.id)
+        .await
+        .map_err(|error| context.failure(&error))?;
+    let purged = sweep(context, &store).await?;
+    if context.json {
+        let form = forms::object(|object| {
+            forms::thread(object.key("deleted"), &thread);
+            object.number("items_erased", purged.items);
+        });
+        output::document(&form, false)?;
+    } else {
+        output::line(&format!(
+            "deleted thread {} with {}; {} erased, what other threads share stays",
+            thread.id,
+            text::counted(items, "item"),
+            purged.items
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Nobody else may come to sweep where only the command line is used.
+async fn sweep(context: &Context<'_>, store: &Store) -> Result<Purged, Failure> {
+    let mut swept = Purged::default();
+    loop {
+        let purged = store
+            .purge(SWEEP)
+            .await
+            .map_err(|error| context.failure(&error))?;
+        swept.threads += purged.threads;
+        swept.items += purged.items;
+        if !purged.more {
+            return Ok(swept);
+        }
+    }
+}
+
+fn confirmed(thread: &Thread, items: u64) -> Result<bool, Failure> {
+    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Err(Failure::wrong(format!(
+            "deleting thread {} cannot be undone; say --yes to do it",
+            thread.id
+        )));
+    }
+    let items = text::counted(items, "item");
+    let _ = write!(stderr, "delete thread {} with {items}? [y/N] ", thread.id);
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    stdin
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::unreadable(None, &error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
