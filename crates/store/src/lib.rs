@@ -20,7 +20,6 @@ mod digest;
 mod engine;
 mod error;
 mod event;
-pub mod faults;
 mod id;
 mod import;
 mod item;

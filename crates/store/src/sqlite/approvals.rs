@@ -5,9 +5,9 @@ use throughline_model::json::RawJson;
 
 use super::cache::Live;
 use super::fault::{Done, missing};
+use super::queue::Tx;
 use super::rows::{int, json, num};
 use super::sql::{one, prepare, run_sql};
-use super::writer::Tx;
 use crate::{
     Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,
     Millis, NewApproval, PageToken, RunId, TenantScope, ThreadId, Unanswerable,
@@ -208,7 +208,7 @@ pub(super) fn list(
         return Ok(empty);
     };
     let thread = match &filter.thread {
-        Some(id) => Some(super::rows::shown_thread(conn, Some(tenant), id)?.row),
+        Some(id) => Some(super::find::shown_thread(conn, Some(tenant), id)?.row),
         None => None,
     };
     let which = match (thread, filter.waiting) {

@@ -6,8 +6,9 @@ use rusqlite::{Connection, Row};
 
 use super::cache::{Caches, Checkedness, Line, lock};
 use super::fault::{Done, Stop, corrupt};
+use super::find::{line, node_before};
 use super::items::PACKED;
-use super::rows::{AFTER_NODE, NODE, NodeRow, int, line, node_before, num};
+use super::rows::{AFTER_NODE, NODE, NodeRow, int, num};
 use super::sql::{one, prepare};
 use crate::digest::{self, Digest, NodeFields};
 use crate::item::Item;

@@ -6,19 +6,22 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 use tokio::sync::mpsc;
 
-use super::append::{ReadyAppend, ReadyRun};
+use super::append::ReadyAppend;
+use super::begin::ReadyRun;
 use super::cache::lock;
+use super::calls::Filled;
 use super::connect::{Role, connect};
 use super::fault::{Done, Stop};
 use super::import::ReadyImport;
 use super::items::Ready;
-use super::publish::{Closing, NewState};
+use super::nodes::NewState;
+use super::publish::Closing;
 use super::read::Reading;
-use super::steps::{Filled, ReadyStep};
+use super::steps::ReadyStep;
 use super::{
-    Sqlite, append, approvals, backup, check, import, journal, lists, publish, purge, rows,
+    Sqlite, append, approvals, backup, begin, calls, check, events, find, import, journal,
 };
-use super::{schema, settle, steps, threads};
+use super::{lists, publish, purge, runs, schema, settle, steps, threads};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
     Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Import, Increment, ItemNo,
@@ -41,7 +44,7 @@ impl Sqlite {
         let seal = &self.seal;
         self.readers
             .read(|conn| {
-                let tenant = rows::tenant(conn, caches, scope.tenant())?;
+                let tenant = find::tenant(conn, caches, scope.tenant())?;
                 if let Some(row) = tenant {
                     lock(&caches.tenants)
                         .entry(scope.tenant().clone())
@@ -279,7 +282,7 @@ impl Engine for Sqlite {
         let ready = ReadyRun::new(scope, begin);
         let scope = scope.clone();
         self.shared
-            .write(true, move |tx| append::begin(tx, &scope, &ready))
+            .write(true, move |tx| begin::begin(tx, &scope, &ready))
             .await
     }
 
@@ -307,7 +310,7 @@ impl Engine for Sqlite {
         let (scope, positions) = (scope.clone(), positions.to_vec());
         self.shared
             .write(false, move |tx| {
-                steps::intend(tx, &scope, lease, step, &positions)
+                calls::intend(tx, &scope, lease, step, &positions)
             })
             .await
     }
@@ -320,14 +323,14 @@ impl Engine for Sqlite {
     ) -> Result<()> {
         let (scope, ready) = (scope.clone(), Filled::list(results));
         self.shared
-            .write(false, move |tx| steps::results(tx, &scope, lease, &ready))
+            .write(false, move |tx| calls::results(tx, &scope, lease, &ready))
             .await
     }
 
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()> {
         let (scope, events) = (scope.clone(), events.clone());
         self.shared
-            .write_with_others(move |tx| steps::flush(tx, &scope, lease, &events))
+            .write_with_others(move |tx| events::flush(tx, &scope, lease, &events))
             .await
     }
 
@@ -389,7 +392,7 @@ impl Engine for Sqlite {
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         self.read_in(scope, |reading| {
-            rows::shown_run(reading.conn, reading.tenant, run)?.run(reading.now)
+            find::shown_run(reading.conn, reading.tenant, run)?.run(reading.now)
         })
         .await
     }
@@ -406,7 +409,7 @@ impl Engine for Sqlite {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Run>> {
-        self.read_in(scope, |reading| lists::runs(reading, filter, after, limit))
+        self.read_in(scope, |reading| runs::runs(reading, filter, after, limit))
             .await
     }
 

@@ -5,11 +5,12 @@ use throughline_model::json::RawJson;
 
 use super::cache::Live;
 use super::fault::{Done, exists, invalid, missing};
+use super::find::{any_run, node_of, thread_by_id};
 use super::items::{self, Ready};
-use super::publish::{NewState, NodeOf, minute, place_node};
-use super::rows::{RunRow, any_run, flag, int, node_of, thread_by_id};
+use super::nodes::{NewState, NodeOf, minute, place_node};
+use super::queue::{Effect, Tx};
+use super::rows::{RunRow, flag, int};
 use super::sql::{one, run_sql};
-use super::writer::{Effect, Tx};
 use crate::digest::Digest;
 use crate::{
     Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, RunState,
@@ -268,7 +269,7 @@ fn store(
         let at = ItemRef { run: live.id, no };
         let mark = match (place, given) {
             (Place::Said(item), _) => {
-                items::insert(tx.conn, &live.tenant, live.row, at, item, original.as_ref())?
+                items::insert(tx, &live.tenant, live.row, at, item, original.as_ref())?
             }
             (Place::Other, ImportItem::Redacted(said, redaction)) => {
                 let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?)";
@@ -277,10 +278,10 @@ fn store(
                     sql,
                     (live.row, no, &redaction.by, int(redaction.at)),
                 )?;
-                items::insert_redacted(tx.conn, &live.tenant, live.row, at, said)?
+                items::insert_redacted(tx, &live.tenant, live.row, at, said)?
             }
             (Place::Other, ImportItem::Gap | ImportItem::Said(_)) => {
-                items::insert_gap(tx.conn, &live.tenant, live.row, at)?
+                items::insert_gap(tx, &live.tenant, live.row, at)?
             }
         };
         live.mark(mark);

@@ -1,10 +1,12 @@
 //! Items on their way into the store: digested and compressed by whoever writes, put away here.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::cache::Mark;
 use super::fault::{Done, invalid, missing};
-use super::sql::{one, run_sql};
+use super::hot::Hot;
+use super::queue::Tx;
+use super::sql::one;
 use crate::digest::{self, Digest};
 use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant};
 
@@ -149,12 +151,9 @@ fn original(conn: &Connection, tenant: i64, of: ItemRef) -> Done<Original> {
     Ok(found)
 }
 
-const INSERT: &str =
-    "INSERT INTO item(run, no, kind, source, tokens, again, digest, body) VALUES(?,?,?,?,?,?,?,?)";
-
 /// Store an item at its place.
 pub(super) fn insert(
-    conn: &Connection,
+    tx: &Tx<'_>,
     tenant: &Tenant,
     run: i64,
     at: ItemRef,
@@ -181,7 +180,7 @@ pub(super) fn insert(
                 None => (said.kind.code(), &said.body),
             };
             let none: Option<i64> = None;
-            let values = (
+            let values = params![
                 run,
                 at.no,
                 kind,
@@ -189,27 +188,27 @@ pub(super) fn insert(
                 said.tokens,
                 none,
                 digest,
-                body,
-            );
+                body
+            ];
             let mark = Mark {
                 no: at.no,
                 tokens: said.tokens,
                 digest,
             };
-            (mark, run_sql(conn, INSERT, values)?)
+            (mark, tx.hot.run(Hot::Item, values)?)
         }
         (Content::Again(_), Some(of)) => {
             let digest = digest::again(tenant, at, of.at);
             let none: Option<&[u8]> = None;
-            let values = (
-                run, at.no, of.kind, of.source, of.tokens, of.row, digest, none,
-            );
+            let values = params![
+                run, at.no, of.kind, of.source, of.tokens, of.row, digest, none
+            ];
             let mark = Mark {
                 no: at.no,
                 tokens: of.tokens,
                 digest,
             };
-            (mark, run_sql(conn, INSERT, values)?)
+            (mark, tx.hot.run(Hot::Item, values)?)
         }
         (Content::Again(of), None) => {
             return Err(missing("item", &format!("{} of {}", of.no, of.run)));
@@ -221,7 +220,7 @@ pub(super) fn insert(
 
 /// Store several items, the first of which has the number `first`.
 pub(super) fn insert_all(
-    conn: &Connection,
+    tx: &Tx<'_>,
     tenant: &Tenant,
     run: (i64, RunId),
     first: u32,
@@ -231,17 +230,17 @@ pub(super) fn insert_all(
     let mut marks = Vec::with_capacity(items.len());
     for ((no, item), original) in (first..).zip(items).zip(originals) {
         let at = ItemRef { run: run.1, no };
-        marks.push(insert(conn, tenant, run.0, at, item, original.as_ref())?);
+        marks.push(insert(tx, tenant, run.0, at, item, original.as_ref())?);
     }
     Ok(marks)
 }
 
 /// Store a place without a result.
-pub(super) fn insert_gap(conn: &Connection, tenant: &Tenant, run: i64, at: ItemRef) -> Done<Mark> {
+pub(super) fn insert_gap(tx: &Tx<'_>, tenant: &Tenant, run: i64, at: ItemRef) -> Done<Mark> {
     let digest = digest::gap(tenant, at);
     let none: Option<i64> = None;
     let body: Option<&[u8]> = None;
-    let values = (
+    let values = params![
         run,
         at.no,
         ItemKind::Gap.code(),
@@ -249,9 +248,9 @@ pub(super) fn insert_gap(conn: &Connection, tenant: &Tenant, run: i64, at: ItemR
         0u32,
         none,
         digest,
-        body,
-    );
-    run_sql(conn, INSERT, values)?;
+        body
+    ];
+    tx.hot.run(Hot::Item, values)?;
     Ok(Mark {
         no: at.no,
         tokens: 0,
@@ -261,7 +260,7 @@ pub(super) fn insert_gap(conn: &Connection, tenant: &Tenant, run: i64, at: ItemR
 
 /// Store what is left of an item that was removed where it comes from.
 pub(super) fn insert_redacted(
-    conn: &Connection,
+    tx: &Tx<'_>,
     tenant: &Tenant,
     run: i64,
     at: ItemRef,
@@ -270,7 +269,7 @@ pub(super) fn insert_redacted(
     let digest = digest::item(tenant, at, said);
     let none: Option<i64> = None;
     let body: Option<&[u8]> = None;
-    let values = (
+    let values = params![
         run,
         at.no,
         said.kind.code(),
@@ -278,9 +277,9 @@ pub(super) fn insert_redacted(
         said.tokens,
         none,
         digest,
-        body,
-    );
-    run_sql(conn, INSERT, values)?;
+        body
+    ];
+    tx.hot.run(Hot::Item, values)?;
     Ok(Mark {
         no: at.no,
         tokens: said.tokens,

@@ -4,8 +4,9 @@ use rusqlite::Connection;
 
 use super::branch::{journal_entries, run_items};
 use super::fault::{Done, corrupt, missing};
+use super::find::{node_of, shown_run};
 use super::read::Reading;
-use super::rows::{RunRow, flag, int, json, node_of, num, shown_run};
+use super::rows::{RunRow, flag, int, json, num};
 use super::sql::{one, prepare};
 use crate::digest::call_key;
 use crate::{
@@ -161,7 +162,7 @@ pub(super) fn node(
 ) -> Done<NodeRecord> {
     let conn = reading.conn;
     let run = match reading.tenant {
-        Some(tenant) => super::rows::any_run(conn, tenant, id.run)?,
+        Some(tenant) => super::find::any_run(conn, tenant, id.run)?,
         None => None,
     };
     let run = run.ok_or_else(|| missing("node", &id))?;

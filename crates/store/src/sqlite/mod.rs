@@ -6,21 +6,30 @@
 mod append;
 mod approvals;
 mod backup;
+mod begin;
 mod branch;
 mod cache;
+mod calls;
 mod check;
 mod connect;
 mod engine;
+mod events;
 mod fault;
+mod find;
+mod hot;
 mod import;
 mod items;
 mod journal;
+mod lease;
 mod lists;
+mod nodes;
 mod publish;
 mod purge;
+mod queue;
 mod read;
 mod readers;
 mod rows;
+mod runs;
 mod schema;
 mod settle;
 mod sql;
@@ -43,8 +52,9 @@ pub use backup::{Restored, restore};
 use cache::lock;
 use connect::{Role, connect};
 use fault::{Done, Stop};
+use hot::Statements;
+use queue::Shared;
 use readers::Readers;
-use writer::Shared;
 
 use crate::cursor::Seal;
 use crate::store::bad_url;
@@ -111,13 +121,18 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
     let seal: [u8; 32] = conn.query_row("SELECT value FROM meta WHERE key='seal'", [], |row| {
         row.get(0)
     })?;
+    // The writer prepares them for itself; here they show whether the tables are what they should be.
+    drop(Statements::new(&conn)?);
     let shared = Arc::new(Shared::new(options, ids.owner()));
     let (tell, done) = oneshot::channel();
     let writers = Arc::clone(&shared);
     let writer = std::thread::Builder::new()
         .name("store writer".into())
         .spawn(move || {
-            writer::run(conn, writers);
+            match Statements::new(&conn) {
+                Ok(hot) => writer::run(&conn, hot, writers),
+                Err(_) => writers.abandon(),
+            }
             let _ = tell.send(());
         })
         .map_err(|error| {

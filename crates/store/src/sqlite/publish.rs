@@ -1,34 +1,21 @@
-//! Making nodes and moving heads.
+//! Publishing runs: their last items, a node, the head and their end in one write.
 
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
-use super::cache::{Base, Head, Live, Mark, StateAt};
+use super::cache::Live;
+use super::calls::{Filled, fill, same_results};
 use super::fault::{Done, invalid};
+use super::find::{node_at, thread_by_row};
+use super::hot::Hot;
 use super::items::{self, Original, Ready};
-use super::rows::{OPEN, RunRow, flag, int, node_at, num, thread_by_row};
+use super::nodes::{NewState, NodeOf, publish_node, thread_version};
+use super::queue::{Effect, Tx};
+use super::rows::{RunRow, flag, int, num};
 use super::sql::{one, run_sql};
-use super::steps::{Filled, fill, same_results};
-use super::writer::{Effect, Tx};
-use crate::digest::{self, Digest, NodeFields};
 use crate::{
-    CallState, Ending, Error, ItemRef, Lease, NodeId, Publish, Published, RunId, RunState, State,
-    TenantScope, Through, Version,
+    CallState, Ending, Error, Lease, Publish, Published, RunState, TenantScope, Through, Version,
 };
-
-/// State that a node sets, in its stored form.
-pub(super) struct NewState {
-    json: String,
-    digest: Digest,
-}
-
-impl NewState {
-    pub(super) fn new(scope: &TenantScope, run: RunId, step: u32, state: &State) -> Self {
-        let json = state.to_json();
-        let digest = digest::state(scope.tenant(), run, step, &json);
-        Self { json, digest }
-    }
-}
 
 /// A publication, ready to be stored.
 pub(super) struct Closing {
@@ -36,230 +23,6 @@ pub(super) struct Closing {
     pub(super) items: Vec<Ready>,
     pub(super) results: Vec<Filled>,
     pub(super) state: Option<NewState>,
-}
-
-/// Where a node came to be.
-#[derive(Clone, Copy)]
-pub(super) struct Placed {
-    pub(super) base: Base,
-}
-
-/// What is needed to make a node.
-pub(super) struct NodeOf<'a> {
-    pub(super) step: u32,
-    /// The number of its last item.
-    pub(super) to: u32,
-    pub(super) open: bool,
-    pub(super) state: Option<&'a NewState>,
-    pub(super) created: u64,
-}
-
-/// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
-pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<Placed> {
-    let conn = tx.conn;
-    let mut marks: Vec<Mark> = Vec::with_capacity((of.to + 1 - live.from) as usize);
-    for no in live.from..=of.to {
-        let mark = match live.mark_of(no) {
-            Some(mark) => *mark,
-            None => {
-                let at = ItemRef { run: live.id, no };
-                items::insert_gap(conn, &live.tenant, live.row, at)?
-            }
-        };
-        marks.push(mark);
-    }
-    let state = match of.state {
-        Some(new) => {
-            let sql = "INSERT INTO state(run, step, digest, body) VALUES(?,?,?,?)";
-            run_sql(conn, sql, (live.row, of.step, new.digest, &new.json))?;
-            Some(StateAt {
-                run: live.row,
-                step: of.step,
-                digest: new.digest,
-            })
-        }
-        None => live.base.and_then(|base| base.state),
-    };
-    let said: u64 = marks.iter().map(|mark| u64::from(mark.tokens)).sum();
-    let last_before = live.base.map_or(0, |base| base.last);
-    let fields = NodeFields {
-        id: NodeId {
-            run: live.id,
-            step: of.step,
-        },
-        first: last_before + 1,
-        last: last_before + marks.len() as u64,
-        first_item: live.from,
-        flags: if of.open { OPEN } else { 0 },
-        tokens: live.base.map_or(0, |base| base.tokens) + said,
-    };
-    let digest = digest::node(
-        &live.tenant,
-        live.base.as_ref().map(|base| &base.digest),
-        &fields,
-        state.as_ref().map(|state| &state.digest),
-        marks.iter().map(|mark| mark.digest),
-    );
-    let insert = |tl: i64| {
-        run_sql(
-            conn,
-            "INSERT INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, tokens, created, digest)
-             VALUES(?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-            params![
-                tl,
-                int(fields.first),
-                int(fields.last),
-                live.row,
-                of.step,
-                fields.first_item,
-                fields.flags,
-                state.map(|state| state.run),
-                state.map(|state| state.step),
-                int(fields.tokens),
-                int(of.created),
-                digest,
-            ],
-        )
-    };
-    // Who comes second at a place opens a timeline of its own.
-    let tl = match live.base {
-        Some(base) if base.own && insert(base.tl)? == 1 => base.tl,
-        base => {
-            let tl = open_timeline(tx, live.thread, base)?;
-            insert(tl)?;
-            tl
-        }
-    };
-    let base = Base {
-        id: fields.id,
-        tl,
-        first: fields.first,
-        last: fields.last,
-        own: true,
-        tokens: fields.tokens,
-        state,
-        digest,
-    };
-    live.base = Some(base);
-    live.published = Some((tl, fields.first, of.step));
-    live.from = of.to + 1;
-    live.marks.retain(|mark| mark.no > of.to);
-    Ok(Placed { base })
-}
-
-fn open_timeline(tx: &Tx<'_>, thread: i64, base: Option<Base>) -> Done<i64> {
-    let sql = "INSERT INTO timeline(thread, parent_tl, fork) VALUES(?,?,?)";
-    let (parent, fork) = match base {
-        Some(base) => (Some(base.tl), base.last),
-        None => (None, 0),
-    };
-    run_sql(tx.conn, sql, (thread, parent, int(fork)))?;
-    Ok(tx.conn.last_insert_rowid())
-}
-
-/// A minute, by which threads are listed.
-pub(super) fn minute(now: u64) -> i64 {
-    int(now / 60_000)
-}
-
-/// Move the head of a thread from a base to a node of a leased run. The version was checked.
-pub(super) fn move_leased(
-    tx: &mut Tx<'_>,
-    live: &mut Live,
-    before: Option<Base>,
-    to: Base,
-) -> Done<()> {
-    let minute = minute(tx.now);
-    // In the usual case no index changes.
-    let quick = "UPDATE thread SET head_first=?1, version=version+1, touched=?2
-      WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6";
-    let mut moved = 0;
-    if before.is_some_and(|before| before.tl == to.tl) {
-        let values = (
-            int(to.first),
-            int(tx.now),
-            live.thread,
-            int(live.version),
-            to.tl,
-            minute,
-        );
-        moved = run_sql(tx.conn, quick, values)?;
-    }
-    if moved == 0 {
-        let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4
-          WHERE thread=?5 AND version=?6";
-        let values = (
-            to.tl,
-            int(to.first),
-            int(tx.now),
-            minute,
-            live.thread,
-            int(live.version),
-        );
-        moved = run_sql(tx.conn, sql, values)?;
-    }
-    debug_assert_eq!(moved, 1, "the version was checked");
-    live.version += 1;
-    Ok(())
-}
-
-/// Move the head of a thread to a node of a free run, if it still is where the run started.
-fn move_free(tx: &mut Tx<'_>, live: &mut Live, before: Option<Base>, to: Base) -> Done<bool> {
-    let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4
-      WHERE thread=?5 AND head_tl IS ?6 AND head_first IS ?7 AND moved_by=0
-      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?5 AND run.live=0)";
-    let values = (
-        to.tl,
-        int(to.first),
-        int(tx.now),
-        minute(tx.now),
-        live.thread,
-        before.map(|base| base.tl),
-        before.map(|base| int(base.first)),
-    );
-    let moved = run_sql(tx.conn, sql, values)? == 1;
-    live.version = thread_version(tx, live.thread)?;
-    Ok(moved)
-}
-
-pub(super) fn thread_version(tx: &Tx<'_>, thread: i64) -> Done<u64> {
-    let sql = "SELECT version FROM thread WHERE thread=?";
-    let version: Option<i64> = one(tx.conn, sql, [thread], |row| row.get(0))?;
-    Ok(version.map_or(0, num))
-}
-
-/// Make a node and move the head to it, if it is the run's to move.
-pub(super) fn publish_node(
-    tx: &mut Tx<'_>,
-    live: &mut Live,
-    of: &NodeOf<'_>,
-    tenant: i64,
-) -> Done<Published> {
-    let before = live.base;
-    let placed = place_node(tx, live, of)?.base;
-    let moved = if live.flags & flag::LEASED != 0 {
-        move_leased(tx, live, before, placed)?;
-        true
-    } else {
-        move_free(tx, live, before, placed)?
-    };
-    if moved {
-        tx.then(Effect::Moved(live.thread));
-        tx.then(Effect::Head(
-            (tenant, live.thread_id.clone()),
-            Head {
-                thread: live.thread,
-                version: live.version,
-                base: Some(placed),
-            },
-        ));
-    }
-    Ok(Published {
-        node: Some(placed.id),
-        last: placed.last,
-        moved,
-        version: Version(live.version),
-    })
 }
 
 /// Where a publication ends: the number of its last item, 0 for nothing.
@@ -319,9 +82,11 @@ pub(super) fn publish(
     ending: &Closing,
 ) -> Done<Published> {
     let tenant = tx.known_tenant(scope.tenant())?;
-    if let (Some(tenant), Some(live)) = (tenant, super::steps::cached(tx, scope, lease)) {
+    if let (Some(tenant), Some(live)) = (tenant, super::lease::cached(tx, scope, lease)) {
         let publish = &ending.publish;
-        let plain = publish.results.is_empty()
+        // Results may have come in the same group, unseen by what is remembered.
+        let plain = !live.calls
+            && publish.results.is_empty()
             && live.next_step == publish.step
             && publish
                 .events
@@ -331,22 +96,22 @@ pub(super) fn publish(
             return Ok(published);
         }
     }
-    let row = super::steps::admit(tx, scope, lease)?;
+    let row = super::lease::admit(tx, scope, lease)?;
     let tenant = tenant.unwrap_or(0);
     if let Some(published) = repeated(tx, scope, &row, ending)? {
         return Ok(published);
     }
-    super::steps::must_run(tx, &row)?;
-    super::steps::in_order(&row, ending.publish.step, ending.publish.events.as_ref())?;
+    super::lease::must_run(tx, &row)?;
+    super::lease::in_order(&row, ending.publish.step, ending.publish.events.as_ref())?;
     if row.has(flag::LEASED) {
         check_version(tx, &row)?;
     }
-    let live = super::steps::load(tx, scope, &row)?;
-    let places = super::steps::places(tx, scope, &row, &ending.results)?;
-    let originals = super::steps::resolve_results(tx, tenant, &ending.results)?;
+    let live = super::lease::load(tx, scope, &row)?;
+    let places = super::calls::places(tx, scope, &row, &ending.results)?;
+    let originals = super::calls::resolve_results(tx, tenant, &ending.results)?;
     match write(tx, tenant, live, ending, &places, &originals)? {
         Some(published) => Ok(published),
-        None => Err(super::steps::lost(&row)),
+        None => Err(super::lease::lost(&row)),
     }
 }
 
@@ -373,7 +138,7 @@ fn write(
     tenant: i64,
     mut live: Live,
     ending: &Closing,
-    places: &[super::steps::Place],
+    places: &[super::calls::Place],
     result_originals: &[Option<Original>],
 ) -> Done<Option<Published>> {
     let publish = &ending.publish;
@@ -400,7 +165,7 @@ fn write(
             next_item - 1
         });
     let unsent = (has_node || live.published.is_some()) && stored_last > to.max(live.from - 1);
-    let mut flags = live.flags & !(flag::UNSENT | flag::MOVED);
+    let mut flags = 0;
     if unsent {
         flags |= flag::UNSENT;
     }
@@ -444,11 +209,7 @@ fn write(
         int(live.version),
         leased,
     ];
-    let sql = "UPDATE run SET state=?1, live=NULL, flags=?2, next_item=?3, next_step=?4, next_event=?5,
-      pub_tl=?6, pub_first=?7, pub_step=?8, version=?9, progress=?10, note=?11
-      WHERE run=?12 AND id=?13 AND epoch=?14 AND state=1 AND next_step=?15 AND next_item=?16 AND next_event<=?17
-      AND EXISTS(SELECT 1 FROM thread WHERE thread.thread=?18 AND stage=0 AND (version=?19 OR NOT ?20))";
-    if run_sql(conn, sql, values)? == 0 {
+    if tx.hot.run(Hot::Publish, values)? == 0 {
         return Ok(None);
     }
     let run = (live.row, live.id);
@@ -463,7 +224,7 @@ fn write(
         live.mark(mark);
     }
     let marks = items::insert_all(
-        conn,
+        tx,
         &live.tenant,
         run,
         live.next_item,
@@ -475,7 +236,7 @@ fn write(
     }
     live.next_item = next_item;
     if let Some(events) = &publish.events {
-        super::steps::insert_events(tx, live.row, events)?;
+        super::events::insert_events(tx, live.row, events)?;
     }
     if publish.ending == Ending::Cancelled && live.calls {
         super::approvals::withdraw(tx, live.row)?;
@@ -499,8 +260,7 @@ fn write(
     };
     let moved = if published.moved { flag::MOVED } else { 0 };
     if live.published != guess || published.version.0 != version || flags & flag::MOVED != moved {
-        let sql =
-            "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=? WHERE run=?";
+        let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & ~72 | ? WHERE run=?";
         let values = (
             live.published.map(|(tl, _, _)| tl),
             live.published.map(|(_, first, _)| int(first)),

@@ -7,9 +7,9 @@
 use rusqlite::Connection;
 
 use super::fault::Done;
+use super::queue::{Effect, Tx};
 use super::rows::{int, num};
 use super::sql::{one, prepare, run_sql};
-use super::writer::{Effect, Tx};
 use crate::Purged;
 
 /// How long an import may take.
@@ -202,10 +202,9 @@ fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> 
 
 /// Remove items of a run, except those that others say again.
 fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) -> Done<()> {
-    let mut statement = prepare(conn,
-        "SELECT DISTINCT o.run FROM item i CROSS JOIN item o ON o.item=i.again CROSS JOIN run r ON r.run=o.run
-         WHERE i.run=? AND i.no BETWEEN ? AND ? AND r.state=10 AND r.run<>i.run",
-    )?;
+    let sql = "SELECT DISTINCT o.run FROM item i CROSS JOIN item o ON o.item=i.again CROSS JOIN run r ON r.run=o.run
+         WHERE i.run=? AND i.no BETWEEN ? AND ? AND r.state=10 AND r.run<>i.run";
+    let mut statement = prepare(conn, sql)?;
     let husks = statement.query_map((run, lo, hi), |row| row.get(0))?;
     let husks: Vec<i64> = husks.collect::<Result<_, _>>()?;
     let again = "DELETE FROM item WHERE run=? AND no BETWEEN ? AND ? AND again IS NOT NULL";

@@ -3,12 +3,14 @@
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
-use super::append::{not_busy, started};
+use super::begin::{not_busy, started};
+use super::events::{insert_events, is_stored, last_events};
 use super::fault::{Done, missing};
-use super::rows::{RunRow, flag, int, run_by_row, run_to_write, shown_run};
+use super::find::{run_by_row, run_to_write, shown_run};
+use super::lease::{admit, must_run};
+use super::queue::{Effect, Tx};
+use super::rows::{RunRow, flag, int};
 use super::sql::run_sql;
-use super::steps::{admit, insert_events, is_stored, last_events, must_run};
-use super::writer::{Effect, Tx};
 use crate::{Claim, End, Error, Flush, Lease, Run, RunId, RunState, Started, Stopped, TenantScope};
 
 /// Whether events that come with an end are there already, or there are none.

@@ -1,20 +1,21 @@
-//! What a run writes while it works: steps, intents, results, events.
+//! Steps: what the model said, and the calls that follow from it.
 
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
-use super::cache::{Live, Mark};
-use super::fault::{Done, Stop, exists, invalid, missing};
-use super::items::{self, Original, Ready};
-use super::publish::{NewState, NodeOf, check_version, is_open, last_of_steps, publish_node};
-use super::rows::{RunRow, flag, int, node_at, num, run_to_write};
-use super::sql::{one, prepare, run_sql};
-use super::writer::{Effect, Tx};
+use super::cache::Live;
+use super::events::insert_events;
+use super::fault::{Done, exists, invalid};
+use super::find::node_at;
+use super::items::{self, Ready};
+use super::lease::{admit, cached, in_order, load, lost, must_run};
+use super::nodes::{NewState, NodeOf, publish_node};
+use super::publish::{check_version, is_open, last_of_steps};
+use super::queue::{Effect, Tx};
+use super::rows::{RunRow, flag, int, num};
+use super::sql::{one, run_sql};
 use crate::digest::Digest;
-use crate::{
-    ApprovalState, CallResult, CallState, Error, Flush, ItemKind, ItemRef, Lease, NewItem,
-    Published, RunId, RunState, Step, Tenant, TenantScope, Version,
-};
+use crate::{CallState, Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version};
 
 /// A step, ready to be stored.
 pub(super) struct ReadyStep {
@@ -97,172 +98,6 @@ fn content(step: &Step) -> Digest {
     digest
 }
 
-/// A result, ready to be stored.
-pub(super) struct Filled {
-    step: u32,
-    position: u32,
-    pub(super) item: Ready,
-}
-
-impl Filled {
-    pub(super) fn list(results: &[CallResult]) -> Vec<Self> {
-        let ready = |result: &CallResult| Self {
-            step: result.step,
-            position: result.position,
-            item: Ready::unnumbered(&result.item),
-        };
-        results.iter().map(ready).collect()
-    }
-}
-
-/// Where a result goes.
-pub(super) struct Place {
-    pub(super) no: u32,
-    /// Whether it is not there yet.
-    pub(super) is_new: bool,
-}
-
-/// What this process knows of a run that it works on.
-pub(super) fn cached(
-    tx: &Tx<'_>,
-    scope: &TenantScope,
-    lease: Lease,
-) -> Option<std::sync::Arc<Live>> {
-    let live = super::cache::lock(&tx.shared.caches.live).get(&lease.run)?;
-    (live.epoch == lease.epoch && live.tenant == *scope.tenant()).then_some(live)
-}
-
-/// The run of a lease that still counts.
-pub(super) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
-    let tenant = tx.known_tenant(scope.tenant())?;
-    let row = run_to_write(tx.conn, tenant, lease.run)?;
-    if row.epoch != lease.epoch {
-        tx.then(Effect::Forget(lease.run));
-        return Err(Error::Fenced {
-            run: lease.run,
-            mine: lease.epoch,
-            current: row.epoch,
-        }
-        .into());
-    }
-    Ok(row)
-}
-
-/// Refuse a run that is not running.
-pub(super) fn must_run(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
-    if row.state == RunState::Running {
-        return Ok(());
-    }
-    Err(Error::WrongState {
-        run: row.id,
-        state: row.seen(tx.now),
-        wanted: "it must be running",
-    }
-    .into())
-}
-
-/// Refuse a step or events that are not the next ones.
-pub(super) fn in_order(row: &RunRow, step: u32, events: Option<&Flush>) -> Done<()> {
-    let out_of_order = |what, expected, found| Error::OutOfOrder {
-        run: row.id,
-        what,
-        expected,
-        found,
-    };
-    if step != row.next_step {
-        return Err(out_of_order("step", u64::from(row.next_step), u64::from(step)).into());
-    }
-    events_in_order(row, events)
-}
-
-fn events_in_order(row: &RunRow, events: Option<&Flush>) -> Done<()> {
-    match events {
-        Some(events) if events.first != row.next_event => Err(Error::OutOfOrder {
-            run: row.id,
-            what: "event",
-            expected: row.next_event,
-            found: events.first,
-        }
-        .into()),
-        _ => Ok(()),
-    }
-}
-
-/// A row that changed while the lock was held: it cannot.
-pub(super) fn lost(row: &RunRow) -> Stop {
-    Stop::Broken(Error::Io {
-        detail: format!("{} changed under the lock", row.id),
-    })
-}
-
-/// Everything that is known of a run, read anew.
-pub(super) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live> {
-    let thread_id = row.thread_id.clone();
-    let (base, from) = match (row.published, row.base) {
-        (Some((tl, first, _)), _) => {
-            let node = node_at(tx.conn, tl, first)?;
-            let from = node.as_ref().map_or(1, |node| node.item_hi() + 1);
-            (node.map(|node| node.base(true)), from)
-        }
-        (None, Some((tl, first))) => {
-            let node = node_at(tx.conn, tl, first)?;
-            let sql = "SELECT thread FROM timeline WHERE tl=?";
-            let owner: Option<i64> = one(tx.conn, sql, [tl], |row| row.get(0))?;
-            (node.map(|node| node.base(owner == Some(row.thread))), 1)
-        }
-        (None, None) => (None, 1),
-    };
-    let mut statement = prepare(
-        tx.conn,
-        "SELECT no, tokens, digest FROM item WHERE run=? AND no>=? ORDER BY no",
-    )?;
-    let marks = statement.query_map((row.row, from), |row| {
-        Ok(Mark {
-            no: row.get(0)?,
-            tokens: row.get(1)?,
-            digest: row.get(2)?,
-        })
-    })?;
-    let calls: Option<i64> = one(
-        tx.conn,
-        "SELECT 1 FROM call WHERE run=? LIMIT 1",
-        [row.row],
-        |row| row.get(0),
-    )?;
-    Ok(Live {
-        row: row.row,
-        id: row.id,
-        tenant: scope.tenant().clone(),
-        thread: row.thread,
-        thread_id: thread_id.ok_or_else(|| missing("run", &row.id))?,
-        flags: row.flags,
-        epoch: row.epoch,
-        version: row.version,
-        inputs: row.inputs,
-        next_step: row.next_step,
-        next_item: row.next_item,
-        next_event: row.next_event,
-        base,
-        published: row.published,
-        from,
-        marks: marks.collect::<Result<_, _>>()?,
-        calls: calls.is_some(),
-    })
-}
-
-/// Store events.
-pub(super) fn insert_events(tx: &Tx<'_>, run: i64, events: &Flush) -> Done<()> {
-    if events.count > 0 {
-        let sql = "INSERT INTO run_event(run, seq, n, payload) VALUES(?,?,?,?)";
-        run_sql(
-            tx.conn,
-            sql,
-            (run, int(events.first), events.count, &events.payload),
-        )?;
-    }
-    Ok(())
-}
-
 /// Record a step.
 pub(super) fn step(
     tx: &mut Tx<'_>,
@@ -274,7 +109,9 @@ pub(super) fn step(
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     if let Some(live) = cached(tx, scope, lease) {
         let events = step.events.as_ref();
-        let fits = live.next_step == step.no
+        // Results may have come in the same group, unseen by what is remembered.
+        let fits = (step.node.is_none() || !live.calls)
+            && live.next_step == step.no
             && events.is_none_or(|events| events.first == live.next_event);
         if fits && let Some(done) = write_step(tx, tenant, (*live).clone(), ready)? {
             return Ok(done);
@@ -377,7 +214,7 @@ fn write_step(
         return Ok(None);
     }
     let run = (live.row, live.id);
-    for mark in items::insert_all(conn, &live.tenant, run, first, &ready.items, &originals)? {
+    for mark in items::insert_all(tx, &live.tenant, run, first, &ready.items, &originals)? {
         live.mark(mark);
     }
     insert_calls(tx, &live, ready, first + count)?;
@@ -395,7 +232,7 @@ fn write_step(
             node: live.base.map(|base| base.id),
             last: live.base.map_or(0, |base| base.last),
             moved: false,
-            version: Version(super::publish::thread_version(tx, live.thread)?),
+            version: Version(super::nodes::thread_version(tx, live.thread)?),
         }),
         Some(_) => {
             let of = NodeOf {
@@ -459,309 +296,4 @@ fn insert_calls(tx: &Tx<'_>, live: &Live, ready: &ReadyStep, first: u32) -> Done
         run_sql(tx.conn, sql, values)?;
     }
     Ok(())
-}
-
-/// A call as it is stored.
-struct CallRow {
-    state: CallState,
-    epoch: u32,
-    result: u32,
-    /// Where the approval stands, if it has one.
-    approval: Option<i64>,
-}
-
-fn call(tx: &Tx<'_>, row: &RunRow, step: u32, position: u32) -> Done<CallRow> {
-    let sql = "SELECT c.state, c.epoch, c.result_no, a.state FROM call c CROSS JOIN run r ON r.run=c.run
-      LEFT JOIN approval a ON a.tenant=r.tenant AND a.id=c.approval WHERE c.run=? AND c.step=? AND c.pos=?";
-    let found = one(tx.conn, sql, (row.row, step, position), |row| {
-        Ok((row.get::<_, u8>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-    })?;
-    let place = || format!("{position} of step {step} of {}", row.id);
-    let Some((state, epoch, result, approval)) = found else {
-        return Err(missing("call", &place()));
-    };
-    let state = CallState::of(state).ok_or_else(|| {
-        super::fault::corrupt(format!("call {}", place()), "it is in no known state")
-    })?;
-    Ok(CallRow {
-        state,
-        epoch,
-        result,
-        approval,
-    })
-}
-
-fn wrong_call(
-    row: &RunRow,
-    step: u32,
-    position: u32,
-    state: &'static str,
-    wanted: &'static str,
-) -> Stop {
-    Stop::Refused(Error::WrongCall {
-        run: row.id,
-        step,
-        position,
-        state,
-        wanted,
-    })
-}
-
-/// Record that calls are about to be dispatched.
-pub(super) fn intend(
-    tx: &mut Tx<'_>,
-    scope: &TenantScope,
-    lease: Lease,
-    step: u32,
-    positions: &[u32],
-) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
-    must_run(tx, &row)?;
-    let mut fresh = Vec::with_capacity(positions.len());
-    for position in positions {
-        let call = call(tx, &row, step, *position)?;
-        let allowed = call.approval == Some(super::approvals::code(ApprovalState::Approved));
-        match call.state {
-            CallState::Planned => fresh.push((*position, false)),
-            CallState::Approval if allowed => fresh.push((*position, true)),
-            CallState::Approval => {
-                let wanted = "it needs an approval that says yes";
-                return Err(wrong_call(
-                    &row,
-                    step,
-                    *position,
-                    call.state.as_str(),
-                    wanted,
-                ));
-            }
-            // Sent again.
-            CallState::Intent if call.epoch == lease.epoch => {}
-            CallState::Intent | CallState::Done | CallState::Client | CallState::Taken => {
-                let wanted = "it must be planned";
-                return Err(wrong_call(
-                    &row,
-                    step,
-                    *position,
-                    call.state.as_str(),
-                    wanted,
-                ));
-            }
-        }
-    }
-    if fresh.is_empty() {
-        return Ok(());
-    }
-    touch(tx, &row)?;
-    for (position, approved) in fresh {
-        let sql = "UPDATE call SET state=?, epoch=? WHERE run=? AND step=? AND pos=?";
-        let code = CallState::Intent.code();
-        run_sql(tx.conn, sql, (code, lease.epoch, row.row, step, position))?;
-        if approved {
-            super::approvals::used(tx, row.row, step, position)?;
-        }
-    }
-    Ok(())
-}
-
-/// Note that a run has come on.
-fn touch(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
-    run_sql(
-        tx.conn,
-        "UPDATE run SET progress=? WHERE run=?",
-        (int(tx.now), row.row),
-    )?;
-    Ok(())
-}
-
-/// Where results go; refuse what does not fit. Nothing is written.
-pub(super) fn places(
-    tx: &Tx<'_>,
-    scope: &TenantScope,
-    row: &RunRow,
-    results: &[Filled],
-) -> Done<Vec<Place>> {
-    let mut places: Vec<Place> = Vec::with_capacity(results.len());
-    for filled in results {
-        let call = call(tx, row, filled.step, filled.position)?;
-        let wrong = |state, wanted| wrong_call(row, filled.step, filled.position, state, wanted);
-        let no = call.result;
-        if places.iter().any(|place| place.no == no) {
-            return Err(wrong(
-                call.state.as_str(),
-                "it has one result, and two were given",
-            ));
-        }
-        let is_new = match call.state {
-            CallState::Planned | CallState::Intent | CallState::Approval | CallState::Client => {
-                true
-            }
-            CallState::Done => {
-                let run = (row.row, row.id);
-                let item = std::slice::from_ref(&filled.item);
-                if !items::same(tx.conn, scope.tenant(), run, no, item)? {
-                    return Err(wrong(call.state.as_str(), "it has another result already"));
-                }
-                false
-            }
-            CallState::Taken => return Err(wrong(call.state.as_str(), "its run must have it")),
-        };
-        let sql = "SELECT kind FROM item WHERE run=? AND no=?";
-        let kind: Option<u8> = one(tx.conn, sql, (row.row, no), |row| row.get(0))?;
-        if is_new && kind == Some(ItemKind::Gap.code()) {
-            return Err(wrong(
-                "published without a result",
-                "it must come before its node",
-            ));
-        }
-        places.push(Place { no, is_new });
-    }
-    Ok(places)
-}
-
-/// What results say again.
-pub(super) fn resolve_results(
-    tx: &Tx<'_>,
-    tenant: i64,
-    results: &[Filled],
-) -> Done<Vec<Option<Original>>> {
-    let mut originals = Vec::with_capacity(results.len());
-    for filled in results {
-        let item = std::slice::from_ref(&filled.item);
-        originals.extend(items::resolve(tx.conn, tenant, item)?);
-    }
-    Ok(originals)
-}
-
-/// Store results at their places.
-pub(super) fn fill(
-    tx: &Tx<'_>,
-    tenant: &Tenant,
-    run: (i64, RunId),
-    places: &[Place],
-    results: &[Filled],
-    originals: &[Option<Original>],
-) -> Done<Vec<Mark>> {
-    let mut marks = Vec::with_capacity(results.len());
-    for ((filled, place), original) in results.iter().zip(places).zip(originals) {
-        if !place.is_new {
-            continue;
-        }
-        let sql = "UPDATE call SET state=? WHERE run=? AND step=? AND pos=?";
-        let done = CallState::Done.code();
-        run_sql(tx.conn, sql, (done, run.0, filled.step, filled.position))?;
-        super::approvals::withdraw_call(tx, run.0, filled.step, filled.position)?;
-        let at = ItemRef {
-            run: run.1,
-            no: place.no,
-        };
-        let original = original.as_ref();
-        marks.push(items::insert(
-            tx.conn,
-            tenant,
-            run.0,
-            at,
-            &filled.item,
-            original,
-        )?);
-    }
-    Ok(marks)
-}
-
-/// Whether results are stored as given.
-pub(super) fn same_results(
-    tx: &Tx<'_>,
-    scope: &TenantScope,
-    row: &RunRow,
-    results: &[Filled],
-) -> Done<bool> {
-    match places(tx, scope, row, results) {
-        Ok(places) => Ok(places.iter().all(|place| !place.is_new)),
-        Err(Stop::Refused(_)) => Ok(false),
-        Err(broken) => Err(broken),
-    }
-}
-
-/// Record results.
-pub(super) fn results(
-    tx: &mut Tx<'_>,
-    scope: &TenantScope,
-    lease: Lease,
-    results: &[Filled],
-) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
-    must_run(tx, &row)?;
-    let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    let places = places(tx, scope, &row, results)?;
-    let originals = resolve_results(tx, tenant, results)?;
-    if places.iter().all(|place| !place.is_new) {
-        return Ok(());
-    }
-    touch(tx, &row)?;
-    let run = (row.row, row.id);
-    let marks = fill(tx, scope.tenant(), run, &places, results, &originals)?;
-    match cached(tx, scope, lease) {
-        // Only if nothing else happened since; otherwise it is read anew when it is needed.
-        Some(live) if live.next_item == row.next_item && live.next_step == row.next_step => {
-            let mut live = (*live).clone();
-            for mark in marks {
-                live.mark(mark);
-            }
-            tx.then(Effect::Live(live.into()));
-        }
-        _ => tx.then(Effect::Forget(lease.run)),
-    }
-    Ok(())
-}
-
-/// Store events.
-pub(super) fn flush(
-    tx: &mut Tx<'_>,
-    scope: &TenantScope,
-    lease: Lease,
-    events: &Flush,
-) -> Done<()> {
-    // One row into one tree: many streams at once cost as little as their plain turns. Whoever holds
-    // the epoch is alone, so the number of the next event need not be in the run's row. A statement
-    // that cannot fail half-way keeps no copies of the pages it changes, hence `OR IGNORE`.
-    let sql = "INSERT OR IGNORE INTO run_event(run, seq, n, payload)
-      SELECT run, ?1, ?2, ?3 FROM run WHERE run=?4 AND id=?5 AND epoch=?6 AND state=1";
-    if let Some(live) = cached(tx, scope, lease).filter(|live| live.next_event == events.first) {
-        let values = (
-            int(events.first),
-            events.count,
-            &events.payload,
-            live.row,
-            live.id.as_bytes(),
-            live.epoch,
-        );
-        if events.count > 0 && run_sql(tx.conn, sql, values)? == 1 {
-            tx.then(Effect::Events(live.id, events.end()));
-            return Ok(());
-        }
-    }
-    let row = admit(tx, scope, lease)?;
-    if is_stored(tx, &row, events)? {
-        return Ok(());
-    }
-    must_run(tx, &row)?;
-    events_in_order(&row, Some(events))?;
-    insert_events(tx, row.row, events)?;
-    tx.then(Effect::Forget(lease.run));
-    Ok(())
-}
-
-/// Whether these events are there already.
-pub(super) fn is_stored(tx: &Tx<'_>, row: &RunRow, events: &Flush) -> Done<bool> {
-    if events.end() > row.next_event || events.count == 0 {
-        return Ok(false);
-    }
-    let sql = "SELECT 1 FROM run_event WHERE run=? AND seq=? AND n=? AND payload=?";
-    let key = (row.row, int(events.first), events.count, &events.payload);
-    Ok(one(tx.conn, sql, key, |_| Ok(()))?.is_some())
-}
-
-/// Events that come with the end of a run's work, unless they are there.
-pub(super) fn last_events(row: &RunRow, events: Option<&Flush>) -> Done<u64> {
-    events_in_order(row, events)?;
-    Ok(events.map_or(row.next_event, Flush::end))
 }

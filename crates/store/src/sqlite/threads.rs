@@ -4,12 +4,11 @@ use rusqlite::{Connection, params};
 use throughline_model::json::RawJson;
 
 use super::fault::{Done, exists, missing};
-use super::publish::minute;
-use super::rows::{
-    NodeRow, ThreadRow, aliases, int, moved_by_code, num, place, shown_thread, thread_by_row,
-};
+use super::find::{aliases, place, shown_thread, thread_by_row};
+use super::nodes::minute;
+use super::queue::{Effect, Tx};
+use super::rows::{NodeRow, ThreadRow, int, moved_by_code, num};
 use super::sql::{one, prepare, run_sql};
-use super::writer::{Effect, Tx};
 use crate::{
     Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
 };

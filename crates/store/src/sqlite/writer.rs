@@ -5,384 +5,44 @@
 //! group is rolled back and its members are tried one by one: they are values, nobody was answered,
 //! so nothing is lost and nothing done twice.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, oneshot};
 
-use super::cache::{Caches, Head, Live, lock};
+use super::connect::PATIENCE;
 use super::fault::{Done, Stop, storage};
+use super::hot::{Hot, Kept, Statements};
+use super::queue::{Effect, Job, Shared, Tx};
 use super::rows::int;
 use super::sql::prepare;
-use super::watch::Watch;
-use crate::{Error, Heartbeat, Millis, Options, OwnerId, Result, RunId, Tenant, ThreadId};
+use crate::{Error, Heartbeat, Millis};
 
-/// Operations in one transaction at most.
-const GROUP: usize = 256;
-/// Operations that may wait.
-const ROOM: usize = 4096;
 /// How often other processes' commits are looked for while somebody waits for a change.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the engine and its writer share.
-pub(super) struct Shared {
-    pub(super) options: Options,
-    pub(super) owner: OwnerId,
-    pub(super) caches: Caches,
-    pub(super) watch: Watch,
-    queue: Mutex<Queue>,
-    wake: Condvar,
-    room: Semaphore,
-    closed: AtomicBool,
-    /// The row of this process among the owners; 0 before the first run.
-    owner_row: AtomicI64,
-    /// When the last heartbeat was written.
-    beaten: AtomicU64,
-    /// Somebody asked for one.
-    overdue: AtomicBool,
-    /// Runs that this process began or claimed and has not settled.
-    pub(super) working: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Box<dyn Job>>,
-    /// How many of them cannot wait.
-    urgent: usize,
-    closing: bool,
-    sleep: Sleep,
-}
-
-/// What the writer waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sleep {
-    /// Nothing: it works.
-    #[default]
-    Awake,
-    /// Something to do.
-    Empty,
-    /// Something urgent, or so many events of streams to store together.
-    Gathering(usize),
-}
-
-/// How soon something must be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Haste {
-    Urgent,
-    /// It may wait a moment for others of its kind.
-    Patient,
-}
-
-/// What changes in the caches when a transaction is committed.
-pub(super) enum Effect {
-    Tenant(Tenant, i64),
-    Began,
-    Live(Arc<Live>),
-    /// Events were stored; the number of the next one.
-    Events(RunId, u64),
-    Settled(RunId),
-    Forget(RunId),
-    Head((i64, ThreadId), Head),
-    ForgetHead((i64, ThreadId)),
-    Moved(i64),
-    /// Bytes were erased: they must not stay in the log.
-    Erased,
-}
-
-/// One operation inside a transaction.
-pub(super) struct Tx<'a> {
-    pub(super) conn: &'a Connection,
-    pub(super) shared: &'a Shared,
-    /// When the operation runs.
-    pub(super) now: Millis,
-    /// This process among the owners.
-    pub(super) owner: i64,
-    /// Whether it was tried before, with others.
-    pub(super) again: bool,
-    effects: Vec<Effect>,
-}
-
-impl Tx<'_> {
-    /// Remember something once it is committed.
-    pub(super) fn then(&mut self, effect: Effect) {
-        self.effects.push(effect);
-    }
-
-    /// The row of a tenant; made if there is none.
-    pub(super) fn tenant(&mut self, tenant: &Tenant) -> Done<i64> {
-        if let Some(row) = self.known_tenant(tenant)? {
-            return Ok(row);
-        }
-        let row = self.conn.query_row(
-            "INSERT INTO tenant(name) VALUES(?) RETURNING tenant",
-            [tenant.as_str()],
-            |row| row.get(0),
-        )?;
-        self.effects.push(Effect::Tenant(tenant.clone(), row));
-        Ok(row)
-    }
-
-    /// The row of a tenant, if it has one.
-    pub(super) fn known_tenant(&mut self, tenant: &Tenant) -> Done<Option<i64>> {
-        let known = super::rows::tenant(self.conn, &self.shared.caches, tenant)?;
-        Ok(known)
-    }
-}
-
-/// An operation that waits, whatever it answers.
-/// From how many runs on events are gathered.
-const MANY_STREAMS: usize = 8;
-
-/// How long they are. Far below the time between two flushes of a stream.
-const GATHER: Duration = Duration::from_micros(800);
-
-trait Job: Send {
-    fn owns(&self) -> bool;
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop>;
-    fn answer(self: Box<Self>);
-    fn fail(self: Box<Self>, error: Error);
-}
-
-struct JobOf<T, F> {
-    operation: F,
-    owns: bool,
-    outcome: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<T, F> Job for JobOf<T, F>
-where
-    T: Send,
-    F: Fn(&mut Tx<'_>) -> Done<T> + Send,
-{
-    fn owns(&self) -> bool {
-        self.owns
-    }
-
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop> {
-        let mark = tx.effects.len();
-        let before = tx.conn.total_changes();
-        match (self.operation)(tx) {
-            Ok(done) => {
-                self.outcome = Some(Ok(done));
-                Ok(())
-            }
-            // A refusal that came too late: what it wrote has to go, so the group goes.
-            Err(Stop::Refused(error)) if tx.conn.total_changes() != before => {
-                tx.effects.truncate(mark);
-                self.outcome = None;
-                Err(Stop::Broken(error))
-            }
-            Err(Stop::Refused(error)) => {
-                // What was learnt while refusing may stay: it is only forgotten things.
-                self.outcome = Some(Err(error));
-                Ok(())
-            }
-            Err(broken) => {
-                tx.effects.truncate(mark);
-                self.outcome = None;
-                Err(broken)
-            }
-        }
-    }
-
-    fn answer(self: Box<Self>) {
-        let outcome = self.outcome.unwrap_or(Err(Error::Closed));
-        // Whoever asked may have gone; what was written stays written.
-        let _ = self.reply.send(outcome);
-    }
-
-    fn fail(self: Box<Self>, error: Error) {
-        let _ = self.reply.send(Err(error));
-    }
-}
-
-impl Shared {
-    pub(super) fn new(options: Options, owner: OwnerId) -> Self {
-        Self {
-            options,
-            owner,
-            caches: Caches::new(),
-            watch: Watch::default(),
-            queue: Mutex::new(Queue::default()),
-            wake: Condvar::new(),
-            room: Semaphore::new(ROOM),
-            closed: AtomicBool::new(false),
-            owner_row: AtomicI64::new(0),
-            beaten: AtomicU64::new(0),
-            overdue: AtomicBool::new(false),
-            working: AtomicUsize::new(0),
-        }
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
-    /// Have something written. Once it waits it will be, whether or not the caller does.
-    pub(super) async fn write<T, F>(&self, owns: bool, operation: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
-    {
-        self.hand_over(Haste::Urgent, owns, operation).await
-    }
-
-    /// The same for what may wait a moment, so that many streams share a commit.
-    pub(super) async fn write_with_others<T, F>(&self, operation: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
-    {
-        self.hand_over(Haste::Patient, false, operation).await
-    }
-
-    async fn hand_over<T, F>(&self, haste: Haste, owns: bool, operation: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
-    {
-        let permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
-        permit.forget();
-        let (reply, answer) = oneshot::channel();
-        let job = JobOf {
-            operation,
-            owns,
-            outcome: None,
-            reply,
-        };
-        let asleep = {
-            let mut queue = lock(&self.queue);
-            if queue.closing {
-                return Err(Error::Closed);
-            }
-            queue.jobs.push_back(Box::new(job));
-            queue.urgent += usize::from(haste == Haste::Urgent);
-            let wakes = match queue.sleep {
-                Sleep::Awake => false,
-                Sleep::Empty => true,
-                Sleep::Gathering(enough) => haste == Haste::Urgent || queue.jobs.len() >= enough,
-            };
-            if wakes {
-                queue.sleep = Sleep::Awake;
-            }
-            wakes
-        };
-        if asleep {
-            self.wake.notify_one();
-        }
-        answer.await.unwrap_or(Err(Error::Closed))
-    }
-
-    /// Have the next heartbeat written however young the last one is.
-    pub(super) fn beat_now(&self) {
-        self.overdue.store(true, Ordering::Relaxed);
-    }
-
-    /// Take nothing new.
-    pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        lock(&self.queue).closing = true;
-        self.room.close();
-        self.wake.notify_all();
-        self.watch.wake_all();
-    }
-
-    /// Wake the writer so that it looks at what it has to watch.
-    pub(super) fn nudge(&self) {
-        let asleep = std::mem::take(&mut lock(&self.queue).sleep);
-        if asleep != Sleep::Awake {
-            self.wake.notify_one();
-        }
-    }
-
-    /// Wait for work, at most so long.
-    fn take(&self, patience: Option<Duration>) -> (Vec<Box<dyn Job>>, bool) {
-        let mut queue = lock(&self.queue);
-        if queue.jobs.is_empty() && !queue.closing {
-            queue.sleep = Sleep::Empty;
-            queue = match patience {
-                None => self
-                    .wake
-                    .wait(queue)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.wake.wait_timeout(queue, patience);
-                    waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
-                }
-            };
-            queue.sleep = Sleep::Awake;
-        }
-        // While many runs stream, their events gather for a moment: one commit for all of them.
-        let streams = self.working.load(Ordering::Relaxed).min(GROUP);
-        let patient = !queue.jobs.is_empty() && queue.urgent == 0 && !queue.closing;
-        if patient && streams >= MANY_STREAMS && queue.jobs.len() < streams {
-            queue.sleep = Sleep::Gathering(streams);
-            let waited = self.wake.wait_timeout(queue, GATHER);
-            queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
-            queue.sleep = Sleep::Awake;
-        }
-        let count = queue.jobs.len().min(GROUP);
-        let jobs: Vec<_> = queue.jobs.drain(..count).collect();
-        // Those that stay behind may be urgent; it is enough to know that some could be.
-        queue.urgent = queue.jobs.len();
-        self.room.add_permits(count);
-        (jobs, queue.closing && queue.jobs.is_empty())
-    }
-
-    fn apply(&self, effects: Vec<Effect>) -> bool {
-        let caches = &self.caches;
-        let mut erased = false;
-        for effect in effects {
-            match effect {
-                Effect::Tenant(tenant, row) => {
-                    lock(&caches.tenants).insert(tenant, row);
-                }
-                Effect::Began => {
-                    self.working.fetch_add(1, Ordering::Relaxed);
-                }
-                Effect::Live(live) => lock(&caches.live).insert(live.id, live),
-                Effect::Events(run, next) => {
-                    lock(&caches.live).change(&run, |live| Arc::make_mut(live).next_event = next)
-                }
-                Effect::Settled(run) => {
-                    lock(&caches.live).remove(&run);
-                    let less = |count: usize| Some(count.saturating_sub(1));
-                    // More settled than begun happens when a cache was lost; it is only a count.
-                    let _ = self
-                        .working
-                        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-                }
-                Effect::Forget(run) => lock(&caches.live).remove(&run),
-                Effect::Head(key, head) => lock(&caches.heads).insert(key, head),
-                Effect::ForgetHead(key) => lock(&caches.heads).remove(&key),
-                Effect::Moved(thread) => self.watch.wake(thread),
-                Effect::Erased => erased = true,
-            }
-        }
-        erased
-    }
-}
-
 /// The writer's own things.
-struct Writer {
-    conn: Connection,
+struct Writer<'c> {
+    conn: &'c Connection,
+    hot: Statements<'c>,
     shared: Arc<Shared>,
     /// When other processes' commits were last looked for, and what was seen.
     looked: Instant,
     seen: Option<i64>,
+    /// Bytes that were erased may still be in the log.
+    unerased: bool,
 }
 
 /// Write until the engine is closed and nothing waits any more.
-pub(super) fn run(conn: Connection, shared: Arc<Shared>) {
+pub(super) fn run<'c>(conn: &'c Connection, hot: Statements<'c>, shared: Arc<Shared>) {
     let mut writer = Writer {
         conn,
+        hot,
         shared,
         looked: Instant::now(),
         seen: None,
+        unerased: false,
     };
     loop {
         let (jobs, last) = writer.shared.take(writer.patience());
@@ -394,15 +54,18 @@ pub(super) fn run(conn: Connection, shared: Arc<Shared>) {
         }
         writer.look();
         writer.keep_alive();
+        writer.erase();
     }
     writer.leave();
+    writer.erase();
 }
 
-impl Writer {
+impl Writer<'_> {
     /// How long nothing has to be done unless something comes.
     fn patience(&self) -> Option<Duration> {
         let beat = self.beats().then(|| self.shared.options.lease / 3);
-        let look = self.shared.watch.is_watched().then_some(LOOK);
+        let watched = self.shared.watch.is_watched();
+        let look = (watched || self.unerased).then_some(LOOK);
         match (beat, look) {
             (Some(beat), Some(look)) => Some(beat.min(look)),
             (beat, look) => beat.or(look),
@@ -424,7 +87,7 @@ impl Writer {
             return;
         }
         self.looked = Instant::now();
-        let version = prepare(&self.conn, "PRAGMA data_version")
+        let version = prepare(self.conn, "PRAGMA data_version")
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
         let Ok(version) = version else { return };
         // The first look of a watch may come after the change that is waited for.
@@ -464,10 +127,9 @@ impl Writer {
     /// Write the row that says that this process is alive.
     fn beat(&self, now: Millis) -> Done<i64> {
         let lease = u64::try_from(self.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
-        let row = prepare(&self.conn,
-            "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner",
-        )?
-        .query_row((self.shared.owner.as_bytes(), int(now.saturating_add(lease))), |row| row.get(0))?;
+        let sql = "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner";
+        let values = (self.shared.owner.as_bytes(), int(now.saturating_add(lease)));
+        let row = prepare(self.conn, sql)?.query_row(values, |row| row.get(0))?;
         Ok(row)
     }
 
@@ -486,22 +148,31 @@ impl Writer {
 
     /// Commit a group; if it breaks, each of its members alone.
     fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        if let Err(stop) = self.hot.run(Hot::Begin, &[]) {
+            // Nobody gets any further by trying again: each would wait as long.
+            self.roll_back();
+            let error = stop.into_error();
+            for job in jobs {
+                job.fail(copy_of(&error));
+            }
+            return;
+        }
         match self.transaction(&mut jobs, false) {
             Ok(effects) => {
-                let erased = self.shared.apply(effects);
+                self.unerased |= self.shared.apply(effects);
                 for job in jobs {
                     job.answer();
                 }
-                self.truncate(erased);
             }
-            Err(stop) => {
+            Err(stop) if jobs.len() == 1 => {
                 self.roll_back();
-                if jobs.len() == 1
-                    && let Some(job) = jobs.pop()
-                {
-                    job.fail(stop.into_error());
-                    return;
+                let error = stop.into_error();
+                for job in jobs {
+                    job.fail(copy_of(&error));
                 }
+            }
+            Err(_) => {
+                self.roll_back();
                 for job in jobs {
                     self.alone(job);
                 }
@@ -509,15 +180,18 @@ impl Writer {
         }
     }
 
+    /// Try one operation in a transaction of its own.
     fn alone(&mut self, job: Box<dyn Job>) {
-        let mut one = vec![job];
-        let tried = self.transaction(&mut one, true);
-        let Some(job) = one.pop() else { return };
+        let mut one = [job];
+        let tried = match self.hot.run(Hot::Begin, &[]) {
+            Ok(_) => self.transaction(&mut one, true),
+            Err(stop) => Err(stop),
+        };
+        let [job] = one;
         match tried {
             Ok(effects) => {
-                let erased = self.shared.apply(effects);
+                self.unerased |= self.shared.apply(effects);
                 job.answer();
-                self.truncate(erased);
             }
             Err(stop) => {
                 self.roll_back();
@@ -526,8 +200,8 @@ impl Writer {
         }
     }
 
+    /// Apply operations in the transaction that has begun, and commit it.
     fn transaction(&mut self, jobs: &mut [Box<dyn Job>], again: bool) -> Done<Vec<Effect>> {
-        prepare(&self.conn, "BEGIN IMMEDIATE")?.execute([])?;
         let mut now = self.shared.options.clock.now();
         let mut owner = self.shared.owner_row.load(Ordering::Relaxed);
         let mut beaten = None;
@@ -541,7 +215,8 @@ impl Writer {
         for job in jobs {
             now = self.shared.options.clock.now();
             let mut tx = Tx {
-                conn: &self.conn,
+                conn: self.conn,
+                hot: &self.hot,
                 shared: &self.shared,
                 now,
                 owner,
@@ -552,21 +227,28 @@ impl Writer {
             effects = tx.effects;
         }
         // Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
-        prepare(&self.conn, "COMMIT")?.execute([])?;
+        self.hot.run(Hot::Commit, &[])?;
         if let Some((row, now)) = beaten {
             self.note_beat(row, now);
         }
         Ok(effects)
     }
 
-    /// Take erased bytes out of the log too.
-    fn truncate(&self, erased: bool) {
-        if erased {
-            // A reader in the way only delays it to the next time.
-            let _ = self
-                .conn
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    /// Take erased bytes out of the log too. It waits for no reader: until all have gone on to a
+    /// newer state it is tried again and again.
+    fn erase(&mut self) {
+        if !self.unerased {
+            return;
         }
+        let truncated = self.conn.busy_timeout(Duration::ZERO).and_then(|()| {
+            let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+            self.conn.query_row(sql, [], |row| row.get::<_, bool>(0))
+        });
+        if matches!(truncated, Ok(false)) {
+            self.unerased = false;
+        }
+        // It was set before, with the same value.
+        let _ = self.conn.busy_timeout(PATIENCE);
     }
 
     /// Leave nothing behind that says this process lives, unless its runs need it.
@@ -581,5 +263,20 @@ impl Writer {
         );
         // Without it the row stays until it is swept.
         drop(gone.map_err(|error| storage(&error)));
+    }
+}
+
+/// An error of the storage, for each of a group.
+fn copy_of(error: &Error) -> Error {
+    match error {
+        Error::Locked => Error::Locked,
+        Error::Full => Error::Full,
+        Error::Corrupt { place, detail } => Error::Corrupt {
+            place: place.clone(),
+            detail: detail.clone(),
+        },
+        other => Error::Io {
+            detail: other.to_string(),
+        },
     }
 }

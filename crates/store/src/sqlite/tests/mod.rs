@@ -4,6 +4,7 @@ mod backups;
 mod damage;
 mod groups;
 pub(super) mod plans;
+mod shared;
 mod versions;
 
 use std::path::PathBuf;

@@ -1,0 +1,290 @@
+//! Tool calls: what is about to be dispatched, and what came back.
+
+use super::cache::Mark;
+use super::fault::{Done, Stop, missing};
+use super::items::{self, Original, Ready};
+use super::lease::{admit, cached, must_run};
+use super::queue::{Effect, Tx};
+use super::rows::{RunRow, int};
+use super::sql::{one, run_sql};
+use crate::{
+    ApprovalState, CallResult, CallState, Error, ItemKind, ItemRef, Lease, RunId, Tenant,
+    TenantScope,
+};
+
+/// A result, ready to be stored.
+pub(super) struct Filled {
+    step: u32,
+    position: u32,
+    pub(super) item: Ready,
+}
+
+impl Filled {
+    pub(super) fn list(results: &[CallResult]) -> Vec<Self> {
+        let ready = |result: &CallResult| Self {
+            step: result.step,
+            position: result.position,
+            item: Ready::unnumbered(&result.item),
+        };
+        results.iter().map(ready).collect()
+    }
+}
+
+/// Where a result goes.
+pub(super) struct Place {
+    pub(super) no: u32,
+    /// Whether it is not there yet.
+    pub(super) is_new: bool,
+}
+
+/// A call as it is stored.
+struct CallRow {
+    state: CallState,
+    epoch: u32,
+    result: u32,
+    /// Where the approval stands, if it has one.
+    approval: Option<i64>,
+}
+
+fn call(tx: &Tx<'_>, row: &RunRow, step: u32, position: u32) -> Done<CallRow> {
+    let sql = "SELECT c.state, c.epoch, c.result_no, a.state FROM call c CROSS JOIN run r ON r.run=c.run
+      LEFT JOIN approval a ON a.tenant=r.tenant AND a.id=c.approval WHERE c.run=? AND c.step=? AND c.pos=?";
+    let found = one(tx.conn, sql, (row.row, step, position), |row| {
+        Ok((row.get::<_, u8>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?;
+    let place = || format!("{position} of step {step} of {}", row.id);
+    let Some((state, epoch, result, approval)) = found else {
+        return Err(missing("call", &place()));
+    };
+    let state = CallState::of(state).ok_or_else(|| {
+        super::fault::corrupt(format!("call {}", place()), "it is in no known state")
+    })?;
+    Ok(CallRow {
+        state,
+        epoch,
+        result,
+        approval,
+    })
+}
+
+fn wrong_call(
+    row: &RunRow,
+    step: u32,
+    position: u32,
+    state: &'static str,
+    wanted: &'static str,
+) -> Stop {
+    Stop::Refused(Error::WrongCall {
+        run: row.id,
+        step,
+        position,
+        state,
+        wanted,
+    })
+}
+
+/// Record that calls are about to be dispatched.
+pub(super) fn intend(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    step: u32,
+    positions: &[u32],
+) -> Done<()> {
+    let row = admit(tx, scope, lease)?;
+    must_run(tx, &row)?;
+    let mut fresh = Vec::with_capacity(positions.len());
+    for position in positions {
+        let call = call(tx, &row, step, *position)?;
+        let allowed = call.approval == Some(super::approvals::code(ApprovalState::Approved));
+        match call.state {
+            CallState::Planned => fresh.push((*position, false)),
+            CallState::Approval if allowed => fresh.push((*position, true)),
+            CallState::Approval => {
+                let wanted = "it needs an approval that says yes";
+                return Err(wrong_call(
+                    &row,
+                    step,
+                    *position,
+                    call.state.as_str(),
+                    wanted,
+                ));
+            }
+            // Sent again.
+            CallState::Intent if call.epoch == lease.epoch => {}
+            CallState::Intent | CallState::Done | CallState::Client | CallState::Taken => {
+                let wanted = "it must be planned";
+                return Err(wrong_call(
+                    &row,
+                    step,
+                    *position,
+                    call.state.as_str(),
+                    wanted,
+                ));
+            }
+        }
+    }
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    touch(tx, &row)?;
+    for (position, approved) in fresh {
+        let sql = "UPDATE call SET state=?, epoch=? WHERE run=? AND step=? AND pos=?";
+        let code = CallState::Intent.code();
+        run_sql(tx.conn, sql, (code, lease.epoch, row.row, step, position))?;
+        if approved {
+            super::approvals::used(tx, row.row, step, position)?;
+        }
+    }
+    Ok(())
+}
+
+/// Note that a run has come on.
+fn touch(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
+    run_sql(
+        tx.conn,
+        "UPDATE run SET progress=? WHERE run=?",
+        (int(tx.now), row.row),
+    )?;
+    Ok(())
+}
+
+/// Where results go; refuse what does not fit. Nothing is written.
+pub(super) fn places(
+    tx: &Tx<'_>,
+    scope: &TenantScope,
+    row: &RunRow,
+    results: &[Filled],
+) -> Done<Vec<Place>> {
+    let mut places: Vec<Place> = Vec::with_capacity(results.len());
+    for filled in results {
+        let call = call(tx, row, filled.step, filled.position)?;
+        let wrong = |state, wanted| wrong_call(row, filled.step, filled.position, state, wanted);
+        let no = call.result;
+        if places.iter().any(|place| place.no == no) {
+            return Err(wrong(
+                call.state.as_str(),
+                "it has one result, and two were given",
+            ));
+        }
+        let is_new = match call.state {
+            CallState::Planned | CallState::Intent | CallState::Approval | CallState::Client => {
+                true
+            }
+            CallState::Done => {
+                let run = (row.row, row.id);
+                let item = std::slice::from_ref(&filled.item);
+                if !items::same(tx.conn, scope.tenant(), run, no, item)? {
+                    return Err(wrong(call.state.as_str(), "it has another result already"));
+                }
+                false
+            }
+            CallState::Taken => return Err(wrong(call.state.as_str(), "its run must have it")),
+        };
+        let sql = "SELECT kind FROM item WHERE run=? AND no=?";
+        let kind: Option<u8> = one(tx.conn, sql, (row.row, no), |row| row.get(0))?;
+        if is_new && kind == Some(ItemKind::Gap.code()) {
+            return Err(wrong(
+                "published without a result",
+                "it must come before its node",
+            ));
+        }
+        places.push(Place { no, is_new });
+    }
+    Ok(places)
+}
+
+/// What results say again.
+pub(super) fn resolve_results(
+    tx: &Tx<'_>,
+    tenant: i64,
+    results: &[Filled],
+) -> Done<Vec<Option<Original>>> {
+    let mut originals = Vec::with_capacity(results.len());
+    for filled in results {
+        let item = std::slice::from_ref(&filled.item);
+        originals.extend(items::resolve(tx.conn, tenant, item)?);
+    }
+    Ok(originals)
+}
+
+/// Store results at their places.
+pub(super) fn fill(
+    tx: &Tx<'_>,
+    tenant: &Tenant,
+    run: (i64, RunId),
+    places: &[Place],
+    results: &[Filled],
+    originals: &[Option<Original>],
+) -> Done<Vec<Mark>> {
+    let mut marks = Vec::with_capacity(results.len());
+    for ((filled, place), original) in results.iter().zip(places).zip(originals) {
+        if !place.is_new {
+            continue;
+        }
+        let sql = "UPDATE call SET state=? WHERE run=? AND step=? AND pos=?";
+        let done = CallState::Done.code();
+        run_sql(tx.conn, sql, (done, run.0, filled.step, filled.position))?;
+        super::approvals::withdraw_call(tx, run.0, filled.step, filled.position)?;
+        let at = ItemRef {
+            run: run.1,
+            no: place.no,
+        };
+        let original = original.as_ref();
+        marks.push(items::insert(
+            tx,
+            tenant,
+            run.0,
+            at,
+            &filled.item,
+            original,
+        )?);
+    }
+    Ok(marks)
+}
+
+/// Whether results are stored as given.
+pub(super) fn same_results(
+    tx: &Tx<'_>,
+    scope: &TenantScope,
+    row: &RunRow,
+    results: &[Filled],
+) -> Done<bool> {
+    match places(tx, scope, row, results) {
+        Ok(places) => Ok(places.iter().all(|place| !place.is_new)),
+        Err(Stop::Refused(_)) => Ok(false),
+        Err(broken) => Err(broken),
+    }
+}
+
+/// Record results.
+pub(super) fn results(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    results: &[Filled],
+) -> Done<()> {
+    let row = admit(tx, scope, lease)?;
+    must_run(tx, &row)?;
+    let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
+    let places = places(tx, scope, &row, results)?;
+    let originals = resolve_results(tx, tenant, results)?;
+    if places.iter().all(|place| !place.is_new) {
+        return Ok(());
+    }
+    touch(tx, &row)?;
+    let run = (row.row, row.id);
+    let marks = fill(tx, scope.tenant(), run, &places, results, &originals)?;
+    match cached(tx, scope, lease) {
+        // Only if nothing else happened since; otherwise it is read anew when it is needed.
+        Some(live) if live.next_item == row.next_item && live.next_step == row.next_step => {
+            let mut live = (*live).clone();
+            for mark in marks {
+                live.mark(mark);
+            }
+            tx.then(Effect::Live(live.into()));
+        }
+        _ => tx.then(Effect::Forget(lease.run)),
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! The statements of every turn: prepared once for the writer and kept, because even looking them
+//! up by their text costs a tenth of a turn.
+
+use std::cell::RefCell;
+
+use rusqlite::{Connection, Statement, ToSql};
+
+use super::fault::Done;
+
+/// Which statement.
+#[derive(Clone, Copy)]
+pub(super) enum Hot {
+    /// Begin a transaction.
+    Begin,
+    /// Commit it.
+    Commit,
+    /// Insert a run, if its thread is as expected.
+    Run,
+    /// Insert an item.
+    Item,
+    /// Publish a run, if it and its thread are as expected.
+    Publish,
+    /// Insert a node, unless its place is taken.
+    Node,
+    /// Move the head of a thread within its timeline.
+    Head,
+    /// Store events, if the run is the caller's.
+    Events,
+}
+
+/// In the order of the names.
+const SQL: [&str; 8] = [
+    "BEGIN IMMEDIATE",
+    "COMMIT",
+    // `OR IGNORE` and not `ON CONFLICT DO NOTHING`: the latter may still abort half-way for other
+    // reasons, so that SQLite keeps a journal of each such statement. And nothing of `run` is read
+    // here, or the row would go through a table of its own first.
+    "INSERT OR IGNORE INTO run(tenant, id, thread, live, state, flags, epoch, owner, attempt, base_tl, base_first, version,
+       inputs, next_step, next_item, next_event, created, progress, idem, idem_digest, request)
+     SELECT ?1, ?2, ?3, ?16, 1, ?5, 1, ?6, 0, ?7, ?8, version,
+       ?9, 0, ?9+1, ?10, ?11, ?11, ?12, ?13, (SELECT request FROM request WHERE tenant=?1 AND digest=?14)
+     FROM thread WHERE thread=?3 AND stage=0 AND (version=?15 OR NOT ?4)",
+    "INSERT INTO item(run, no, kind, source, tokens, again, digest, body) VALUES(?,?,?,?,?,?,?,?)",
+    // 72: `UNSENT` and `MOVED`. Other flags may have been set by other processes.
+    "UPDATE run SET state=?1, live=NULL, flags=flags & ~72 | ?2, next_item=?3, next_step=?4, next_event=?5,
+       pub_tl=?6, pub_first=?7, pub_step=?8, version=?9, progress=?10, note=?11
+     WHERE run=?12 AND id=?13 AND epoch=?14 AND state=1 AND next_step=?15 AND next_item=?16 AND next_event<=?17
+       AND EXISTS(SELECT 1 FROM thread WHERE thread.thread=?18 AND stage=0 AND (version=?19 OR NOT ?20))",
+    "INSERT INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, tokens, created, digest)
+     VALUES(?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+    "UPDATE thread SET head_first=?1, version=version+1, touched=?2
+     WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6",
+    "INSERT OR IGNORE INTO run_event(run, seq, n, payload)
+     SELECT run, ?1, ?2, ?3 FROM run WHERE run=?4 AND id=?5 AND epoch=?6 AND state=1",
+];
+
+/// Runs hot statements, whoever owns the connection.
+pub(super) trait Kept {
+    /// Run a statement; how many rows it changed.
+    fn run(&self, which: Hot, params: &[&dyn ToSql]) -> Done<usize>;
+}
+
+/// The statements of one connection.
+pub(super) struct Statements<'c>(Vec<RefCell<Statement<'c>>>);
+
+impl<'c> Statements<'c> {
+    pub(super) fn new(conn: &'c Connection) -> Done<Self> {
+        let prepare = |sql: &&str| conn.prepare(sql).map(RefCell::new);
+        Ok(Self(SQL.iter().map(prepare).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Kept for Statements<'_> {
+    fn run(&self, which: Hot, params: &[&dyn ToSql]) -> Done<usize> {
+        let mut statement = self.0[which as usize].borrow_mut();
+        #[cfg(test)]
+        super::tests::plans::note(SQL[which as usize], &statement);
+        Ok(statement.execute(params)?)
+    }
+}

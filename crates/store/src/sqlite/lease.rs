@@ -1,0 +1,137 @@
+//! Whether a write may be made: the run of a lease, and whether it fits.
+
+use super::cache::{Live, Mark};
+use super::fault::{Done, Stop, missing};
+use super::find::{node_at, run_to_write};
+use super::queue::{Effect, Tx};
+use super::rows::RunRow;
+use super::sql::{one, prepare};
+use crate::{Error, Flush, Lease, Result, RunState, TenantScope};
+
+/// What this process knows of a run that it works on.
+pub(super) fn cached(
+    tx: &Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+) -> Option<std::sync::Arc<Live>> {
+    let live = super::cache::lock(&tx.shared.caches.live).get(&lease.run)?;
+    (live.epoch == lease.epoch && live.tenant == *scope.tenant()).then_some(live)
+}
+
+/// The run of a lease that still counts.
+pub(super) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let row = run_to_write(tx.conn, tenant, lease.run)?;
+    if row.epoch != lease.epoch {
+        tx.then(Effect::Forget(lease.run));
+        return Err(Error::Fenced {
+            run: lease.run,
+            mine: lease.epoch,
+            current: row.epoch,
+        }
+        .into());
+    }
+    Ok(row)
+}
+
+/// Refuse a run that is not running.
+pub(super) fn must_run(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
+    if row.state == RunState::Running {
+        return Ok(());
+    }
+    Err(Error::WrongState {
+        run: row.id,
+        state: row.seen(tx.now),
+        wanted: "it must be running",
+    }
+    .into())
+}
+
+/// Refuse a step or events that are not the next ones.
+pub(super) fn in_order(row: &RunRow, step: u32, events: Option<&Flush>) -> Done<()> {
+    let out_of_order = |what, expected, found| Error::OutOfOrder {
+        run: row.id,
+        what,
+        expected,
+        found,
+    };
+    if step != row.next_step {
+        return Err(out_of_order("step", u64::from(row.next_step), u64::from(step)).into());
+    }
+    events_in_order(row, events)
+}
+
+pub(super) fn events_in_order(row: &RunRow, events: Option<&Flush>) -> Done<()> {
+    match events {
+        Some(events) if events.first != row.next_event => Err(Error::OutOfOrder {
+            run: row.id,
+            what: "event",
+            expected: row.next_event,
+            found: events.first,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// A row that changed while the lock was held: it cannot.
+pub(super) fn lost(row: &RunRow) -> Stop {
+    Stop::Broken(Error::Io {
+        detail: format!("{} changed under the lock", row.id),
+    })
+}
+
+/// Everything that is known of a run, read anew.
+pub(super) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live> {
+    let thread_id = row.thread_id.clone();
+    let (base, from) = match (row.published, row.base) {
+        (Some((tl, first, _)), _) => {
+            let node = node_at(tx.conn, tl, first)?;
+            let from = node.as_ref().map_or(1, |node| node.item_hi() + 1);
+            (node.map(|node| node.base(true)), from)
+        }
+        (None, Some((tl, first))) => {
+            let node = node_at(tx.conn, tl, first)?;
+            let sql = "SELECT thread FROM timeline WHERE tl=?";
+            let owner: Option<i64> = one(tx.conn, sql, [tl], |row| row.get(0))?;
+            (node.map(|node| node.base(owner == Some(row.thread))), 1)
+        }
+        (None, None) => (None, 1),
+    };
+    let mut statement = prepare(
+        tx.conn,
+        "SELECT no, tokens, digest FROM item WHERE run=? AND no>=? ORDER BY no",
+    )?;
+    let marks = statement.query_map((row.row, from), |row| {
+        Ok(Mark {
+            no: row.get(0)?,
+            tokens: row.get(1)?,
+            digest: row.get(2)?,
+        })
+    })?;
+    let calls: Option<i64> = one(
+        tx.conn,
+        "SELECT 1 FROM call WHERE run=? LIMIT 1",
+        [row.row],
+        |row| row.get(0),
+    )?;
+    Ok(Live {
+        row: row.row,
+        id: row.id,
+        tenant: scope.tenant().clone(),
+        thread: row.thread,
+        thread_id: thread_id.ok_or_else(|| missing("run", &row.id))?,
+        flags: row.flags,
+        epoch: row.epoch,
+        version: row.version,
+        inputs: row.inputs,
+        next_step: row.next_step,
+        next_item: row.next_item,
+        next_event: row.next_event,
+        base,
+        published: row.published,
+        from,
+        marks: marks.collect::<Result<_, _>>()?,
+        calls: calls.is_some(),
+    })
+}

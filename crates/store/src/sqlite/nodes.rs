@@ -1,0 +1,247 @@
+//! Making nodes and moving heads.
+
+use rusqlite::params;
+
+use super::cache::{Base, Head, Live, Mark, StateAt};
+use super::fault::Done;
+use super::hot::Hot;
+use super::items;
+use super::queue::{Effect, Tx};
+use super::rows::{OPEN, flag, int, num};
+use super::sql::{one, run_sql};
+use crate::digest::{self, Digest, NodeFields};
+use crate::{ItemRef, NodeId, Published, RunId, State, TenantScope, Version};
+
+/// State that a node sets, in its stored form.
+pub(super) struct NewState {
+    json: String,
+    digest: Digest,
+}
+
+impl NewState {
+    pub(super) fn new(scope: &TenantScope, run: RunId, step: u32, state: &State) -> Self {
+        let json = state.to_json();
+        let digest = digest::state(scope.tenant(), run, step, &json);
+        Self { json, digest }
+    }
+}
+
+/// Where a node came to be.
+#[derive(Clone, Copy)]
+pub(super) struct Placed {
+    pub(super) base: Base,
+}
+
+/// What is needed to make a node.
+pub(super) struct NodeOf<'a> {
+    pub(super) step: u32,
+    /// The number of its last item.
+    pub(super) to: u32,
+    pub(super) open: bool,
+    pub(super) state: Option<&'a NewState>,
+    pub(super) created: u64,
+}
+
+/// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
+pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<Placed> {
+    let conn = tx.conn;
+    let mut marks: Vec<Mark> = Vec::with_capacity((of.to + 1 - live.from) as usize);
+    for no in live.from..=of.to {
+        let mark = match live.mark_of(no) {
+            Some(mark) => *mark,
+            None => {
+                let at = ItemRef { run: live.id, no };
+                items::insert_gap(tx, &live.tenant, live.row, at)?
+            }
+        };
+        marks.push(mark);
+    }
+    let state = match of.state {
+        Some(new) => {
+            let sql = "INSERT INTO state(run, step, digest, body) VALUES(?,?,?,?)";
+            run_sql(conn, sql, (live.row, of.step, new.digest, &new.json))?;
+            Some(StateAt {
+                run: live.row,
+                step: of.step,
+                digest: new.digest,
+            })
+        }
+        None => live.base.and_then(|base| base.state),
+    };
+    let said: u64 = marks.iter().map(|mark| u64::from(mark.tokens)).sum();
+    let last_before = live.base.map_or(0, |base| base.last);
+    let fields = NodeFields {
+        id: NodeId {
+            run: live.id,
+            step: of.step,
+        },
+        first: last_before + 1,
+        last: last_before + marks.len() as u64,
+        first_item: live.from,
+        flags: if of.open { OPEN } else { 0 },
+        tokens: live.base.map_or(0, |base| base.tokens) + said,
+    };
+    let digest = digest::node(
+        &live.tenant,
+        live.base.as_ref().map(|base| &base.digest),
+        &fields,
+        state.as_ref().map(|state| &state.digest),
+        marks.iter().map(|mark| mark.digest),
+    );
+    let insert = |tl: i64| {
+        tx.hot.run(
+            Hot::Node,
+            params![
+                tl,
+                int(fields.first),
+                int(fields.last),
+                live.row,
+                of.step,
+                fields.first_item,
+                fields.flags,
+                state.map(|state| state.run),
+                state.map(|state| state.step),
+                int(fields.tokens),
+                int(of.created),
+                digest,
+            ],
+        )
+    };
+    // Who comes second at a place opens a timeline of its own.
+    let tl = match live.base {
+        Some(base) if base.own && insert(base.tl)? == 1 => base.tl,
+        base => {
+            let tl = open_timeline(tx, live.thread, base)?;
+            insert(tl)?;
+            tl
+        }
+    };
+    let base = Base {
+        id: fields.id,
+        tl,
+        first: fields.first,
+        last: fields.last,
+        own: true,
+        tokens: fields.tokens,
+        state,
+        digest,
+    };
+    live.base = Some(base);
+    live.published = Some((tl, fields.first, of.step));
+    live.from = of.to + 1;
+    live.marks.retain(|mark| mark.no > of.to);
+    Ok(Placed { base })
+}
+
+fn open_timeline(tx: &Tx<'_>, thread: i64, base: Option<Base>) -> Done<i64> {
+    let sql = "INSERT INTO timeline(thread, parent_tl, fork) VALUES(?,?,?)";
+    let (parent, fork) = match base {
+        Some(base) => (Some(base.tl), base.last),
+        None => (None, 0),
+    };
+    run_sql(tx.conn, sql, (thread, parent, int(fork)))?;
+    Ok(tx.conn.last_insert_rowid())
+}
+
+/// A minute, by which threads are listed.
+pub(super) fn minute(now: u64) -> i64 {
+    int(now / 60_000)
+}
+
+/// Move the head of a thread from a base to a node of a leased run. The version was checked.
+pub(super) fn move_leased(
+    tx: &mut Tx<'_>,
+    live: &mut Live,
+    before: Option<Base>,
+    to: Base,
+) -> Done<()> {
+    let minute = minute(tx.now);
+    // In the usual case no index changes.
+    let mut moved = 0;
+    if before.is_some_and(|before| before.tl == to.tl) {
+        let values = params![
+            int(to.first),
+            int(tx.now),
+            live.thread,
+            int(live.version),
+            to.tl,
+            minute
+        ];
+        moved = tx.hot.run(Hot::Head, values)?;
+    }
+    if moved == 0 {
+        let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4
+          WHERE thread=?5 AND version=?6";
+        let values = (
+            to.tl,
+            int(to.first),
+            int(tx.now),
+            minute,
+            live.thread,
+            int(live.version),
+        );
+        moved = run_sql(tx.conn, sql, values)?;
+    }
+    debug_assert_eq!(moved, 1, "the version was checked");
+    live.version += 1;
+    Ok(())
+}
+
+/// Move the head of a thread to a node of a free run, if it still is where the run started.
+fn move_free(tx: &mut Tx<'_>, live: &mut Live, before: Option<Base>, to: Base) -> Done<bool> {
+    let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4
+      WHERE thread=?5 AND head_tl IS ?6 AND head_first IS ?7 AND moved_by=0
+      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?5 AND run.live=0)";
+    let values = (
+        to.tl,
+        int(to.first),
+        int(tx.now),
+        minute(tx.now),
+        live.thread,
+        before.map(|base| base.tl),
+        before.map(|base| int(base.first)),
+    );
+    let moved = run_sql(tx.conn, sql, values)? == 1;
+    live.version = thread_version(tx, live.thread)?;
+    Ok(moved)
+}
+
+pub(super) fn thread_version(tx: &Tx<'_>, thread: i64) -> Done<u64> {
+    let sql = "SELECT version FROM thread WHERE thread=?";
+    let version: Option<i64> = one(tx.conn, sql, [thread], |row| row.get(0))?;
+    Ok(version.map_or(0, num))
+}
+
+/// Make a node and move the head to it, if it is the run's to move.
+pub(super) fn publish_node(
+    tx: &mut Tx<'_>,
+    live: &mut Live,
+    of: &NodeOf<'_>,
+    tenant: i64,
+) -> Done<Published> {
+    let before = live.base;
+    let placed = place_node(tx, live, of)?.base;
+    let moved = if live.flags & flag::LEASED != 0 {
+        move_leased(tx, live, before, placed)?;
+        true
+    } else {
+        move_free(tx, live, before, placed)?
+    };
+    if moved {
+        tx.then(Effect::Moved(live.thread));
+        tx.then(Effect::Head(
+            (tenant, live.thread_id.clone()),
+            Head {
+                thread: live.thread,
+                version: live.version,
+                base: Some(placed),
+            },
+        ));
+    }
+    Ok(Published {
+        node: Some(placed.id),
+        last: placed.last,
+        moved,
+        version: Version(live.version),
+    })
+}

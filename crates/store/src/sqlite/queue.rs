@@ -1,0 +1,370 @@
+//! What waits to be written, and what a process remembers once it is.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::cache::{Caches, Head, Live, lock};
+use super::fault::{Done, Stop};
+use super::hot::Kept;
+use super::watch::Watch;
+use crate::{Error, Millis, Options, OwnerId, Result, RunId, Tenant, ThreadId};
+
+/// Operations in one transaction at most.
+const GROUP: usize = 256;
+
+/// Operations that may wait.
+const ROOM: usize = 4096;
+
+/// What the engine and its writer share.
+pub(super) struct Shared {
+    pub(super) options: Options,
+    pub(super) owner: OwnerId,
+    pub(super) caches: Caches,
+    pub(super) watch: Watch,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    room: Semaphore,
+    closed: AtomicBool,
+    /// The row of this process among the owners; 0 before the first run.
+    pub(super) owner_row: AtomicI64,
+    /// When the last heartbeat was written.
+    pub(super) beaten: AtomicU64,
+    /// Somebody asked for one.
+    pub(super) overdue: AtomicBool,
+    /// Runs that this process began or claimed and has not settled.
+    pub(super) working: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Box<dyn Job>>,
+    /// How many of them cannot wait.
+    urgent: usize,
+    closing: bool,
+    sleep: Sleep,
+}
+
+/// What the writer waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sleep {
+    /// Nothing: it works.
+    #[default]
+    Awake,
+    /// Something to do.
+    Empty,
+    /// Something urgent, or so many events of streams to store together.
+    Gathering(usize),
+}
+
+/// How soon something must be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Haste {
+    Urgent,
+    /// It may wait a moment for others of its kind.
+    Patient,
+}
+
+/// From how many runs on events are gathered.
+const MANY_STREAMS: usize = 8;
+
+/// How long they are. Far below the time between two flushes of a stream.
+const GATHER: Duration = Duration::from_micros(800);
+
+/// What changes in the caches when a transaction is committed.
+pub(super) enum Effect {
+    Tenant(Tenant, i64),
+    Began,
+    Live(Arc<Live>),
+    /// Events were stored; the number of the next one.
+    Events(RunId, u64),
+    Settled(RunId),
+    Forget(RunId),
+    Head((i64, ThreadId), Head),
+    ForgetHead((i64, ThreadId)),
+    Moved(i64),
+    /// Bytes were erased: they must not stay in the log.
+    Erased,
+}
+
+/// One operation inside a transaction.
+pub(super) struct Tx<'a> {
+    pub(super) conn: &'a Connection,
+    /// The statements of every turn.
+    pub(super) hot: &'a dyn Kept,
+    pub(super) shared: &'a Shared,
+    /// When the operation runs.
+    pub(super) now: Millis,
+    /// This process among the owners.
+    pub(super) owner: i64,
+    /// Whether it was tried before, with others.
+    pub(super) again: bool,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Tx<'_> {
+    /// Remember something once it is committed.
+    pub(super) fn then(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// The row of a tenant; made if there is none.
+    pub(super) fn tenant(&mut self, tenant: &Tenant) -> Done<i64> {
+        if let Some(row) = self.known_tenant(tenant)? {
+            return Ok(row);
+        }
+        let row = self.conn.query_row(
+            "INSERT INTO tenant(name) VALUES(?) RETURNING tenant",
+            [tenant.as_str()],
+            |row| row.get(0),
+        )?;
+        self.effects.push(Effect::Tenant(tenant.clone(), row));
+        Ok(row)
+    }
+
+    /// The row of a tenant, if it has one.
+    pub(super) fn known_tenant(&mut self, tenant: &Tenant) -> Done<Option<i64>> {
+        let known = super::find::tenant(self.conn, &self.shared.caches, tenant)?;
+        Ok(known)
+    }
+}
+
+/// An operation that waits, whatever it answers.
+pub(super) trait Job: Send {
+    fn owns(&self) -> bool;
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop>;
+    fn answer(self: Box<Self>);
+    fn fail(self: Box<Self>, error: Error);
+}
+
+struct JobOf<T, F> {
+    operation: F,
+    owns: bool,
+    outcome: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, F> Job for JobOf<T, F>
+where
+    T: Send,
+    F: Fn(&mut Tx<'_>) -> Done<T> + Send,
+{
+    fn owns(&self) -> bool {
+        self.owns
+    }
+
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop> {
+        let mark = tx.effects.len();
+        let before = tx.conn.total_changes();
+        match (self.operation)(tx) {
+            Ok(done) => {
+                self.outcome = Some(Ok(done));
+                Ok(())
+            }
+            // A refusal that came too late: what it wrote has to go, so the group goes.
+            Err(Stop::Refused(error)) if tx.conn.total_changes() != before => {
+                tx.effects.truncate(mark);
+                self.outcome = None;
+                Err(Stop::Broken(error))
+            }
+            Err(Stop::Refused(error)) => {
+                // What was learnt while refusing may stay: it is only forgotten things.
+                self.outcome = Some(Err(error));
+                Ok(())
+            }
+            Err(broken) => {
+                tx.effects.truncate(mark);
+                self.outcome = None;
+                Err(broken)
+            }
+        }
+    }
+
+    fn answer(self: Box<Self>) {
+        let outcome = self.outcome.unwrap_or(Err(Error::Closed));
+        // Whoever asked may have gone; what was written stays written.
+        let _ = self.reply.send(outcome);
+    }
+
+    fn fail(self: Box<Self>, error: Error) {
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+impl Shared {
+    pub(super) fn new(options: Options, owner: OwnerId) -> Self {
+        Self {
+            options,
+            owner,
+            caches: Caches::new(),
+            watch: Watch::default(),
+            queue: Mutex::new(Queue::default()),
+            wake: Condvar::new(),
+            room: Semaphore::new(ROOM),
+            closed: AtomicBool::new(false),
+            owner_row: AtomicI64::new(0),
+            beaten: AtomicU64::new(0),
+            overdue: AtomicBool::new(false),
+            working: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Have something written. Once it waits it will be, whether or not the caller does.
+    pub(super) async fn write<T, F>(&self, owns: bool, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+    {
+        self.hand_over(Haste::Urgent, owns, operation).await
+    }
+
+    /// The same for what may wait a moment, so that many streams share a commit.
+    pub(super) async fn write_with_others<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+    {
+        self.hand_over(Haste::Patient, false, operation).await
+    }
+
+    async fn hand_over<T, F>(&self, haste: Haste, owns: bool, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+    {
+        let permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
+        permit.forget();
+        let (reply, answer) = oneshot::channel();
+        let job = JobOf {
+            operation,
+            owns,
+            outcome: None,
+            reply,
+        };
+        let asleep = {
+            let mut queue = lock(&self.queue);
+            if queue.closing {
+                return Err(Error::Closed);
+            }
+            queue.jobs.push_back(Box::new(job));
+            queue.urgent += usize::from(haste == Haste::Urgent);
+            let wakes = match queue.sleep {
+                Sleep::Awake => false,
+                Sleep::Empty => true,
+                Sleep::Gathering(enough) => haste == Haste::Urgent || queue.jobs.len() >= enough,
+            };
+            if wakes {
+                queue.sleep = Sleep::Awake;
+            }
+            wakes
+        };
+        if asleep {
+            self.wake.notify_one();
+        }
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Have the next heartbeat written however young the last one is.
+    pub(super) fn beat_now(&self) {
+        self.overdue.store(true, Ordering::Relaxed);
+    }
+
+    /// Take nothing new.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        lock(&self.queue).closing = true;
+        self.room.close();
+        self.wake.notify_all();
+        self.watch.wake_all();
+    }
+
+    /// There is no writer: answer whoever waits.
+    pub(super) fn abandon(&self) {
+        self.close();
+        lock(&self.queue).jobs.clear();
+    }
+
+    /// Wake the writer so that it looks at what it has to watch.
+    pub(super) fn nudge(&self) {
+        let asleep = std::mem::take(&mut lock(&self.queue).sleep);
+        if asleep != Sleep::Awake {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Wait for work, at most so long.
+    pub(super) fn take(&self, patience: Option<Duration>) -> (Vec<Box<dyn Job>>, bool) {
+        let mut queue = lock(&self.queue);
+        if queue.jobs.is_empty() && !queue.closing {
+            queue.sleep = Sleep::Empty;
+            queue = match patience {
+                None => self
+                    .wake
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(patience) => {
+                    let waited = self.wake.wait_timeout(queue, patience);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            queue.sleep = Sleep::Awake;
+        }
+        // While many runs stream, their events gather for a moment: one commit for all of them.
+        let streams = self.working.load(Ordering::Relaxed).min(GROUP);
+        let patient = !queue.jobs.is_empty() && queue.urgent == 0 && !queue.closing;
+        if patient && streams >= MANY_STREAMS && queue.jobs.len() < streams {
+            queue.sleep = Sleep::Gathering(streams);
+            let waited = self.wake.wait_timeout(queue, GATHER);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            queue.sleep = Sleep::Awake;
+        }
+        let count = queue.jobs.len().min(GROUP);
+        let jobs: Vec<_> = queue.jobs.drain(..count).collect();
+        // Those that stay behind may be urgent; it is enough to know that some could be.
+        queue.urgent = queue.jobs.len();
+        self.room.add_permits(count);
+        (jobs, queue.closing && queue.jobs.is_empty())
+    }
+
+    pub(super) fn apply(&self, effects: Vec<Effect>) -> bool {
+        let caches = &self.caches;
+        let mut erased = false;
+        for effect in effects {
+            match effect {
+                Effect::Tenant(tenant, row) => {
+                    lock(&caches.tenants).insert(tenant, row);
+                }
+                Effect::Began => {
+                    self.working.fetch_add(1, Ordering::Relaxed);
+                }
+                Effect::Live(live) => lock(&caches.live).insert(live.id, live),
+                Effect::Events(run, next) => {
+                    let change = |live: &mut Arc<Live>| Arc::make_mut(live).next_event = next;
+                    lock(&caches.live).change(&run, change);
+                }
+                Effect::Settled(run) => {
+                    lock(&caches.live).remove(&run);
+                    let less = |count: usize| Some(count.saturating_sub(1));
+                    // More settled than begun happens when a cache was lost; it is only a count.
+                    let _ = self
+                        .working
+                        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+                }
+                Effect::Forget(run) => lock(&caches.live).remove(&run),
+                Effect::Head(key, head) => lock(&caches.heads).insert(key, head),
+                Effect::ForgetHead(key) => lock(&caches.heads).remove(&key),
+                Effect::Moved(thread) => self.watch.wake(thread),
+                Effect::Erased => erased = true,
+            }
+        }
+        erased
+    }
+}
