@@ -1,5 +1,7 @@
 //! The suite on the memory engine.
 
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;

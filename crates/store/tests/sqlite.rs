@@ -1,5 +1,7 @@
 //! The suite on SQLite: each handle is a connection of its own, as another process would have.
 
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
 use async_trait::async_trait;
 use throughline_store::conformance::Harness;
 use throughline_store::{Options, Store};

@@ -441,7 +441,7 @@ fn bytes() -> Report {
     });
     report.push(Row {
         name: "per byte said".into(),
-        figure: format!("{:.0} B", late),
+        figure: format!("{late:.0} B"),
         ratio: Some(late / 2048.0),
         limit: Some(Limit::AtMost(1.3)),
     });

@@ -53,6 +53,7 @@ fn say(line: &str) {
     let _ = out.flush();
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn words(error: Error) -> String {
     format!("{error} ({error:?})")
 }

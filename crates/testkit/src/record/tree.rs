@@ -411,6 +411,7 @@ async fn read(
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn said(error: throughline_store::Error) -> String {
     format!("{error} ({error:?})")
 }
