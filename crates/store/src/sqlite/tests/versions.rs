@@ -24,7 +24,7 @@ fn migrations_go_on_where_they_were_cut_short() {
     let conn = Connection::open_in_memory().unwrap();
     let mut words = Vec::new();
     migrate(&conn, &STEPS[..1], &mut |word| {
-        words.push((word.done, word.total))
+        words.push((word.done, word.total));
     })
     .unwrap();
     // The second step fails half-way: nothing of it stays.
@@ -36,7 +36,7 @@ fn migrations_go_on_where_they_were_cut_short() {
     assert!(migrate(&conn, &steps, &mut |_| {}).is_err());
     assert_eq!(version(&conn).unwrap(), 1);
     migrate(&conn, STEPS, &mut |word| {
-        words.push((word.done, word.total))
+        words.push((word.done, word.total));
     })
     .unwrap();
     migrate(&conn, STEPS, &mut |_| panic!("there is nothing to do")).unwrap();
