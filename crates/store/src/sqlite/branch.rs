@@ -6,9 +6,9 @@ use rusqlite::{Connection, Row};
 
 use super::cache::{Caches, Checkedness, Line, lock};
 use super::fault::{Done, Stop, corrupt};
-use super::find::{line, node_before};
+use super::find::{line, node_at, node_before};
 use super::items::PACKED;
-use super::rows::{AFTER_NODE, NODE, NodeRow, int, num};
+use super::rows::{NodeRow, int, num};
 use super::sql::{one, prepare};
 use crate::digest::{self, Digest, NodeFields};
 use crate::item::Item;
@@ -86,7 +86,7 @@ pub(super) struct ItemRow {
     tokens: u32,
     again: Option<i64>,
     pub(super) digest: Digest,
-    body: Option<Vec<u8>>,
+    body: Option<Arc<[u8]>>,
 }
 
 /// The columns of an item `i`; the run's id is read elsewhere.
@@ -105,7 +105,7 @@ impl ItemRow {
             tokens: row.get(at + 4)?,
             again: row.get(at + 5)?,
             digest: row.get(at + 6)?,
-            body: row.get(at + 7)?,
+            body: row.get_ref(at + 7)?.as_blob_or_null()?.map(Arc::from),
         })
     }
 
@@ -127,51 +127,63 @@ fn range(
     hi: Position,
     items: &mut Vec<Item>,
 ) -> Done<()> {
-    let conn = branch.conn;
+    // Only what is needed for every item; the rest of a node is read when it is checked.
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
-            "SELECT {NODE}, {ITEM} FROM node n CROSS JOIN run r ON r.run=n.run
+            "SELECT n.first, n.last, n.digest, r.id, {ITEM} FROM node n CROSS JOIN run r ON r.run=n.run
          CROSS JOIN item i ON i.run=n.run AND i.no BETWEEN n.item_lo+max(?2-n.first, 0) AND n.item_lo+min(n.last, ?3)-n.first
-         LEFT JOIN state s ON s.run=n.state_run AND s.step=n.state_step
          WHERE n.tl=?1 AND n.first>=coalesce((SELECT max(first) FROM node WHERE tl=?1 AND first<=?2), ?2) AND n.first<=?3
          ORDER BY n.first, i.no"
         )
     });
+    let conn = branch.conn;
     let mut statement = prepare(conn, &SQL)?;
     let mut rows = statement.query((tl, int(lo), int(hi)))?;
-    let mut node: Option<(NodeRow, Option<Checkedness>)> = None;
-    let mut served = 0u64;
+    let mut node: Option<Served> = None;
     while let Some(row) = rows.next()? {
-        let number: i64 = row.get(0)?;
-        if node.as_ref().is_none_or(|(node, _)| node.row != number) {
-            finish(branch, node.take(), served)?;
-            let next = NodeRow::read(row, 0)?;
-            let known = lock(&branch.caches.checked).get(&next.digest);
+        let first = num(row.get(0)?);
+        if node.as_ref().is_none_or(|node| node.first != first) {
+            finish(branch, node.take());
+            let digest = row.get(2)?;
+            let known = lock(&branch.caches.checked).get(&digest);
             if known.is_none() {
-                check_node(branch, &next)?;
+                check_node(branch, tl, first)?;
             }
-            node = Some((next, known));
-            served = 0;
+            node = Some(Served {
+                first,
+                last: num(row.get(1)?),
+                digest,
+                run: RunId::from_bytes(row.get(3)?),
+                known,
+                items: 0,
+            });
         }
-        let Some((node, known)) = &node else { continue };
-        let stored = ItemRow::read(row, AFTER_NODE, node.id.run)?;
-        let check = *known != Some(Checkedness::Whole);
+        let Some(node) = &mut node else { continue };
+        let stored = ItemRow::read(row, 4, node.run)?;
+        let check = node.known != Some(Checkedness::Whole);
         items.push(item(conn, branch.tenant, stored, check)?);
-        served += 1;
+        node.items += 1;
     }
-    finish(branch, node, served)
+    finish(branch, node);
+    Ok(())
+}
+
+/// A node of which items are being read.
+struct Served {
+    first: Position,
+    last: Position,
+    digest: Digest,
+    run: RunId,
+    known: Option<Checkedness>,
+    items: u64,
 }
 
 /// Remember what was checked of a node.
-fn finish(
-    branch: &Branch<'_>,
-    node: Option<(NodeRow, Option<Checkedness>)>,
-    served: u64,
-) -> Done<()> {
-    if let Some((node, known)) = node
-        && known != Some(Checkedness::Whole)
+fn finish(branch: &Branch<'_>, node: Option<Served>) {
+    if let Some(node) = node
+        && node.known != Some(Checkedness::Whole)
     {
-        let whole = served == node.last + 1 - node.first;
+        let whole = node.items == node.last + 1 - node.first;
         let checked = if whole {
             Checkedness::Whole
         } else {
@@ -179,11 +191,12 @@ fn finish(
         };
         lock(&branch.caches.checked).insert(node.digest, checked);
     }
-    Ok(())
 }
 
 /// Check that a node has the items, the state and the node before that it was made of.
-fn check_node(branch: &Branch<'_>, node: &NodeRow) -> Done<()> {
+fn check_node(branch: &Branch<'_>, tl: i64, first: Position) -> Done<()> {
+    let found = node_at(branch.conn, tl, first)?;
+    let node = &found.ok_or_else(|| corrupt(format!("timeline {tl}"), "a node is missing"))?;
     let before = node_before(branch.conn, branch.caches, node)?;
     let last_before = before.as_ref().map_or(0, |before| before.last);
     if last_before + 1 != node.first {
@@ -312,7 +325,7 @@ fn body(
         return Ok(Err(redaction));
     };
     let plain: Arc<[u8]> = if row.kind & PACKED == 0 {
-        bytes.as_slice().into()
+        Arc::clone(bytes)
     } else {
         unpack(bytes, row.at)?.into()
     };

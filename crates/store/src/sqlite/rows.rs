@@ -51,7 +51,6 @@ pub(super) fn json(text: Option<String>, what: &'static str) -> Done<Option<RawJ
 /// A node.
 #[derive(Clone, Debug)]
 pub(super) struct NodeRow {
-    pub(super) row: i64,
     pub(super) tl: i64,
     pub(super) first: Position,
     pub(super) last: Position,
@@ -69,9 +68,8 @@ pub(super) struct NodeRow {
 }
 
 /// The columns of a node `n`, its run `r` and its state `s`.
-pub(super) const NODE: &str = "n.node, n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
+pub(super) const NODE: &str = "n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
  n.state_run, n.state_step, s.digest, n.tokens, n.created, n.digest, r.flags, r.pub_tl=n.tl AND r.pub_first=n.first";
-const NODE_COLUMNS: usize = 17;
 
 /// The tables of a node, after `FROM`.
 pub(super) const NODE_TABLES: &str = "node n CROSS JOIN run r ON r.run=n.run
@@ -79,34 +77,33 @@ pub(super) const NODE_TABLES: &str = "node n CROSS JOIN run r ON r.run=n.run
 
 impl NodeRow {
     pub(super) fn read(row: &Row<'_>, at: usize) -> rusqlite::Result<Self> {
-        let state_run: Option<i64> = row.get(at + 9)?;
+        let state_run: Option<i64> = row.get(at + 8)?;
         let state = match state_run {
             Some(run) => Some(StateAt {
                 run,
-                step: row.get(at + 10)?,
+                step: row.get(at + 9)?,
                 // A state that is missing shows in the digest of the node.
-                digest: row.get::<_, Option<Digest>>(at + 11)?.unwrap_or_default(),
+                digest: row.get::<_, Option<Digest>>(at + 10)?.unwrap_or_default(),
             }),
             None => None,
         };
         Ok(Self {
-            row: row.get(at)?,
-            tl: row.get(at + 1)?,
-            first: num(row.get(at + 2)?),
-            last: num(row.get(at + 3)?),
-            run: row.get(at + 4)?,
+            tl: row.get(at)?,
+            first: num(row.get(at + 1)?),
+            last: num(row.get(at + 2)?),
+            run: row.get(at + 3)?,
             id: NodeId {
-                run: RunId::from_bytes(row.get(at + 5)?),
-                step: row.get(at + 6)?,
+                run: RunId::from_bytes(row.get(at + 4)?),
+                step: row.get(at + 5)?,
             },
-            item_lo: row.get(at + 7)?,
-            flags: row.get(at + 8)?,
+            item_lo: row.get(at + 6)?,
+            flags: row.get(at + 7)?,
             state,
-            tokens: num(row.get(at + 12)?),
-            created: num(row.get(at + 13)?),
-            digest: row.get(at + 14)?,
-            run_flags: row.get(at + 15)?,
-            is_last: row.get::<_, Option<bool>>(at + 16)?.unwrap_or(false),
+            tokens: num(row.get(at + 11)?),
+            created: num(row.get(at + 12)?),
+            digest: row.get(at + 13)?,
+            run_flags: row.get(at + 14)?,
+            is_last: row.get::<_, Option<bool>>(at + 15)?.unwrap_or(false),
         })
     }
 
@@ -386,6 +383,3 @@ impl RunRow {
         })
     }
 }
-
-/// How many columns a node has, for statements that add their own after them.
-pub(super) const AFTER_NODE: usize = NODE_COLUMNS;
