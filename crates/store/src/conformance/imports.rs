@@ -83,6 +83,7 @@ pub(super) async fn an_import_shows_when_it_is_complete(f: &mut Fixture<'_>) {
     let opened = f.open(&id).await;
     assert_eq!(texts(&opened.entries), ["one", "1"]);
     assert_eq!((opened.thread.created, opened.thread.touched), (500, 2_000));
+    assert_eq!(opened.thread.version, crate::Version(0));
     f.turn(&id, "two", "2").await;
     assert_eq!(f.texts(&id).await.len(), 4);
     // What was never finished is swept after a day.

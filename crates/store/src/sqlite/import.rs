@@ -347,12 +347,11 @@ fn finish(
             Some(found.ok_or_else(|| missing("node", &head))?)
         }
     };
-    let sql = "UPDATE thread SET stage=0, since=?, head_tl=?, head_first=?, version=?, touched=?, recent=? WHERE thread=?";
+    let sql = "UPDATE thread SET stage=0, since=?, head_tl=?, head_first=?, version=0, touched=?, recent=? WHERE thread=?";
     let values = params![
         int(tx.now),
         node.as_ref().map(|node| node.tl),
         node.as_ref().map(|node| int(node.first)),
-        i64::from(node.is_some()),
         int(touched),
         minute(touched),
         thread,

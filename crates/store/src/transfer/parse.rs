@@ -7,7 +7,7 @@ use throughline_model::{Message, Path, Source};
 
 use super::Extent;
 use super::format::{EndLine, FORMAT, ItemLine, Line, NAME, NodeLine, ThreadLine, What};
-use super::write::{item_kind, moved_by, run_kind};
+use super::write::{hex, item_kind, moved_by, run_kind};
 use crate::{
     Alias, ItemKind, ItemRef, Mode, MovedBy, NewThread, Redaction, RunId, RunKind, RunState, State,
     ThreadId,
@@ -277,10 +277,10 @@ fn again(fields: &mut Fields<'_, '_>) -> Result<Option<ItemRef>, Fault> {
 
 fn end(fields: &mut Fields<'_, '_>) -> Result<EndLine, Fault> {
     let text = fields.required_str("digest")?;
-    let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // In one spelling only: a changed bit could otherwise make another of it.
     let digest = u128::from_str_radix(&text, 16)
         .ok()
-        .filter(|_| digits)
+        .filter(|digest| hex(&digest.to_be_bytes()) == text)
         .ok_or_else(|| Fault::new("digest", "expected 32 hex digits"))?;
     Ok(EndLine {
         nodes: number(fields, "nodes")?,

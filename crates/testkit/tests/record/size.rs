@@ -10,6 +10,7 @@ fn figure(line: &str, key: &str) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
+#[expect(clippy::print_stdout, reason = "the test command shows this line")]
 fn child(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_store-child"))
         .args(arguments)
