@@ -87,10 +87,14 @@ impl NodeRow {
             }),
             None => None,
         };
+        // A range that cannot be is damage. It is made one that can, so that nobody computes with
+        // nonsense; the digest, which has the range in it, tells.
+        let first = num(row.get(at + 1)?).max(1);
+        let last = num(row.get(at + 2)?).clamp(first, first.saturating_add(u64::from(u32::MAX)));
         Ok(Self {
             tl: row.get(at)?,
-            first: num(row.get(at + 1)?),
-            last: num(row.get(at + 2)?),
+            first,
+            last,
             run: row.get(at + 3)?,
             id: NodeId {
                 run: RunId::from_bytes(row.get(at + 4)?),

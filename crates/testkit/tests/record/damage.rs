@@ -37,8 +37,13 @@ fn dump(url: &str) -> Result<String, String> {
             let tree = block_on(store.tree(&scope, &id, None, 10_000)).map_err(said)?;
             for node in tree {
                 let at = At::Node(NodeRef::Run(node.node.run));
-                let named = block_on(store.open(&scope, &at, 3)).map_err(said)?;
-                words += &format!("{:?} {:?} {:?}\n", node.node, node.parent, named.tip);
+                let named = match block_on(store.open(&scope, &at, 3)) {
+                    Ok(opened) => opened.tip,
+                    // Shared with a thread that was deleted: the name went with it.
+                    Err(error) if error.kind() == ErrorKind::NotFound => None,
+                    Err(error) => return Err(said(error)),
+                };
+                words += &format!("{:?} {:?} {named:?}\n", node.node, node.parent);
             }
         }
     }
