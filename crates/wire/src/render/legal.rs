@@ -585,7 +585,7 @@ fn has_prefix(content: &Content) -> bool {
 pub(super) fn as_function(call: &ToolCall) -> ToolCall {
     let arguments = match &call.arguments {
         Arguments::Free(_) | Arguments::None => {
-            Arguments::Text(crate::foreign::arguments_text(&call.arguments))
+            Arguments::Text(crate::foreign::arguments_text(&call.arguments).into_owned())
         }
         arguments => arguments.clone(),
     };
