@@ -21,7 +21,7 @@ pub(crate) enum Fill<'f> {
 
 impl Fill<'_> {
     /// About how much room it takes, before escapes.
-    pub(crate) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         match self {
             Self::Text(text) | Self::Json(text) | Self::Elements(text) | Self::Replace(text) => {
                 text.len() + 2
@@ -38,6 +38,10 @@ pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
     fills: &[(P, Fill<'_>)],
 ) {
     let text = item.get();
+    // With room for escapes and for what closes the message around it: a buffer that grows at the
+    // end is copied whole.
+    let size: usize = fills.iter().map(|(_, fill)| fill.size()).sum();
+    out.reserve(text.len() + size + size / 8 + 8);
     let mut edits = Edits::default();
     let mut added = Vec::new();
     for (path, fill) in fills {

@@ -31,17 +31,17 @@ pub(crate) fn short_id(id: &str, longest: usize) -> Cow<'_, str> {
 }
 
 /// Arguments as JSON text. Free text becomes an object with one member, `input`.
-pub(crate) fn arguments_text(arguments: &Arguments) -> String {
+pub(crate) fn arguments_text(arguments: &Arguments) -> Cow<'_, str> {
     match arguments {
-        Arguments::None => "{}".to_owned(),
-        Arguments::Text(text) => text.clone(),
-        Arguments::Json(json) => json.get().to_owned(),
+        Arguments::None => Cow::Borrowed("{}"),
+        Arguments::Text(text) => Cow::Borrowed(text),
+        Arguments::Json(json) => Cow::Borrowed(json.get()),
         Arguments::Free(text) => {
             let mut out = String::new();
             let mut object = ObjectWriter::new(&mut out);
             object.str("input", text);
             object.end();
-            out
+            Cow::Owned(out)
         }
     }
 }
@@ -167,6 +167,12 @@ pub(crate) fn note_vendor_fields(content: &Content, path: &Path<'_>, losses: &mu
         "uri",
         "data",
     ];
+    // Nearly always there is nothing else, which the tokens of the keys show; a key in another
+    // spelling only costs the closer look.
+    let mut members = item.members();
+    if members.all(|(key, at)| known.contains(&key) || &item.get()[at] == "null") {
+        return;
+    }
     let value = item.value();
     let lost: Vec<_> = value
         .members()

@@ -1,44 +1,81 @@
 //! Putting contents back into the wire messages that held them.
 
+use std::borrow::Cow;
+
 use throughline_model::json::RawJson;
+use throughline_model::{Arguments, Body, Content, Output, ToolCall, ToolResult};
 
 use crate::fill::{Fill, fill, push_array};
 
 /// Gathers wire messages and items in order. At most one message is open at a time; parts join
 /// it until another opens or an item of its own comes.
 #[derive(Default)]
-pub(crate) struct Gather {
+pub(crate) struct Gather<'m> {
     done: Vec<String>,
-    open: Option<Open>,
+    open: Option<Open<'m>>,
 }
 
-struct Open {
-    envelope: RawJson,
-    /// The elements for each place of the envelope, with commas.
+struct Open<'m> {
+    envelope: Cow<'m, RawJson>,
+    /// The message as it will be, up to its last element so far. Nearly all messages have elements
+    /// in one place only, and these are written once.
+    straight: Option<Straight>,
+    /// The elements for other places of the envelope, with commas.
     elements: Vec<(&'static str, String)>,
-    bare: Option<(&'static str, String)>,
+    bare: Option<(&'static str, &'m str)>,
     /// The index of the neutral message it was made for; none if it came from the wire.
     made_for: Option<usize>,
 }
 
-impl Gather {
+/// The beginning of an envelope, and elements in its hole.
+struct Straight {
+    place: &'static str,
+    text: String,
+    /// Where the elements begin.
+    from: usize,
+    /// Where the envelope goes on behind them.
+    rest: usize,
+}
+
+impl Straight {
+    /// None if the envelope has no hole there.
+    fn new(place: &'static str, envelope: &RawJson, room: usize) -> Option<Self> {
+        let at = envelope.locate(&[place])?;
+        let whole = envelope.get();
+        let from = at.start + 1;
+        if &whole[at.clone()] != "[]" {
+            return None;
+        }
+        let mut text = String::with_capacity(whole.len() + room);
+        text.push_str(&whole[..from]);
+        Some(Self {
+            place,
+            text,
+            from,
+            rest: at.end - 1,
+        })
+    }
+}
+
+impl<'m> Gather<'m> {
     /// Open a message as it came from the wire.
-    pub(crate) fn open(&mut self, envelope: RawJson) {
-        self.start(envelope, None);
+    pub(crate) fn open(&mut self, envelope: &'m RawJson) {
+        self.start(Cow::Borrowed(envelope), None);
     }
 
     /// Go on with the message that was made for the neutral message `index`, or with whatever came
     /// from the wire and continues (`joins`); else open a new one.
-    pub(crate) fn open_for(&mut self, index: usize, envelope: impl FnOnce() -> RawJson) {
+    pub(crate) fn open_for(&mut self, index: usize, envelope: impl FnOnce() -> Cow<'m, RawJson>) {
         if self.made_for() != Some(index) {
             self.start(envelope(), Some(index));
         }
     }
 
-    fn start(&mut self, envelope: RawJson, made_for: Option<usize>) {
+    fn start(&mut self, envelope: Cow<'m, RawJson>, made_for: Option<usize>) {
         self.close();
         self.open = Some(Open {
             envelope,
+            straight: None,
             elements: Vec::new(),
             bare: None,
             made_for,
@@ -57,29 +94,27 @@ impl Gather {
 
     /// Add an element to a place of the open message.
     pub(crate) fn element(&mut self, place: &'static str, json: &str) {
-        let Some(open) = &mut self.open else { return };
-        match open.elements.iter_mut().find(|(found, _)| *found == place) {
-            Some((_, elements)) => {
-                elements.push(',');
-                elements.push_str(json);
-            }
-            None => open.elements.push((place, json.to_owned())),
-        }
+        self.write_element(place, json.len(), |out| out.push_str(json));
     }
 
-    /// The same for an element that is not wanted elsewhere.
-    pub(crate) fn own_element(&mut self, place: &'static str, json: String) {
-        match &mut self.open {
-            Some(open) if open.elements.iter().all(|(found, _)| *found != place) => {
-                open.elements.push((place, json));
-            }
-            _ => self.element(place, &json),
-        }
-    }
-
-    /// Write an element straight into its place; `write` must append one value.
-    pub(crate) fn write_element(&mut self, place: &'static str, write: impl FnOnce(&mut String)) {
+    /// Write an element straight into its place; `write` must append one value, for which there
+    /// is `room`.
+    pub(crate) fn write_element(
+        &mut self,
+        place: &'static str,
+        room: usize,
+        write: impl FnOnce(&mut String),
+    ) {
         let Some(open) = &mut self.open else { return };
+        if open.straight.is_none() && open.elements.is_empty() {
+            open.straight = Straight::new(place, &open.envelope, room);
+        }
+        if let Some(straight) = open.straight.as_mut().filter(|found| found.place == place) {
+            if straight.text.len() > straight.from {
+                straight.text.push(',');
+            }
+            return write(&mut straight.text);
+        }
         match open.elements.iter_mut().find(|(found, _)| *found == place) {
             Some((_, elements)) => {
                 elements.push(',');
@@ -94,9 +129,9 @@ impl Gather {
     }
 
     /// Put a bare string into a place of the open message.
-    pub(crate) fn bare(&mut self, place: &'static str, text: &str) {
+    pub(crate) fn bare(&mut self, place: &'static str, text: &'m str) {
         if let Some(open) = &mut self.open {
-            open.bare = Some((place, text.to_owned()));
+            open.bare = Some((place, text));
         }
     }
 
@@ -109,18 +144,26 @@ impl Gather {
     /// Close the open message.
     pub(crate) fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let size: usize = open.elements.iter().map(|(_, text)| text.len() + 2).sum();
-        // With room for escapes: a buffer that grows at the end is copied whole.
-        let bare = open.bare.as_ref().map_or(0, |(_, text)| text.len());
-        let size = size + bare + bare / 8;
-        let mut out = String::with_capacity(open.envelope.get().len() + size);
-        let elements = open
-            .elements
+        let straight = match open.straight {
+            Some(straight) if open.elements.is_empty() && open.bare.is_none() => {
+                let mut out = straight.text;
+                out.push_str(&open.envelope.get()[straight.rest..]);
+                return self.done.push(out);
+            }
+            straight => straight,
+        };
+        let straight = straight
             .iter()
-            .map(|(place, elements)| ([*place], Fill::Elements(elements)));
+            .map(|found| (found.place, &found.text[found.from..]));
+        let others = open.elements.iter();
+        let others = others.map(|(place, elements)| (*place, elements.as_str()));
+        let elements = straight
+            .chain(others)
+            .map(|(place, elements)| ([place], Fill::Elements(elements)));
         let bare = open.bare.iter();
         let bare = bare.map(|(place, text)| ([*place], Fill::Text(text)));
         let mut fills = elements.chain(bare);
+        let mut out = String::new();
         match (fills.next(), fills.next()) {
             (Some(one), None) => fill(&mut out, &open.envelope, &[one]),
             (Some(one), Some(two)) => {
@@ -138,6 +181,46 @@ impl Gather {
         self.close();
         self.done
     }
+}
+
+/// About how much room a content takes. A buffer that grows is copied whole, so those for long
+/// texts are made large enough.
+pub(crate) fn room(content: &Content) -> usize {
+    match &content.body {
+        Body::Text(text) | Body::Refusal(text) => around(text.text.len()),
+        Body::ToolCall(call) => call_room(call),
+        Body::ToolResult(result) => result_room(result),
+        Body::Reasoning(_)
+        | Body::Media(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => around(0),
+    }
+}
+
+/// About how much room a call takes.
+pub(crate) fn call_room(call: &ToolCall) -> usize {
+    around(match &call.arguments {
+        Arguments::None => 0,
+        Arguments::Text(text) | Arguments::Free(text) => text.len(),
+        Arguments::Json(json) => json.get().len(),
+    })
+}
+
+/// About how much room a result takes.
+pub(crate) fn result_room(result: &ToolResult) -> usize {
+    around(match &result.output {
+        Output::None | Output::Parts(_) => 0,
+        Output::Text(text) => text.len(),
+        Output::Json(json) => json.get().len(),
+    })
+}
+
+/// A text with some escapes, and what stands around it.
+fn around(text: usize) -> usize {
+    text + text / 8 + 128
 }
 
 /// Join JSON texts to an array.

@@ -273,7 +273,10 @@ pub(crate) fn wrapped_arguments(arguments: &Arguments) -> (String, bool) {
     }
     match throughline_model::json::parse(&text) {
         Ok(value) if value.as_object().is_some() => (RawJson::of(&value).get().to_owned(), false),
-        _ => (foreign::arguments_text(&Arguments::Free(text)), true),
+        _ => {
+            let free = Arguments::Free(text.into_owned());
+            (foreign::arguments_text(&free).into_owned(), true)
+        }
     }
 }
 

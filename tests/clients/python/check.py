@@ -1,11 +1,11 @@
 """Holds what the codecs write against the models of the official SDKs.
 
-    python check.py --wire NAME [--self-test] SAMPLES
+    python check.py --wire NAME [--rendered] [--self-test] SAMPLES
 
-SAMPLES are lines of `{"kind": …, "value": …}` as `sdk-samples` writes them. Every line is read
-with the SDK's types, see `sdks.py` and `strict.py`. A line is *refused* when a type does not
-accept it, and it has *unknown keys* when all that is wrong are keys that no type declares. Both
-must be zero.
+SAMPLES are lines of `{"kind": …, "value": …}` as `sdk-samples` writes them, or with `--rendered`
+as `sdk-rendered` does. Every line is read with the SDK's types, see `sdks.py` and `strict.py`. A
+line is *refused* when a type does not accept it, and it has *unknown keys* when all that is wrong
+are keys that no type declares. Both must be zero.
 
 With `--self-test`, required keys are then taken from lines that were accepted, one at a time, and
 each of the rests must be refused: a check that accepts everything would show.
@@ -57,6 +57,7 @@ class Reader:
             required=self.sdk.required,
             optional=self.sdk.optional,
             also=self.also,
+            keys=self.sdk.keys,
             checks=self.sdk.checks,
             mark=mark,
         )
@@ -176,6 +177,38 @@ def check(
     return counts, accepted
 
 
+def unplanted(value: Any, planted: set[str], found: set[str]) -> Any:
+    """The value without the keys and items that were made up; those seen go to `found`."""
+    if isinstance(value, dict):
+        found |= planted & value.keys()
+        return {
+            key: unplanted(child, planted, found)
+            for key, child in value.items()
+            if key not in planted
+        }
+    if isinstance(value, list):
+        tags = [child.get("type") if isinstance(child, dict) else None for child in value]
+        found |= {tag for tag in tags if tag in planted}
+        return [
+            unplanted(child, planted, found)
+            for tag, child in zip(tags, value)
+            if tag not in planted
+        ]
+    return value
+
+
+def without_planted(lines: list[bytes], planted: set[str]) -> tuple[list[bytes], set[str]]:
+    """The lines without what was made up; a line that has nothing of it stays as it is."""
+    found: set[str] = set()
+    changed = []
+    for line in lines:
+        here: set[str] = set()
+        sample = unplanted(json.loads(line), planted, here)
+        changed.append(json.dumps(sample).encode() if here else line)
+        found |= here
+    return changed, found
+
+
 def required_keys(declared: type) -> set[str]:
     """The required keys of a TypedDict, as its source says.
 
@@ -267,24 +300,38 @@ def self_test(wire: str, reader: Reader, lines: list[bytes]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Read samples with the models of an SDK.")
     parser.add_argument("--wire", required=True, choices=sorted(SDKS))
+    parser.add_argument("--rendered", action="store_true", help="rendered requests")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--show", type=int, default=SHOWN, metavar="N", help="kinds of refusal")
     parser.add_argument("samples", type=argparse.FileType("rb"))
     arguments = parser.parse_args()
     wire = arguments.wire
     started = time.monotonic()
-    reader = Reader(SDKS[wire]())
+    sdk = SDKS[wire]()
+    if arguments.rendered:
+        wire += " rendered"
+    reader = Reader(sdk.for_rendered() if arguments.rendered else sdk)
     with arguments.samples as samples:
         lines = samples.read().splitlines()
+    good = True
+    if arguments.rendered:
+        lines, found = without_planted(lines, sdk.planted)
+        for each in sorted(sdk.planted - found):
+            print(f"{wire}: {each} is in no transcript any more; take it from the list")
+            good = False
     counts, accepted = check(wire, reader, lines, arguments.show)
-    good = counts["parsed"] == len(lines) > 0
+    good &= counts["parsed"] == len(lines) > 0
     if arguments.self_test:
         good &= self_test(wire, reader, accepted)
     took = time.monotonic() - started
-    print(
-        f"samples={len(lines)} parsed={counts['parsed']} refused={counts['refused']} "
-        f"unknown_keys={counts['unknown keys']} s={took:.1f}"
-    )
+    if arguments.rendered:
+        read = f"rendered={len(lines)} parsed={counts['parsed']}"
+        about = f"planted={len(sdk.planted)} adapter={reader.sdk.adapter()}"
+    else:
+        read = f"samples={len(lines)} parsed={counts['parsed']}"
+        about = f"s={took:.1f}"
+    wrong = f"refused={counts['refused']} unknown_keys={counts['unknown keys']}"
+    print(f"{read} {wrong} {about}")
     return 0 if good else 1
 
 

@@ -6,14 +6,19 @@ A function for each format imports its SDK and gives the types by kind of sample
     request    what `encode_request` writes
     response   what `encode_response` writes
     stream     the events that `encode_stream` writes
+    rendered   a request with a rendered history
 
-The settings beside them are the few places where the SDK's types and the wire differ.
+The settings beside them are the few places where the SDK's types and the wire differ. In a rendered
+history the vendor's own items go back as they came, so it has a few such places more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Literal, Union
+
+from pydantic import BaseModel
+from typing_extensions import Required, TypedDict
 
 
 @dataclass
@@ -28,10 +33,35 @@ class Sdk:
     optional: dict[str, set[str]] = field(default_factory=dict)
     # What a key accepts besides what its type says, by type and key.
     also: dict[tuple[str, str], Any] = field(default_factory=dict)
-    # Types that stand beside "any object" in the SDK, so that none of their keys is required.
+    # Strings that a type may have besides the keys that it declares.
+    keys: dict[str, set[str]] = field(default_factory=dict)
+    # Types that stand beside a looser one in the SDK, so that none of their keys is required.
     loose: set[str] = field(default_factory=set)
     # What else holds for the values of a type.
     checks: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    # The type of a rendered request, where it is not that of `request`.
+    rendered: Any = None
+    # Keys that may be missing from a rendered request, and strings that it may have besides.
+    rendered_optional: dict[str, set[str]] = field(default_factory=dict)
+    rendered_keys: dict[str, set[str]] = field(default_factory=dict)
+    # Keys and types of items in the transcripts that no SDK can know: they were made up, to show
+    # that what is newer than we are goes back to its vendor.
+    planted: set[str] = field(default_factory=set)
+
+    def for_rendered(self) -> Sdk:
+        """The same for rendered requests, which name everything that a request must name."""
+        return replace(
+            self,
+            kinds={"rendered": self.rendered or self.kinds["request"]},
+            optional=self.rendered_optional,
+            keys=self.rendered_keys,
+        )
+
+    def adapter(self) -> str:
+        """The name of what reads a request: a model by itself, a typed dictionary by an adapter."""
+        [declared] = self.kinds.values()
+        name = f"{declared.__module__}.{declared.__qualname__}"
+        return name if issubclass(declared, BaseModel) else f"pydantic.TypeAdapter({name})"
 
 
 def openai_responses() -> Sdk:
@@ -58,6 +88,10 @@ def openai_responses() -> Sdk:
             ("EasyInputMessageParam", "content"): list[part],
             ("Message", "content"): list[part],
         },
+        # The service takes a message of the model without them, as it must: an id that is not its
+        # own may not be sent.
+        rendered_optional={"ResponseOutputMessageParam": {"id", "status"}},
+        planted={"x_trace", "sea_shanty"},
     )
 
 
@@ -65,7 +99,6 @@ def openai_chat() -> Sdk:
     from openai.types import chat
     from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
     from openai.types.shared import ErrorObject
-    from typing_extensions import Required, TypedDict
 
     # An error in a stream stands where a chunk would; the SDK looks for it before it reads chunks.
     error = TypedDict("StreamError", {"error": ErrorObject})
@@ -96,6 +129,7 @@ def openai_chat() -> Sdk:
 
 def anthropic() -> Sdk:
     from anthropic import types
+    from anthropic.types.beta import message_create_params as beta
     from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
     # Not the beta types: nothing that we make for another vendor's content is beta. An error in a
@@ -108,14 +142,16 @@ def anthropic() -> Sdk:
             "response": types.Message,
             "stream": list[event],
         },
-        loose={"InputSchemaTyped"},
+        # The first stands beside "any object", the second beside the type of what a model cites.
+        loose={"InputSchemaTyped", "BetaCitationWebSearchResultLocationParam"},
         optional={"MessageCreateParamsNonStreaming": {"model", "max_tokens"}},
+        # What the vendor said itself may be of a beta, and goes back to it.
+        rendered=beta.MessageCreateParamsNonStreaming,
     )
 
 
 def gemini() -> Sdk:
     from google.genai import types
-    from typing_extensions import Required, TypedDict
 
     # The SDK takes a request apart into arguments and has no type for the body.
     body = TypedDict(
@@ -218,6 +254,9 @@ def foundry() -> Sdk:
             "response": types.ResponseObject,
             "stream": list[types.ResponseStreamEvent],
         },
+        # Items of the service go back with their ids, as with OpenAI; the types of what comes in
+        # leave these out, those of what goes out have them.
+        rendered_keys={"ItemMessage": {"id", "status"}, "ItemFunctionToolCall": {"id"}},
     )
 
 

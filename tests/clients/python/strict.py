@@ -80,10 +80,11 @@ class Tightener:
 
     `unknown` says what becomes of keys that no type declares: "forbid" or "ignore". `required`
     names keys that the vendor wants although its type does not say so, by the name of the type;
-    `optional` names keys that need not be there although it does. `also` has
-    schemas that a key accepts besides its own, by type and key. `checks` are functions over what a
-    type accepted. `mark` keeps the types of dictionaries, for the self-test. `scope` makes the
-    names of shared definitions differ from those of other schemas in the same validator.
+    `optional` names keys that need not be there although it does. `also` has schemas that a key
+    accepts besides its own, by type and key. `keys` names strings that a type may have besides its
+    keys. `checks` are functions over what a type accepted. `mark` keeps the types of dictionaries,
+    for the self-test. `scope` makes the names of shared definitions differ from those of other
+    schemas in the same validator.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Tightener:
         required: Mapping[str, set[str]],
         optional: Mapping[str, set[str]],
         also: Mapping[tuple[str, str], dict],
+        keys: Mapping[str, set[str]],
         checks: Mapping[str, Callable[[Any], Any]],
         mark: bool,
         scope: str,
@@ -100,6 +102,7 @@ class Tightener:
         self.required = required
         self.optional = optional
         self.also = also
+        self.keys = keys
         self.checks = checks
         self.mark = mark
         self.scope = scope
@@ -161,12 +164,16 @@ class Tightener:
             node["fields"][key]["required"] = False
         for key in self.required.get(name, ()):
             node["fields"][key]["required"] = True
+        for key in self.keys.get(name, ()):
+            string = core_schema.typed_dict_field(core_schema.str_schema(), required=False)
+            node["fields"].setdefault(key, string)
         self.widen(name, node["fields"])
         config = dict(node.get("config") or {})
         config.pop("extra_fields_behavior", None)
         node["config"] = config
-        # A type without keys stands for any object.
-        node["extra_behavior"] = self.unknown if node["fields"] else "allow"
+        # Neither a type without keys nor one that types its unknown keys has a closed list.
+        is_open = not node["fields"] or "extras_schema" in node
+        node["extra_behavior"] = "allow" if is_open else self.unknown
         if not self.mark:
             return node
         return core_schema.no_info_after_validator_function(
@@ -314,12 +321,16 @@ def is_required(target: dict, name: str) -> bool:
 
 
 def validator(schemas: Mapping[str, dict], **settings: Any) -> SchemaValidator:
-    """A validator of lines `{"kind": …, "value": …}`, with a schema for each kind."""
+    """A validator of lines `{"kind": …, "value": …}`, with a schema for each kind.
+
+    A line may also have a name.
+    """
     lines = {}
     for kind, schema in schemas.items():
         value = Tightener(scope=kind + ":", **settings).tighten(plain(schema))
         fields = {
             "kind": core_schema.typed_dict_field(core_schema.literal_schema([kind])),
+            "name": core_schema.typed_dict_field(core_schema.str_schema(), required=False),
             "value": core_schema.typed_dict_field(value),
         }
         lines[kind] = core_schema.typed_dict_schema(fields, extra_behavior="forbid")

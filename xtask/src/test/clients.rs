@@ -1,4 +1,5 @@
-//! Has the models of the vendors' own SDKs read what the codecs write.
+//! Has the models of the vendors' own SDKs read what the codecs write, and every hand-written
+//! transcript as it is rendered for each vendor.
 //!
 //! The SDKs are Python packages in pinned versions. They are installed once into a virtual
 //! environment in the target folder, and again when the list of them changes.
@@ -13,6 +14,10 @@ use super::{Counts, Outcome};
 use crate::tool::{self, Failure};
 
 const FOLDER: &str = "target/clients";
+/// The programs that write what the SDKs read.
+const SAMPLES: &str = "sdk-samples";
+const RENDERED: &str = "sdk-rendered";
+
 const REQUIREMENTS: &str = "tests/clients/python/requirements.txt";
 const CHECK: &str = "tests/clients/python/check.py";
 
@@ -38,7 +43,7 @@ pub(super) fn run(seed: &str) -> Outcome {
     };
     match Clients::build(python, seed).and_then(|clients| clients.check_all()) {
         Ok(counts) if counts.failed == 0 => Outcome::Done(counts),
-        Ok(counts) => Outcome::Failed(counts, format!("{} formats refused", counts.failed)),
+        Ok(counts) => Outcome::Failed(counts, format!("{} checks refused", counts.failed)),
         Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
     }
 }
@@ -81,6 +86,7 @@ enum Verdict {
 struct Clients<'s> {
     python: PathBuf,
     samples: PathBuf,
+    rendered: PathBuf,
     seed: &'s str,
     histories: u64,
 }
@@ -95,19 +101,23 @@ impl<'s> Clients<'s> {
             "--package",
             "throughline-testkit",
             "--bin",
-            "sdk-samples",
+            SAMPLES,
+            "--bin",
+            RENDERED,
             "--message-format=json-render-diagnostics",
         ];
         let messages = tool::output(tool::cargo().args(arguments))?;
-        let samples = messages
-            .lines()
-            .filter_map(executable)
-            .next_back()
-            .ok_or_else(|| Failure::new("cargo names no sdk-samples"))?;
+        let program = |name: &str| {
+            let mut built = messages.lines().filter_map(executable);
+            built
+                .find(|path| path.file_stem().is_some_and(|stem| stem == name))
+                .ok_or_else(|| Failure::new(format!("cargo names no {name}")))
+        };
         let scale = std::env::var("THROUGHLINE_SCALE").ok();
         Ok(Self {
             python,
-            samples,
+            samples: program(SAMPLES)?,
+            rendered: program(RENDERED)?,
             seed,
             histories: histories(scale.as_deref())?,
         })
@@ -125,10 +135,15 @@ impl<'s> Clients<'s> {
             for _ in 0..AT_ONCE {
                 scope.spawn(|| {
                     while let Some(wire) = wires.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let counted = self.check(wire, &folder);
+                        let counted = [
+                            self.check_samples(wire, &folder),
+                            self.check_rendered(wire, &folder),
+                        ];
                         // Held while printing too, so that reports stay in one piece.
                         let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-                        counts.add(report(counted));
+                        counted
+                            .into_iter()
+                            .for_each(|each| counts.add(report(each)));
                     }
                 });
             }
@@ -136,30 +151,52 @@ impl<'s> Clients<'s> {
         Ok(counts.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks one format; gives what to print.
-    fn check(&self, wire: &str, folder: &Path) -> Result<(Verdict, String), Failure> {
-        let path = folder.join(format!("{wire}.ndjson"));
-        let file = File::create(&path)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+    /// Checks what the codec of a format makes of random histories.
+    fn check_samples(&self, wire: &str, folder: &Path) -> Result<(Verdict, String), Failure> {
         let mut write = tool::command(&self.samples);
         write.args(["--wire", wire, "--seed", self.seed]);
         write.args(["--count", &self.histories.to_string()]);
+        let path = folder.join(format!("{wire}.ndjson"));
+        let seed = format!("seed={} ", self.seed);
+        let arguments = ["--wire", wire, "--self-test"];
+        self.check((wire, &seed), write, &path, &arguments)
+    }
+
+    /// Checks the hand-written transcripts, rendered for a format.
+    fn check_rendered(&self, wire: &str, folder: &Path) -> Result<(Verdict, String), Failure> {
+        let mut write = tool::command(&self.rendered);
+        write.args(["--wire", wire]);
+        let path = folder.join(format!("{wire}.rendered.ndjson"));
+        let name = format!("{wire} rendered");
+        let arguments = ["--wire", wire, "--rendered", "--self-test"];
+        self.check((&name, ""), write, &path, &arguments)
+    }
+
+    /// Writes lines with one program and reads them with the SDK; gives what to print: the name,
+    /// the seed if there is one, and the figures.
+    fn check(
+        &self,
+        (name, seed): (&str, &str),
+        mut write: Command,
+        path: &Path,
+        arguments: &[&str],
+    ) -> Result<(Verdict, String), Failure> {
+        let file = File::create(path)
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
         let written = output_of(write.stdout(file).stderr(Stdio::piped()))?;
         if written.status.code() == Some(NO_CODEC) {
             return Ok((
                 Verdict::NoCodec,
-                format!("skipped sdk {wire}: there is no codec"),
+                format!("skipped sdk {name}: there is no codec"),
             ));
         }
         if !written.status.success() {
             let complaint = String::from_utf8_lossy(&written.stderr);
-            let text = format!("sdk {wire}: cannot write samples: {}", complaint.trim());
+            let text = format!("sdk {name}: cannot write samples: {}", complaint.trim());
             return Ok((Verdict::Failed, text));
         }
         let mut check = tool::command(&self.python);
-        check
-            .args([CHECK, "--wire", wire, "--self-test"])
-            .arg(&path);
+        check.arg(CHECK).args(arguments).arg(path);
         check.env("PYTHONUTF8", "1");
         let checked = output_of(check.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let text = String::from_utf8_lossy(&checked.stdout);
@@ -168,8 +205,7 @@ impl<'s> Clients<'s> {
             None => (String::new(), text.trim_end()),
         };
         let complaint = String::from_utf8_lossy(&checked.stderr);
-        let seed = self.seed;
-        let text = format!("{details}{complaint}campaign sdk {wire}: seed={seed} {figures}");
+        let text = format!("{details}{complaint}campaign sdk {name}: {seed}{figures}");
         let verdict = if checked.status.success() {
             Verdict::Passed
         } else {

@@ -16,6 +16,7 @@ mod files;
 mod layout;
 mod licences;
 mod links;
+mod rounds;
 mod sources;
 
 /// Something that breaks a rule.
@@ -78,6 +79,7 @@ pub(crate) fn check() -> Result<usize, Failure> {
     violations.extend(bans::check(&ours, &files));
     violations.extend(bans::check(&fuzz, &files));
     violations.extend(layout::check(&files, &ours));
+    violations.extend(rounds::check(&files.sources));
     for source in &files.sources {
         violations.extend(sources::check(source));
         violations.extend(links::check(source, |path| root.join(path).exists()));

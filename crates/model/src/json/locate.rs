@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::parse::plain_until;
+
 /// Where the value at a path of keys stands. Of duplicate keys the last counts.
 ///
 /// The text must be compact JSON, as [`RawJson`](super::RawJson) keeps it. For any other text the
@@ -26,7 +28,9 @@ fn member(text: &str, object: Range<usize>, key: &str) -> Option<Range<usize>> {
         let name = text.get(at + 1..end - 1)?;
         let value = end + 1;
         let after = skip_value(bytes, value)?;
-        if name == key || (name.contains('\\') && is_escaped(text.get(at..end)?, key)) {
+        // Only a longer token can be another spelling of the key.
+        let longer = name.len() > key.len() && name.contains('\\');
+        if name == key || (longer && is_escaped(text.get(at..end)?, key)) {
             found = Some(value..after);
         }
         match bytes.get(after) {
@@ -65,6 +69,7 @@ fn is_escaped(token: &str, key: &str) -> bool {
 fn skip_string(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
+        at = plain_until(bytes, at);
         match bytes.get(at)? {
             b'"' => return Some(at + 1),
             b'\\' => at += 2,

@@ -43,7 +43,7 @@ impl RawJson {
 
     /// An object made by writing its members.
     pub fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
-        let mut out = String::new();
+        let mut out = String::with_capacity(64);
         let mut object = ObjectWriter::new(&mut out);
         write(&mut object);
         object.end();

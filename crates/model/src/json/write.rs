@@ -5,22 +5,23 @@ use super::parse::{Limits, parse_with, plain_until};
 use super::text::Text;
 use super::value::{Node, Value};
 
-/// The short escape of each byte; empty for those that have none.
-static ESCAPES: [&str; 256] = {
-    let mut table = [""; 256];
-    table[b'"' as usize] = "\\\"";
-    table[b'\\' as usize] = "\\\\";
-    table[b'\n' as usize] = "\\n";
-    table[b'\r' as usize] = "\\r";
-    table[b'\t' as usize] = "\\t";
-    table[0x08] = "\\b";
-    table[0x0C] = "\\f";
+/// What stands after the backslash in the short escape of each byte; 0 for those that have none.
+static SHORT: [u8; 256] = {
+    let mut table = [0; 256];
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'\n' as usize] = b'n';
+    table[b'\r' as usize] = b'r';
+    table[b'\t' as usize] = b't';
+    table[0x08] = b'b';
+    table[0x0C] = b'f';
     table
 };
 
 /// Append a string token: quotes, and the escapes that JSON demands, in their shortest form.
 pub fn push_string(out: &mut String, text: &str) {
-    out.reserve(text.len() + 2);
+    // With room for escapes: a buffer that grows at the end is copied whole.
+    out.reserve(text.len() + text.len() / 8 + 2);
     out.push('"');
     let bytes = text.as_bytes();
     let mut start = 0;
@@ -28,13 +29,18 @@ pub fn push_string(out: &mut String, text: &str) {
         let place = plain_until(bytes, start);
         out.push_str(&text[start..place]);
         let Some(byte) = bytes.get(place) else { break };
-        match ESCAPES[usize::from(*byte)] {
-            "" => {
+        match SHORT[usize::from(*byte)] {
+            0 => {
                 out.push_str("\\u00");
                 out.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
                 out.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
             }
-            short => out.push_str(short),
+            // One by one: appending a string of two would be a call to copy memory. The mask
+            // tells the compiler that each is one byte.
+            short => {
+                out.push('\\');
+                out.push(char::from(short & 0x7F));
+            }
         }
         start = place + 1;
     }

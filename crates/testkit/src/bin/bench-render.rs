@@ -5,6 +5,7 @@
 //! starts itself under it. Full rendering is timed.
 
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Scope, ToolCall};
 use throughline_testkit::Rng;
@@ -19,14 +20,18 @@ fn main() -> ExitCode {
     {
         return turn(&Wire::named(wire), count.parse().unwrap_or(0));
     }
-    if let [word, wire] = arguments.as_slice()
-        && word == "--once"
+    if let [word, wire, whose, times] = arguments.as_slice()
+        && word == "--times"
     {
-        return once(&Wire::named(wire));
+        let whose = Whose::ALL.into_iter().find(|found| found.word() == whose);
+        let times = times.parse().unwrap_or(1);
+        return several(&Wire::named(wire), whose.unwrap_or(Whose::Own), times);
     }
     let mut holds = true;
     for wire in Wire::KNOWN {
-        holds &= full(&wire);
+        for whose in Whose::ALL {
+            holds &= full(&wire, whose);
+        }
     }
     holds &= turns();
     ExitCode::from(u8::from(!holds))
@@ -51,8 +56,50 @@ fn prose(rng: &mut Rng, words: usize) -> String {
     chosen.join(" ")
 }
 
-/// A history of turns with one round of two tools each, as the vendor itself would have said it.
-fn history(wire: &Wire, messages: usize) -> Vec<Message> {
+/// Who said a history.
+#[derive(Clone, Copy)]
+enum Whose {
+    /// The target itself: its own items go back.
+    Own,
+    /// Another vendor: everything is said anew.
+    Others,
+    /// Nobody: the messages have no vendor's form.
+    Neutral,
+}
+
+impl Whose {
+    const ALL: [Self; 3] = [Self::Own, Self::Others, Self::Neutral];
+
+    /// The word on the command line.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Others => "others",
+            Self::Neutral => "neutral",
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "its own items",
+            Self::Others => "items of another vendor",
+            Self::Neutral => "neutral messages",
+        }
+    }
+
+    /// The format in which the history was said, for a target.
+    fn wire(self, target: &Wire) -> Option<Wire> {
+        match (self, target) {
+            (Self::Own, target) => Some(target.clone()),
+            (Self::Others, Wire::Anthropic) => Some(Wire::OpenAiResponses),
+            (Self::Others, _) => Some(Wire::Anthropic),
+            (Self::Neutral, _) => None,
+        }
+    }
+}
+
+/// A history of turns with one round of two tools each, as its vendor would have said it.
+fn history(whose: Whose, target: &Wire, messages: usize) -> Vec<Message> {
     let mut rng = Rng::new(11);
     let mut said = Vec::new();
     let mut made = 0;
@@ -76,7 +123,8 @@ fn history(wire: &Wire, messages: usize) -> Vec<Message> {
         said.push(Message::new(Role::Assistant, vec![text]));
     }
     said.truncate(messages);
-    let Some(codec) = codec(wire) else {
+    let wire = whose.wire(target);
+    let Some(codec) = wire.as_ref().and_then(codec) else {
         return said;
     };
     let array = codec.encode_messages(&said, &mut Losses::default());
@@ -86,15 +134,24 @@ fn history(wire: &Wire, messages: usize) -> Vec<Message> {
     native.unwrap_or(said)
 }
 
-fn full(wire: &Wire) -> bool {
-    let history = history(wire, 200);
+fn full(wire: &Wire, whose: Whose) -> bool {
+    let history = history(whose, wire, 200);
     let target = Target::newest(wire.clone());
     let rendered = render(&history, &target, &Options::default()).array();
     let Ok(value) = serde_json::from_str::<serde_json::Value>(&rendered) else {
         return false;
     };
-    let name = format!("{wire}: a history of {} KB", rendered.len() / 1_000);
-    let mut bench = Bench::new(name);
+    // The tree keeps the order of keys, so that both sides write the very same bytes.
+    if serde_json::to_string(&value).ok() != Some(rendered.clone()) {
+        return differs(wire);
+    }
+    let size = rendered.len() / 1_000;
+    let name = format!("{wire}, {}: {size} KB", whose.as_str());
+    // Many short samples: where the machine has other work, few of them are interrupted, and the
+    // median does not see those.
+    let mut bench = Bench::new(name)
+        .with_rounds(151)
+        .with_sample(Duration::from_millis(1));
     bench.case("serde_json writes the same bytes", || {
         black_box(serde_json::to_string(black_box(&value)).is_ok());
     });
@@ -112,11 +169,11 @@ fn full(wire: &Wire) -> bool {
     report.holds()
 }
 
-/// Render a history a few times, for a profiler.
-fn once(wire: &Wire) -> ExitCode {
-    let history = history(wire, 200);
+/// Render a history several times, for a profiler.
+fn several(wire: &Wire, whose: Whose, times: usize) -> ExitCode {
+    let history = history(whose, wire, 200);
     let target = Target::newest(wire.clone());
-    for _ in 0..20 {
+    for _ in 0..times {
         black_box(render(black_box(&history), &target, &Options::default()).array());
     }
     ExitCode::SUCCESS
@@ -124,7 +181,7 @@ fn once(wire: &Wire) -> ExitCode {
 
 /// Render a prefix, then one more turn where callgrind can see it.
 fn turn(wire: &Wire, count: usize) -> ExitCode {
-    let history = history(wire, count + 4);
+    let history = history(Whose::Own, wire, count + 4);
     let (old, new) = history.split_at(count.min(history.len()));
     let target = Target::newest(wire.clone());
     let Some(mut renderer) = renderer(&target, &Options::default()) else {
@@ -171,6 +228,12 @@ fn turns() -> bool {
     }
     let _ = report.finish();
     report.holds()
+}
+
+#[expect(clippy::print_stderr, reason = "the person at the terminal must know")]
+fn differs(wire: &Wire) -> bool {
+    eprintln!("{wire}: serde_json writes other bytes, so the times cannot be compared");
+    false
 }
 
 #[expect(clippy::print_stderr, reason = "the person at the terminal must know")]

@@ -1,5 +1,8 @@
 //! Writing messages, response bodies and errors.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use throughline_model::json::{Node, ObjectWriter, RawJson, Value};
 use throughline_model::{
     Arguments, Body, Content, Form, Message, Output, Path, Response, Role, Runner, Stop, ToolCall,
@@ -10,7 +13,7 @@ use super::make::{self, Speaker};
 use super::types::INPUT;
 use super::{CONTENT, parts as part};
 use crate::fill::{Fill, fill};
-use crate::gather::Gather;
+use crate::gather::{Gather, room};
 use crate::{LossKind, Losses};
 
 /// The vendor's form of a content that came from this format.
@@ -24,7 +27,11 @@ fn own(content: &Content) -> Option<&Vendor> {
 /// The blocks of a content, as JSON texts with commas; empty if it cannot be said.
 fn blocks(content: &Content, speaker: Speaker, path: &Path<'_>, losses: &mut Losses) -> String {
     match own(content).map(|vendor| &vendor.form) {
-        Some(Form::Part(block)) => filled(content, block, path, losses),
+        Some(Form::Part(block)) => {
+            let mut out = String::new();
+            filled(&mut out, content, block, path, losses);
+            out
+        }
         _ => make::blocks(content, speaker, path, losses),
     }
 }
@@ -46,22 +53,24 @@ pub(super) fn parts(
     }
 }
 
-/// The block of a content that came from this format.
-fn filled(content: &Content, block: &RawJson, path: &Path<'_>, losses: &mut Losses) -> String {
-    let mut out = String::with_capacity(block.get().len());
+/// Append the block of a content that came from this format.
+fn filled(
+    out: &mut String,
+    content: &Content,
+    block: &RawJson,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) {
     match &content.body {
-        Body::ToolCall(call) => fill_call(&mut out, call, block),
-        Body::ToolResult(result) => fill_result(&mut out, result, block, path, losses),
-        body => part::encode(&mut out, body, block),
+        Body::ToolCall(call) => fill_call(out, call, block),
+        Body::ToolResult(result) => fill_result(out, result, block, path, losses),
+        body => part::encode(out, body, block),
     }
-    out
 }
 
 fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
-    let value = block.value();
-    let is_text = value
-        .get(INPUT)
-        .is_some_and(|input| matches!(input.node(), Node::String(_)));
+    let input = block.locate(&[INPUT]).map(|at| &block.get()[at]);
+    let is_text = input.is_some_and(|input| input.starts_with('"'));
     let made;
     let what = match &call.arguments {
         Arguments::Json(json) if !is_text => Fill::Json(json.get()),
@@ -110,9 +119,9 @@ pub(super) fn messages(messages: &[Message], start: usize, losses: &mut Losses) 
     encoder.gather.finish()
 }
 
-struct Encoder<'e> {
+struct Encoder<'e, 'm> {
     losses: &'e mut Losses,
-    gather: Gather,
+    gather: Gather<'m>,
     last: Option<Last>,
 }
 
@@ -127,8 +136,8 @@ struct Last {
     server_result: bool,
 }
 
-impl Encoder<'_> {
-    fn message(&mut self, index: usize, message: &Message, path: &Path<'_>) {
+impl<'m> Encoder<'_, 'm> {
+    fn message(&mut self, index: usize, message: &'m Message, path: &Path<'_>) {
         let lost = self.losses.as_slice().len();
         let contents = path.key("contents");
         for (place, content) in message.contents.iter().enumerate() {
@@ -150,7 +159,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn content(&mut self, index: usize, message: &Message, content: &Content, path: &Path<'_>) {
+    fn content(&mut self, index: usize, message: &Message, content: &'m Content, path: &Path<'_>) {
         let vendor = own(content);
         let envelope = vendor.and_then(|vendor| vendor.envelope.as_ref());
         match (vendor.map(|vendor| &vendor.form), envelope) {
@@ -159,13 +168,10 @@ impl Encoder<'_> {
                 self.wrote(index, message, content, Bare::No);
             }
             (Some(Form::Part(block)), Some(envelope)) => {
-                self.gather.open(envelope.clone());
-                let text = filled(content, block, path, self.losses);
-                self.gather.element(CONTENT, &text);
-                self.wrote(index, message, content, Bare::No);
+                self.gather.open(envelope);
+                self.filled(index, message, content, block, path);
             }
             (Some(Form::Part(block)), None) => {
-                let text = filled(content, block, path, self.losses);
                 // One wire message may be several of ours: results, and what the user said.
                 let continues = self.continues(index, |last| {
                     matches!(
@@ -173,10 +179,13 @@ impl Encoder<'_> {
                         (Role::Tool, Role::User) | (Role::User, Role::Tool)
                     )
                 });
-                self.add(index, message, content, continues, &text);
+                if !continues {
+                    self.begin(index, message);
+                }
+                self.filled(index, message, content, block, path);
             }
             (Some(Form::Bare), Some(envelope)) if content.as_text().is_some() => {
-                self.gather.open(envelope.clone());
+                self.gather.open(envelope);
                 let text = content.as_text().unwrap_or_default();
                 self.gather.bare(CONTENT, text);
                 self.wrote(index, message, content, Bare::Yes);
@@ -198,7 +207,11 @@ impl Encoder<'_> {
         }
         let is_system = |role: &Role| matches!(role, Role::System | Role::Developer);
         let continues = self.continues(index, |last| is_system(last) && is_system(&message.role));
-        self.add(index, message, content, continues, &text);
+        if !continues {
+            self.begin(index, message);
+        }
+        self.gather.element(CONTENT, &text);
+        self.wrote(index, message, content, Bare::No);
     }
 
     /// Whether a system message may stand here: after a user message, or after the result of a
@@ -220,21 +233,27 @@ impl Encoder<'_> {
                 .is_some_and(|last| !last.bare && (last.index == index || across(&last.role)))
     }
 
-    /// Add blocks to the open wire message or to one of our own.
-    fn add(
+    /// Add the block of a content that came from this format to the open wire message.
+    fn filled(
         &mut self,
         index: usize,
         message: &Message,
         content: &Content,
-        continues: bool,
-        text: &str,
+        block: &RawJson,
+        path: &Path<'_>,
     ) {
-        if !continues {
-            self.gather.close();
-            self.gather.open_for(index, || envelope(&message.role));
-        }
-        self.gather.element(CONTENT, text);
+        let losses = &mut *self.losses;
+        self.gather.write_element(CONTENT, room(content), |out| {
+            filled(out, content, block, path, losses);
+        });
         self.wrote(index, message, content, Bare::No);
+    }
+
+    /// Open a wire message of our own.
+    fn begin(&mut self, index: usize, message: &Message) {
+        self.gather.close();
+        self.gather
+            .open_for(index, || Cow::Borrowed(envelope(&message.role)));
     }
 
     fn wrote(&mut self, index: usize, message: &Message, content: &Content, bare: Bare) {
@@ -264,9 +283,20 @@ fn speaker(role: &Role) -> Speaker {
 }
 
 /// A message of ours, hollow.
-fn envelope(role: &Role) -> RawJson {
+fn envelope(role: &Role) -> &'static RawJson {
+    static USER: LazyLock<RawJson> = LazyLock::new(|| hollow(Speaker::User));
+    static ASSISTANT: LazyLock<RawJson> = LazyLock::new(|| hollow(Speaker::Assistant));
+    static SYSTEM: LazyLock<RawJson> = LazyLock::new(|| hollow(Speaker::System));
+    match speaker(role) {
+        Speaker::User | Speaker::Tool => &USER,
+        Speaker::Assistant | Speaker::Answer => &ASSISTANT,
+        Speaker::System => &SYSTEM,
+    }
+}
+
+fn hollow(speaker: Speaker) -> RawJson {
     RawJson::object(|object| {
-        object.str("role", speaker(role).role()).raw(CONTENT, "[]");
+        object.str("role", speaker.role()).raw(CONTENT, "[]");
     })
 }
 

@@ -1,5 +1,7 @@
 //! Blocks for contents that came from elsewhere.
 
+use std::borrow::Cow;
+
 use throughline_model::json::{ObjectWriter, RawJson, Value, parse};
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Outcome, Output, Pairing, Path, Runner, Scope,
@@ -8,6 +10,7 @@ use throughline_model::{
 
 use super::{encode, media};
 use crate::foreign;
+use crate::gather::room;
 use crate::{LossKind, Losses};
 
 /// Who says a block, and where; what a block may be depends on it.
@@ -43,7 +46,7 @@ pub(super) fn blocks(
     path: &Path<'_>,
     losses: &mut Losses,
 ) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(room(content));
     foreign::note_lone_surrogates(content, path, losses);
     match &content.body {
         Body::Media(_) | Body::ToolCall(_) | Body::ToolResult(_) if speaker == Speaker::System => {
@@ -242,13 +245,12 @@ const FOREIGN: usize = usize::MAX;
 
 /// An id that fits the slot, `^[a-zA-Z0-9_-]+$`. What does not fit is hashed, so that both ends
 /// of a pair and every rendering of a history agree.
-fn id(call: &CallId) -> String {
+fn id(call: &CallId) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if call.value().bytes().all(fits) {
-        call.value().to_owned()
+        Cow::Borrowed(call.value())
     } else {
-        CallId::minted(Scope::Response(call.value()), FOREIGN)
-            .value()
-            .to_owned()
+        let minted = CallId::minted(Scope::Response(call.value()), FOREIGN);
+        Cow::Owned(minted.value().to_owned())
     }
 }

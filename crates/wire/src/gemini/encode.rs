@@ -1,5 +1,8 @@
 //! Writing contents, request bodies and response bodies.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
 use throughline_model::{
     Body, Content, Form, Message, Path, Request, Response, Role, Runner, VendorError, Wire,
@@ -12,7 +15,7 @@ use super::{parts, whole};
 use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
 use crate::foreign;
-use crate::gather::{Gather, array};
+use crate::gather::{Gather, array, room};
 use crate::google::SystemText;
 use crate::{LossKind, Losses};
 
@@ -32,15 +35,20 @@ impl Side {
     }
 
     /// A content of ours, hollow.
-    fn envelope(self) -> RawJson {
-        RawJson::object(|object| {
-            let role = match self {
-                Self::Model => "model",
-                Self::User => "user",
-            };
-            object.str("role", role).raw(PARTS, "[]");
-        })
+    fn envelope(self) -> &'static RawJson {
+        static MODEL: LazyLock<RawJson> = LazyLock::new(|| hollow("model"));
+        static USER: LazyLock<RawJson> = LazyLock::new(|| hollow("user"));
+        match self {
+            Self::Model => &MODEL,
+            Self::User => &USER,
+        }
     }
+}
+
+fn hollow(role: &str) -> RawJson {
+    RawJson::object(|object| {
+        object.str("role", role).raw(PARTS, "[]");
+    })
 }
 
 /// What the contents belong to.
@@ -56,7 +64,7 @@ enum Whose {
 struct ContentEncoder<'e, 'm> {
     losses: &'e mut Losses,
     whose: Whose,
-    gather: Gather,
+    gather: Gather<'m>,
     /// The message that last put something into the open content, and its side.
     last: Option<(usize, Side)>,
     calls: Calls<'m>,
@@ -126,14 +134,16 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
             Form::Part(part) => {
                 let side = Side::of(&message.role);
                 match &vendor.envelope {
-                    Some(envelope) => self.gather.open(envelope.clone()),
+                    Some(envelope) => self.gather.open(envelope),
                     None if self.continues(index, side) => {}
-                    None => self.gather.open_for(index, || side.envelope()),
+                    None => self
+                        .gather
+                        .open_for(index, || Cow::Borrowed(side.envelope())),
                 }
                 self.last = Some((index, side));
-                let mut text = String::with_capacity(part.get().len() + 64);
-                parts::encode(&mut text, &content.body, part);
-                self.gather.own_element(PARTS, text);
+                self.gather.write_element(PARTS, room(content), |out| {
+                    parts::encode(out, &content.body, part);
+                });
             }
             // A bare string is said by the request, not by a content.
             Form::Bare | Form::Within => self.make(message, index, content, path),
@@ -160,7 +170,7 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
             let detail = "results of the application come in requests only";
             return self.losses.note(path, LossKind::StandaloneResult, detail);
         }
-        let mut part = String::new();
+        let mut part = String::with_capacity(room(content));
         make(
             &mut part,
             &message.role,
@@ -178,10 +188,11 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
         };
         if !(self.gather.is_open() && self.last == Some((index, side))) {
             self.gather.close();
-            self.gather.open_for(index, || side.envelope());
+            self.gather
+                .open_for(index, || Cow::Borrowed(side.envelope()));
         }
         self.last = Some((index, side));
-        self.gather.own_element(PARTS, part);
+        self.gather.element(PARTS, &part);
     }
 }
 
@@ -290,29 +301,31 @@ fn bare_system(request: &Request) -> Option<&str> {
 
 /// System text as a content; none if there is none.
 fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<String> {
+    let ours = RawJson::object(|object| {
+        object.raw(PARTS, "[]");
+    });
     let mut gather = Gather::default();
     let root = Path::Root.key("system");
-    let open = |gather: &mut Gather, envelope: Option<&RawJson>| match envelope {
-        Some(envelope) => gather.open(envelope.clone()),
-        None if gather.is_open() => {}
-        None => gather.open(RawJson::object(|object| {
-            object.raw(PARTS, "[]");
-        })),
-    };
     for (index, content) in request.system.iter().enumerate() {
         let own = content.vendor.as_ref();
         let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
         let mut text = String::new();
         match own.map(|vendor| (&vendor.form, vendor.envelope.as_ref())) {
             Some((Form::Part(part), envelope)) => {
-                // Only the first content may open: one system instruction is one content.
-                open(&mut gather, envelope.filter(|_| index == 0));
+                match envelope.filter(|_| index == 0) {
+                    Some(envelope) => gather.open(envelope),
+                    // Only the first content may open: one system instruction is one content.
+                    None if gather.is_open() => {}
+                    None => gather.open(&ours),
+                }
                 parts::encode(&mut text, &content.body, part);
             }
             _ => match content.as_text() {
                 Some("") => continue,
                 Some(said) => {
-                    open(&mut gather, None);
+                    if !gather.is_open() {
+                        gather.open(&ours);
+                    }
                     super::make::text_part(&mut text, said);
                 }
                 None => {
@@ -328,7 +341,9 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
         for said in texts {
             let mut text = String::new();
             super::make::text_part(&mut text, &said);
-            open(&mut gather, None);
+            if !gather.is_open() {
+                gather.open(&ours);
+            }
             gather.element(PARTS, &text);
         }
     }

@@ -1,5 +1,6 @@
 //! Saying what came from elsewhere as parts.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
@@ -210,7 +211,10 @@ fn make_result(
         | Outcome::Cancelled
         | Outcome::Unknown => "error",
     };
-    response.raw(key, &answer);
+    match answer {
+        Answer::Text(text) => response.str(key, &text),
+        Answer::Json(json) => response.raw(key, &json),
+    };
     response.end();
     if !media.is_empty() {
         inner.raw(PARTS, &media);
@@ -219,17 +223,23 @@ fn make_result(
     object.end();
 }
 
-/// The answer as JSON text; media go to `media` as an array.
-fn answer(result: &ToolResult, media: &mut String, path: &Path<'_>, losses: &mut Losses) -> String {
-    let quoted = |text: &str| {
-        let mut out = String::with_capacity(text.len() + 2);
-        throughline_model::json::push_string(&mut out, text);
-        out
-    };
+/// What a tool answered.
+enum Answer<'r> {
+    Text(Cow<'r, str>),
+    Json(Cow<'r, str>),
+}
+
+/// The answer; media go to `media` as an array.
+fn answer<'r>(
+    result: &'r ToolResult,
+    media: &mut String,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> Answer<'r> {
     match &result.output {
-        Output::None => quoted(""),
-        Output::Text(text) => quoted(text),
-        Output::Json(json) => foreign::sound_json(json, path, losses).into_owned(),
+        Output::None => Answer::Text(Cow::Borrowed("")),
+        Output::Text(text) => Answer::Text(Cow::Borrowed(text)),
+        Output::Json(json) => Answer::Json(foreign::sound_json(json, path, losses)),
         Output::Parts(contents) => {
             let path = path.key("output");
             let mut texts = String::new();
@@ -272,7 +282,7 @@ fn answer(result: &ToolResult, media: &mut String, path: &Path<'_>, losses: &mut
                 }
                 list.end();
             }
-            quoted(&texts)
+            Answer::Text(Cow::Owned(texts))
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Writing steps, request bodies and response bodies.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_string};
 use throughline_model::{
     Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Request,
@@ -12,14 +15,14 @@ use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, USER_INPUT, status}
 use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
 use crate::foreign;
-use crate::gather::{Gather, array};
+use crate::gather::{Gather, array, call_room, result_room, room};
 use crate::google::{SystemText, arguments_object};
 use crate::{LossKind, Losses};
 
 /// Writes contents as steps, one after the other.
-struct StepEncoder<'e> {
+struct StepEncoder<'e, 'm> {
     losses: &'e mut Losses,
-    gather: Gather,
+    gather: Gather<'m>,
     /// The message that opened the open step: a step never holds what two messages say.
     last: Option<usize>,
     system: SystemText,
@@ -70,27 +73,27 @@ fn encode(
     (encoder.gather.finish(), encoder.system)
 }
 
-impl StepEncoder<'_> {
-    fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+impl<'m> StepEncoder<'_, 'm> {
+    fn content(&mut self, message: &Message, index: usize, content: &'m Content, path: &Path<'_>) {
         let own = content.vendor.as_ref();
         let Some(vendor) = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions) else {
             return self.make(message, index, content, path);
         };
         if let Some(envelope) = &vendor.envelope {
-            self.gather.open(envelope.clone());
+            self.gather.open(envelope);
             self.last = Some(index);
         }
         match &vendor.form {
             Form::Item(item) => {
-                let mut text = String::with_capacity(item.get().len());
+                let mut text = String::new();
                 self.item(&mut text, &content.body, item, path);
                 self.gather.item(text);
                 self.last = None;
             }
             Form::Part(part) => {
-                let mut text = String::with_capacity(part.get().len() + 64);
-                parts::encode(&mut text, &content.body, part);
-                self.said(message, index, text);
+                self.said(message, index, room(content), |out| {
+                    parts::encode(out, &content.body, part);
+                });
             }
             Form::Bare => match content.as_text() {
                 Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
@@ -101,13 +104,20 @@ impl StepEncoder<'_> {
     }
 
     /// Add a part to the step that the message has opened, or open one for it.
-    fn said(&mut self, message: &Message, index: usize, part: String) {
+    fn said(
+        &mut self,
+        message: &Message,
+        index: usize,
+        room: usize,
+        part: impl FnOnce(&mut String),
+    ) {
         if !(self.gather.is_open() && self.last == Some(index)) {
             self.gather.close();
-            self.gather.open_for(index, || envelope(&message.role));
+            self.gather
+                .open_for(index, || Cow::Borrowed(envelope(&message.role)));
             self.last = Some(index);
         }
-        self.gather.own_element(CONTENT, part);
+        self.gather.write_element(CONTENT, room, part);
     }
 
     /// The step of a content that came from this format.
@@ -134,7 +144,7 @@ impl StepEncoder<'_> {
                 }
                 // Whoever shortened the result may have left text.
                 Output::Text(text) => {
-                    let mut quoted = String::with_capacity(text.len() + 2);
+                    let mut quoted = String::new();
                     push_string(&mut quoted, text);
                     fill(out, item, &[(&[RESULT], Fill::Replace(&quoted))]);
                 }
@@ -176,10 +186,10 @@ impl StepEncoder<'_> {
             | Body::Error(_)
             | Body::Opaque(_)
             | Body::Unknown(_) => {
-                let mut part = String::new();
+                let mut part = String::with_capacity(room(content));
                 parts::make(&mut part, content, path, self.losses);
                 if !part.is_empty() {
-                    self.said(message, index, part);
+                    self.said(message, index, part.len(), |out| out.push_str(&part));
                 }
             }
             Body::ToolCall(call) => self.make_call(call, path),
@@ -208,7 +218,7 @@ impl StepEncoder<'_> {
             self.losses.note(path, LossKind::HostedTool, detail);
         }
         let arguments = arguments_object(&call.arguments, path, self.losses);
-        let mut out = String::new();
+        let mut out = String::with_capacity(call_room(call));
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "function_call")
@@ -235,7 +245,7 @@ impl StepEncoder<'_> {
             let detail = "it is written as an answer, but no call asked for it";
             self.losses.note(path, LossKind::StandaloneResult, detail);
         }
-        let mut out = String::new();
+        let mut out = String::with_capacity(result_room(result));
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "function_result")
@@ -274,19 +284,22 @@ impl StepEncoder<'_> {
 
 /// Whether a member is a string.
 fn is_text(item: &RawJson, key: &str) -> bool {
-    let value = item.value();
-    value
-        .get(key)
-        .is_some_and(|found| found.as_text().is_some())
+    let found = item.locate(&[key]).map(|at| &item.get()[at]);
+    found.is_some_and(|found| found.starts_with('"'))
 }
 
 /// A step of ours, hollow.
-fn envelope(role: &Role) -> RawJson {
+fn envelope(role: &Role) -> &'static RawJson {
+    static MODEL: LazyLock<RawJson> = LazyLock::new(|| hollow(MODEL_OUTPUT));
+    static USER: LazyLock<RawJson> = LazyLock::new(|| hollow(USER_INPUT));
+    match role {
+        Role::Assistant => &MODEL,
+        Role::System | Role::Developer | Role::User | Role::Tool | Role::Other(_) => &USER,
+    }
+}
+
+fn hollow(tag: &str) -> RawJson {
     RawJson::object(|object| {
-        let tag = match role {
-            Role::Assistant => MODEL_OUTPUT,
-            Role::System | Role::Developer | Role::User | Role::Tool | Role::Other(_) => USER_INPUT,
-        };
         object.str("type", tag).raw(CONTENT, "[]");
     })
 }

@@ -12,7 +12,7 @@ use super::made::{self, MODEL, Made, Target, is_name};
 use super::{WIRE, parts};
 use crate::fill::{Fill, fill};
 use crate::foreign;
-use crate::gather::Gather;
+use crate::gather::{Gather, call_room, result_room, room};
 use crate::{LossKind, Losses};
 
 /// The longest id of a call.
@@ -22,7 +22,7 @@ const ID_LENGTH: usize = 40;
 struct MessageEncoder<'e> {
     losses: &'e mut Losses,
     target: Target,
-    gather: Gather,
+    gather: Gather<'e>,
     /// The message of ours whose wire message is open.
     open: Option<usize>,
     /// A wire message for contents that came from elsewhere.
@@ -90,7 +90,7 @@ impl<'e> MessageEncoder<'e> {
         self.gather.finish()
     }
 
-    fn message(&mut self, index: usize, message: &Message) {
+    fn message(&mut self, index: usize, message: &'e Message) {
         let root = Path::Root.key("messages");
         let path = root.index(index);
         if message.contents.is_empty() {
@@ -116,7 +116,7 @@ impl<'e> MessageEncoder<'e> {
         self.gather.item(text);
     }
 
-    fn content(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+    fn content(&mut self, message: &Message, index: usize, content: &'e Content, path: &Path<'_>) {
         if self.target.is_answer() && content.as_tool_result().is_some() {
             let detail = "results of the application are no part of a response";
             return self.note(path, LossKind::StandaloneResult, detail);
@@ -127,7 +127,7 @@ impl<'e> MessageEncoder<'e> {
         };
         if let Some(envelope) = &vendor.envelope {
             self.flush();
-            self.gather.open(envelope.clone());
+            self.gather.open(envelope);
             self.open = Some(index);
         }
         let is_open = self.open == Some(index);
@@ -142,7 +142,7 @@ impl<'e> MessageEncoder<'e> {
                     _ => "content",
                 };
                 self.gather
-                    .write_element(place, |out| own_part(out, content, part));
+                    .write_element(place, room(content), |out| own_part(out, content, part));
             }
             Form::Part(part) => {
                 let mut text = String::with_capacity(part.get().len());
@@ -167,10 +167,8 @@ impl<'e> MessageEncoder<'e> {
 
     /// A message of its own that came from this format.
     fn own_item(&mut self, content: &Content, item: &RawJson, path: &Path<'_>) -> String {
-        let mut out = String::with_capacity(item.get().len());
         let Some(result) = content.as_tool_result() else {
-            out.push_str(item.get());
-            return out;
+            return item.get().to_owned();
         };
         let mut elements = String::new();
         let output = match &result.output {
@@ -187,6 +185,7 @@ impl<'e> MessageEncoder<'e> {
                 Fill::Elements(&elements)
             }
         };
+        let mut out = String::new();
         fill(&mut out, item, &[(&["content"], output)]);
         out
     }
@@ -301,7 +300,7 @@ impl<'e> MessageEncoder<'e> {
             let detail = format!("{} call was run by another vendor", call.family);
             return self.losses.note(path, LossKind::HostedTool, detail);
         }
-        let mut out = String::new();
+        let mut out = String::with_capacity(call_room(call));
         let mut object = ObjectWriter::new(&mut out);
         object.str("id", &foreign::short_id(call.call.value(), ID_LENGTH));
         if let (true, Arguments::Free(text)) = (call.family == Family::CUSTOM, &call.arguments) {
@@ -347,7 +346,7 @@ impl<'e> MessageEncoder<'e> {
             self.losses.note(path, LossKind::Outcome, detail);
         }
         let id = result.call().value();
-        let mut out = String::new();
+        let mut out = String::with_capacity(result_room(result));
         let mut object = ObjectWriter::new(&mut out);
         match self.own_slots(id).map(|slots| &slots.call) {
             // The call was made the old way.

@@ -100,7 +100,12 @@ impl Made {
         if self.pieces.is_empty() && self.refusal.is_none() && self.calls.is_empty() {
             return None;
         }
-        let mut out = String::new();
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) | Piece::Part(text) => text.len() + text.len() / 8 + 32,
+        });
+        let calls = self.calls.iter().map(|call| call.len() + 1);
+        let size: usize = pieces.chain(calls).sum();
+        let mut out = String::with_capacity(size + 64);
         let mut object = ObjectWriter::new(&mut out);
         object.str("role", self.role);
         if let Some(name) = &self.name

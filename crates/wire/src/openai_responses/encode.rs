@@ -11,7 +11,7 @@ use super::{Dialect, parts};
 use crate::Losses;
 use crate::fill::{Fill, fill};
 use crate::foreign;
-use crate::gather::Gather;
+use crate::gather::{Gather, room};
 use crate::table::{ArgumentsAt, OutputAt, WireType};
 
 /// Where a message has its parts.
@@ -32,11 +32,11 @@ pub(super) enum Target<'t> {
 }
 
 /// Writes contents as items, one after the other.
-pub(super) struct ItemEncoder<'e> {
+pub(super) struct ItemEncoder<'e, 'm> {
     pub(super) dialect: &'e Dialect,
     pub(super) target: Target<'e>,
     pub(super) losses: &'e mut Losses,
-    pub(super) gather: Gather,
+    pub(super) gather: Gather<'m>,
     /// The call whose item, just written, holds its result too.
     hybrid: Option<CallId>,
     /// Calls that became function calls here, so that their results follow them.
@@ -90,12 +90,12 @@ fn encode(
     encoder.gather.finish()
 }
 
-impl ItemEncoder<'_> {
+impl<'m> ItemEncoder<'_, 'm> {
     fn content(
         &mut self,
         message: &Message,
         index: usize,
-        content: &Content,
+        content: &'m Content,
         next: Option<&Content>,
         path: &Path<'_>,
     ) {
@@ -107,7 +107,7 @@ impl ItemEncoder<'_> {
             return self.make(message, index, content, path);
         };
         if let Some(envelope) = &vendor.envelope {
-            self.gather.open(envelope.clone());
+            self.gather.open(envelope);
         }
         match &vendor.form {
             Form::Item(item) => {
@@ -118,8 +118,9 @@ impl ItemEncoder<'_> {
                 if !self.gather.is_open() {
                     self.open(message, index, path);
                 }
-                self.gather
-                    .write_element(CONTENT, |out| parts::encode(out, &content.body, part));
+                self.gather.write_element(CONTENT, room(content), |out| {
+                    parts::encode(out, &content.body, part);
+                });
             }
             Form::Bare => match content.as_text() {
                 Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
@@ -191,20 +192,15 @@ impl ItemEncoder<'_> {
             out.push_str(item.get());
             return;
         };
-        let mut fills: Vec<([&str; 1], Fill<'_>)> = Vec::new();
-        match (&row.arguments, arguments) {
+        let said = match (&row.arguments, arguments) {
             (ArgumentsAt::Text(key), Arguments::Text(text))
-            | (ArgumentsAt::Free(key), Arguments::Free(text)) => {
-                fills.push(([*key], Fill::Text(text)));
-            }
+            | (ArgumentsAt::Free(key), Arguments::Free(text)) => Some(([*key], Fill::Text(text))),
             (ArgumentsAt::Json(keys), Arguments::Json(json)) => {
                 let hollow = keys.iter().find(|key| item.locate(&[key]).is_some());
-                if let Some(key) = hollow {
-                    fills.push(([*key], Fill::Json(json.get())));
-                }
+                hollow.map(|key| ([*key], Fill::Json(json.get())))
             }
-            _ => {}
-        }
+            _ => None,
+        };
         let mut elements = String::new();
         let place = match row.output {
             OutputAt::Any(key)
@@ -213,26 +209,26 @@ impl ItemEncoder<'_> {
             | OutputAt::Image(key) => Some(key),
             OutputAt::Nowhere => None,
         };
-        if let (Some(result), Some(key)) = (result, place) {
-            match &result.output {
-                Output::None => {}
-                Output::Text(text) => fills.push(([key], Fill::Text(text))),
-                Output::Json(json) => fills.push(([key], Fill::Json(json.get()))),
-                Output::Parts(contents) => match (row.output, foreign::data(contents)) {
-                    (OutputAt::Image(_), Some(data)) => fills.push(([key], Fill::Text(data))),
-                    _ => {
-                        let path = path.key("output");
-                        let dialect = self.dialect;
-                        parts::encode_all(&mut elements, contents, dialect, &path, self.losses);
-                        fills.push(([key], Fill::Elements(&elements)));
-                    }
-                },
-            }
+        let output = result.map_or(&Output::None, |result| &result.output);
+        let answered = place.and_then(|key| match output {
+            Output::None => None,
+            Output::Text(text) => Some(([key], Fill::Text(text))),
+            Output::Json(json) => Some(([key], Fill::Json(json.get()))),
+            Output::Parts(contents) => match (row.output, foreign::data(contents)) {
+                (OutputAt::Image(_), Some(data)) => Some(([key], Fill::Text(data))),
+                _ => {
+                    let path = path.key("output");
+                    let dialect = self.dialect;
+                    parts::encode_all(&mut elements, contents, dialect, &path, self.losses);
+                    Some(([key], Fill::Elements(&elements)))
+                }
+            },
+        });
+        match (said, answered) {
+            (Some(said), Some(answered)) => fill(out, item, &[said, answered]),
+            (Some(one), None) | (None, Some(one)) => fill(out, item, &[one]),
+            (None, None) => out.push_str(item.get()),
         }
-        // With room for escapes: a buffer that grows at the end is copied whole.
-        let size: usize = fills.iter().map(|(_, fill)| fill.size()).sum();
-        out.reserve(item.get().len() + size + size / 8);
-        fill(out, item, &fills);
     }
 
     /// The item type of a tag, given as its token.

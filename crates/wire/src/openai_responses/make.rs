@@ -1,5 +1,7 @@
 //! Saying what came from elsewhere.
 
+use std::borrow::Cow;
+
 use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_model::{
     Arguments, Body, Content, Family, Message, Outcome, Output, Pairing, Path, Role, Runner,
@@ -11,11 +13,12 @@ use super::parts::{self, Place};
 use super::{Flavour, results};
 use crate::LossKind;
 use crate::foreign;
+use crate::gather::{call_room, result_room, room};
 
 /// The longest `call_id`.
 const ID_LENGTH: usize = 64;
 
-impl ItemEncoder<'_> {
+impl ItemEncoder<'_, '_> {
     /// Say a content that came from elsewhere.
     pub(super) fn make(
         &mut self,
@@ -37,13 +40,13 @@ impl ItemEncoder<'_> {
                 } else {
                     Place::Asked
                 };
-                let mut part = String::new();
+                let mut part = String::with_capacity(room(content));
                 parts::make(&mut part, content, place, self.dialect, path, self.losses);
                 if part.is_empty() {
                     return;
                 }
                 self.open(message, index, path);
-                self.gather.own_element(CONTENT, part);
+                self.gather.element(CONTENT, &part);
             }
             Body::ToolCall(call) => self.make_call(call, path),
             Body::ToolResult(result) => self.make_result(result, path),
@@ -91,7 +94,7 @@ impl ItemEncoder<'_> {
         let Some(text) = parts::said_text(content, path, self.losses) else {
             return;
         };
-        let mut out = String::with_capacity(text.len() + 64);
+        let mut out = String::with_capacity(room(content));
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "message")
@@ -128,7 +131,7 @@ impl ItemEncoder<'_> {
                 })
             }
         };
-        self.gather.open_for(index, || envelope);
+        self.gather.open_for(index, || Cow::Owned(envelope));
     }
 
     /// The role under which a message is written.
@@ -150,7 +153,7 @@ impl ItemEncoder<'_> {
             return;
         }
         let custom = call.family == Family::CUSTOM;
-        let mut out = String::new();
+        let mut out = String::with_capacity(call_room(call));
         let mut object = ObjectWriter::new(&mut out);
         if let Target::Response { id, status } = self.target {
             let status = match &call.status {
@@ -224,7 +227,7 @@ impl ItemEncoder<'_> {
                 .note(path, LossKind::Outcome, "there is no failure mark here");
         }
         let custom = result.family == Family::CUSTOM;
-        let mut out = String::new();
+        let mut out = String::with_capacity(result_room(result));
         let mut object = ObjectWriter::new(&mut out);
         object.str(
             "type",

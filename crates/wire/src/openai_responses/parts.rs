@@ -138,10 +138,7 @@ fn media<'v, 'a>(tag: &str, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) ->
 /// Append a part that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
     match body {
-        Body::Text(text) => {
-            out.reserve(part.get().len() + text.text.len() + text.text.len() / 8);
-            fill(out, part, &[(&["text"], Fill::Text(&text.text))]);
-        }
+        Body::Text(text) => fill(out, part, &[(&["text"], Fill::Text(&text.text))]),
         Body::Refusal(text) => fill(out, part, &[(&["refusal"], Fill::Text(&text.text))]),
         Body::Media(media) => {
             let value = part.value();

@@ -1,5 +1,6 @@
 //! Call ids that fit the slots of a target, the same at both ends of a pair.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use throughline_model::{CallId, Scope};
@@ -15,24 +16,26 @@ pub(super) struct Ids {
 impl Ids {
     /// An id for one more call: its own if it fits and is new, else one derived from it. What is
     /// given out depends only on the calls before, so a longer history gives the same.
-    pub(super) fn take(&mut self, id: &CallId, rule: IdRule) -> String {
-        let mut value = fitting(id.value(), rule);
+    pub(super) fn take<'i>(&mut self, id: &'i CallId, rule: IdRule) -> Cow<'i, str> {
+        let mut value = fitting(Cow::Borrowed(id.value()), rule);
         let mut occurrence = 1;
-        while !self.used.insert(value.as_str().into()) {
+        while !self.used.insert((&*value).into()) {
             occurrence += 1;
-            value = fitting(&format!("{}_{occurrence}", id.value()), rule);
+            let next = format!("{}_{occurrence}", id.value());
+            value = fitting(Cow::Owned(next), rule);
         }
         value
     }
 }
 
 /// The value if it fits, else a hash of it.
-fn fitting(value: &str, rule: IdRule) -> String {
+fn fitting(value: Cow<'_, str>, rule: IdRule) -> Cow<'_, str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let fits = value.chars().count() <= rule.longest && (!rule.plain || value.bytes().all(allowed));
     if fits {
-        value.to_owned()
+        value
     } else {
-        CallId::minted(Scope::Response(value), 0).value().to_owned()
+        let minted = CallId::minted(Scope::Response(&value), 0);
+        Cow::Owned(minted.value().to_owned())
     }
 }

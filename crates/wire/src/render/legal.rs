@@ -1,9 +1,10 @@
 //! What of a message may be sent to a target, content by content.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use throughline_model::json::{RawJson, push_string};
+use throughline_model::json::{RawJson, parse, push_string};
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, ToolCall,
     ToolResult, Vendor, Wire,
@@ -36,7 +37,7 @@ pub(super) struct Legal<'l> {
 pub(super) struct Found {
     /// The contents, if any of them changed or was dropped.
     pub(super) contents: Vec<Content>,
-    /// Which contents they are.
+    /// Which contents they are; empty if each stands where it stood.
     pub(super) kept: Vec<usize>,
     pub(super) changed: bool,
     /// Sealed reasoning is among them.
@@ -55,27 +56,43 @@ enum Fate {
 impl Legal<'_> {
     pub(super) fn contents(mut self, range: Range<usize>) -> Found {
         let mut found = Found::default();
-        let fates: Vec<Fate> = range
-            .clone()
-            .map(|place| self.fate(place, &range, &mut found))
-            .collect();
-        let mut fates = fates;
-        self.reasoning(&range, &mut fates, &mut found);
+        let fates = self.fates(&range, &mut found);
         found.changed = fates.iter().any(|fate| !matches!(fate, Fate::Keep));
+        if !found.changed {
+            // Contents stand where they stood; only those of a later part of a message do not.
+            let shifted = range.start > 0;
+            found.kept.extend(range.filter(|_| shifted));
+            return found;
+        }
         for (place, fate) in range.zip(fates) {
             let content = match fate {
                 Fate::Drop => continue,
                 Fate::Replace(content) => *content,
-                Fate::Keep if found.changed => self.message.contents[place].clone(),
-                Fate::Keep => {
-                    found.kept.push(place);
-                    continue;
-                }
+                Fate::Keep => self.message.contents[place].clone(),
             };
             found.kept.push(place);
             found.contents.push(content);
         }
         found
+    }
+
+    /// What becomes of each content; nothing if all of them stay as they are.
+    fn fates(&mut self, range: &Range<usize>, found: &mut Found) -> Vec<Fate> {
+        let reasons = self.message.contents[range.clone()]
+            .iter()
+            .any(|content| matches!(content.body, Body::Reasoning(_)));
+        let mut fates = Vec::new();
+        for place in range.clone() {
+            let fate = self.fate(place, range, found);
+            if reasons || !fates.is_empty() || !matches!(fate, Fate::Keep) {
+                fates.resize_with(place - range.start, || Fate::Keep);
+                fates.push(fate);
+            }
+        }
+        if reasons {
+            self.reasoning(range, &mut fates, found);
+        }
+        fates
     }
 
     fn fate(&mut self, place: usize, range: &Range<usize>, found: &mut Found) -> Fate {
@@ -313,7 +330,9 @@ impl Legal<'_> {
             _ if !self.target.same_account => Some("sealed for another account"),
             _ if !self.sealed_allowed => Some("only the newest turn's may be sent here"),
             Wire::OpenAiResponses | Wire::Foundry if !readable => Some("nothing is stored"),
-            Wire::OpenAiResponses | Wire::Foundry if !has_prefix(content) => {
+            Wire::OpenAiResponses | Wire::Foundry
+                if item_id(content).is_some_and(|id| !has_prefix(content, &id)) =>
+            {
                 Some("its id is not one that the service issued")
             }
             Wire::Anthropic if !reasoning.sealed => Some("it is not signed"),
@@ -423,7 +442,7 @@ impl Legal<'_> {
     fn check_id(&mut self, place: usize, fate: &mut Fate, found: &mut Found) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
-        let fine = has_prefix(content) && self.item_ids.insert(id.as_str().into());
+        let fine = has_prefix(content, &id) && self.item_ids.insert((&*id).into());
         if fine {
             return;
         }
@@ -539,38 +558,38 @@ fn is_signed(content: &Content, native: bool) -> bool {
 }
 
 /// The item id of a content, or of the message that it opens.
-fn item_id(content: &Content) -> Option<String> {
+fn item_id(content: &Content) -> Option<Cow<'_, str>> {
     let vendor = content.vendor.as_ref()?;
     if let Some(envelope) = &vendor.envelope {
         return string_at(envelope, "id");
     }
     match (&vendor.form, &vendor.slots.id) {
-        (Form::Item(_), Slot::Set(id)) => Some(id.as_ref().to_owned()),
+        (Form::Item(_), Slot::Set(id)) => Some(Cow::Borrowed(id)),
         (Form::Item(item), Slot::NoField) => string_at(item, "id"),
         _ => None,
     }
 }
 
-fn string_at(raw: &RawJson, key: &str) -> Option<String> {
-    let at = raw.locate(&[key])?;
-    let value = throughline_model::json::parse(&raw.get()[at]).ok()?;
-    value.as_str().map(std::borrow::Cow::into_owned)
+fn string_at<'r>(raw: &'r RawJson, key: &str) -> Option<Cow<'r, str>> {
+    let token = &raw.get()[raw.locate(&[key])?];
+    let plain = token.strip_prefix('"')?.strip_suffix('"')?;
+    if plain.contains('\\') {
+        return parse(token).ok()?.as_str();
+    }
+    Some(Cow::Borrowed(plain))
 }
 
 /// Whether an item id has the prefix of its kind, where the kind has a known one.
-fn has_prefix(content: &Content) -> bool {
-    let Some(id) = item_id(content) else {
-        return true;
-    };
+fn has_prefix(content: &Content, id: &str) -> bool {
     let Some(vendor) = content.vendor.as_ref() else {
         return true;
     };
     let tag = match (&vendor.envelope, &vendor.form) {
-        (Some(_), _) => "message".to_owned(),
+        (Some(_), _) => Cow::Borrowed("message"),
         (None, Form::Item(item)) => string_at(item, "type").unwrap_or_default(),
         (None, _) => return true,
     };
-    let prefix = match tag.as_str() {
+    let prefix = match &*tag {
         "message" => "msg",
         "reasoning" => "rs",
         "function_call" => "fc",
@@ -585,7 +604,7 @@ fn has_prefix(content: &Content) -> bool {
 pub(super) fn as_function(call: &ToolCall) -> ToolCall {
     let arguments = match &call.arguments {
         Arguments::Free(_) | Arguments::None => {
-            Arguments::Text(crate::foreign::arguments_text(&call.arguments))
+            Arguments::Text(crate::foreign::arguments_text(&call.arguments).into_owned())
         }
         arguments => arguments.clone(),
     };

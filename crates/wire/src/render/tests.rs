@@ -1,6 +1,6 @@
 use throughline_model::{
-    Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Output, Role, ToolCall,
-    ToolResult, Wire,
+    Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Output, Role, Text,
+    ToolCall, ToolResult, Wire,
 };
 
 use super::{Options, Rendered, Target, render};
@@ -65,5 +65,23 @@ fn what_a_result_loses_is_listed_where_the_result_stands() {
             let at = "messages[2].contents[0]";
             assert!(loss.path.starts_with(at), "{wire}: {loss}");
         }
+    }
+}
+
+#[test]
+fn what_a_later_side_of_a_message_loses_is_listed_where_it_stands() {
+    let refusal = Content::new(Body::Refusal(Text {
+        text: "No further.".into(),
+        citations: Vec::new(),
+    }));
+    let done = Output::Text("done".into());
+    let history = [
+        Message::user("Moor."),
+        Message::new(Role::Assistant, vec![call("c"), result("c", done), refusal]),
+    ];
+    for wire in [Wire::Anthropic, Wire::Gemini] {
+        let found = rendered(&history, wire.clone());
+        let places: Vec<&str> = found.losses.iter().map(|loss| loss.path.as_str()).collect();
+        assert_eq!(places, ["messages[1].contents[2]"], "{wire}");
     }
 }

@@ -48,8 +48,8 @@ enum Last {
 #[derive(Clone)]
 struct Waiting {
     call: ToolCall,
-    /// The id under which it was rendered.
-    id: CallId,
+    /// The id under which it was rendered, if that is not its own.
+    id: Option<CallId>,
     /// Where the call stands, for repairs.
     at: Place,
     native: bool,
@@ -58,6 +58,13 @@ struct Waiting {
     /// How whole the message with the call was.
     status: Option<Status>,
     answer: Option<Answer>,
+}
+
+impl Waiting {
+    /// The id under which it was rendered.
+    fn id(&self) -> &CallId {
+        self.id.as_ref().unwrap_or(&self.call.call)
+    }
 }
 
 /// The result of a call, as it is to be shown.
@@ -272,24 +279,27 @@ impl Renderer {
 
     /// Write a message; what the codec notes gets the place in the history.
     fn emit(&mut self, message: &Message, at: usize, kept: &[usize], last: Last) {
-        let places: Vec<Place> = kept.iter().map(|place| (at, *place)).collect();
-        self.emit_from(message, at, &places, last);
+        let losses = self.write(message, at, last);
+        if !losses.is_empty() {
+            let places: Vec<Place> = kept.iter().map(|place| (at, *place)).collect();
+            self.lost(losses, at, &places);
+        }
     }
 
     /// Write a message whose contents stood in several places.
     fn emit_from(&mut self, message: &Message, at: usize, places: &[Place], last: Last) {
+        let losses = self.write(message, at, last);
+        self.lost(losses, at, places);
+    }
+
+    /// Write a message; what the codec noted stands where the message is alone.
+    fn write(&mut self, message: &Message, at: usize, last: Last) -> Losses {
         let mut losses = Losses::default();
         let items = self
             .codec
             .encode_items(std::slice::from_ref(message), &mut losses);
-        for loss in losses.into_vec() {
-            self.losses.push(Loss {
-                path: placed(&loss.path, at, places),
-                ..loss
-            });
-        }
         if items.is_empty() {
-            return;
+            return losses;
         }
         self.items
             .extend(items.into_iter().map(|json| RenderedItem {
@@ -297,6 +307,17 @@ impl Renderer {
                 from: at..at + 1,
             }));
         self.last = last;
+        losses
+    }
+
+    /// List what the codec noted, at its place in the history.
+    fn lost(&mut self, losses: Losses, at: usize, places: &[Place]) {
+        for loss in losses.into_vec() {
+            self.losses.push(Loss {
+                path: placed(&loss.path, at, places),
+                ..loss
+            });
+        }
     }
 
     /// Write a message that must know the one before it, which was written already.
@@ -562,33 +583,42 @@ enum Side {
 }
 
 /// A message as runs of contents of one side. Nearly always that is one run.
-fn sides(message: &Message) -> Vec<(Side, Range<usize>)> {
-    let mut runs: Vec<(Side, Range<usize>)> = Vec::new();
-    for (place, content) in message.contents.iter().enumerate() {
-        let side = match &content.body {
-            Body::ToolResult(result) if result.runner == Runner::Client => Side::Results,
-            Body::ToolResult(_)
-            | Body::ToolCall(_)
-            | Body::Reasoning(_)
-            | Body::ApprovalRequest(_) => Side::Model,
-            Body::ApprovalResponse(_) => Side::User,
-            Body::Text(_)
-            | Body::Media(_)
-            | Body::Refusal(_)
-            | Body::Error(_)
-            | Body::Opaque(_)
-            | Body::Unknown(_) => match message.role {
-                Role::System | Role::Developer => Side::System,
-                Role::Assistant => Side::Model,
-                Role::User | Role::Tool | Role::Other(_) => Side::User,
-            },
-        };
-        match runs.last_mut() {
-            Some((last, range)) if *last == side => range.end = place + 1,
-            _ => runs.push((side, place..place + 1)),
+fn sides(message: &Message) -> impl Iterator<Item = (Side, Range<usize>)> {
+    let mut runs = message
+        .contents
+        .iter()
+        .map(|content| side(content, &message.role))
+        .enumerate()
+        .peekable();
+    std::iter::from_fn(move || {
+        let (start, side) = runs.next()?;
+        let mut end = start + 1;
+        while runs.next_if(|(_, next)| *next == side).is_some() {
+            end += 1;
         }
+        Some((side, start..end))
+    })
+}
+
+/// Whose part of a message a content is.
+fn side(content: &Content, role: &Role) -> Side {
+    match &content.body {
+        Body::ToolResult(result) if result.runner == Runner::Client => Side::Results,
+        Body::ToolResult(_) | Body::ToolCall(_) | Body::Reasoning(_) | Body::ApprovalRequest(_) => {
+            Side::Model
+        }
+        Body::ApprovalResponse(_) => Side::User,
+        Body::Text(_)
+        | Body::Media(_)
+        | Body::Refusal(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => match role {
+            Role::System | Role::Developer => Side::System,
+            Role::Assistant => Side::Model,
+            Role::User | Role::Tool | Role::Other(_) => Side::User,
+        },
     }
-    runs
 }
 
 /// The place in the history of a loss that the codec noted in one message.

@@ -33,13 +33,13 @@ impl Renderer {
             return (None, None);
         }
         let mut changed = None;
-        let mut id = call.call.clone();
+        let mut id = None;
         if self.rules.id.ours {
             let value = self.ids.take(&call.call, self.rules.id);
             // An id that we minted is not on the wire; where one must stand, it is written now.
             let there = !native || legal::says_id(content, &value);
-            let renamed = CallId::natural(&value).filter(|_| value != call.call.value() || !there);
-            if let Some(renamed) = renamed {
+            let differs = value != call.call.value() || !there;
+            if let Some(renamed) = differs.then(|| CallId::natural(&value)).flatten() {
                 let root = Path::Root.key("messages");
                 let path = root.index(at);
                 let path = path.key("contents");
@@ -48,7 +48,7 @@ impl Renderer {
                 let mut other = content.clone();
                 legal::rename(&mut other, &renamed);
                 changed = Some(other);
-                id = renamed;
+                id = Some(renamed);
             }
         }
         // Ids that the vendor issued are echoed; it is its codec that knows how.
@@ -287,10 +287,10 @@ fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &
     let alike = name.is_empty() || result.name.as_deref().is_none_or(|found| found == name);
     let native = waiting.native && kin && alike && legal::is_native(content, target);
     let said = !native || !rules(&target.wire).id.ours || {
-        let id = waiting.id.value();
+        let id = waiting.id().value();
         legal::says_id(content, id)
     };
-    let same = said && waiting.id == *result.call();
+    let same = said && waiting.id() == result.call();
     let named = result.name.as_deref() == Some(waiting.call.name.as_str());
     let own = native || (content.vendor.is_none() && named);
     let computer = waiting.call.family == Family::COMPUTER && !native;
@@ -302,7 +302,7 @@ fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &
     }
     let mut shown = content.clone();
     if native {
-        legal::rename(&mut shown, &waiting.id);
+        legal::rename(&mut shown, waiting.id());
         return shown;
     }
     let output = match (&result.output, words::outcome(result.outcome)) {
@@ -311,7 +311,7 @@ fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &
     };
     let output = screenshot(waiting, output);
     let family = waiting.call.family.clone();
-    let mut made = ToolResult::answering(waiting.id.clone(), family, output);
+    let mut made = ToolResult::answering(waiting.id().clone(), family, output);
     made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
     made.outcome = result.outcome;
     Content::from(made)
@@ -342,7 +342,7 @@ fn screenshot(waiting: &Waiting, output: Output) -> Output {
 fn made_up(waiting: &Waiting, text: &str) -> Content {
     let family = waiting.call.family.clone();
     let output = screenshot(waiting, Output::Text(text.to_owned()));
-    let mut made = ToolResult::answering(waiting.id.clone(), family, output);
+    let mut made = ToolResult::answering(waiting.id().clone(), family, output);
     made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
     made.outcome = Outcome::Unknown;
     Content::from(made)
