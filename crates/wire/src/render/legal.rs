@@ -10,9 +10,11 @@ use throughline_model::{
 };
 
 use super::repair::RepairKind;
+use super::special;
 use super::target::Target;
 use super::words;
 use crate::LossKind;
+use crate::validate::takes_member;
 
 /// Looks at the contents of one message.
 pub(super) struct Legal<'l> {
@@ -76,6 +78,18 @@ impl Legal<'_> {
             found.contents.push(content);
         }
         found
+    }
+
+    /// A result of the application, whose place is the business of its round; nothing if it can
+    /// be sent as it is.
+    pub(super) fn result_of_client(mut self, place: usize) -> (Option<Content>, Found) {
+        let mut found = Found::default();
+        let native = is_native(&self.message.contents[place], self.target);
+        let changed = match self.cleaned(place, native, &mut found) {
+            Fate::Replace(content) => Some(*content),
+            Fate::Keep | Fate::Drop => None,
+        };
+        (changed, found)
     }
 
     fn fate(&mut self, place: usize, range: &Range<usize>, found: &mut Found) -> Fate {
@@ -144,10 +158,11 @@ impl Legal<'_> {
                 || self.target.wire != Wire::Anthropic
                 || self.has_result(place, call, range);
             if answered {
-                if call.runner == Runner::Vendor {
+                let fate = self.cleaned(place, native, found);
+                if call.runner == Runner::Vendor && !matches!(fate, Fate::Drop) {
                     self.vendor_calls.insert(call.call.value().into());
                 }
-                return self.cleaned(place, native, found);
+                return fate;
             }
             let detail = format!("{} has no result in its message", call.call);
             let kind = RepairKind::UnansweredVendorCall;
@@ -229,7 +244,9 @@ impl Legal<'_> {
             "message" => Some("it says nothing"),
             "compaction_trigger" => Some("a command, not history"),
             "item_reference" if !self.target.stored => Some("nothing is stored to refer to"),
-            "compaction" if !self.target.same_account => Some("sealed for another account"),
+            _ if !self.target.same_account && holds_seal(&self.message.contents[place]) => {
+                Some("sealed for another account")
+            }
             "compaction" if self.target.wire == Wire::Anthropic && !self.opens(place) => {
                 Some("it may only be the first block")
             }
@@ -260,11 +277,13 @@ impl Legal<'_> {
     fn reasoning(&mut self, range: &Range<usize>, fates: &mut [Fate], found: &mut Found) {
         let contents = &self.message.contents[range.clone()];
         let flat = is_flat(&self.target.wire);
+        // Elsewhere an `id` is that of a call.
+        let by_id = flat && self.target.wire != Wire::GeminiInteractions;
         let mut dropped = false;
         for (index, content) in contents.iter().enumerate() {
             let place = range.start + index;
             if !matches!(content.body, Body::Reasoning(_)) {
-                if dropped && flat && is_native(content, self.target) {
+                if dropped && by_id && is_native(content, self.target) {
                     // Without its reasoning an item may not be named by its id.
                     self.without_id(place, &mut fates[index], found);
                 }
@@ -308,7 +327,7 @@ impl Legal<'_> {
         let Body::Reasoning(reasoning) = &content.body else {
             return None;
         };
-        let readable = reasoning.sealed || self.target.stored;
+        let readable = (reasoning.sealed && holds_seal(content)) || self.target.stored;
         match self.target.wire {
             _ if !self.target.same_account => Some("sealed for another account"),
             _ if !self.sealed_allowed => Some("only the newest turn's may be sent here"),
@@ -346,6 +365,19 @@ impl Legal<'_> {
                 });
                 clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Item(cleaned);
             }
+        }
+        if self.target.wire == Wire::Anthropic
+            && let Form::Part(block) = &vendor.form
+            && let Some(cleaned) = known_members(block, &mut dropped)
+        {
+            clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
+        }
+        if self.target.wire == Wire::Gemini
+            && let Form::Part(part) = &vendor.form
+            && let Some(cleaned) = special::without_bad_signature(part)
+        {
+            dropped.push("thoughtSignature".to_owned());
+            clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
         }
         if !dropped.is_empty() {
             let detail = dropped.join(", ");
@@ -430,11 +462,19 @@ impl Legal<'_> {
         let hybrid = content
             .as_tool_call()
             .is_some_and(|call| call.runner == Runner::Vendor);
-        if hybrid || matches!(content.body, Body::Opaque(_)) {
+        if hybrid || matches!(content.body, Body::Opaque(_) | Body::ApprovalRequest(_)) {
             // These are nothing without their id.
             let detail = format!("{id} was sent before, or is not an id of the service");
             found.repairs.push((place, RepairKind::ItemId, detail));
             *fate = Fate::Drop;
+            return;
+        }
+        if let Some(result) = content.as_tool_result()
+            && result.runner == Runner::Vendor
+        {
+            let detail = format!("{id} was sent before, or is not an id of the service");
+            found.repairs.push((place, RepairKind::HostedText, detail));
+            *fate = Fate::Replace(Box::new(Content::text(words::result(result))));
             return;
         }
         self.without_id(place, fate, found);
@@ -478,6 +518,16 @@ impl Legal<'_> {
     }
 }
 
+/// The block without members that its type does not have; nothing if it is fine as it is.
+fn known_members(block: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
+    let tag = string_at(block, "type").unwrap_or_default();
+    let unknown = |key: &str| !takes_member(&tag, key);
+    let before = dropped.len();
+    let keys = block.members().map(|(key, _)| key);
+    dropped.extend(keys.filter(|key| unknown(key)).map(str::to_owned));
+    (dropped.len() > before).then(|| block.without(unknown))
+}
+
 /// Keys that vendors set on items and do not take back.
 const OUTPUT_ONLY: &[&str] = &["created_by", "agent_reference", "response_id"];
 
@@ -489,7 +539,7 @@ pub(super) fn is_native(content: &Content, target: &Target) -> bool {
         .is_some_and(|vendor| vendor.wire == target.wire)
 }
 
-fn is_flat(wire: &Wire) -> bool {
+pub(super) fn is_flat(wire: &Wire) -> bool {
     matches!(
         wire,
         Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions
@@ -516,6 +566,20 @@ pub(super) fn only_newest_sealed(target: &Target) -> bool {
     target.wire == Wire::Foundry
 }
 
+/// Whether an item holds something that only its account can read.
+fn holds_seal(content: &Content) -> bool {
+    match content.vendor.as_ref().map(|vendor| &vendor.form) {
+        Some(Form::Item(raw) | Form::Part(raw)) => {
+            let filled = |key: &str| {
+                let after = raw.get().split(key).nth(1);
+                after.is_some_and(|after| !after.starts_with('"'))
+            };
+            filled(r#""encrypted_content":""#) || filled(r#""signature":""#)
+        }
+        Some(Form::Bare | Form::Within) | None => false,
+    }
+}
+
 /// Whether a message holds sealed reasoning of the target's vendor.
 pub(super) fn has_sealed(message: &Message, target: &Target) -> bool {
     message.contents.iter().any(|content| {
@@ -530,10 +594,7 @@ fn is_signed(content: &Content, native: bool) -> bool {
         return false;
     };
     match &vendor.form {
-        Form::Part(part) => {
-            part.locate(&["thoughtSignature"]).is_some()
-                || part.locate(&["thought_signature"]).is_some()
-        }
+        Form::Part(part) => special::signature(part).is_some_and(special::is_signature),
         Form::Item(_) | Form::Bare | Form::Within => false,
     }
 }
@@ -573,9 +634,17 @@ fn has_prefix(content: &Content) -> bool {
     let prefix = match tag.as_str() {
         "message" => "msg",
         "reasoning" => "rs",
-        "function_call" => "fc",
-        "custom_tool_call" => "ctc",
+        "function_call" | "function_call_output" => "fc",
+        "custom_tool_call" | "custom_tool_call_output" => "ctc",
         "web_search_call" => "ws",
+        "tool_search_call" => "tsc",
+        "code_interpreter_call" => "ci",
+        "file_search_call" => "fs",
+        "image_generation_call" => "ig",
+        "mcp_call" => "mcp",
+        "mcp_approval_request" => "mcpr",
+        "mcp_list_tools" => "mcpl",
+        "compaction" => "cmp",
         _ => return !id.is_empty(),
     };
     id.starts_with(prefix)

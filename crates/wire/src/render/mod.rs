@@ -31,6 +31,7 @@ mod legal;
 mod order;
 mod renderer;
 mod repair;
+mod sound;
 mod special;
 mod strategy;
 mod target;
@@ -112,15 +113,18 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
     let Some(fresh) = renderer(target, options) else {
         return Rendered::default();
     };
+    // The newest sealed reasoning may go back if the model said nothing after its turn; else none.
     let newest = history
         .iter()
-        .rposition(|message| legal::has_sealed(message, target))
-        .unwrap_or(0);
-    let fresh = fresh.sealed_from(newest);
-    straight(history, fresh.clone())
-        .or_else(|Stale| reordered(history, fresh.clone()))
-        // Nothing is stale to a renderer that shows late results as text.
-        .or_else(|Stale| straight(history, fresh.lenient()))
+        .rposition(|message| legal::has_sealed(message, target));
+    let sealed = fresh.clone().sealed_from(newest.unwrap_or(0));
+    let unsealed = fresh.sealed_from(history.len());
+    straight(history, sealed.clone())
+        .or_else(|Stale| straight(history, unsealed.clone()))
+        .or_else(|Stale| reordered(history, sealed))
+        .or_else(|Stale| reordered(history, unsealed.clone()))
+        // Nothing is stale to a renderer that shows late results as text and sends no seals.
+        .or_else(|Stale| straight(history, unsealed.lenient()))
         .unwrap_or_default()
 }
 

@@ -94,10 +94,97 @@ fn is_response_only(content: &Content) -> bool {
     crate::foundry::is_response_only(tag)
 }
 
+/// The documented value for a call that another model made.
+const PLACEHOLDER: &str = "skip_thought_signature_validator";
+
+const SIGNATURES: [&str; 2] = ["thoughtSignature", "thought_signature"];
+
+/// What stands in the place of a part's signature, as JSON text.
+pub(super) fn signature(part: &RawJson) -> Option<&str> {
+    let found = SIGNATURES.iter().find_map(|key| part.locate(&[key]))?;
+    Some(&part.get()[found])
+}
+
+/// Whether a JSON text is a signature: the placeholder, or something in base 64.
+pub(super) fn is_signature(token: &str) -> bool {
+    let Some(text) = token
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    else {
+        return false;
+    };
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
+    let padded = padding == 0 || (padding <= 2 && text.len().is_multiple_of(4));
+    text == PLACEHOLDER
+        || (!digits.is_empty() && digits.bytes().all(known) && digits.len() % 4 != 1 && padded)
+}
+
+/// The part without a signature that is none; nothing if there is no such.
+pub(super) fn without_bad_signature(part: &RawJson) -> Option<RawJson> {
+    let bad = signature(part).is_some_and(|found| !is_signature(found));
+    bad.then(|| without_signature(part))
+}
+
+/// The part without its signature.
+fn without_signature(part: &RawJson) -> RawJson {
+    part.without(|key| SIGNATURES.contains(&key))
+}
+
+/// A later call of a step that has the signature of the first; without it.
+pub(super) fn unsigned(content: &Content, first: &Content) -> Option<Content> {
+    let own = |content: &Content| {
+        let vendor = content.vendor.as_ref()?;
+        match &vendor.form {
+            Form::Part(part) if vendor.wire == Wire::Gemini => Some(part.clone()),
+            _ => None,
+        }
+    };
+    let (part, other) = (own(content)?, own(first)?);
+    let found = signature(&part).filter(|found| signature(&other) == Some(found))?;
+    if found.trim_matches('"') == PLACEHOLDER {
+        return None;
+    }
+    let mut changed = content.clone();
+    changed.vendor.as_mut()?.form = Form::Part(without_signature(&part));
+    Some(changed)
+}
+
+/// What Chat Completions takes as one message: calls that are all in the list of the vendor's own
+/// message or none, nothing from elsewhere beside them, and that list only where there are calls.
+pub(super) fn one_chat_message(message: &mut Cow<'_, Message>) {
+    let opens = |content: &Content| {
+        let envelope = content
+            .vendor
+            .as_ref()
+            .and_then(|vendor| vendor.envelope.as_ref());
+        envelope.map(|envelope| envelope.locate(&["tool_calls"]).is_some())
+    };
+    let is_call = |content: &Content| content.as_tool_call().is_some();
+    let own = |content: &Content| {
+        let vendor = content.vendor.as_ref();
+        let vendor = vendor.filter(|vendor| vendor.wire == Wire::OpenAiChat);
+        vendor.is_some_and(|vendor| !is_call(content) || matches!(vendor.form, Form::Part(_)))
+    };
+    let calls = message.contents.iter().any(is_call);
+    let fits = match message.contents.first().and_then(opens) {
+        None => true,
+        Some(listed) => calls == listed && (!calls || message.contents.iter().all(own)),
+    };
+    if fits {
+        return;
+    }
+    for content in &mut message.to_mut().contents {
+        if let Some(vendor) = &mut content.vendor {
+            vendor.envelope = None;
+        }
+    }
+}
+
 /// Gemini wants a signature on the first call of a step; for a call from elsewhere the documented
 /// placeholder. `None` if the call has a signature.
 pub(super) fn signed(content: &Content) -> Option<Content> {
-    const PLACEHOLDER: &str = "skip_thought_signature_validator";
     let Body::ToolCall(call) = &content.body else {
         return None;
     };
@@ -107,10 +194,10 @@ pub(super) fn signed(content: &Content) -> Option<Content> {
         .filter(|vendor| vendor.wire == Wire::Gemini);
     let part = match native.map(|vendor| &vendor.form) {
         Some(Form::Part(part)) => {
-            let has = |key: &str| part.locate(&[key]).is_some();
-            if has("thoughtSignature") || has("thought_signature") {
+            if signature(part).is_some_and(is_signature) {
                 return None;
             }
+            let part = without_signature(part);
             RawJson::object(|object| {
                 object
                     .members_of(part.get())

@@ -1,9 +1,12 @@
+use throughline_model::json::{self, RawJson};
 use throughline_model::{
-    Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Output, Role, ToolCall,
-    ToolResult, Wire,
+    Body, CallId, Content, Family, Form, Media, MediaKind, MediaSource, Message, Output, Role,
+    ToolCall, ToolResult, Wire,
 };
 
-use super::{Options, Rendered, Target, render};
+use super::{Options, Rendered, RepairKind, Target, render};
+use crate::codec;
+use crate::validate::{Profile, validate};
 
 fn rendered(history: &[Message], wire: Wire) -> Rendered {
     render(history, &Target::newest(wire), &Options::default())
@@ -66,4 +69,136 @@ fn what_a_result_loses_is_listed_where_the_result_stands() {
             assert!(loss.path.starts_with(at), "{wire}: {loss}");
         }
     }
+}
+
+/// A history that the vendor's codec reads from its own items.
+fn said(wire: &Wire, array: &str) -> Vec<Message> {
+    let items = json::parse(array).unwrap();
+    let codec = codec(wire).unwrap();
+    codec.decode_messages(items.as_array().unwrap()).unwrap()
+}
+
+fn violations(history: &[Message], target: &Target) -> Vec<(&'static str, String)> {
+    let array = render(history, target, &Options::default()).array();
+    let profile = Profile {
+        stored: target.stored,
+        thinking: target.thinking,
+        same_account: target.same_account,
+        ..Profile::newest(target.wire.clone())
+    };
+    let found = validate(&json::parse(&array).unwrap(), &profile);
+    found.into_iter().map(|it| (it.rule, it.path)).collect()
+}
+
+fn kinds(rendered: &Rendered) -> Vec<RepairKind> {
+    rendered.repairs.iter().map(|repair| repair.kind).collect()
+}
+
+#[test]
+fn a_form_of_the_vendor_that_lost_a_member_is_said_anew() {
+    let array = r#"[{"type":"function_call","call_id":"c","name":"moor","arguments":"{}"}]"#;
+    let mut history = said(&Wire::OpenAiResponses, array);
+    let vendor = history[0].contents[0].vendor.as_mut().unwrap();
+    vendor.form = Form::Item(RawJson::new(r#"{"type":"function_call","call_id":"c"}"#).unwrap());
+    let found = rendered(&history, Wire::OpenAiResponses);
+    assert_eq!(found.items[0].json, array[1..array.len() - 1]);
+    assert_eq!(
+        kinds(&found),
+        [RepairKind::BrokenForm, RepairKind::ClosedCall]
+    );
+}
+
+#[test]
+fn what_only_its_vendor_could_read_is_a_loss_when_its_form_is_broken() {
+    let array = r#"[{"type":"code_interpreter_call","id":"ci_1","container_id":"c","code":"","outputs":7,"status":"completed"}]"#;
+    let history = said(&Wire::OpenAiResponses, array);
+    assert_eq!(
+        violations(&history, &Target::newest(Wire::OpenAiResponses)),
+        []
+    );
+    assert!(kinds(&rendered(&history, Wire::OpenAiResponses)).contains(&RepairKind::HostedText));
+}
+
+#[test]
+fn calls_are_the_models_wherever_they_stand() {
+    for role in [Role::System, Role::User, Role::Tool] {
+        let history = [Message::new(role, vec![call("c")])];
+        for wire in Wire::KNOWN {
+            assert_eq!(violations(&history, &Target::newest(wire)), []);
+        }
+    }
+}
+
+#[test]
+fn foundry_gets_no_seal_of_an_older_turn() {
+    let sealed = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gA"},{"type":"function_call","call_id":"c","name":"moor","arguments":"{}"}"#;
+    let mut history = said(&Wire::Foundry, &format!("[{sealed}]"));
+    let newest = rendered(&history, Wire::Foundry);
+    assert!(newest.array().contains("gA"));
+    history.push(Message::new(Role::Tool, vec![result("c", Output::None)]));
+    history.push(Message::new(
+        Role::Assistant,
+        vec![Content::text("Moored.")],
+    ));
+    let older = rendered(&history, Wire::Foundry);
+    assert!(!older.array().contains("gA") && older.items.len() == 3);
+    assert!(kinds(&older).contains(&RepairKind::SealedReasoning));
+}
+
+#[test]
+fn thinking_opens_the_turn_that_calls() {
+    let target = Target {
+        thinking: true,
+        ..Target::newest(Wire::Anthropic)
+    };
+    let array = r#"[{"role":"assistant","content":"Well."},{"role":"assistant","content":[{"type":"thinking","thinking":"so","signature":"c2ln"},{"type":"tool_use","id":"c","name":"moor","input":{}}]}]"#;
+    let history = said(&Wire::Anthropic, array);
+    assert_eq!(violations(&history, &target), []);
+    let found = render(&history, &target, &Options::default());
+    assert!(kinds(&found).contains(&RepairKind::BetweenModels));
+}
+
+#[test]
+fn unknown_members_of_blocks_stay_behind() {
+    let array = r#"[{"role":"user","content":[{"type":"text","text":"Moor.","x":1}]}]"#;
+    let found = rendered(&said(&Wire::Anthropic, array), Wire::Anthropic);
+    assert_eq!(
+        found.array(),
+        r#"[{"role":"user","content":[{"type":"text","text":"Moor."}]}]"#
+    );
+    assert_eq!(kinds(&found), [RepairKind::OutputOnlyKey]);
+}
+
+#[test]
+fn a_signature_that_is_none_gives_way_to_the_placeholder() {
+    let array =
+        r#"[{"role":"model","parts":[{"functionCall":{"name":"moor"},"thoughtSignature":"n o"}]}]"#;
+    let history = said(&Wire::Gemini, array);
+    assert_eq!(violations(&history, &Target::newest(Wire::Gemini)), []);
+    let found = rendered(&history, Wire::Gemini).array();
+    assert!(found.contains("skip_thought_signature_validator") && !found.contains("n o"));
+}
+
+#[test]
+fn a_chat_message_keeps_its_calls_together() {
+    let array = r#"[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"moor","arguments":"{}"}}]}]"#;
+    let mut history = said(&Wire::OpenAiChat, array);
+    history[0].contents.push(call("b"));
+    history[0].contents.push(Content::text("Mooring."));
+    assert_eq!(violations(&history, &Target::newest(Wire::OpenAiChat)), []);
+    let found = rendered(&history, Wire::OpenAiChat);
+    assert_eq!(found.items.len(), 3, "{}", found.array());
+}
+
+#[test]
+fn only_functions_answer_unasked() {
+    let alone = |family| {
+        let id = CallId::natural("c").unwrap();
+        let result = ToolResult::standalone(id, family, Output::Text("done".into()));
+        [Message::new(Role::Tool, vec![result.into()])]
+    };
+    let found = rendered(&alone(Family::FUNCTION), Wire::OpenAiResponses);
+    assert!(found.repairs.is_empty());
+    let found = rendered(&alone(Family::CUSTOM), Wire::OpenAiResponses);
+    assert_eq!(kinds(&found), [RepairKind::OrphanResult]);
 }

@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use throughline_model::{
-    Body, CallId, Content, Message, Path, Role, Runner, Status, ToolCall, Wire,
+    Body, CallId, Content, Form, Message, Path, Role, Runner, Status, ToolCall, Wire,
 };
 
 use super::ids::Ids;
-use super::legal::{self, Legal};
+use super::legal::{self, Found, Legal};
 use super::repair::{Repair, RepairKind};
+use super::sound;
 use super::special;
 use super::strategy::ToolHistoryStrategy;
 use super::target::{Adjacency, Rules, SystemPlace, Target, rules};
@@ -183,13 +184,18 @@ impl Renderer {
     pub(super) fn push_at(&mut self, message: &Message, at: usize) -> Result<(), Stale> {
         self.seen = self.seen.max(at + 1);
         let (message, concerned) = special::response_only(message, &self.target);
+        let (message, broken) = sound::only_sound(message, &self.target, self.codec);
         let message = &*message;
+        let root = Path::Root.key("messages");
+        let path = root.index(at);
+        let path = path.key("contents");
         for place in concerned {
-            let root = Path::Root.key("messages");
-            let path = root.index(at);
-            let path = path.key("contents");
             let detail = "sent as a function call or its output";
             self.repair(&path.index(place), RepairKind::ResponseOnlyPair, detail);
+        }
+        for place in broken {
+            let detail = "the vendor's form of it does not hold; said anew";
+            self.repair(&path.index(place), RepairKind::BrokenForm, detail);
         }
         for (side, range) in sides(message) {
             match side {
@@ -410,13 +416,17 @@ impl Renderer {
         self.close()?;
         let sealed = std::mem::take(&mut self.sealed);
         let (mut prepared, kept) = self.prepared(message, range, at);
-        // Only the newest response's sealed reasoning may be sent there, and this is newer.
-        if sealed && self.sealed && legal::only_newest_sealed(&self.target) {
+        // Only the newest turn's sealed reasoning may be sent there, and this is newer.
+        let newer = self.sealed || (self.last != Last::Model && !prepared.contents.is_empty());
+        if sealed && newer && legal::only_newest_sealed(&self.target) {
             return Err(Stale);
         }
         self.sealed |= sealed;
         if prepared.contents.is_empty() {
             return Ok(());
+        }
+        if prepared.role != Role::Assistant && !self.says_items(&prepared) {
+            self.said_by_model(prepared.to_mut(), at);
         }
         let mut waiting = Vec::new();
         for index in 0..prepared.contents.len() {
@@ -442,17 +452,55 @@ impl Renderer {
             if self.last == Last::Nothing && self.rules.first_user && !opens_compacted(&prepared) {
                 let detail = "the target must begin with the user";
                 self.insert_user(RepairKind::LeadingUser, detail);
-            } else if calls && self.last == Last::Model && self.rules.calls_after_user {
+            } else if calls && self.last == Last::Model && self.calls_open_turn() {
                 let detail = "calls must follow the user here";
                 self.insert_user(RepairKind::BetweenModels, detail);
             }
             if calls && self.target.wire == Wire::Gemini {
                 self.sign(&mut prepared, at, &kept);
             }
+            if self.target.wire == Wire::OpenAiChat {
+                special::one_chat_message(&mut prepared);
+            }
             self.emit(&prepared, at, &kept, Last::Model);
         }
         self.waiting = waiting;
         Ok(())
+    }
+
+    /// Whether a message is all items of the target's own, which say themselves whose they are.
+    fn says_items(&self, message: &Message) -> bool {
+        let is_item = |content: &Content| {
+            let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+            matches!(form, Some(Form::Item(_) | Form::Within))
+        };
+        let own = |content: &Content| legal::is_native(content, &self.target) && is_item(content);
+        message.contents.iter().all(own)
+    }
+
+    /// Calls and thoughts are the model's, whatever the message says that they stand in.
+    fn said_by_model(&mut self, message: &mut Message, at: usize) {
+        let detail = format!(
+            "what the model did stands in a message of {}",
+            message.role.as_str()
+        );
+        let root = Path::Root.key("messages");
+        self.repair(&root.index(at), RepairKind::Role, detail);
+        message.role = Role::Assistant;
+        for vendor in message
+            .contents
+            .iter_mut()
+            .filter_map(|content| content.vendor.as_mut())
+        {
+            vendor.envelope = None;
+        }
+    }
+
+    /// Whether calls may not stand in a turn of the model that began before them: two messages of
+    /// the model are one to Anthropic, and with thinking on that must begin with a thought.
+    fn calls_open_turn(&self) -> bool {
+        let thinks = self.target.thinking && self.target.wire == Wire::Anthropic;
+        self.rules.calls_after_user || thinks
     }
 
     /// With thinking on, a round whose message does not begin with thinking cannot be shown as
@@ -479,6 +527,12 @@ impl Renderer {
                 .is_some_and(|call| call.runner == Runner::Client)
         });
         let Some(first) = first else { return };
+        for later in first + 1..message.contents.len() {
+            let again = special::unsigned(&message.contents[later], &message.contents[first]);
+            if let Some(unsigned) = again {
+                message.to_mut().contents[later] = unsigned;
+            }
+        }
         if let Some(signed) = special::signed(&message.contents[first]) {
             message.to_mut().contents[first] = signed;
             let root = Path::Root.key("messages");
@@ -490,14 +544,8 @@ impl Renderer {
         }
     }
 
-    /// The contents of one side of a message that may be sent, and which they were.
-    fn prepared<'m>(
-        &mut self,
-        message: &'m Message,
-        range: Range<usize>,
-        at: usize,
-    ) -> (Cow<'m, Message>, Vec<usize>) {
-        let legal = Legal {
+    fn legal<'l>(&'l mut self, message: &'l Message, at: usize) -> Legal<'l> {
+        Legal {
             target: &self.target,
             no_empty: self.rules.no_empty,
             message,
@@ -506,21 +554,35 @@ impl Renderer {
             model_last: self.last == Last::Model,
             first: self.items.is_empty(),
             sealed_allowed: at >= self.sealed_from,
-        };
-        let found = legal.contents(range.clone());
+        }
+    }
+
+    /// Take over what was found in a message.
+    fn note(&mut self, found: &mut Found, at: usize) {
         let root = Path::Root.key("messages");
         let path = root.index(at);
         let path = path.key("contents");
-        for (place, kind, detail) in &found.repairs {
-            self.repair(&path.index(*place), *kind, detail.clone());
+        for (place, kind, detail) in found.repairs.drain(..) {
+            self.repair(&path.index(place), kind, detail);
         }
-        for (place, kind, detail) in found.losses {
+        for (place, kind, detail) in found.losses.drain(..) {
             self.losses.push(Loss {
                 path: path.index(place).to_string(),
                 kind,
                 detail,
             });
         }
+    }
+
+    /// The contents of one side of a message that may be sent, and which they were.
+    fn prepared<'m>(
+        &mut self,
+        message: &'m Message,
+        range: Range<usize>,
+        at: usize,
+    ) -> (Cow<'m, Message>, Vec<usize>) {
+        let mut found = self.legal(message, at).contents(range.clone());
+        self.note(&mut found, at);
         self.sealed |= found.sealed;
         let known_role = !matches!(message.role, Role::Other(_));
         if !found.changed && known_role && range == (0..message.contents.len()) {
@@ -539,6 +601,7 @@ impl Renderer {
             for content in &mut changed.contents {
                 content.vendor = None;
             }
+            let root = Path::Root.key("messages");
             self.repair(&root.index(at), RepairKind::Role, "sent as the user's");
         }
         changed.status.clone_from(&message.status);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throughline_model::{
     Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
-    Pairing, Path, Role, Runner, Slot, Status, ToolResult,
+    Pairing, Path, Role, Runner, Scope, Slot, Status, ToolResult, Wire,
 };
 
 use super::super::legal;
@@ -14,6 +14,7 @@ use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
 use super::super::target::{Adjacency, Target, rules};
 use super::super::words;
 use super::{Answer, Last, Place, Renderer, Stale, Waiting};
+use crate::foreign;
 
 impl Renderer {
     /// Give a call the id under which it is rendered; nothing for what does not wait for a
@@ -51,6 +52,10 @@ impl Renderer {
                 id = renamed;
             }
         }
+        if !self.rules.id.ours && !native {
+            // Its result must not be taken for that of a call with an id of the vendor.
+            id = CallId::minted(Scope::Place(at), place);
+        }
         // Ids that the vendor issued are echoed; it is its codec that knows how.
         let issued = !self.rules.id.ours
             && content
@@ -79,10 +84,12 @@ impl Renderer {
         at: usize,
     ) -> Result<(), Stale> {
         for place in range {
-            let content = &message.contents[place];
-            let Body::ToolResult(result) = &content.body else {
+            let Body::ToolResult(result) = &message.contents[place].body else {
                 continue;
             };
+            let (cleaned, mut found) = self.legal(message, at).result_of_client(place);
+            self.note(&mut found, at);
+            let content = cleaned.as_ref().unwrap_or(&message.contents[place]);
             let value = result.call().value();
             let waits = |waiting: &&mut Waiting| {
                 waiting.answer.is_none() && waiting.call.call.value() == value
@@ -149,7 +156,11 @@ impl Renderer {
         let path = path.index(place);
         let value = result.call().value();
         let (kind, detail) = match result.pairing() {
-            Pairing::Standalone if self.rules.standalone && self.native_calls() => {
+            Pairing::Standalone
+                if self.rules.standalone
+                    && self.native_calls()
+                    && stands_alone(content, result, &self.target) =>
+            {
                 let message = Message::new(Role::Tool, vec![content.clone()]);
                 self.emit(&message, at, &[place], Last::Results);
                 return Ok(());
@@ -262,6 +273,16 @@ impl Renderer {
     }
 }
 
+/// Whether there is a form for a result that no call asked for: only functions have one, and what
+/// came so from the vendor itself.
+fn stands_alone(content: &Content, result: &ToolResult, target: &Target) -> bool {
+    if !legal::is_native(content, target) {
+        return result.family == Family::FUNCTION;
+    }
+    let slot = content.vendor.as_ref().map(|vendor| &vendor.slots.call);
+    !matches!(slot, Some(Slot::Set(_)))
+}
+
 /// The media of results, for a user message where results hold text only, and where the results
 /// stood.
 fn media(round: &[ToolEntry], places: &[Place]) -> impl Iterator<Item = (Content, Place)> {
@@ -278,15 +299,31 @@ fn media(round: &[ToolEntry], places: &[Place]) -> impl Iterator<Item = (Content
     })
 }
 
+/// The id of a call that the vendor's form has.
+fn issued_id(content: &Content) -> Option<&str> {
+    match &content.vendor.as_ref()?.slots.call {
+        Slot::Set(id) => Some(id),
+        Slot::Null | Slot::Missing | Slot::NoField => None,
+    }
+}
+
 /// A result as it goes back with its call: under the id of the call, in the call's family.
 fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &Target) -> Content {
     let kin = result.family == waiting.call.family
         || (waiting.call.family == Family::LOCAL_SHELL && result.family == Family::FUNCTION);
     // A result that names another function than its call would be refused as it is.
     let name = waiting.call.name.as_str();
-    let alike = name.is_empty() || result.name.as_deref().is_none_or(|found| found == name);
-    let native = waiting.native && kin && alike && legal::is_native(content, target);
-    let said = !native || !rules(&target.wire).id.ours || {
+    let alike = name.is_empty()
+        || match result.name.as_deref() {
+            Some(found) => found == name,
+            // There the name is what it answers to.
+            None => target.wire != Wire::Gemini,
+        };
+    let ours = rules(&target.wire).id.ours;
+    // An id of the vendor stands on both or on none.
+    let echoes = ours || issued_id(content) == waiting.content.as_ref().and_then(issued_id);
+    let native = waiting.native && kin && alike && echoes && legal::is_native(content, target);
+    let said = !native || !ours || {
         let id = waiting.id.value();
         legal::says_id(content, id)
     };
@@ -312,9 +349,13 @@ fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &
     let output = screenshot(waiting, output);
     let family = waiting.call.family.clone();
     let mut made = ToolResult::answering(waiting.id.clone(), family, output);
-    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
+    made.name = Some(foreign::name(&waiting.call).to_owned());
     made.outcome = result.outcome;
     Content::from(made)
+}
+
+fn is_image(part: &Content) -> bool {
+    matches!(&part.body, Body::Media(media) if media.kind == MediaKind::Image)
 }
 
 /// A screen with nothing on it: one transparent pixel.
@@ -323,7 +364,7 @@ const BLANK: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mN
 /// What a vendor's computer call takes as an output: a picture, never text.
 fn screenshot(waiting: &Waiting, output: Output) -> Output {
     let pictured = match &output {
-        Output::Parts(parts) => parts.iter().any(|part| matches!(part.body, Body::Media(_))),
+        Output::Parts(parts) => parts.iter().any(is_image),
         Output::None | Output::Text(_) | Output::Json(_) => false,
     };
     if pictured || !waiting.native || waiting.call.family != Family::COMPUTER {
@@ -343,7 +384,7 @@ fn made_up(waiting: &Waiting, text: &str) -> Content {
     let family = waiting.call.family.clone();
     let output = screenshot(waiting, Output::Text(text.to_owned()));
     let mut made = ToolResult::answering(waiting.id.clone(), family, output);
-    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
+    made.name = Some(foreign::name(&waiting.call).to_owned());
     made.outcome = Outcome::Unknown;
     Content::from(made)
 }

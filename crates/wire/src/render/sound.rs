@@ -1,0 +1,330 @@
+//! Whether the vendor's form of a content still holds together.
+//!
+//! A form is sent back as it is, so it must be one that the vendor takes and must say what the
+//! content says. Imports, edits and old releases leave forms of which that is not true: a member
+//! is missing or of another type, the item is another one than its content. Such a form is put
+//! aside; the content is then said like one that came from elsewhere.
+
+use std::borrow::Cow;
+
+use throughline_model::json::{self, RawJson};
+use throughline_model::{Arguments, Body, Content, Form, Message, Output, Role, Runner, Wire};
+
+use super::legal;
+use super::target::Target;
+use crate::validate::{Profile, validate};
+use crate::{Codec, Losses};
+
+/// The message without forms that do not hold, and where they stood.
+pub(super) fn only_sound<'m>(
+    message: Cow<'m, Message>,
+    target: &Target,
+    codec: &dyn Codec,
+) -> (Cow<'m, Message>, Vec<usize>) {
+    let mut broken = Vec::new();
+    let mut envelopes = Vec::new();
+    for (place, content) in message.contents.iter().enumerate() {
+        if !legal::is_native(content, target) {
+            // Parts that nothing of this vendor holds any more.
+            if parts(content)
+                .iter()
+                .any(|part| legal::is_native(part, target))
+            {
+                broken.push(place);
+            }
+            continue;
+        }
+        let Some(vendor) = &content.vendor else {
+            continue;
+        };
+        // What stands in the item of its call goes with it.
+        let with_call =
+            vendor.form == Form::Within && broken.last() == Some(&(place.wrapping_sub(1)));
+        let next = message.contents.get(place + 1);
+        let said = Said {
+            content,
+            within: next.filter(|next| is_within(next)),
+            role: role(&message, content),
+        };
+        if with_call || !said.is_sound(target, codec) {
+            broken.push(place);
+        } else if let Some(envelope) = &vendor.envelope {
+            // Where a message is one on the wire too, only its beginning can open it.
+            let opens = place == 0 || legal::is_flat(&target.wire);
+            if !opens || !is_envelope(envelope, said.role, &target.wire) {
+                envelopes.push(place);
+            }
+        }
+    }
+    if broken.is_empty() && envelopes.is_empty() {
+        return (message, broken);
+    }
+    let mut message = message.into_owned();
+    for place in &broken {
+        let content = &mut message.contents[*place];
+        if legal::is_native(content, target) {
+            content.vendor = None;
+        }
+        if let Body::ToolResult(result) = &mut content.body
+            && let Output::Parts(parts) = &mut result.output
+        {
+            parts.iter_mut().for_each(|part| part.vendor = None);
+        }
+    }
+    for place in &envelopes {
+        if let Some(vendor) = &mut message.contents[*place].vendor {
+            vendor.envelope = None;
+        }
+    }
+    broken.extend(envelopes);
+    broken.sort_unstable();
+    (Cow::Owned(message), broken)
+}
+
+/// Whether an envelope is that of a message with this role.
+fn is_envelope(envelope: &RawJson, role: &Role, wire: &Wire) -> bool {
+    let word = |key: &str| {
+        let at = envelope.locate(&[key])?;
+        envelope.get()[at].strip_prefix('"')?.strip_suffix('"')
+    };
+    let holds = |key: &str| {
+        let at = envelope.locate(&[key]);
+        at.is_some_and(|at| matches!(&envelope.get()[at], "[]" | "\"\"" | "null"))
+    };
+    let said = match wire {
+        Wire::GeminiInteractions => word("type"),
+        _ => word("role"),
+    };
+    let fits = match (wire, role) {
+        (Wire::Gemini, Role::Assistant) => said == Some("model"),
+        (Wire::Gemini, _) => said == Some("user") || envelope.locate(&["role"]).is_none(),
+        (Wire::GeminiInteractions, Role::Assistant) => said == Some("model_output"),
+        (Wire::GeminiInteractions, _) => said == Some("user_input"),
+        (_, Role::Assistant) => said == Some("assistant"),
+        (_, Role::System | Role::Developer) => matches!(said, Some("system" | "developer")),
+        (_, Role::User | Role::Tool | Role::Other(_)) => said == Some("user"),
+    };
+    let place = match wire {
+        Wire::Gemini => "parts",
+        _ => "content",
+    };
+    // A message of calls alone may go without content there.
+    fits && (holds(place) || (*wire == Wire::OpenAiChat && envelope.locate(&[place]).is_none()))
+}
+
+/// Whose word a content is, whatever its message says.
+fn role<'m>(message: &'m Message, content: &Content) -> &'m Role {
+    match &content.body {
+        Body::ToolCall(_) | Body::Reasoning(_) | Body::ApprovalRequest(_) => &Role::Assistant,
+        Body::ToolResult(result) if result.runner == Runner::Vendor => &Role::Assistant,
+        Body::ToolResult(_) => &Role::Tool,
+        _ => &message.role,
+    }
+}
+
+/// The parts of a result.
+fn parts(content: &Content) -> &[Content] {
+    match content.as_tool_result().map(|result| &result.output) {
+        Some(Output::Parts(parts)) => parts,
+        Some(Output::None | Output::Text(_) | Output::Json(_)) | None => &[],
+    }
+}
+
+fn is_within(content: &Content) -> bool {
+    let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+    form == Some(&Form::Within)
+}
+
+/// A content that came from the target's own vendor.
+struct Said<'m> {
+    content: &'m Content,
+    /// The result that stands in the same item.
+    within: Option<&'m Content>,
+    role: &'m Role,
+}
+
+impl Said<'_> {
+    fn is_sound(&self, target: &Target, codec: &dyn Codec) -> bool {
+        let raw = match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
+            Some(Form::Item(raw) | Form::Part(raw)) => raw,
+            Some(Form::Bare) => return self.content.as_text().is_some(),
+            Some(Form::Within) | None => return true,
+        };
+        is_plain(self.content, raw, *self.role == Role::Assistant) || self.holds(target, codec)
+    }
+
+    /// Look closely: what is written reads as the same again and is of the vendor's shape.
+    fn holds(&self, target: &Target, codec: &dyn Codec) -> bool {
+        let mut alone = self.content.clone();
+        if let Some(vendor) = &mut alone.vendor {
+            vendor.envelope = envelope(self.content, self.role, &target.wire);
+        }
+        let contents = std::iter::once(alone).chain(self.within.cloned());
+        let alone = Message::new(self.role.clone(), contents.collect());
+        let items = codec.encode_items(std::slice::from_ref(&alone), &mut Losses::default());
+        let array = crate::gather::array(&items);
+        let Ok(value) = json::parse(&array) else {
+            return false;
+        };
+        let Ok(read) = codec.decode_messages(value.as_array().unwrap_or_default()) else {
+            return false;
+        };
+        let found = read.first().and_then(|message| message.contents.first());
+        if !found.is_some_and(|found| is_same(found, self.content)) {
+            return false;
+        }
+        let profile = Profile {
+            stored: target.stored,
+            thinking: target.thinking,
+            same_account: target.same_account,
+            ..Profile::newest(target.wire.clone())
+        };
+        let violations = validate(&value, &profile);
+        !violations
+            .iter()
+            .any(|found| spoils(found.rule, self.content))
+    }
+}
+
+/// The forms that nearly everything has, which need no closer look.
+fn is_plain(content: &Content, raw: &RawJson, by_model: bool) -> bool {
+    let mut tag = "";
+    let mut hole = "";
+    for (key, at) in raw.members() {
+        let text = &raw.get()[at];
+        match (key, text) {
+            ("type", _) if text.starts_with('"') => tag = text.trim_matches('"'),
+            ("text" | "arguments" | "input" | "output", "\"\"") if hole.is_empty() => hole = key,
+            ("input", "null") if hole.is_empty() => hole = "object",
+            ("id" | "call_id" | "name" | "status", _) if text.starts_with('"') => {}
+            ("annotations" | "logprobs", "[]") => {}
+            _ => return false,
+        }
+    }
+    let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
+    let responses = matches!(wire, Some(Wire::OpenAiResponses | Wire::Foundry));
+    let own = |word: &str| says(content, raw, word);
+    match &content.body {
+        Body::Text(_) if hole == "text" => match (wire, tag) {
+            (Some(Wire::Gemini), "") => true,
+            (Some(Wire::Anthropic | Wire::OpenAiChat | Wire::GeminiInteractions), "text") => true,
+            (_, "output_text") => responses && by_model,
+            (_, "input_text") => responses && !by_model,
+            _ => false,
+        },
+        Body::ToolCall(call) if call.runner == Runner::Client => match (&call.arguments, tag) {
+            (Arguments::Text(_), "function_call") => {
+                responses
+                    && hole == "arguments"
+                    && call.family.as_str() == "function"
+                    && own("call_id")
+            }
+            (Arguments::Json(json), "tool_use") => {
+                hole == "object"
+                    && json.get().starts_with('{')
+                    && own("id")
+                    && call.family.as_str() == "function"
+            }
+            _ => false,
+        },
+        Body::ToolResult(result) if result.runner == Runner::Client => {
+            let text = matches!(result.output, Output::Text(_));
+            let family = result.family.as_str() == "function";
+            responses
+                && text
+                && tag == "function_call_output"
+                && hole == "output"
+                && family
+                && own("call_id")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a form says the name and the id that are kept beside it.
+fn says(content: &Content, raw: &RawJson, id: &str) -> bool {
+    let member = |key: &str| raw.locate(&[key]).map(|at| &raw.get()[at]);
+    let plain = |key: &str| member(key)?.strip_prefix('"')?.strip_suffix('"');
+    let name = match &content.body {
+        Body::ToolCall(call) => Some(call.name.as_str()),
+        _ => None,
+    };
+    let named = name.is_none_or(|name| !name.is_empty() && plain("name") == Some(name));
+    let value = plain(id).filter(|id| !id.contains('\\'));
+    named && value.is_some_and(|value| legal::says_id(content, value))
+}
+
+/// Where parts stand that have no message of their own.
+fn envelope(content: &Content, role: &Role, wire: &Wire) -> Option<RawJson> {
+    let is_part = matches!(content.vendor.as_ref()?.form, Form::Part(_));
+    if *wire != Wire::OpenAiChat || !is_part {
+        return None;
+    }
+    let word = match role {
+        Role::Assistant => "assistant",
+        Role::System | Role::Developer => "system",
+        Role::User | Role::Tool | Role::Other(_) => "user",
+    };
+    let is_call = content.as_tool_call().is_some();
+    Some(RawJson::object(|object| {
+        object.str("role", word);
+        if is_call {
+            object.raw("content", "null").raw("tool_calls", "[]");
+        } else {
+            object.raw("content", "[]");
+        }
+    }))
+}
+
+/// Whether what was read again is what the content says.
+fn is_same(found: &Content, content: &Content) -> bool {
+    let slots = |content: &Content| content.vendor.as_ref().map(|vendor| vendor.slots.clone());
+    let alike = match (&found.body, &content.body) {
+        (Body::ToolCall(found), Body::ToolCall(call)) => {
+            found.family == call.family && found.name == call.name && found.runner == call.runner
+        }
+        (Body::ToolResult(found), Body::ToolResult(result)) => {
+            // Elsewhere the name is the call's, and results do not say it.
+            let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
+            let named = wire != Some(&Wire::Gemini) || found.name == result.name;
+            named && found.family == result.family && found.runner == result.runner
+        }
+        (Body::Reasoning(found), Body::Reasoning(reasoning)) => found.sealed == reasoning.sealed,
+        (Body::Opaque(found), Body::Opaque(opaque)) => found.tag == opaque.tag,
+        (found, body) => std::mem::discriminant(found) == std::mem::discriminant(body),
+    };
+    alike && slots(found) == slots(content)
+}
+
+/// Whether breaking a rule means that the form is not to be used. What has a repair of its own is
+/// left to it.
+fn spoils(rule: &str, content: &Content) -> bool {
+    let by_vendor = match &content.body {
+        Body::ToolCall(call) => call.runner == Runner::Vendor,
+        Body::ToolResult(result) => result.runner == Runner::Vendor,
+        Body::Opaque(_) => true,
+        _ => false,
+    };
+    match rule {
+        "S-O2" | "S-O3" | "O-13" | "S-C2" | "S-C3" | "C-5" | "S-C5" | "S-A2" | "S-A3" | "S-A4"
+        | "S-A5" | "S-G1" | "S-G2" | "S-G3" | "S-G4" | "S-I1" | "S-I2" | "G-10" | "F-1" => true,
+        "A-7" | "I-1" | "G-8" | "O-9" => by_vendor,
+        "O-12" => !is_newer(content),
+        _ => false,
+    }
+}
+
+/// Whether an item may be of a type that is newer than this code: it goes back as it came.
+fn is_newer(content: &Content) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+    match (&content.body, form) {
+        (Body::Opaque(opaque), Some(Form::Item(item))) => {
+            let said = item.locate(&["type"]).map(|at| &item.get()[at]);
+            said.is_some_and(|said| said.starts_with('"'))
+                && !opaque.tag.is_empty()
+                && opaque.tag.bytes().all(known)
+        }
+        _ => false,
+    }
+}
