@@ -18,7 +18,7 @@ impl Ids {
     pub(super) fn take(&mut self, id: &CallId, rule: IdRule) -> String {
         let mut value = fitting(id.value(), rule);
         let mut occurrence = 1;
-        while !self.used.insert(value.as_str().into()) {
+        while !self.used.insert(value.as_str().into()) && rule.unique {
             occurrence += 1;
             value = fitting(&format!("{}_{occurrence}", id.value()), rule);
         }

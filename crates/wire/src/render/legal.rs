@@ -1,5 +1,6 @@
 //! What of a message may be sent to a target, content by content.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -9,8 +10,10 @@ use throughline_model::{
     ToolResult, Vendor, Wire,
 };
 
+use super::item_ids::{has_prefix, item_id, string_at};
 use super::repair::RepairKind;
 use super::special;
+use super::switches::Switches;
 use super::target::Target;
 use super::words;
 use crate::LossKind;
@@ -19,6 +22,7 @@ use crate::validate::takes_member;
 /// Looks at the contents of one message.
 pub(super) struct Legal<'l> {
     pub(super) target: &'l Target,
+    pub(super) switches: Switches,
     pub(super) no_empty: bool,
     pub(super) message: &'l Message,
     /// Item ids that were sent before.
@@ -78,6 +82,10 @@ impl Legal<'_> {
             found.contents.push(content);
         }
         found
+    }
+
+    fn upholds(&self, rule: &str) -> bool {
+        self.switches.upholds(rule)
     }
 
     /// A result of the application, whose place is the business of its round; nothing if it can
@@ -153,14 +161,18 @@ impl Legal<'_> {
         // A stream that broke off inside the arguments leaves a text where an object must stand.
         let broken =
             self.target.wire == Wire::Anthropic && matches!(call.arguments, Arguments::Text(_));
-        if native && !(broken && call.runner == Runner::Client) {
+        // What came from the vendor goes back as it came, with all that only the vendor knows.
+        let kept = native && (self.target.wire != Wire::OpenAiResponses || self.upholds("O-15"));
+        if kept && !(broken && call.runner == Runner::Client) {
             let answered = call.runner == Runner::Client
                 || self.target.wire != Wire::Anthropic
-                || self.has_result(place, call, range);
+                || self.has_result(place, call, range)
+                || !self.upholds("A-6");
             if answered {
                 let fate = self.cleaned(place, native, found);
                 if call.runner == Runner::Vendor && !matches!(fate, Fate::Drop) {
-                    self.vendor_calls.insert(call.call.value().into());
+                    let id = wire_id(&self.message.contents[place], &call.call);
+                    self.vendor_calls.insert(id.into());
                 }
                 return fate;
             }
@@ -207,47 +219,51 @@ impl Legal<'_> {
 
     /// Whether a native call of the vendor has its native result in the same message.
     fn has_result(&self, place: usize, call: &ToolCall, range: &Range<usize>) -> bool {
+        let id = wire_id(&self.message.contents[place], &call.call);
         self.message.contents[place + 1..range.end]
             .iter()
             .any(|content| {
                 is_native(content, self.target)
                     && content
                         .as_tool_result()
-                        .is_some_and(|result| result.call().value() == call.call.value())
+                        .is_some_and(|result| wire_id(content, result.call()) == id)
             })
     }
 
     /// Whether the call of a vendor's result was sent; each has one result.
     fn has_call(&mut self, place: usize, result: &ToolResult, range: &Range<usize>) -> bool {
-        let value = result.call().value();
+        let content = &self.message.contents[place];
+        let value = wire_id(content, result.call());
         if is_flat(&self.target.wire) {
-            let within = self.message.contents[place]
-                .vendor
-                .as_ref()
-                .is_some_and(|vendor| vendor.form == Form::Within);
-            let free = result.pairing() == Pairing::Standalone;
+            let vendor = content.vendor.as_ref();
+            let within = vendor.is_some_and(|vendor| vendor.form == Form::Within);
+            let names = vendor.is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
+            let free = result.pairing() == Pairing::Standalone && !names;
             return within || free || self.vendor_calls.remove(value);
         }
         self.target.wire != Wire::Anthropic
+            || !self.upholds("A-5")
             || self.message.contents[range.start..place]
                 .iter()
                 .any(|content| {
                     is_native(content, self.target)
                         && content
                             .as_tool_call()
-                            .is_some_and(|call| call.call.value() == value)
+                            .is_some_and(|call| wire_id(content, &call.call) == value)
                 })
     }
 
     fn opaque(&mut self, place: usize, tag: &str, found: &mut Found) -> Fate {
         let reason = match tag {
             "message" => Some("it says nothing"),
-            "compaction_trigger" => Some("a command, not history"),
-            "item_reference" if !self.target.stored => Some("nothing is stored to refer to"),
-            _ if !self.target.same_account && holds_seal(&self.message.contents[place]) => {
+            "compaction_trigger" if self.upholds("O-16") => Some("a command, not history"),
+            "item_reference" if !self.target.stored && self.upholds("O-7") => {
+                Some("nothing is stored to refer to")
+            }
+            _ if self.is_foreign_seal() && holds_seal(&self.message.contents[place]) => {
                 Some("sealed for another account")
             }
-            "compaction" if self.target.wire == Wire::Anthropic && !self.opens(place) => {
+            "compaction" if self.target.wire == Wire::Anthropic && self.is_misplaced(place) => {
                 Some("it may only be the first block")
             }
             _ => None,
@@ -268,9 +284,19 @@ impl Legal<'_> {
         }
     }
 
-    /// Whether a content would be the first block of what is sent.
-    fn opens(&self, place: usize) -> bool {
-        self.first && !self.model_last && place == 0
+    /// Whether a content would not be the first block of what is sent.
+    fn is_misplaced(&self, place: usize) -> bool {
+        let opens = self.first && !self.model_last && place == 0;
+        !opens && self.upholds("A-14")
+    }
+
+    /// Whether what is sealed stays behind because it was sealed for another account.
+    fn is_foreign_seal(&self) -> bool {
+        let rule = match self.target.wire {
+            Wire::Anthropic => "A-10",
+            _ => "O-8",
+        };
+        !self.target.same_account && self.upholds(rule)
     }
 
     /// Reasoning of this vendor: kept only with what it led to, and only where it can be read.
@@ -283,7 +309,7 @@ impl Legal<'_> {
         for (index, content) in contents.iter().enumerate() {
             let place = range.start + index;
             if !matches!(content.body, Body::Reasoning(_)) {
-                if dropped && by_id && is_native(content, self.target) {
+                if dropped && by_id && is_native(content, self.target) && self.upholds("O-6") {
                     // Without its reasoning an item may not be named by its id.
                     self.without_id(place, &mut fates[index], found);
                 }
@@ -299,7 +325,11 @@ impl Legal<'_> {
                     .zip(&fates[index + 1..])
                     .find(|(_, fate)| !matches!(fate, Fate::Drop));
                 match next {
+                    None if !self.upholds("O-5") => None,
                     None => Some("what it led to is not there"),
+                    Some((next, _)) if by_id && is_clients(next) => {
+                        Some("what it led to is not there")
+                    }
                     Some((next, _)) if flat && !is_native(next, self.target) => {
                         Some("what it led to came from elsewhere")
                     }
@@ -317,6 +347,9 @@ impl Legal<'_> {
                     dropped = false;
                     found.sealed = true;
                     fates[index] = self.cleaned(place, true, found);
+                    if !self.upholds("A-9") {
+                        fates[index] = Fate::Replace(Box::new(special::shortened(content)));
+                    }
                 }
             }
         }
@@ -329,13 +362,17 @@ impl Legal<'_> {
         };
         let readable = (reasoning.sealed && holds_seal(content)) || self.target.stored;
         match self.target.wire {
-            _ if !self.target.same_account => Some("sealed for another account"),
+            _ if self.is_foreign_seal() => Some("sealed for another account"),
             _ if !self.sealed_allowed => Some("only the newest turn's may be sent here"),
-            Wire::OpenAiResponses | Wire::Foundry if !readable => Some("nothing is stored"),
+            Wire::OpenAiResponses | Wire::Foundry if !readable && self.upholds("O-7") => {
+                Some("nothing is stored")
+            }
             Wire::OpenAiResponses | Wire::Foundry if !has_prefix(content) => {
                 Some("its id is not one that the service issued")
             }
-            Wire::Anthropic if !reasoning.sealed => Some("it is not signed"),
+            Wire::Anthropic if !reasoning.sealed && self.upholds("A-10") => {
+                Some("it is not signed")
+            }
             _ => None,
         }
     }
@@ -354,7 +391,7 @@ impl Legal<'_> {
             clean.get_or_insert_with(|| (**vendor).clone()).envelope = Some(cleaned);
         }
         if let Form::Item(item) = &vendor.form {
-            let kept = |key: &str| !OUTPUT_ONLY.contains(&key);
+            let kept = |key: &str| !OUTPUT_ONLY.contains(&key) || !self.upholds("F-6");
             if item.members().any(|(key, _)| !kept(key)) {
                 let cleaned = item.without(|key| {
                     let drop = !kept(key);
@@ -368,16 +405,35 @@ impl Legal<'_> {
         }
         if self.target.wire == Wire::Anthropic
             && let Form::Part(block) = &vendor.form
-            && let Some(cleaned) = known_members(block, &mut dropped)
+            && let Some(cleaned) = self.known_members(block, &mut dropped)
         {
             clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
         }
         if self.target.wire == Wire::Gemini
             && let Form::Part(part) = &vendor.form
-            && let Some(cleaned) = special::without_bad_signature(part)
         {
-            dropped.push("thoughtSignature".to_owned());
-            clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
+            let mut part = Cow::Borrowed(part);
+            if self.upholds("G-6")
+                && let Some(cleaned) = special::without_bad_signature(&part)
+            {
+                dropped.push("thoughtSignature".to_owned());
+                part = Cow::Owned(cleaned);
+            }
+            let no_ids = !self.target.generation.call_ids && self.upholds("G-4");
+            let without_id = special::without_part_id(&part).filter(|_| no_ids);
+            let id_gone = without_id.is_some();
+            if let Some(cleaned) = without_id {
+                dropped.push("id".to_owned());
+                part = Cow::Owned(cleaned);
+            }
+            if let Cow::Owned(part) = part {
+                let vendor = clean.get_or_insert_with(|| (**vendor).clone());
+                vendor.form = Form::Part(part);
+                if id_gone {
+                    vendor.slots.id = Slot::Missing;
+                    vendor.slots.call = Slot::Missing;
+                }
+            }
         }
         if !dropped.is_empty() {
             let detail = dropped.join(", ");
@@ -425,14 +481,18 @@ impl Legal<'_> {
             .contents
             .iter()
             .any(|content| content.as_tool_call().is_some());
-        let bad = |key: &str, value: &str| {
-            !allowed.contains(&key)
-                || (key == "phase" && !by_model)
-                // An empty list of calls is refused; it is only right where calls fill it.
-                || (key == "tool_calls" && value == "[]" && !calls)
+        let keys = match self.target.wire {
+            Wire::OpenAiResponses | Wire::Foundry => self.upholds("O-11"),
+            Wire::Anthropic => self.upholds("A-19"),
+            _ => true,
         };
-        let missing_type =
-            self.target.wire == Wire::Foundry && envelope.locate(&["type"]).is_none();
+        let bad = |key: &str, value: &str| {
+            (keys && (!allowed.contains(&key) || (key == "phase" && !by_model)))
+                // An empty list of calls is refused; it is only right where calls fill it.
+                || (key == "tool_calls" && value == "[]" && !calls && self.upholds("C-3"))
+        };
+        let typed = envelope.locate(&["type"]).is_some() || !self.upholds("F-1");
+        let missing_type = self.target.wire == Wire::Foundry && !typed;
         let found: Vec<&str> = envelope
             .members()
             .filter(|(key, value)| bad(key, &envelope.get()[value.clone()]))
@@ -451,11 +511,27 @@ impl Legal<'_> {
         }))
     }
 
+    /// The block without members that its type does not have, and without the program that made
+    /// it where its container is not named; nothing if it is fine as it is.
+    fn known_members(&self, block: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
+        let tag = string_at(block, "type").unwrap_or_default();
+        let made = self.target.container.is_none() && self.upholds("A-16");
+        let unknown = |key: &str| {
+            (!takes_member(&tag, key) && self.upholds("A-19"))
+                || (made && tag == "tool_use" && key == "caller")
+        };
+        let before = dropped.len();
+        let keys = block.members().map(|(key, _)| key);
+        dropped.extend(keys.filter(|key| unknown(key)).map(str::to_owned));
+        (dropped.len() > before).then(|| block.without(unknown))
+    }
+
     /// An item id must be new and have the prefix of its kind.
     fn check_id(&mut self, place: usize, fate: &mut Fate, found: &mut Found) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
-        let fine = has_prefix(content) && self.item_ids.insert(id.as_str().into());
+        let prefixed = has_prefix(content) || !self.upholds("O-10");
+        let fine = prefixed && (self.item_ids.insert(id.as_str().into()) || !self.upholds("O-4"));
         if fine {
             return;
         }
@@ -518,16 +594,6 @@ impl Legal<'_> {
     }
 }
 
-/// The block without members that its type does not have; nothing if it is fine as it is.
-fn known_members(block: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
-    let tag = string_at(block, "type").unwrap_or_default();
-    let unknown = |key: &str| !takes_member(&tag, key);
-    let before = dropped.len();
-    let keys = block.members().map(|(key, _)| key);
-    dropped.extend(keys.filter(|key| unknown(key)).map(str::to_owned));
-    (dropped.len() > before).then(|| block.without(unknown))
-}
-
 /// Keys that vendors set on items and do not take back.
 const OUTPUT_ONLY: &[&str] = &["created_by", "agent_reference", "response_id"];
 
@@ -546,6 +612,17 @@ pub(super) fn is_flat(wire: &Wire) -> bool {
     )
 }
 
+/// Whether an item that stands among the model's is the application's.
+fn is_clients(content: &Content) -> bool {
+    match &content.body {
+        Body::Opaque(opaque) => matches!(
+            opaque.tag.as_str(),
+            "configuration_update" | "additional_tools" | "compaction_trigger"
+        ),
+        _ => false,
+    }
+}
+
 fn is_openai(wire: &Wire) -> bool {
     matches!(
         wire,
@@ -559,6 +636,14 @@ pub(super) fn says_id(content: &Content, id: &str) -> bool {
         .vendor
         .as_ref()
         .is_some_and(|vendor| matches!(&vendor.slots.call, Slot::Set(value) if **value == *id))
+}
+
+/// The id that a call or result of the vendor has on the wire; ours where it has none.
+fn wire_id<'c>(content: &'c Content, ours: &'c CallId) -> &'c str {
+    match content.vendor.as_ref().map(|vendor| &vendor.slots.call) {
+        Some(Slot::Set(id)) => id,
+        Some(Slot::Null | Slot::Missing | Slot::NoField) | None => ours.value(),
+    }
 }
 
 /// Whether only the newest turn's sealed reasoning may be sent.
@@ -597,57 +682,6 @@ fn is_signed(content: &Content, native: bool) -> bool {
         Form::Part(part) => special::signature(part).is_some_and(special::is_signature),
         Form::Item(_) | Form::Bare | Form::Within => false,
     }
-}
-
-/// The item id of a content, or of the message that it opens.
-fn item_id(content: &Content) -> Option<String> {
-    let vendor = content.vendor.as_ref()?;
-    if let Some(envelope) = &vendor.envelope {
-        return string_at(envelope, "id");
-    }
-    match (&vendor.form, &vendor.slots.id) {
-        (Form::Item(_), Slot::Set(id)) => Some(id.as_ref().to_owned()),
-        (Form::Item(item), Slot::NoField) => string_at(item, "id"),
-        _ => None,
-    }
-}
-
-fn string_at(raw: &RawJson, key: &str) -> Option<String> {
-    let at = raw.locate(&[key])?;
-    let value = throughline_model::json::parse(&raw.get()[at]).ok()?;
-    value.as_str().map(std::borrow::Cow::into_owned)
-}
-
-/// Whether an item id has the prefix of its kind, where the kind has a known one.
-fn has_prefix(content: &Content) -> bool {
-    let Some(id) = item_id(content) else {
-        return true;
-    };
-    let Some(vendor) = content.vendor.as_ref() else {
-        return true;
-    };
-    let tag = match (&vendor.envelope, &vendor.form) {
-        (Some(_), _) => "message".to_owned(),
-        (None, Form::Item(item)) => string_at(item, "type").unwrap_or_default(),
-        (None, _) => return true,
-    };
-    let prefix = match tag.as_str() {
-        "message" => "msg",
-        "reasoning" => "rs",
-        "function_call" | "function_call_output" => "fc",
-        "custom_tool_call" | "custom_tool_call_output" => "ctc",
-        "web_search_call" => "ws",
-        "tool_search_call" => "tsc",
-        "code_interpreter_call" => "ci",
-        "file_search_call" => "fs",
-        "image_generation_call" => "ig",
-        "mcp_call" => "mcp",
-        "mcp_approval_request" => "mcpr",
-        "mcp_list_tools" => "mcpl",
-        "compaction" => "cmp",
-        _ => return !id.is_empty(),
-    };
-    id.starts_with(prefix)
 }
 
 /// The same call as a plain function call.

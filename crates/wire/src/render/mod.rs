@@ -26,7 +26,9 @@
 //! assert_eq!(rendered.repairs[0].kind.as_str(), "closed_call");
 //! ```
 
+mod body;
 mod ids;
+mod item_ids;
 mod legal;
 mod order;
 mod renderer;
@@ -34,6 +36,7 @@ mod repair;
 mod sound;
 mod special;
 mod strategy;
+mod switches;
 mod target;
 mod words;
 
@@ -50,21 +53,41 @@ use crate::{Loss, codec};
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
-pub use target::Target;
+use switches::Switches;
+pub use target::{Chain, ChainAt, Target};
 
 /// How to render.
 #[derive(Clone)]
 pub struct Options {
     /// How tool history reaches the model.
     pub strategy: Arc<dyn ToolHistoryStrategy>,
+    switches: Switches,
+}
+
+impl Options {
+    /// Calls and results as a strategy shows them.
+    pub fn with_strategy(strategy: Arc<dyn ToolHistoryStrategy>) -> Self {
+        Self {
+            strategy,
+            switches: Switches::default(),
+        }
+    }
+
+    /// With one rule of the sheet not upheld, for the test that the validator notices.
+    #[cfg(feature = "switches")]
+    #[doc(hidden)]
+    pub fn without(rule: &'static str) -> Self {
+        Self {
+            switches: Switches::without(rule),
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Options {
     /// Calls and results as the vendor's own items.
     fn default() -> Self {
-        Self {
-            strategy: Arc::new(Native),
-        }
+        Self::with_strategy(Arc::new(Native))
     }
 }
 
@@ -96,16 +119,32 @@ impl Rendered {
         out.push(']');
         out
     }
+
+    /// The members of a request body that follow from the history and its target: the messages,
+    /// system text that stands outside of them, and what is continued.
+    ///
+    /// ```
+    /// use throughline_model::Message;
+    /// use throughline_wire::Wire;
+    /// use throughline_wire::render::{Options, Target, render};
+    ///
+    /// let (target, options) = (Target::newest(Wire::OpenAiResponses), Options::default());
+    /// let rendered = render(&[Message::user("hi")], &target, &options);
+    /// let body = rendered.body(&target, &options);
+    /// assert!(body.starts_with(r#"{"input":[{"type":"message""#));
+    /// ```
+    pub fn body(&self, target: &Target, options: &Options) -> String {
+        body::write(self, target, options.switches)
+    }
 }
 
 /// A renderer for a target; `None` for a format that this version does not know.
 pub fn renderer(target: &Target, options: &Options) -> Option<Renderer> {
-    let codec = codec(&target.wire)?;
-    Some(Renderer::new(
-        codec,
-        target.clone(),
-        Arc::clone(&options.strategy),
-    ))
+    let codec = match codec(&target.wire) {
+        None if !options.switches.upholds("S-1") => codec(&throughline_model::Wire::OpenAiChat)?,
+        found => found?,
+    };
+    Some(Renderer::new(codec, target.clone(), options))
 }
 
 /// Render a history. For a format that this version does not know the result is empty.

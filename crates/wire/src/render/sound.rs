@@ -11,16 +11,32 @@ use throughline_model::json::{self, RawJson};
 use throughline_model::{Arguments, Body, Content, Form, Message, Output, Role, Runner, Wire};
 
 use super::legal;
+use super::special;
+use super::switches::Switches;
 use super::target::Target;
 use crate::validate::{Profile, validate};
 use crate::{Codec, Losses};
 
-/// The message without forms that do not hold, and where they stood.
-pub(super) fn only_sound<'m>(
-    message: Cow<'m, Message>,
-    target: &Target,
-    codec: &dyn Codec,
-) -> (Cow<'m, Message>, Vec<usize>) {
+/// Lets only forms pass that hold.
+#[derive(Clone, Copy)]
+pub(super) struct Guard<'g> {
+    pub(super) target: &'g Target,
+    pub(super) codec: &'g dyn Codec,
+    pub(super) switches: Switches,
+}
+
+impl Guard<'_> {
+    /// The message without forms that do not hold, and where they stood.
+    pub(super) fn only_sound<'m>(
+        self,
+        message: Cow<'m, Message>,
+    ) -> (Cow<'m, Message>, Vec<usize>) {
+        only_sound(message, self)
+    }
+}
+
+fn only_sound<'m>(message: Cow<'m, Message>, guard: Guard<'_>) -> (Cow<'m, Message>, Vec<usize>) {
+    let target = guard.target;
     let mut broken = Vec::new();
     let mut envelopes = Vec::new();
     for (place, content) in message.contents.iter().enumerate() {
@@ -46,12 +62,13 @@ pub(super) fn only_sound<'m>(
             within: next.filter(|next| is_within(next)),
             role: role(&message, content),
         };
-        if with_call || !said.is_sound(target, codec) {
+        if with_call || !said.is_sound(guard) {
             broken.push(place);
         } else if let Some(envelope) = &vendor.envelope {
             // Where a message is one on the wire too, only its beginning can open it.
             let opens = place == 0 || legal::is_flat(&target.wire);
-            if !opens || !is_envelope(envelope, said.role, &target.wire) {
+            let role = guard.switches.upholds(special::role_rule(&target.wire));
+            if !opens || (role && !is_envelope(envelope, said.role, &target.wire)) {
                 envelopes.push(place);
             }
         }
@@ -144,17 +161,18 @@ struct Said<'m> {
 }
 
 impl Said<'_> {
-    fn is_sound(&self, target: &Target, codec: &dyn Codec) -> bool {
+    fn is_sound(&self, guard: Guard<'_>) -> bool {
         let raw = match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
             Some(Form::Item(raw) | Form::Part(raw)) => raw,
             Some(Form::Bare) => return self.content.as_text().is_some(),
             Some(Form::Within) | None => return true,
         };
-        is_plain(self.content, raw, *self.role == Role::Assistant) || self.holds(target, codec)
+        is_plain(self.content, raw, *self.role == Role::Assistant) || self.holds(guard)
     }
 
     /// Look closely: what is written reads as the same again and is of the vendor's shape.
-    fn holds(&self, target: &Target, codec: &dyn Codec) -> bool {
+    fn holds(&self, guard: Guard<'_>) -> bool {
+        let (target, codec) = (guard.target, guard.codec);
         let mut alone = self.content.clone();
         if let Some(vendor) = &mut alone.vendor {
             vendor.envelope = envelope(self.content, self.role, &target.wire);
@@ -177,12 +195,12 @@ impl Said<'_> {
             stored: target.stored,
             thinking: target.thinking,
             same_account: target.same_account,
+            generation: target.generation,
             ..Profile::newest(target.wire.clone())
         };
         let violations = validate(&value, &profile);
-        !violations
-            .iter()
-            .any(|found| spoils(found.rule, self.content))
+        let spoils = |rule: &str| guard.switches.upholds(rule) && spoils(rule, self.content);
+        !violations.iter().any(|found| spoils(found.rule))
     }
 }
 

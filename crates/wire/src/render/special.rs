@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use throughline_model::json::{ObjectWriter, RawJson};
+use throughline_model::json::{self, ObjectWriter, RawJson, push_string};
 use throughline_model::{
     Body, Content, Family, Form, Message, Pairing, Runner, ToolCall, ToolResult, Vendor, Wire,
 };
@@ -92,6 +92,118 @@ fn is_response_only(content: &Content) -> bool {
     };
     let tag = item.get()[at].trim_matches('"');
     crate::foundry::is_response_only(tag)
+}
+
+/// The rule by which the messages of a format are objects.
+pub(super) fn object_rule(wire: &Wire) -> &'static str {
+    match wire {
+        Wire::OpenAiResponses | Wire::Foundry => "S-O1",
+        Wire::OpenAiChat | Wire::Other(_) => "S-C1",
+        Wire::Anthropic => "S-A1",
+        Wire::Gemini => "S-G1",
+        Wire::GeminiInteractions => "S-I1",
+    }
+}
+
+/// The rule by which the messages of a format have a known role.
+pub(super) fn role_rule(wire: &Wire) -> &'static str {
+    match wire {
+        Wire::OpenAiResponses | Wire::Foundry => "S-O3",
+        Wire::OpenAiChat | Wire::Other(_) => "S-C2",
+        Wire::Anthropic => "S-A2",
+        Wire::Gemini => "S-G2",
+        Wire::GeminiInteractions => "S-I2",
+    }
+}
+
+/// A text as a JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    push_string(&mut out, text);
+    out
+}
+
+/// A message of the system where messages are, which not every model and not every place takes.
+pub(super) fn system_message(text: &str) -> String {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object.str("role", "system").str("content", text);
+    object.end();
+    out
+}
+
+/// A thought with less in it, as one might keep it to save room.
+pub(super) fn shortened(content: &Content) -> Content {
+    let mut short = content.clone();
+    if let Body::Reasoning(reasoning) = &mut short.body {
+        for text in &mut reasoning.text {
+            *text = text.chars().take(1).collect();
+        }
+    }
+    short
+}
+
+/// The parts of Gemini that have an id only with models that issue them.
+const IDENTIFIED: [&str; 8] = [
+    "functionCall",
+    "function_call",
+    "functionResponse",
+    "function_response",
+    "executableCode",
+    "executable_code",
+    "codeExecutionResult",
+    "code_execution_result",
+];
+
+/// A part of Gemini without the id in it; nothing if it has none.
+pub(super) fn without_part_id(part: &RawJson) -> Option<RawJson> {
+    let named = |key: &&str| part.locate(&[key, "id"]).is_some();
+    let key = IDENTIFIED.into_iter().find(named)?;
+    let at = part.locate(&[key])?;
+    let inner = RawJson::new(&part.get()[at]).ok()?;
+    let inner = inner.without(|key| key == "id");
+    let rest = part.without(|found| found == key);
+    Some(RawJson::object(|object| {
+        object.raw(key, inner.get()).members_of(rest.get());
+    }))
+}
+
+/// Whether the last words of a message of Anthropic end in white space.
+pub(super) fn ends_in_space(json: &str) -> bool {
+    let Ok(message) = json::parse(json) else {
+        return false;
+    };
+    let Some(content) = message.get("content") else {
+        return false;
+    };
+    let last = content.as_array().and_then(<[_]>::last);
+    let words = last.map_or(content.as_str(), |block| block.get("text")?.as_str());
+    words.is_some_and(|words| words.ends_with(char::is_whitespace))
+}
+
+/// The computer call's checks, which its output must echo.
+pub(super) fn safety_checks(call: &Content) -> Option<RawJson> {
+    let Some(Form::Item(item)) = call.vendor.as_ref().map(|vendor| &vendor.form) else {
+        return None;
+    };
+    let at = item.locate(&["pending_safety_checks"])?;
+    let checks = RawJson::new(&item.get()[at]).ok()?;
+    let some = checks
+        .value()
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
+    some.then_some(checks)
+}
+
+/// An output with the checks of its call acknowledged: the service takes none without.
+pub(super) fn acknowledged(output: &str, checks: &RawJson) -> Option<String> {
+    const KEY: &str = "acknowledged_safety_checks";
+    let output = RawJson::new(output).ok()?;
+    let rest = output.without(|key| key == KEY);
+    let whole = RawJson::object(|object| {
+        object.members_of(rest.get()).raw(KEY, checks.get());
+    });
+    Some(whole.get().to_owned())
 }
 
 /// The documented value for a call that another model made.

@@ -4,9 +4,9 @@ use throughline_model::{
     ToolCall, ToolResult, Wire,
 };
 
-use super::{Options, Rendered, RepairKind, Target, render};
+use super::{Chain, ChainAt, Options, Rendered, RepairKind, Target, render};
 use crate::codec;
-use crate::validate::{Profile, validate};
+use crate::validate::{Chained, Generation, Profile, validate};
 
 fn rendered(history: &[Message], wire: Wire) -> Rendered {
     render(history, &Target::newest(wire), &Options::default())
@@ -84,6 +84,7 @@ fn violations(history: &[Message], target: &Target) -> Vec<(&'static str, String
         stored: target.stored,
         thinking: target.thinking,
         same_account: target.same_account,
+        generation: target.generation,
         ..Profile::newest(target.wire.clone())
     };
     let found = validate(&json::parse(&array).unwrap(), &profile);
@@ -201,4 +202,77 @@ fn only_functions_answer_unasked() {
     assert!(found.repairs.is_empty());
     let found = rendered(&alone(Family::CUSTOM), Wire::OpenAiResponses);
     assert_eq!(kinds(&found), [RepairKind::OrphanResult]);
+}
+
+#[test]
+fn older_models_of_gemini_get_no_ids_no_signatures_and_media_behind_results() {
+    let target = Target {
+        generation: Generation::OLDER,
+        ..Target::newest(Wire::Gemini)
+    };
+    let array =
+        r#"[{"role":"model","parts":[{"functionCall":{"id":"x1","name":"moor","args":{}}}]}]"#;
+    let mut history = said(&Wire::Gemini, array);
+    let picture = Content::new(Body::Media(Media {
+        kind: MediaKind::Image,
+        media_type: Some("image/png".into()),
+        source: MediaSource::Data("iVBORw0KGgo=".into()),
+        name: None,
+        transcript: None,
+    }));
+    let output = Output::Parts(vec![Content::text("see"), picture]);
+    history.push(Message::new(Role::Tool, vec![result("x1", output)]));
+    let found = render(&history, &target, &Options::default());
+    assert_eq!(
+        found.array(),
+        concat!(
+            r#"[{"role":"user","parts":[{"text":"Continue."}]},"#,
+            r#"{"role":"model","parts":[{"functionCall":{"name":"moor","args":{}}}]},"#,
+            r#"{"role":"user","parts":[{"functionResponse":{"name":"moor","response":{"output":"see"}}}]},"#,
+            r#"{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}]}]"#
+        )
+    );
+}
+
+#[test]
+fn models_that_take_prefill_may_end_with_the_model() {
+    let target = Target {
+        generation: Generation::OLDER,
+        ..Target::newest(Wire::Anthropic)
+    };
+    let ends = |text: &str| {
+        let said = Message::new(Role::Assistant, vec![Content::text(text)]);
+        let history = [Message::user("Moor."), said];
+        assert_eq!(violations(&history, &target), []);
+        render(&history, &target, &Options::default()).items.len()
+    };
+    assert_eq!((ends("Well"), ends("Well ")), (2, 3));
+}
+
+#[test]
+fn what_the_service_has_is_not_sent_again() {
+    let calls = Chained {
+        open: ["b".to_owned()].into(),
+        answered: ["a".to_owned()].into(),
+    };
+    let target = Target {
+        chain: Some(Chain {
+            at: ChainAt::Response("resp_1".into()),
+            calls,
+        }),
+        ..Target::newest(Wire::OpenAiResponses)
+    };
+    let history = [
+        Message::new(Role::Assistant, vec![call("a"), call("b")]),
+        Message::new(
+            Role::Tool,
+            vec![result("a", Output::None), result("b", Output::None)],
+        ),
+    ];
+    let found = render(&history, &target, &Options::default());
+    assert_eq!(
+        found.body(&target, &Options::default()),
+        r#"{"input":[{"type":"function_call_output","call_id":"b","output":""}],"previous_response_id":"resp_1"}"#
+    );
+    assert_eq!(kinds(&found), [RepairKind::Chained, RepairKind::Chained]);
 }

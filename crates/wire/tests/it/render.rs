@@ -1,12 +1,14 @@
 //! Rendering: any history to any vendor.
 
+mod switched;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use throughline_model::{Message, json};
 use throughline_testkit::{Rng, property};
 use throughline_wire::render::{Options, Rendered, RepairKind, Target, render, renderer};
-use throughline_wire::validate::{Profile, validate};
+use throughline_wire::validate::{Generation, Profile, validate};
 use throughline_wire::{Wire, codec};
 
 use crate::common::decode;
@@ -22,13 +24,26 @@ fn targets() -> Vec<Target> {
 
 /// A target of a format, and the profile of the same service.
 fn target(wire: &Wire, rng: &mut Rng) -> (Target, Profile) {
+    let newest = rng.bool();
+    let mut either = |usual: bool| if newest { usual } else { rng.bool() };
+    let generation = Generation {
+        system_messages: either(true),
+        prefill: either(false),
+        call_ids: either(true),
+        call_signatures: either(true),
+        result_media: either(true),
+        tool_combination: either(true),
+    };
     let target = Target {
         stored: rng.chance(0.3),
         thinking: rng.chance(0.3),
         same_account: rng.chance(0.8),
+        generation,
+        container: rng.chance(0.3).then(|| "container_1".to_owned()),
         ..Target::newest(wire.clone())
     };
     let profile = Profile {
+        generation,
         stored: target.stored,
         thinking: target.thinking,
         same_account: target.same_account,
@@ -38,11 +53,12 @@ fn target(wire: &Wire, rng: &mut Rng) -> (Target, Profile) {
 }
 
 /// What the validator says of a rendered history.
-fn accepted(profile: &Profile, rendered: &Rendered) -> Result<(), String> {
+fn accepted((target, profile): &(Target, Profile), rendered: &Rendered) -> Result<(), String> {
     let codec = codec(&profile.wire).unwrap();
     let array = rendered.array();
-    let value = json::parse(&array).map_err(|error| format!("{error}: {array}"))?;
     decode(codec, &array).map_err(|error| format!("{error}: {array}"))?;
+    let body = rendered.body(target, &Options::default());
+    let value = json::parse(&body).map_err(|error| format!("{error}: {body}"))?;
     let violations = validate(&value, profile);
     match violations.first() {
         None => Ok(()),
@@ -91,11 +107,11 @@ fn check_cut(
     history: &[Message],
     cut: usize,
     whole: &Rendered,
-    (target, profile): &(Target, Profile),
+    whom: &(Target, Profile),
     seen: &mut Seen,
 ) -> Result<(), String> {
-    let prefix = render(&history[..cut], target, &Options::default());
-    accepted(profile, &prefix)?;
+    let prefix = render(&history[..cut], &whom.0, &Options::default());
+    accepted(whom, &prefix)?;
     seen.cuts += 1;
     let mut settled = prefix.items.len();
     for (kind, item) in passing(&prefix, whole) {
@@ -177,7 +193,7 @@ fn any_history_renders_for(wire: &Wire) -> String {
         };
         let check = |history: &[Message], cuts: Range<usize>, seen: &mut Seen| {
             let whole = render(history, &whom.0, &Options::default());
-            accepted(&whom.1, &whole)?;
+            accepted(&whom, &whole)?;
             for cut in cuts {
                 check_cut(history, cut, &whole, &whom, seen)?;
             }
