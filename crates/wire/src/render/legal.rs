@@ -323,7 +323,8 @@ impl Legal<'_> {
                 let next = contents[index + 1..]
                     .iter()
                     .zip(&fates[index + 1..])
-                    .find(|(_, fate)| !matches!(fate, Fate::Drop));
+                    // What stands in the item of its call is no item.
+                    .find(|(next, fate)| !matches!(fate, Fate::Drop) && !is_within(next));
                 match next {
                     None if !self.upholds("O-5") => None,
                     None => Some("what it led to is not there"),
@@ -610,6 +611,12 @@ pub(super) fn is_flat(wire: &Wire) -> bool {
         wire,
         Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions
     )
+}
+
+/// Whether a content stands in the item of the one before.
+pub(super) fn is_within(content: &Content) -> bool {
+    let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+    form == Some(&Form::Within)
 }
 
 /// Whether an item that stands among the model's is the application's.

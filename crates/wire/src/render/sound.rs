@@ -54,12 +54,18 @@ fn only_sound<'m>(message: Cow<'m, Message>, guard: Guard<'_>) -> (Cow<'m, Messa
             continue;
         };
         // What stands in the item of its call goes with it.
-        let with_call =
-            vendor.form == Form::Within && broken.last() == Some(&(place.wrapping_sub(1)));
+        let before = place.checked_sub(1).map(|before| &message.contents[before]);
+        let with_call = legal::is_within(content)
+            && content.as_tool_result().is_some_and(|result| {
+                let call = before.filter(|_| broken.last() != Some(&(place - 1)));
+                let call = call.filter(|call| legal::is_native(call, target));
+                let call = call.and_then(Content::as_tool_call);
+                call.is_none_or(|call| call.call != *result.call())
+            });
         let next = message.contents.get(place + 1);
         let said = Said {
             content,
-            within: next.filter(|next| is_within(next)),
+            within: next.filter(|next| legal::is_within(next)),
             role: role(&message, content),
         };
         if with_call || !said.is_sound(guard) {
@@ -145,11 +151,6 @@ fn parts(content: &Content) -> &[Content] {
         Some(Output::Parts(parts)) => parts,
         Some(Output::None | Output::Text(_) | Output::Json(_)) | None => &[],
     }
-}
-
-fn is_within(content: &Content) -> bool {
-    let form = content.vendor.as_ref().map(|vendor| &vendor.form);
-    form == Some(&Form::Within)
 }
 
 /// A content that came from the target's own vendor.

@@ -1,7 +1,7 @@
 use throughline_model::json::{self, RawJson};
 use throughline_model::{
     Body, CallId, Content, Family, Form, Media, MediaKind, MediaSource, Message, Output, Role,
-    ToolCall, ToolResult, Wire,
+    Runner, ToolCall, ToolResult, Wire,
 };
 
 use super::{Chain, ChainAt, Options, Rendered, RepairKind, Target, render};
@@ -275,4 +275,41 @@ fn what_the_service_has_is_not_sent_again() {
         r#"{"input":[{"type":"function_call_output","call_id":"b","output":""}],"previous_response_id":"resp_1"}"#
     );
     assert_eq!(kinds(&found), [RepairKind::Chained, RepairKind::Chained]);
+}
+
+#[test]
+fn a_result_that_lost_its_item_is_no_item_that_reasoning_led_to() {
+    let array = r#"[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gA"},{"type":"file_search_call","id":"fs_1","queries":[],"status":"completed","results":[]}]"#;
+    let mut history = said(&Wire::OpenAiResponses, array);
+    history[0].contents.remove(1);
+    let target = Target::newest(Wire::OpenAiResponses);
+    assert_eq!(violations(&history, &target), []);
+    let found = rendered(&history, Wire::OpenAiResponses);
+    assert!(found.array().contains("[Result of file-search]"));
+}
+
+#[test]
+fn what_the_application_says_is_nothing_that_reasoning_led_to() {
+    let array = r#"[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gA"},{"type":"configuration_update"}]"#;
+    let mut history = said(&Wire::OpenAiResponses, array);
+    let update = history.remove(1);
+    history[0].contents.extend(update.contents);
+    let target = Target::newest(Wire::OpenAiResponses);
+    assert_eq!(violations(&history, &target), []);
+}
+
+#[test]
+fn results_of_the_vendor_go_by_the_ids_on_the_wire() {
+    let array =
+        r#"[{"type":"processing_call","id":"p"},{"type":"processing_result","call_id":"p"}]"#;
+    let mut history = said(&Wire::GeminiInteractions, array);
+    let contents = &mut history[0].contents;
+    contents.remove(0);
+    if let Body::ToolResult(result) = &mut contents[0].body {
+        let id = CallId::natural("other").unwrap();
+        *result = ToolResult::standalone(id, result.family.clone(), Output::None);
+        result.runner = Runner::Vendor;
+    }
+    let target = Target::newest(Wire::GeminiInteractions);
+    assert_eq!(violations(&history, &target), []);
 }
