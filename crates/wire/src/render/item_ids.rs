@@ -56,3 +56,12 @@ pub(super) fn has_prefix(content: &Content) -> bool {
     };
     id.starts_with(prefix)
 }
+
+/// Whether an item is none without its id: others name it, or it is all that there is.
+pub(super) fn needs_id(item: &RawJson) -> bool {
+    let tag = string_at(item, "type");
+    matches!(
+        tag.as_deref(),
+        None | Some("mcp_approval_request" | "program" | "program_output" | "item_reference")
+    )
+}

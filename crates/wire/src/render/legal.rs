@@ -10,8 +10,9 @@ use throughline_model::{
     ToolResult, Vendor, Wire,
 };
 
-use super::item_ids::{has_prefix, item_id, string_at};
+use super::item_ids::{has_prefix, item_id, needs_id, string_at};
 use super::repair::RepairKind;
+use super::sound::PlainAt;
 use super::special;
 use super::switches::Switches;
 use super::target::Target;
@@ -23,6 +24,7 @@ use crate::validate::takes_member;
 pub(super) struct Legal<'l> {
     pub(super) target: &'l Target,
     pub(super) switches: Switches,
+    pub(super) plain: PlainAt,
     pub(super) no_empty: bool,
     pub(super) message: &'l Message,
     /// Item ids that were sent before.
@@ -391,7 +393,8 @@ impl Legal<'_> {
         {
             clean.get_or_insert_with(|| (**vendor).clone()).envelope = Some(cleaned);
         }
-        if let Form::Item(item) = &vendor.form {
+        let odd = !self.plain.has(place);
+        if odd && let Form::Item(item) = &vendor.form {
             let kept = |key: &str| !OUTPUT_ONLY.contains(&key) || !self.upholds("F-6");
             if item.members().any(|(key, _)| !kept(key)) {
                 let cleaned = item.without(|key| {
@@ -404,13 +407,16 @@ impl Legal<'_> {
                 clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Item(cleaned);
             }
         }
-        if self.target.wire == Wire::Anthropic
+        if odd
+            && self.target.wire == Wire::Anthropic
             && let Form::Part(block) = &vendor.form
             && let Some(cleaned) = self.known_members(block, &mut dropped)
         {
             clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
         }
+        let no_ids = !self.target.generation.call_ids && self.upholds("G-4");
         if self.target.wire == Wire::Gemini
+            && (odd || no_ids)
             && let Form::Part(part) = &vendor.form
         {
             let mut part = Cow::Borrowed(part);
@@ -420,8 +426,7 @@ impl Legal<'_> {
                 dropped.push("thoughtSignature".to_owned());
                 part = Cow::Owned(cleaned);
             }
-            let no_ids = !self.target.generation.call_ids && self.upholds("G-4");
-            let without_id = special::without_part_id(&part).filter(|_| no_ids);
+            let without_id = no_ids.then(|| special::without_part_id(&part)).flatten();
             let id_gone = without_id.is_some();
             if let Some(cleaned) = without_id {
                 dropped.push("id".to_owned());
@@ -559,13 +564,10 @@ impl Legal<'_> {
 
     /// The same content without its item id.
     fn without_id(&self, place: usize, fate: &mut Fate, found: &mut Found) {
-        let mut content = match std::mem::replace(fate, Fate::Keep) {
-            Fate::Drop => {
-                *fate = Fate::Drop;
-                return;
-            }
+        let mut content = match fate {
+            Fate::Drop => return,
             Fate::Keep => self.message.contents[place].clone(),
-            Fate::Replace(content) => *content,
+            Fate::Replace(content) => (**content).clone(),
         };
         let Some(vendor) = &mut content.vendor else {
             return;
@@ -580,9 +582,9 @@ impl Legal<'_> {
         if let Some(envelope) = &mut vendor.envelope {
             strip(envelope);
         }
-        // The id of an approval request is what its answer names.
-        let named = matches!(content.body, Body::ApprovalRequest(_));
-        if let (Form::Item(item), false) = (&mut vendor.form, named) {
+        if let Form::Item(item) = &mut vendor.form
+            && !needs_id(item)
+        {
             strip(item);
         }
         if removed {

@@ -31,6 +31,7 @@ mod ids;
 mod item_ids;
 mod legal;
 mod order;
+mod plain;
 mod renderer;
 mod repair;
 mod sound;

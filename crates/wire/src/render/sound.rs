@@ -8,9 +8,10 @@
 use std::borrow::Cow;
 
 use throughline_model::json::{self, RawJson};
-use throughline_model::{Arguments, Body, Content, Form, Message, Output, Role, Runner, Wire};
+use throughline_model::{Body, Content, Form, Message, Output, Role, Runner, Wire};
 
 use super::legal;
+use super::plain::is_plain;
 use super::special;
 use super::switches::Switches;
 use super::target::Target;
@@ -30,13 +31,31 @@ impl Guard<'_> {
     pub(super) fn only_sound<'m>(
         self,
         message: Cow<'m, Message>,
-    ) -> (Cow<'m, Message>, Vec<usize>) {
+    ) -> (Cow<'m, Message>, Vec<usize>, PlainAt) {
         only_sound(message, self)
     }
 }
 
-fn only_sound<'m>(message: Cow<'m, Message>, guard: Guard<'_>) -> (Cow<'m, Message>, Vec<usize>) {
+/// The contents of a message, as far as they are among the first, whose forms are plain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PlainAt(u64);
+
+impl PlainAt {
+    fn add(&mut self, place: usize) {
+        self.0 |= 1_u64.checked_shl(place as u32).unwrap_or(0);
+    }
+
+    pub(super) fn has(self, place: usize) -> bool {
+        self.0.checked_shr(place as u32).unwrap_or(0) & 1 == 1
+    }
+}
+
+fn only_sound<'m>(
+    message: Cow<'m, Message>,
+    guard: Guard<'_>,
+) -> (Cow<'m, Message>, Vec<usize>, PlainAt) {
     let target = guard.target;
+    let mut plain = PlainAt::default();
     let mut broken = Vec::new();
     let mut envelopes = Vec::new();
     for (place, content) in message.contents.iter().enumerate() {
@@ -68,7 +87,11 @@ fn only_sound<'m>(message: Cow<'m, Message>, guard: Guard<'_>) -> (Cow<'m, Messa
             within: next.filter(|next| legal::is_within(next)),
             role: role(&message, content),
         };
-        if with_call || !said.is_sound(guard) {
+        let is_plain = said.is_plain();
+        if is_plain {
+            plain.add(place);
+        }
+        if with_call || !(is_plain || said.holds(guard)) {
             broken.push(place);
         } else if let Some(envelope) = &vendor.envelope {
             // Where a message is one on the wire too, only its beginning can open it.
@@ -80,7 +103,7 @@ fn only_sound<'m>(message: Cow<'m, Message>, guard: Guard<'_>) -> (Cow<'m, Messa
         }
     }
     if broken.is_empty() && envelopes.is_empty() {
-        return (message, broken);
+        return (message, broken, plain);
     }
     let mut message = message.into_owned();
     for place in &broken {
@@ -101,38 +124,43 @@ fn only_sound<'m>(message: Cow<'m, Message>, guard: Guard<'_>) -> (Cow<'m, Messa
     }
     broken.extend(envelopes);
     broken.sort_unstable();
-    (Cow::Owned(message), broken)
+    (Cow::Owned(message), broken, plain)
 }
 
 /// Whether an envelope is that of a message with this role.
 fn is_envelope(envelope: &RawJson, role: &Role, wire: &Wire) -> bool {
-    let word = |key: &str| {
-        let at = envelope.locate(&[key])?;
-        envelope.get()[at].strip_prefix('"')?.strip_suffix('"')
+    let (says, holds) = match wire {
+        Wire::GeminiInteractions => ("type", "content"),
+        Wire::Gemini => ("role", "parts"),
+        _ => ("role", "content"),
     };
-    let holds = |key: &str| {
-        let at = envelope.locate(&[key]);
-        at.is_some_and(|at| matches!(&envelope.get()[at], "[]" | "\"\"" | "null"))
+    let (mut said, mut held) = (None, None);
+    for (key, at) in envelope.members() {
+        if key == says {
+            said = Some(&envelope.get()[at]);
+        } else if key == holds {
+            held = Some(&envelope.get()[at]);
+        }
+    }
+    let words: &[&str] = match (wire, role) {
+        (Wire::Gemini, Role::Assistant) => &["\"model\""],
+        (Wire::GeminiInteractions, Role::Assistant) => &["\"model_output\""],
+        (Wire::GeminiInteractions, _) => &["\"user_input\""],
+        (_, Role::Assistant) => &["\"assistant\""],
+        (Wire::Gemini, _) | (_, Role::User | Role::Tool | Role::Other(_)) => &["\"user\""],
+        (_, Role::System | Role::Developer) => &["\"system\"", "\"developer\""],
     };
-    let said = match wire {
-        Wire::GeminiInteractions => word("type"),
-        _ => word("role"),
+    let fits = match said {
+        Some(said) => words.contains(&said),
+        // There a content without a role is the user's.
+        None => *wire == Wire::Gemini && *role != Role::Assistant,
     };
-    let fits = match (wire, role) {
-        (Wire::Gemini, Role::Assistant) => said == Some("model"),
-        (Wire::Gemini, _) => said == Some("user") || envelope.locate(&["role"]).is_none(),
-        (Wire::GeminiInteractions, Role::Assistant) => said == Some("model_output"),
-        (Wire::GeminiInteractions, _) => said == Some("user_input"),
-        (_, Role::Assistant) => said == Some("assistant"),
-        (_, Role::System | Role::Developer) => matches!(said, Some("system" | "developer")),
-        (_, Role::User | Role::Tool | Role::Other(_)) => said == Some("user"),
+    let hollow = match held {
+        Some(held) => matches!(held, "[]" | "\"\"" | "null"),
+        // A message of calls alone may go without content there.
+        None => *wire == Wire::OpenAiChat,
     };
-    let place = match wire {
-        Wire::Gemini => "parts",
-        _ => "content",
-    };
-    // A message of calls alone may go without content there.
-    fits && (holds(place) || (*wire == Wire::OpenAiChat && envelope.locate(&[place]).is_none()))
+    fits && hollow
 }
 
 /// Whose word a content is, whatever its message says.
@@ -162,13 +190,14 @@ struct Said<'m> {
 }
 
 impl Said<'_> {
-    fn is_sound(&self, guard: Guard<'_>) -> bool {
-        let raw = match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
-            Some(Form::Item(raw) | Form::Part(raw)) => raw,
-            Some(Form::Bare) => return self.content.as_text().is_some(),
-            Some(Form::Within) | None => return true,
-        };
-        is_plain(self.content, raw, *self.role == Role::Assistant) || self.holds(guard)
+    fn is_plain(&self) -> bool {
+        match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
+            Some(Form::Item(raw) | Form::Part(raw)) => {
+                is_plain(self.content, raw, *self.role == Role::Assistant)
+            }
+            Some(Form::Bare) => self.content.as_text().is_some(),
+            Some(Form::Within) | None => true,
+        }
     }
 
     /// Look closely: what is written reads as the same again and is of the vendor's shape.
@@ -203,74 +232,6 @@ impl Said<'_> {
         let spoils = |rule: &str| guard.switches.upholds(rule) && spoils(rule, self.content);
         !violations.iter().any(|found| spoils(found.rule))
     }
-}
-
-/// The forms that nearly everything has, which need no closer look.
-fn is_plain(content: &Content, raw: &RawJson, by_model: bool) -> bool {
-    let mut tag = "";
-    let mut hole = "";
-    for (key, at) in raw.members() {
-        let text = &raw.get()[at];
-        match (key, text) {
-            ("type", _) if text.starts_with('"') => tag = text.trim_matches('"'),
-            ("text" | "arguments" | "input" | "output", "\"\"") if hole.is_empty() => hole = key,
-            ("input", "null") if hole.is_empty() => hole = "object",
-            ("id" | "call_id" | "name" | "status", _) if text.starts_with('"') => {}
-            ("annotations" | "logprobs", "[]") => {}
-            _ => return false,
-        }
-    }
-    let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
-    let responses = matches!(wire, Some(Wire::OpenAiResponses | Wire::Foundry));
-    let own = |word: &str| says(content, raw, word);
-    match &content.body {
-        Body::Text(_) if hole == "text" => match (wire, tag) {
-            (Some(Wire::Gemini), "") => true,
-            (Some(Wire::Anthropic | Wire::OpenAiChat | Wire::GeminiInteractions), "text") => true,
-            (_, "output_text") => responses && by_model,
-            (_, "input_text") => responses && !by_model,
-            _ => false,
-        },
-        Body::ToolCall(call) if call.runner == Runner::Client => match (&call.arguments, tag) {
-            (Arguments::Text(_), "function_call") => {
-                responses
-                    && hole == "arguments"
-                    && call.family.as_str() == "function"
-                    && own("call_id")
-            }
-            (Arguments::Json(json), "tool_use") => {
-                hole == "object"
-                    && json.get().starts_with('{')
-                    && own("id")
-                    && call.family.as_str() == "function"
-            }
-            _ => false,
-        },
-        Body::ToolResult(result) if result.runner == Runner::Client => {
-            let text = matches!(result.output, Output::Text(_));
-            let family = result.family.as_str() == "function";
-            responses
-                && text
-                && tag == "function_call_output"
-                && hole == "output"
-                && family
-                && own("call_id")
-        }
-        _ => false,
-    }
-}
-
-/// Whether a form says the name and the id that are kept beside it.
-fn says(content: &Content, raw: &RawJson, id: &str) -> bool {
-    let member = |key: &str| raw.locate(&[key]).map(|at| &raw.get()[at]);
-    let plain = |key: &str| member(key)?.strip_prefix('"')?.strip_suffix('"');
-    let name = match &content.body {
-        Body::ToolCall(call) => Some(call.name.as_str()),
-        _ => None,
-    };
-    let named = name.is_none_or(|name| !name.is_empty() && plain("name") == Some(name));
-    let value = plain(id).filter(|id| !id.contains('\\'));
-    named && value.is_some_and(|value| legal::says_id(content, value))
 }
 
 /// Where parts stand that have no message of their own.

@@ -313,3 +313,10 @@ fn results_of_the_vendor_go_by_the_ids_on_the_wire() {
     let target = Target::newest(Wire::GeminiInteractions);
     assert_eq!(violations(&history, &target), []);
 }
+
+#[test]
+fn what_loses_its_reasoning_stays_as_clean_as_it_was() {
+    let array = r#"[{"type":"reasoning","id":"rs_1","summary":[]},{"type":"function_call","call_id":"c","name":"moor","arguments":"{}","created_by":{}},{"type":"program_output","id":"","call_id":"p","result":"ok","status":"completed"}]"#;
+    let history = said(&Wire::Foundry, array);
+    assert_eq!(violations(&history, &Target::newest(Wire::Foundry)), []);
+}

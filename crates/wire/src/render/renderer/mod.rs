@@ -16,7 +16,7 @@ use super::Options;
 use super::ids::Ids;
 use super::legal::{self, Found, Legal};
 use super::repair::{Repair, RepairKind};
-use super::sound;
+use super::sound::{self, PlainAt};
 use super::special;
 use super::strategy::ToolHistoryStrategy;
 use super::switches::Switches;
@@ -110,6 +110,8 @@ pub struct Renderer {
     sealed: bool,
     /// From which message on sealed reasoning is rendered.
     sealed_from: usize,
+    /// The contents of the message at hand whose forms need no cleaning.
+    plain: PlainAt,
     /// The round that is going on is shown as text.
     as_text: bool,
     /// Late results become text instead of making everything stale.
@@ -152,6 +154,7 @@ impl Renderer {
             behind: HashSet::new(),
             sealed: false,
             sealed_from: 0,
+            plain: PlainAt::default(),
             as_text: false,
             lenient: false,
             last: Last::Nothing,
@@ -207,7 +210,8 @@ impl Renderer {
             codec: self.codec,
             switches: self.switches,
         };
-        let (message, broken) = guard.only_sound(message);
+        let (message, broken, plain) = guard.only_sound(message);
+        self.plain = plain;
         let message = &*message;
         let root = Path::Root.key("messages");
         let path = root.index(at);
@@ -603,6 +607,7 @@ impl Renderer {
         Legal {
             target: &self.target,
             switches: self.switches,
+            plain: self.plain,
             no_empty: self.rules.no_empty,
             message,
             item_ids: &mut self.item_ids,
