@@ -68,7 +68,8 @@ pub(super) fn check(packages: &[Package], files: &Files) -> Vec<Violation> {
             let Some(target) = dependency.folder.as_deref() else {
                 continue;
             };
-            let in_tests = dependency.kind == Kind::Dev && target == IN_TESTS;
+            // A crate may name itself there, to see features of its own in its tests.
+            let in_tests = dependency.kind == Kind::Dev && (target == IN_TESTS || target == folder);
             if !in_tests && !allowed.contains(&target) {
                 violations.push(Violation::new(
                     &manifest,
@@ -114,6 +115,13 @@ mod tests {
             .iter()
             .map(ToString::to_string)
             .collect()
+    }
+
+    #[test]
+    fn a_crate_names_itself_in_its_tests_only() {
+        let own = |kind| complaints(package("crates/wire", &[("crates/wire", kind)]));
+        assert_eq!(own(Kind::Dev), [""; 0]);
+        assert_eq!(own(Kind::Normal).len(), 1);
     }
 
     #[test]

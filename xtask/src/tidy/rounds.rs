@@ -29,6 +29,10 @@ const USE_RENDER: &str = "send what `throughline_wire::render` gives for the his
 
 /// Who may write a history as a vendor's messages.
 const WRITERS: &[(&str, &str)] = &[
+    (
+        "crates/wire/src/render/sound.rs",
+        "tries whether a form still holds; nothing of it is sent",
+    ),
     ("crates/wire/src/codec.rs", "the trait"),
     ("crates/wire/src/anthropic/", "a codec"),
     ("crates/wire/src/foundry/", "a codec"),
@@ -92,6 +96,7 @@ const RULES: &[Rule] = &[
                 "crates/wire/src/render/renderer/mod.rs",
                 "tells whose a message is",
             ),
+            ("crates/wire/src/render/sound.rs", "tells whose a form is"),
         ],
         remedy: USE_ROUNDS,
     },

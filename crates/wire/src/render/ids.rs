@@ -19,7 +19,7 @@ impl Ids {
     pub(super) fn take<'i>(&mut self, id: &'i CallId, rule: IdRule) -> Cow<'i, str> {
         let mut value = fitting(Cow::Borrowed(id.value()), rule);
         let mut occurrence = 1;
-        while !self.used.insert((&*value).into()) {
+        while !self.used.insert((&*value).into()) && rule.unique {
             occurrence += 1;
             let next = format!("{}_{occurrence}", id.value());
             value = fitting(Cow::Owned(next), rule);

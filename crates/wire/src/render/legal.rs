@@ -4,20 +4,27 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use throughline_model::json::{RawJson, parse, push_string};
+use throughline_model::json::{RawJson, push_string};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, ToolCall,
-    ToolResult, Vendor, Wire,
+    Arguments, Body, CallId, Content, Family, Form, Message, Output, Pairing, Role, Runner, Slot,
+    ToolCall, ToolResult, Vendor, Wire,
 };
 
+use super::item_ids::{has_prefix, item_id, needs_id, string_at};
 use super::repair::RepairKind;
+use super::sound::PlainAt;
+use super::special;
+use super::switches::Switches;
 use super::target::Target;
 use super::words;
 use crate::LossKind;
+use crate::validate::takes_member;
 
 /// Looks at the contents of one message.
 pub(super) struct Legal<'l> {
     pub(super) target: &'l Target,
+    pub(super) switches: Switches,
+    pub(super) plain: PlainAt,
     pub(super) no_empty: bool,
     pub(super) message: &'l Message,
     /// Item ids that were sent before.
@@ -95,6 +102,32 @@ impl Legal<'_> {
         fates
     }
 
+    fn upholds(&self, rule: &str) -> bool {
+        self.switches.upholds(rule)
+    }
+
+    /// A result of the application, whose place is the business of its round; nothing if it can
+    /// be sent as it is.
+    pub(super) fn result_of_client(mut self, place: usize) -> (Option<Content>, Found) {
+        let mut found = Found::default();
+        let native = is_native(&self.message.contents[place], self.target);
+        let changed = match self.cleaned(place, native, &mut found) {
+            Fate::Replace(content) => Some(*content),
+            Fate::Keep | Fate::Drop => None,
+        };
+        let content = changed.as_ref().unwrap_or(&self.message.contents[place]);
+        if let Some(full) = self
+            .no_empty
+            .then(|| without_empty_parts(content))
+            .flatten()
+        {
+            let detail = "an empty text in a result is left out".to_owned();
+            found.repairs.push((place, RepairKind::Empty, detail));
+            return (Some(full), found);
+        }
+        (changed, found)
+    }
+
     fn fate(&mut self, place: usize, range: &Range<usize>, found: &mut Found) -> Fate {
         let content = &self.message.contents[place];
         let native = is_native(content, self.target);
@@ -156,15 +189,20 @@ impl Legal<'_> {
         // A stream that broke off inside the arguments leaves a text where an object must stand.
         let broken =
             self.target.wire == Wire::Anthropic && matches!(call.arguments, Arguments::Text(_));
-        if native && !(broken && call.runner == Runner::Client) {
+        // What came from the vendor goes back as it came, with all that only the vendor knows.
+        let kept = native && (self.target.wire != Wire::OpenAiResponses || self.upholds("O-15"));
+        if kept && !(broken && call.runner == Runner::Client) {
             let answered = call.runner == Runner::Client
                 || self.target.wire != Wire::Anthropic
-                || self.has_result(place, call, range);
+                || self.has_result(place, call, range)
+                || !self.upholds("A-6");
             if answered {
-                if call.runner == Runner::Vendor {
-                    self.vendor_calls.insert(call.call.value().into());
+                let fate = self.cleaned(place, native, found);
+                if call.runner == Runner::Vendor && !matches!(fate, Fate::Drop) {
+                    let id = wire_id(&self.message.contents[place], &call.call);
+                    self.vendor_calls.insert(id.into());
                 }
-                return self.cleaned(place, native, found);
+                return fate;
             }
             let detail = format!("{} has no result in its message", call.call);
             let kind = RepairKind::UnansweredVendorCall;
@@ -209,45 +247,51 @@ impl Legal<'_> {
 
     /// Whether a native call of the vendor has its native result in the same message.
     fn has_result(&self, place: usize, call: &ToolCall, range: &Range<usize>) -> bool {
+        let id = wire_id(&self.message.contents[place], &call.call);
         self.message.contents[place + 1..range.end]
             .iter()
             .any(|content| {
                 is_native(content, self.target)
                     && content
                         .as_tool_result()
-                        .is_some_and(|result| result.call().value() == call.call.value())
+                        .is_some_and(|result| wire_id(content, result.call()) == id)
             })
     }
 
     /// Whether the call of a vendor's result was sent; each has one result.
     fn has_call(&mut self, place: usize, result: &ToolResult, range: &Range<usize>) -> bool {
-        let value = result.call().value();
+        let content = &self.message.contents[place];
+        let value = wire_id(content, result.call());
         if is_flat(&self.target.wire) {
-            let within = self.message.contents[place]
-                .vendor
-                .as_ref()
-                .is_some_and(|vendor| vendor.form == Form::Within);
-            let free = result.pairing() == Pairing::Standalone;
+            let vendor = content.vendor.as_ref();
+            let within = vendor.is_some_and(|vendor| vendor.form == Form::Within);
+            let names = vendor.is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
+            let free = result.pairing() == Pairing::Standalone && !names;
             return within || free || self.vendor_calls.remove(value);
         }
         self.target.wire != Wire::Anthropic
+            || !self.upholds("A-5")
             || self.message.contents[range.start..place]
                 .iter()
                 .any(|content| {
                     is_native(content, self.target)
                         && content
                             .as_tool_call()
-                            .is_some_and(|call| call.call.value() == value)
+                            .is_some_and(|call| wire_id(content, &call.call) == value)
                 })
     }
 
     fn opaque(&mut self, place: usize, tag: &str, found: &mut Found) -> Fate {
         let reason = match tag {
             "message" => Some("it says nothing"),
-            "compaction_trigger" => Some("a command, not history"),
-            "item_reference" if !self.target.stored => Some("nothing is stored to refer to"),
-            "compaction" if !self.target.same_account => Some("sealed for another account"),
-            "compaction" if self.target.wire == Wire::Anthropic && !self.opens(place) => {
+            "compaction_trigger" if self.upholds("O-16") => Some("a command, not history"),
+            "item_reference" if !self.target.stored && self.upholds("O-7") => {
+                Some("nothing is stored to refer to")
+            }
+            _ if self.is_foreign_seal() && holds_seal(&self.message.contents[place]) => {
+                Some("sealed for another account")
+            }
+            "compaction" if self.target.wire == Wire::Anthropic && self.is_misplaced(place) => {
                 Some("it may only be the first block")
             }
             _ => None,
@@ -268,20 +312,33 @@ impl Legal<'_> {
         }
     }
 
-    /// Whether a content would be the first block of what is sent.
-    fn opens(&self, place: usize) -> bool {
-        self.first && !self.model_last && place == 0
+    /// Whether a content would not be the first block of what is sent.
+    fn is_misplaced(&self, place: usize) -> bool {
+        let opens = self.first && !self.model_last && place == 0;
+        !opens && self.upholds("A-14")
+    }
+
+    /// Whether what is sealed stays behind because it was sealed for another account.
+    fn is_foreign_seal(&self) -> bool {
+        let rule = match self.target.wire {
+            Wire::Anthropic => "A-10",
+            _ => "O-8",
+        };
+        !self.target.same_account && self.upholds(rule)
     }
 
     /// Reasoning of this vendor: kept only with what it led to, and only where it can be read.
     fn reasoning(&mut self, range: &Range<usize>, fates: &mut [Fate], found: &mut Found) {
         let contents = &self.message.contents[range.clone()];
         let flat = is_flat(&self.target.wire);
+        // Elsewhere an `id` is that of a call.
+        let by_id = flat && self.target.wire != Wire::GeminiInteractions;
+        let reasons = self.reasons(contents, fates);
         let mut dropped = false;
         for (index, content) in contents.iter().enumerate() {
             let place = range.start + index;
             if !matches!(content.body, Body::Reasoning(_)) {
-                if dropped && flat && is_native(content, self.target) {
+                if dropped && by_id && is_native(content, self.target) && self.upholds("O-6") {
                     // Without its reasoning an item may not be named by its id.
                     self.without_id(place, &mut fates[index], found);
                 }
@@ -291,19 +348,7 @@ impl Legal<'_> {
                 dropped |= is_native(content, self.target);
                 continue;
             }
-            let reason = self.sealed_reason(content).or_else(|| {
-                let next = contents[index + 1..]
-                    .iter()
-                    .zip(&fates[index + 1..])
-                    .find(|(_, fate)| !matches!(fate, Fate::Drop));
-                match next {
-                    None => Some("what it led to is not there"),
-                    Some((next, _)) if flat && !is_native(next, self.target) => {
-                        Some("what it led to came from elsewhere")
-                    }
-                    Some(_) => None,
-                }
-            });
+            let reason = reasons[index];
             match reason {
                 Some(reason) => {
                     let kind = RepairKind::SealedReasoning;
@@ -315,9 +360,44 @@ impl Legal<'_> {
                     dropped = false;
                     found.sealed = true;
                     fates[index] = self.cleaned(place, true, found);
+                    if !self.upholds("A-9") {
+                        fates[index] = Fate::Replace(Box::new(special::shortened(content)));
+                    }
                 }
             }
         }
+    }
+
+    /// Why each reasoning may not be sent, from the last to the first: one that led only to
+    /// reasoning which stays behind led to nothing.
+    fn reasons(&self, contents: &[Content], fates: &[Fate]) -> Vec<Option<&'static str>> {
+        let flat = is_flat(&self.target.wire);
+        let by_id = flat && self.target.wire != Wire::GeminiInteractions;
+        let mut reasons = vec![None; contents.len()];
+        for index in (0..contents.len()).rev() {
+            let content = &contents[index];
+            let stays = matches!(fates[index], Fate::Drop);
+            if stays || !matches!(content.body, Body::Reasoning(_)) {
+                continue;
+            }
+            reasons[index] = self.sealed_reason(content).or_else(|| {
+                // What stands in the item of its call is no item.
+                let next = (index + 1..contents.len()).find(|next| {
+                    let sent = !matches!(fates[*next], Fate::Drop) && reasons[*next].is_none();
+                    sent && !is_within(&contents[*next])
+                });
+                match next.map(|next| &contents[next]) {
+                    None if !self.upholds("O-5") => None,
+                    None => Some("what it led to is not there"),
+                    Some(next) if by_id && is_clients(next) => Some("what it led to is not there"),
+                    Some(next) if flat && !is_native(next, self.target) => {
+                        Some("what it led to came from elsewhere")
+                    }
+                    Some(_) => None,
+                }
+            });
+        }
+        reasons
     }
 
     /// Why reasoning of this vendor may not be sent at all.
@@ -325,17 +405,21 @@ impl Legal<'_> {
         let Body::Reasoning(reasoning) = &content.body else {
             return None;
         };
-        let readable = reasoning.sealed || self.target.stored;
+        let readable = (reasoning.sealed && holds_seal(content)) || self.target.stored;
         match self.target.wire {
-            _ if !self.target.same_account => Some("sealed for another account"),
+            _ if self.is_foreign_seal() => Some("sealed for another account"),
             _ if !self.sealed_allowed => Some("only the newest turn's may be sent here"),
-            Wire::OpenAiResponses | Wire::Foundry if !readable => Some("nothing is stored"),
+            Wire::OpenAiResponses | Wire::Foundry if !readable && self.upholds("O-7") => {
+                Some("nothing is stored")
+            }
             Wire::OpenAiResponses | Wire::Foundry
                 if item_id(content).is_some_and(|id| !has_prefix(content, &id)) =>
             {
                 Some("its id is not one that the service issued")
             }
-            Wire::Anthropic if !reasoning.sealed => Some("it is not signed"),
+            Wire::Anthropic if !reasoning.sealed && self.upholds("A-10") => {
+                Some("it is not signed")
+            }
             _ => None,
         }
     }
@@ -353,8 +437,9 @@ impl Legal<'_> {
         {
             clean.get_or_insert_with(|| (**vendor).clone()).envelope = Some(cleaned);
         }
-        if let Form::Item(item) = &vendor.form {
-            let kept = |key: &str| !OUTPUT_ONLY.contains(&key);
+        let odd = !self.plain.has(place);
+        if odd && let Form::Item(item) = &vendor.form {
+            let kept = |key: &str| !OUTPUT_ONLY.contains(&key) || !self.upholds("F-6");
             if item.members().any(|(key, _)| !kept(key)) {
                 let cleaned = item.without(|key| {
                     let drop = !kept(key);
@@ -364,6 +449,40 @@ impl Legal<'_> {
                     drop
                 });
                 clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Item(cleaned);
+            }
+        }
+        if odd
+            && self.target.wire == Wire::Anthropic
+            && let Form::Part(block) = &vendor.form
+            && let Some(cleaned) = self.known_members(block, &mut dropped)
+        {
+            clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
+        }
+        let no_ids = !self.target.generation.call_ids && self.upholds("G-4");
+        if self.target.wire == Wire::Gemini
+            && (odd || no_ids)
+            && let Form::Part(part) = &vendor.form
+        {
+            let mut part = Cow::Borrowed(part);
+            if self.upholds("G-6")
+                && let Some(cleaned) = special::without_bad_signature(&part)
+            {
+                dropped.push("thoughtSignature".to_owned());
+                part = Cow::Owned(cleaned);
+            }
+            let without_id = no_ids.then(|| special::without_part_id(&part)).flatten();
+            let id_gone = without_id.is_some();
+            if let Some(cleaned) = without_id {
+                dropped.push("id".to_owned());
+                part = Cow::Owned(cleaned);
+            }
+            if let Cow::Owned(part) = part {
+                let vendor = clean.get_or_insert_with(|| (**vendor).clone());
+                vendor.form = Form::Part(part);
+                if id_gone {
+                    vendor.slots.id = Slot::Missing;
+                    vendor.slots.call = Slot::Missing;
+                }
             }
         }
         if !dropped.is_empty() {
@@ -412,14 +531,18 @@ impl Legal<'_> {
             .contents
             .iter()
             .any(|content| content.as_tool_call().is_some());
-        let bad = |key: &str, value: &str| {
-            !allowed.contains(&key)
-                || (key == "phase" && !by_model)
-                // An empty list of calls is refused; it is only right where calls fill it.
-                || (key == "tool_calls" && value == "[]" && !calls)
+        let keys = match self.target.wire {
+            Wire::OpenAiResponses | Wire::Foundry => self.upholds("O-11"),
+            Wire::Anthropic => self.upholds("A-19"),
+            _ => true,
         };
-        let missing_type =
-            self.target.wire == Wire::Foundry && envelope.locate(&["type"]).is_none();
+        let bad = |key: &str, value: &str| {
+            (keys && (!allowed.contains(&key) || (key == "phase" && !by_model)))
+                // An empty list of calls is refused; it is only right where calls fill it.
+                || (key == "tool_calls" && value == "[]" && !calls && self.upholds("C-3"))
+        };
+        let typed = envelope.locate(&["type"]).is_some() || !self.upholds("F-1");
+        let missing_type = self.target.wire == Wire::Foundry && !typed;
         let found: Vec<&str> = envelope
             .members()
             .filter(|(key, value)| bad(key, &envelope.get()[value.clone()]))
@@ -438,22 +561,46 @@ impl Legal<'_> {
         }))
     }
 
+    /// The block without members that its type does not have, and without the program that made
+    /// it where its container is not named; nothing if it is fine as it is.
+    fn known_members(&self, block: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
+        let tag = string_at(block, "type").unwrap_or_default();
+        let made = self.target.container.is_none() && self.upholds("A-16");
+        let unknown = |key: &str| {
+            (!takes_member(&tag, key) && self.upholds("A-19"))
+                || (made && tag == "tool_use" && key == "caller")
+        };
+        let before = dropped.len();
+        let keys = block.members().map(|(key, _)| key);
+        dropped.extend(keys.filter(|key| unknown(key)).map(str::to_owned));
+        (dropped.len() > before).then(|| block.without(unknown))
+    }
+
     /// An item id must be new and have the prefix of its kind.
     fn check_id(&mut self, place: usize, fate: &mut Fate, found: &mut Found) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
-        let fine = has_prefix(content, &id) && self.item_ids.insert((&*id).into());
+        let prefixed = has_prefix(content, &id) || !self.upholds("O-10");
+        let fine = prefixed && (self.item_ids.insert((&*id).into()) || !self.upholds("O-4"));
         if fine {
             return;
         }
         let hybrid = content
             .as_tool_call()
             .is_some_and(|call| call.runner == Runner::Vendor);
-        if hybrid || matches!(content.body, Body::Opaque(_)) {
+        if hybrid || matches!(content.body, Body::Opaque(_) | Body::ApprovalRequest(_)) {
             // These are nothing without their id.
             let detail = format!("{id} was sent before, or is not an id of the service");
             found.repairs.push((place, RepairKind::ItemId, detail));
             *fate = Fate::Drop;
+            return;
+        }
+        if let Some(result) = content.as_tool_result()
+            && result.runner == Runner::Vendor
+        {
+            let detail = format!("{id} was sent before, or is not an id of the service");
+            found.repairs.push((place, RepairKind::HostedText, detail));
+            *fate = Fate::Replace(Box::new(Content::text(words::result(result))));
             return;
         }
         self.without_id(place, fate, found);
@@ -461,13 +608,10 @@ impl Legal<'_> {
 
     /// The same content without its item id.
     fn without_id(&self, place: usize, fate: &mut Fate, found: &mut Found) {
-        let mut content = match std::mem::replace(fate, Fate::Keep) {
-            Fate::Drop => {
-                *fate = Fate::Drop;
-                return;
-            }
+        let mut content = match fate {
+            Fate::Drop => return,
             Fate::Keep => self.message.contents[place].clone(),
-            Fate::Replace(content) => *content,
+            Fate::Replace(content) => (**content).clone(),
         };
         let Some(vendor) = &mut content.vendor else {
             return;
@@ -482,9 +626,9 @@ impl Legal<'_> {
         if let Some(envelope) = &mut vendor.envelope {
             strip(envelope);
         }
-        // The id of an approval request is what its answer names.
-        let named = matches!(content.body, Body::ApprovalRequest(_));
-        if let (Form::Item(item), false) = (&mut vendor.form, named) {
+        if let Form::Item(item) = &mut vendor.form
+            && !needs_id(item)
+        {
             strip(item);
         }
         if removed {
@@ -508,11 +652,28 @@ pub(super) fn is_native(content: &Content, target: &Target) -> bool {
         .is_some_and(|vendor| vendor.wire == target.wire)
 }
 
-fn is_flat(wire: &Wire) -> bool {
+pub(super) fn is_flat(wire: &Wire) -> bool {
     matches!(
         wire,
         Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions
     )
+}
+
+/// Whether a content stands in the item of the one before.
+pub(super) fn is_within(content: &Content) -> bool {
+    let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+    form == Some(&Form::Within)
+}
+
+/// Whether an item that stands among the model's is the application's.
+fn is_clients(content: &Content) -> bool {
+    match &content.body {
+        Body::Opaque(opaque) => matches!(
+            opaque.tag.as_str(),
+            "configuration_update" | "additional_tools" | "compaction_trigger"
+        ),
+        _ => false,
+    }
 }
 
 fn is_openai(wire: &Wire) -> bool {
@@ -530,9 +691,31 @@ pub(super) fn says_id(content: &Content, id: &str) -> bool {
         .is_some_and(|vendor| matches!(&vendor.slots.call, Slot::Set(value) if **value == *id))
 }
 
+/// The id that a call or result of the vendor has on the wire; ours where it has none.
+fn wire_id<'c>(content: &'c Content, ours: &'c CallId) -> &'c str {
+    match content.vendor.as_ref().map(|vendor| &vendor.slots.call) {
+        Some(Slot::Set(id)) => id,
+        Some(Slot::Null | Slot::Missing | Slot::NoField) | None => ours.value(),
+    }
+}
+
 /// Whether only the newest turn's sealed reasoning may be sent.
 pub(super) fn only_newest_sealed(target: &Target) -> bool {
     target.wire == Wire::Foundry
+}
+
+/// Whether an item holds something that only its account can read.
+fn holds_seal(content: &Content) -> bool {
+    match content.vendor.as_ref().map(|vendor| &vendor.form) {
+        Some(Form::Item(raw) | Form::Part(raw)) => {
+            let filled = |key: &str| {
+                let after = raw.get().split(key).nth(1);
+                after.is_some_and(|after| !after.starts_with('"'))
+            };
+            filled(r#""encrypted_content":""#) || filled(r#""signature":""#)
+        }
+        Some(Form::Bare | Form::Within) | None => false,
+    }
 }
 
 /// Whether a message holds sealed reasoning of the target's vendor.
@@ -543,61 +726,31 @@ pub(super) fn has_sealed(message: &Message, target: &Target) -> bool {
     })
 }
 
+/// A result without the texts in it that say nothing; nothing if there are none.
+fn without_empty_parts(content: &Content) -> Option<Content> {
+    let is_empty = |part: &Content| part.as_text().is_some_and(|text| text.trim().is_empty());
+    match &content.as_tool_result()?.output {
+        Output::Parts(parts) if parts.iter().any(is_empty) => {}
+        Output::Parts(_) | Output::None | Output::Text(_) | Output::Json(_) => return None,
+    }
+    let mut full = content.clone();
+    if let Body::ToolResult(result) = &mut full.body
+        && let Output::Parts(parts) = &mut result.output
+    {
+        parts.retain(|part| !is_empty(part));
+    }
+    Some(full)
+}
+
 /// A part that says nothing but carries a signature must stay.
 fn is_signed(content: &Content, native: bool) -> bool {
     let Some(vendor) = content.vendor.as_ref().filter(|_| native) else {
         return false;
     };
     match &vendor.form {
-        Form::Part(part) => {
-            part.locate(&["thoughtSignature"]).is_some()
-                || part.locate(&["thought_signature"]).is_some()
-        }
+        Form::Part(part) => special::signature(part).is_some_and(special::is_signature),
         Form::Item(_) | Form::Bare | Form::Within => false,
     }
-}
-
-/// The item id of a content, or of the message that it opens.
-fn item_id(content: &Content) -> Option<Cow<'_, str>> {
-    let vendor = content.vendor.as_ref()?;
-    if let Some(envelope) = &vendor.envelope {
-        return string_at(envelope, "id");
-    }
-    match (&vendor.form, &vendor.slots.id) {
-        (Form::Item(_), Slot::Set(id)) => Some(Cow::Borrowed(id)),
-        (Form::Item(item), Slot::NoField) => string_at(item, "id"),
-        _ => None,
-    }
-}
-
-fn string_at<'r>(raw: &'r RawJson, key: &str) -> Option<Cow<'r, str>> {
-    let token = &raw.get()[raw.locate(&[key])?];
-    let plain = token.strip_prefix('"')?.strip_suffix('"')?;
-    if plain.contains('\\') {
-        return parse(token).ok()?.as_str();
-    }
-    Some(Cow::Borrowed(plain))
-}
-
-/// Whether an item id has the prefix of its kind, where the kind has a known one.
-fn has_prefix(content: &Content, id: &str) -> bool {
-    let Some(vendor) = content.vendor.as_ref() else {
-        return true;
-    };
-    let tag = match (&vendor.envelope, &vendor.form) {
-        (Some(_), _) => Cow::Borrowed("message"),
-        (None, Form::Item(item)) => string_at(item, "type").unwrap_or_default(),
-        (None, _) => return true,
-    };
-    let prefix = match &*tag {
-        "message" => "msg",
-        "reasoning" => "rs",
-        "function_call" => "fc",
-        "custom_tool_call" => "ctc",
-        "web_search_call" => "ws",
-        _ => return !id.is_empty(),
-    };
-    id.starts_with(prefix)
 }
 
 /// The same call as a plain function call.

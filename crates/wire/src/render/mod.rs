@@ -26,13 +26,18 @@
 //! assert_eq!(rendered.repairs[0].kind.as_str(), "closed_call");
 //! ```
 
+mod body;
 mod ids;
+mod item_ids;
 mod legal;
 mod order;
+mod plain;
 mod renderer;
 mod repair;
+mod sound;
 mod special;
 mod strategy;
+mod switches;
 mod target;
 mod words;
 
@@ -49,21 +54,41 @@ use crate::{Loss, codec};
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
-pub use target::Target;
+use switches::Switches;
+pub use target::{Chain, ChainAt, Target};
 
 /// How to render.
 #[derive(Clone)]
 pub struct Options {
     /// How tool history reaches the model.
     pub strategy: Arc<dyn ToolHistoryStrategy>,
+    switches: Switches,
+}
+
+impl Options {
+    /// Calls and results as a strategy shows them.
+    pub fn with_strategy(strategy: Arc<dyn ToolHistoryStrategy>) -> Self {
+        Self {
+            strategy,
+            switches: Switches::default(),
+        }
+    }
+
+    /// With one rule of the sheet not upheld, for the test that the validator notices.
+    #[cfg(feature = "switches")]
+    #[doc(hidden)]
+    pub fn without(rule: &'static str) -> Self {
+        Self {
+            switches: Switches::without(rule),
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Options {
     /// Calls and results as the vendor's own items.
     fn default() -> Self {
-        Self {
-            strategy: Arc::new(Native),
-        }
+        Self::with_strategy(Arc::new(Native))
     }
 }
 
@@ -95,16 +120,32 @@ impl Rendered {
         out.push(']');
         out
     }
+
+    /// The members of a request body that follow from the history and its target: the messages,
+    /// system text that stands outside of them, and what is continued.
+    ///
+    /// ```
+    /// use throughline_model::Message;
+    /// use throughline_wire::Wire;
+    /// use throughline_wire::render::{Options, Target, render};
+    ///
+    /// let (target, options) = (Target::newest(Wire::OpenAiResponses), Options::default());
+    /// let rendered = render(&[Message::user("hi")], &target, &options);
+    /// let body = rendered.body(&target, &options);
+    /// assert!(body.starts_with(r#"{"input":[{"type":"message""#));
+    /// ```
+    pub fn body(&self, target: &Target, options: &Options) -> String {
+        body::write(self, target, options.switches)
+    }
 }
 
 /// A renderer for a target; `None` for a format that this version does not know.
 pub fn renderer(target: &Target, options: &Options) -> Option<Renderer> {
-    let codec = codec(&target.wire)?;
-    Some(Renderer::new(
-        codec,
-        target.clone(),
-        Arc::clone(&options.strategy),
-    ))
+    let codec = match codec(&target.wire) {
+        None if !options.switches.upholds("S-1") => codec(&throughline_model::Wire::OpenAiChat)?,
+        found => found?,
+    };
+    Some(Renderer::new(codec, target.clone(), options))
 }
 
 /// Render a history. For a format that this version does not know the result is empty.
@@ -112,15 +153,20 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
     let Some(fresh) = renderer(target, options) else {
         return Rendered::default();
     };
+    // The newest sealed reasoning may go back if the model said nothing after its turn; else none.
     let newest = history
         .iter()
-        .rposition(|message| legal::has_sealed(message, target))
-        .unwrap_or(0);
-    let fresh = fresh.sealed_from(newest);
-    straight(history, fresh.clone())
-        .or_else(|Stale| reordered(history, fresh.clone()))
-        // Nothing is stale to a renderer that shows late results as text.
-        .or_else(|Stale| straight(history, fresh.lenient()))
+        .rposition(|message| legal::has_sealed(message, target));
+    let sealed = fresh.clone().sealed_from(newest.unwrap_or(0));
+    let unsealed = fresh.clone().sealed_from(history.len());
+    // First as a renderer that goes on would do it, so that both give the same wherever it can.
+    straight(history, fresh)
+        .or_else(|Stale| straight(history, sealed.clone()))
+        .or_else(|Stale| straight(history, unsealed.clone()))
+        .or_else(|Stale| reordered(history, sealed))
+        .or_else(|Stale| reordered(history, unsealed.clone()))
+        // Nothing is stale to a renderer that shows late results as text and sends no seals.
+        .or_else(|Stale| straight(history, unsealed.lenient()))
         .unwrap_or_default()
 }
 

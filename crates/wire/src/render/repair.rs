@@ -45,6 +45,10 @@ pub enum RepairKind {
     UnansweredVendorCall,
     /// A message changed its role.
     Role,
+    /// What the service has already was left out.
+    Chained,
+    /// What the vendor's form of a content says does not hold together, so it was said anew.
+    BrokenForm,
 }
 
 impl RepairKind {
@@ -70,6 +74,8 @@ impl RepairKind {
             Self::SignaturePlaceholder => "signature_placeholder",
             Self::UnansweredVendorCall => "unanswered_vendor_call",
             Self::Role => "role",
+            Self::Chained => "chained",
+            Self::BrokenForm => "broken_form",
         }
     }
 }

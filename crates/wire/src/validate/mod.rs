@@ -39,6 +39,8 @@ use throughline_model::{Path, Wire};
 
 use report::{Report, Style};
 
+pub(crate) use anthropic::takes_member;
+
 pub use issued::Issued;
 pub use profile::{Chained, Generation, Profile};
 pub use rules::{ProfileField, RULES, Rule, RuleClass, rule};

@@ -15,6 +15,7 @@ mod foundry;
 mod gemini;
 mod gemini_interactions;
 mod gemini_support;
+mod histories;
 mod matrix;
 mod properties;
 mod render;

@@ -1,12 +1,18 @@
 //! Rendering: any history to any vendor.
 
-use throughline_model::{Message, json};
-use throughline_testkit::{Rng, messages, property};
-use throughline_wire::render::{Options, Rendered, RepairKind, Target, render, renderer};
-use throughline_wire::validate::{Profile, validate};
-use throughline_wire::{Codec, Losses, Wire, codec};
+mod switched;
 
-use crate::common::{Entry, decode, entries};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use throughline_model::{Message, json};
+use throughline_testkit::{Rng, property};
+use throughline_wire::render::{Options, Rendered, RepairKind, Target, render, renderer};
+use throughline_wire::validate::{Generation, Profile, validate};
+use throughline_wire::{Wire, codec};
+
+use crate::common::decode;
+use crate::histories::Histories;
 
 fn targets() -> Vec<Target> {
     Wire::KNOWN
@@ -16,115 +22,247 @@ fn targets() -> Vec<Target> {
         .collect()
 }
 
-/// A history in which vendors are mixed: neutral turns, and turns as one of the vendors said them.
-fn mixed(all: &[Entry], rng: &mut Rng, size: usize) -> Vec<Message> {
-    let mut history = Vec::new();
-    for _ in 0..rng.range(1..=4) {
-        let mut part = messages::history(rng, size.min(6));
-        if rng.bool() {
-            // As a vendor would have said it.
-            let wires: Vec<&Wire> = Wire::KNOWN.iter().filter(|w| codec(w).is_some()).collect();
-            let wire: &Wire = rng.pick::<&Wire>(&wires);
-            let codec = codec(wire).unwrap();
-            let array = codec.encode_messages(&part, &mut Losses::default());
-            part = decode(codec, &array).unwrap();
-        }
-        history.extend(part);
-        if rng.chance(0.5) {
-            let entry = rng.pick(all);
-            let array = format!("[{}]", entry.wrapped());
-            history.extend(decode(entry.codec(), &array).unwrap());
-        }
-    }
-    if rng.chance(0.3) && !history.is_empty() {
-        // Results and calls in the wrong order, or gone.
-        let at = rng.below(history.len());
-        let message = history.remove(at);
-        if rng.bool() {
-            let to = rng.below(history.len() + 1);
-            history.insert(to, message);
-        }
-    }
-    history
+/// A target of a format, and the profile of the same service.
+fn target(wire: &Wire, rng: &mut Rng) -> (Target, Profile) {
+    let newest = rng.bool();
+    let mut either = |usual: bool| if newest { usual } else { rng.bool() };
+    let generation = Generation {
+        system_messages: either(true),
+        prefill: either(false),
+        call_ids: either(true),
+        call_signatures: either(true),
+        result_media: either(true),
+        tool_combination: either(true),
+    };
+    let target = Target {
+        stored: rng.chance(0.3),
+        thinking: rng.chance(0.3),
+        same_account: rng.chance(0.8),
+        generation,
+        container: rng.chance(0.3).then(|| "container_1".to_owned()),
+        ..Target::newest(wire.clone())
+    };
+    let profile = Profile {
+        generation,
+        stored: target.stored,
+        thinking: target.thinking,
+        same_account: target.same_account,
+        ..Profile::newest(wire.clone())
+    };
+    (target, profile)
 }
 
 /// What the validator says of a rendered history.
-fn accepted(codec: &dyn Codec, rendered: &Rendered) -> Result<(), String> {
+fn accepted((target, profile): &(Target, Profile), rendered: &Rendered) -> Result<(), String> {
+    let codec = codec(&profile.wire).unwrap();
     let array = rendered.array();
-    let value = json::parse(&array).map_err(|error| format!("{error}: {array}"))?;
     decode(codec, &array).map_err(|error| format!("{error}: {array}"))?;
-    let violations = validate(&value, &Profile::newest(codec.wire()));
+    let body = rendered.body(target, &Options::default());
+    let value = json::parse(&body).map_err(|error| format!("{error}: {body}"))?;
+    let violations = validate(&value, profile);
     match violations.first() {
         None => Ok(()),
         Some(first) => Err(format!(
-            "{first:?}\n{}",
+            "{}: {first:?}\n{}",
+            first.rule,
             json::pretty(&array).unwrap_or(array)
         )),
     }
 }
 
-/// Items before the first repair after which a longer history may differ.
-fn stable(rendered: &Rendered) -> usize {
-    rendered
-        .repairs
+/// The repairs after which a longer history may be rendered in another way.
+const PASSING: [RepairKind; 4] = [
+    RepairKind::TrailingUser,
+    RepairKind::ClosedCall,
+    RepairKind::LateResult,
+    RepairKind::SealedReasoning,
+];
+
+/// The first repair of each of those kinds that only one of two renderings has. Where results
+/// were moved, which of several calls with one id they answer depends on everything.
+fn passing(a: &Rendered, b: &Rendered) -> BTreeMap<RepairKind, usize> {
+    let mut first = BTreeMap::new();
+    for (one, other) in [(a, b), (b, a)] {
+        for repair in &one.repairs {
+            let shared = repair.kind != RepairKind::LateResult && other.repairs.contains(repair);
+            if PASSING.contains(&repair.kind) && !shared {
+                let at = first.entry(repair.kind).or_insert(repair.item);
+                *at = repair.item.min(*at);
+            }
+        }
+    }
+    first
+}
+
+/// What was looked at.
+#[derive(Default)]
+struct Seen {
+    cuts: usize,
+    whole: usize,
+    exempted: BTreeMap<RepairKind, usize>,
+}
+
+/// The history cut at a place: accepted, and the beginning of the whole as far as that holds.
+fn check_cut(
+    history: &[Message],
+    cut: usize,
+    whole: &Rendered,
+    whom: &(Target, Profile),
+    seen: &mut Seen,
+) -> Result<(), String> {
+    let prefix = render(&history[..cut], &whom.0, &Options::default());
+    accepted(whom, &prefix)?;
+    seen.cuts += 1;
+    let mut settled = prefix.items.len();
+    for (kind, item) in passing(&prefix, whole) {
+        settled = settled.min(item);
+        if item < prefix.items.len() {
+            *seen.exempted.entry(kind).or_default() += 1;
+        }
+    }
+    if settled == prefix.items.len() {
+        seen.whole += 1;
+    }
+    let texts = |rendered: &Rendered| -> Vec<String> {
+        let items = rendered.items.iter().take(settled);
+        items.map(|item| item.json.clone()).collect()
+    };
+    let (short, long) = (texts(&prefix), texts(whole));
+    if short == long {
+        return Ok(());
+    }
+    Err(format!("prefix: cut at {cut}\n{short:#?}\n{long:#?}"))
+}
+
+/// What sort of failure it is, by its first word.
+fn sort(failure: &str) -> String {
+    failure.split(':').take(1).collect()
+}
+
+/// A smaller history that fails in the same way, with its failure.
+fn smaller(
+    history: &[Message],
+    failure: String,
+    fails: impl Fn(&[Message]) -> Option<String>,
+) -> String {
+    let mut least = (history.to_vec(), failure);
+    let mut at = 0;
+    while at < least.0.len() {
+        let mut less = least.0.clone();
+        less.remove(at);
+        match fails(&less) {
+            Some(failure) => least = (less, failure),
+            None => at += 1,
+        }
+    }
+    for at in 0..least.0.len() {
+        let mut place = 0;
+        while place < least.0[at].contents.len() {
+            let mut less = least.0.clone();
+            less[at].contents.remove(place);
+            match fails(&less) {
+                Some(failure) => least = (less, failure),
+                None => place += 1,
+            }
+        }
+    }
+    let stored: Vec<String> = least.0.iter().map(Message::to_json).collect();
+    format!("{}\n{}", least.1, stored.join("\n"))
+}
+
+/// One in this many histories is cut at every position, the others at one.
+const EVERYWHERE: usize = 20;
+
+/// Any history renders to something that the target accepts, and so does each of its beginnings,
+/// to the beginning of the same. Says what was looked at.
+fn any_history_renders_for(wire: &Wire) -> String {
+    let histories = Histories::new();
+    let name = format!("histories for {wire}");
+    let mut seen = Seen::default();
+    let mut cases = 0usize;
+    property(&name, 5_000, |rng, size| {
+        let history = histories.any(rng, size, wire);
+        let whom = target(wire, rng);
+        cases += 1;
+        let cuts = match rng.below(EVERYWHERE) {
+            0 => 0..history.len(),
+            _ => {
+                let cut = rng.below(history.len());
+                cut..(cut + 1).min(history.len())
+            }
+        };
+        let check = |history: &[Message], cuts: Range<usize>, seen: &mut Seen| {
+            let whole = render(history, &whom.0, &Options::default());
+            accepted(&whom, &whole)?;
+            for cut in cuts {
+                check_cut(history, cut, &whole, &whom, seen)?;
+            }
+            Ok(())
+        };
+        check(&history, cuts, &mut seen).map_err(|failure: String| {
+            let sought = sort(&failure);
+            let small = smaller(&history, failure, |less| {
+                let failure = check(less, 0..less.len(), &mut Seen::default()).err()?;
+                (sort(&failure) == sought).then_some(failure)
+            });
+            format!("{:?}\n{small}", whom.0)
+        })
+    });
+    let exempted: Vec<String> = PASSING
         .iter()
-        .filter(|repair| {
-            matches!(
-                repair.kind,
-                RepairKind::TrailingUser
-                    | RepairKind::ClosedCall
-                    | RepairKind::LateResult
-                    | RepairKind::SealedReasoning
+        .map(|kind| {
+            format!(
+                "{}={}",
+                kind.as_str(),
+                seen.exempted.get(kind).unwrap_or(&0)
             )
         })
-        .map(|repair| repair.item)
-        .min()
-        .unwrap_or(rendered.items.len())
+        .collect();
+    format!(
+        "table {name}: histories={cases} cuts={} violations=0 whole={} exempted: {}",
+        seen.cuts,
+        seen.whole,
+        exempted.join(" ")
+    )
 }
 
 #[test]
-fn any_history_renders_for_every_target_and_keeps_its_prefix() {
-    let all = entries();
-    for target in targets() {
-        let codec = codec(&target.wire).unwrap();
-        let name = format!("histories for {}", target.wire);
-        let mut cuts = 0usize;
-        let mut exempt = 0usize;
-        property(&name, 300, |rng, size| {
-            let history = mixed(&all, rng, size);
-            let options = Options::default();
-            let whole = render(&history, &target, &options);
-            accepted(codec, &whole)?;
-            for cut in 0..history.len() {
-                let prefix = render(&history[..cut], &target, &options);
-                accepted(codec, &prefix)?;
-                let settled = stable(&prefix).min(stable(&whole));
-                cuts += 1;
-                exempt += usize::from(settled < prefix.items.len());
-                let same = prefix.items[..settled.min(prefix.items.len())]
-                    .iter()
-                    .zip(&whole.items)
-                    .all(|(a, b)| a.json == b.json);
-                if !same || whole.items.len() < settled {
-                    return Err(format!(
-                        "cut at {cut}:\n{:#?}\n{:#?}\n{history:#?}",
-                        prefix.items, whole.items
-                    ));
-                }
-            }
-            Ok(())
-        });
-        println!("table {name}: cuts={cuts} exempted={exempt}");
-    }
+fn any_history_renders_for_openai_chat() {
+    println!("{}", any_history_renders_for(&Wire::OpenAiChat));
+}
+
+#[test]
+fn any_history_renders_for_openai_responses() {
+    println!("{}", any_history_renders_for(&Wire::OpenAiResponses));
+}
+
+#[test]
+fn any_history_renders_for_anthropic() {
+    println!("{}", any_history_renders_for(&Wire::Anthropic));
+}
+
+#[test]
+fn any_history_renders_for_gemini() {
+    println!("{}", any_history_renders_for(&Wire::Gemini));
+}
+
+#[test]
+fn any_history_renders_for_gemini_interactions() {
+    println!("{}", any_history_renders_for(&Wire::GeminiInteractions));
+}
+
+#[test]
+fn any_history_renders_for_foundry() {
+    println!("{}", any_history_renders_for(&Wire::Foundry));
 }
 
 #[test]
 fn a_renderer_that_goes_on_gives_what_rendering_the_whole_gives() {
-    let all = entries();
+    let histories = Histories::new();
     for target in targets() {
         let name = format!("going on for {}", target.wire);
         property(&name, 300, |rng, size| {
-            let history = mixed(&all, rng, size);
+            let history = histories.any(rng, size, &target.wire);
             let options = Options::default();
             let mut going = renderer(&target, &options).unwrap();
             for (index, message) in history.iter().enumerate() {

@@ -7,15 +7,19 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use throughline_model::json::RawJson;
 use throughline_model::{
-    Body, CallId, Content, Message, Path, Role, Runner, Status, ToolCall, Wire,
+    Body, CallId, Content, Form, Message, Path, Role, Runner, Status, ToolCall, Wire,
 };
 
+use super::Options;
 use super::ids::Ids;
-use super::legal::{self, Legal};
+use super::legal::{self, Found, Legal};
 use super::repair::{Repair, RepairKind};
+use super::sound::{self, PlainAt};
 use super::special;
 use super::strategy::ToolHistoryStrategy;
+use super::switches::Switches;
 use super::target::{Adjacency, Rules, SystemPlace, Target, rules};
 use super::words;
 use crate::{Codec, Loss, LossKind, Losses};
@@ -57,6 +61,8 @@ struct Waiting {
     content: Option<Content>,
     /// How whole the message with the call was.
     status: Option<Status>,
+    /// What its result must acknowledge.
+    checks: Option<RawJson>,
     answer: Option<Answer>,
 }
 
@@ -87,6 +93,7 @@ type Place = (usize, usize);
 pub struct Renderer {
     codec: &'static dyn Codec,
     strategy: Arc<dyn ToolHistoryStrategy>,
+    switches: Switches,
     target: Target,
     rules: Rules,
     items: Vec<RenderedItem>,
@@ -104,10 +111,14 @@ pub struct Renderer {
     early: HashSet<Box<str>>,
     /// Ids of calls of the vendor that were rendered and have no result yet.
     vendor_calls: HashSet<Box<str>>,
+    /// Ids of calls whose results the service has.
+    behind: HashSet<Box<str>>,
     /// Sealed reasoning was rendered in the turn that is going on.
     sealed: bool,
     /// From which message on sealed reasoning is rendered.
     sealed_from: usize,
+    /// The contents of the message at hand whose forms need no cleaning.
+    plain: PlainAt,
     /// The round that is going on is shown as text.
     as_text: bool,
     /// Late results become text instead of making everything stale.
@@ -128,15 +139,13 @@ pub struct Tail {
 }
 
 impl Renderer {
-    pub(super) fn new(
-        codec: &'static dyn Codec,
-        target: Target,
-        strategy: Arc<dyn ToolHistoryStrategy>,
-    ) -> Self {
+    pub(super) fn new(codec: &'static dyn Codec, target: Target, options: &Options) -> Self {
+        let switches = options.switches;
         Self {
-            rules: rules(&target.wire),
+            rules: rules(&target, switches),
             codec,
-            strategy,
+            strategy: Arc::clone(&options.strategy),
+            switches,
             target,
             items: Vec::new(),
             system: Vec::new(),
@@ -149,8 +158,10 @@ impl Renderer {
             answered: HashSet::new(),
             early: HashSet::new(),
             vendor_calls: HashSet::new(),
+            behind: HashSet::new(),
             sealed: false,
             sealed_from: 0,
+            plain: PlainAt::default(),
             as_text: false,
             lenient: false,
             last: Last::Nothing,
@@ -160,10 +171,18 @@ impl Renderer {
 
     /// Sealed reasoning of earlier messages stays behind, where the target wants that.
     pub(super) fn sealed_from(mut self, message: usize) -> Self {
-        if legal::only_newest_sealed(&self.target) {
+        if self.only_newest_sealed() {
             self.sealed_from = message;
         }
         self
+    }
+
+    fn only_newest_sealed(&self) -> bool {
+        legal::only_newest_sealed(&self.target) && self.upholds("F-3")
+    }
+
+    fn upholds(&self, rule: &str) -> bool {
+        self.switches.upholds(rule)
     }
 
     /// Show late results as text.
@@ -189,14 +208,28 @@ impl Renderer {
     /// Render a message that stands at an index of the history.
     pub(super) fn push_at(&mut self, message: &Message, at: usize) -> Result<(), Stale> {
         self.seen = self.seen.max(at + 1);
-        let (message, concerned) = special::response_only(message, &self.target);
+        let (message, concerned) = match self.upholds("F-2") {
+            true => special::response_only(message, &self.target),
+            false => (Cow::Borrowed(message), Vec::new()),
+        };
+        let guard = sound::Guard {
+            target: &self.target,
+            codec: self.codec,
+            switches: self.switches,
+        };
+        let (message, broken, plain) = guard.only_sound(message);
+        self.plain = plain;
         let message = &*message;
+        let root = Path::Root.key("messages");
+        let path = root.index(at);
+        let path = path.key("contents");
         for place in concerned {
-            let root = Path::Root.key("messages");
-            let path = root.index(at);
-            let path = path.key("contents");
             let detail = "sent as a function call or its output";
             self.repair(&path.index(place), RepairKind::ResponseOnlyPair, detail);
+        }
+        for place in broken {
+            let detail = "the vendor's form of it does not hold; said anew";
+            self.repair(&path.index(place), RepairKind::BrokenForm, detail);
         }
         for (side, range) in sides(message) {
             match side {
@@ -244,6 +277,7 @@ impl Renderer {
             answered: HashSet::new(),
             early: HashSet::new(),
             vendor_calls: HashSet::new(),
+            behind: HashSet::new(),
             strategy: Arc::clone(&self.strategy),
             target: self.target.clone(),
             ..*self
@@ -257,7 +291,11 @@ impl Renderer {
         }
         let settled = self.items.len();
         end.close()?;
-        let needs_user = self.rules.last_user && matches!(end.last, Last::Model | Last::Nothing);
+        let needs_user = match end.last {
+            Last::Nothing => self.rules.first_user,
+            Last::Model => self.rules.last_user || self.ends_in_space(),
+            Last::User | Last::Results => false,
+        };
         if needs_user {
             let detail = "the target must end with the user";
             end.insert_user(RepairKind::TrailingUser, detail);
@@ -270,6 +308,16 @@ impl Renderer {
             losses: end.losses,
             repairs: end.repairs,
         })
+    }
+
+    /// Where the model may go on with its own words, they must not end in white space.
+    fn ends_in_space(&self) -> bool {
+        let prefill = self.target.wire == Wire::Anthropic && self.target.generation.prefill;
+        let last = self
+            .items
+            .last()
+            .filter(|_| prefill && self.upholds("A-12"));
+        last.is_some_and(|item| special::ends_in_space(&item.json))
     }
 
     fn repair(&mut self, path: &Path<'_>, kind: RepairKind, detail: impl Into<String>) {
@@ -301,11 +349,7 @@ impl Renderer {
         if items.is_empty() {
             return losses;
         }
-        self.items
-            .extend(items.into_iter().map(|json| RenderedItem {
-                json,
-                from: at..at + 1,
-            }));
+        self.push_items(items, at..at + 1);
         self.last = last;
         losses
     }
@@ -318,6 +362,16 @@ impl Renderer {
                 ..loss
             });
         }
+    }
+
+    /// Items are objects, whatever is in them.
+    fn push_items(&mut self, items: impl IntoIterator<Item = String>, from: Range<usize>) {
+        let bare = !self.upholds(special::object_rule(&self.target.wire));
+        let items = items.into_iter().map(|json| RenderedItem {
+            json: if bare { special::quoted(&json) } else { json },
+            from: from.clone(),
+        });
+        self.items.extend(items);
     }
 
     /// Write a message that must know the one before it, which was written already.
@@ -346,11 +400,7 @@ impl Renderer {
                 ..loss
             });
         }
-        let items = items.into_iter().skip(skip).map(|json| RenderedItem {
-            json,
-            from: at..at + 1,
-        });
-        self.items.extend(items);
+        self.push_items(items.into_iter().skip(skip), at..at + 1);
         self.last = last;
     }
 
@@ -362,11 +412,7 @@ impl Renderer {
         let items = self
             .codec
             .encode_items(&[Message::user(words::CONTINUE)], &mut Losses::default());
-        self.items
-            .extend(items.into_iter().map(|json| RenderedItem {
-                json,
-                from: seen..seen,
-            }));
+        self.push_items(items, seen..seen);
         self.last = Last::User;
     }
 
@@ -406,6 +452,10 @@ impl Renderer {
             return Ok(());
         }
         self.close()?;
+        if self.target.wire == Wire::Anthropic && !self.upholds("A-15") {
+            self.push_items([special::system_message(&text)], at..at + 1);
+            return Ok(());
+        }
         self.repair(
             &path,
             RepairKind::SystemPlace,
@@ -417,7 +467,9 @@ impl Renderer {
     }
 
     fn user(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
-        if self.rules.adjacency == Adjacency::Next {
+        // Anthropic's results come first in the message of the user.
+        let first = self.target.wire != Wire::Anthropic || self.upholds("A-8");
+        if self.rules.adjacency == Adjacency::Next && first {
             self.close()?;
         }
         let (message, kept) = self.prepared(message, range, at);
@@ -431,13 +483,22 @@ impl Renderer {
         self.close()?;
         let sealed = std::mem::take(&mut self.sealed);
         let (mut prepared, kept) = self.prepared(message, range, at);
-        // Only the newest response's sealed reasoning may be sent there, and this is newer.
-        if sealed && self.sealed && legal::only_newest_sealed(&self.target) {
+        // Only the newest turn's sealed reasoning may be sent there, and this is newer.
+        let newer = self.sealed || (self.last != Last::Model && !prepared.contents.is_empty());
+        if sealed && newer && self.only_newest_sealed() {
             return Err(Stale);
         }
         self.sealed |= sealed;
         if prepared.contents.is_empty() {
             return Ok(());
+        }
+        let by_model = match self.target.wire {
+            Wire::Anthropic => self.upholds("S-A5"),
+            Wire::Gemini => self.upholds("S-G4"),
+            _ => true,
+        };
+        if prepared.role != Role::Assistant && !self.says_items(&prepared) && by_model {
+            self.said_by_model(prepared.to_mut(), at);
         }
         let mut waiting = Vec::new();
         for index in 0..prepared.contents.len() {
@@ -449,6 +510,7 @@ impl Renderer {
             }
             waiting.extend(found);
         }
+        self.leave_chained(&mut prepared, &mut waiting, at);
         self.as_text = !waiting.is_empty() && self.wants_text(&prepared, at);
         if self.as_text || !self.strategy.keeps_calls() {
             let mine = |content: &Content| {
@@ -463,17 +525,55 @@ impl Renderer {
             if self.last == Last::Nothing && self.rules.first_user && !opens_compacted(&prepared) {
                 let detail = "the target must begin with the user";
                 self.insert_user(RepairKind::LeadingUser, detail);
-            } else if calls && self.last == Last::Model && self.rules.calls_after_user {
+            } else if calls && self.last == Last::Model && self.calls_open_turn() {
                 let detail = "calls must follow the user here";
                 self.insert_user(RepairKind::BetweenModels, detail);
             }
-            if calls && self.target.wire == Wire::Gemini {
+            if calls && self.signs() {
                 self.sign(&mut prepared, at, &kept);
+            }
+            if self.target.wire == Wire::OpenAiChat && self.upholds("C-3") {
+                special::one_chat_message(&mut prepared);
             }
             self.emit(&prepared, at, &kept, Last::Model);
         }
         self.waiting = waiting;
         Ok(())
+    }
+
+    /// Whether a message is all items of the target's own, which say themselves whose they are.
+    fn says_items(&self, message: &Message) -> bool {
+        let is_item = |content: &Content| {
+            let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+            matches!(form, Some(Form::Item(_) | Form::Within))
+        };
+        let own = |content: &Content| legal::is_native(content, &self.target) && is_item(content);
+        message.contents.iter().all(own)
+    }
+
+    /// Calls and thoughts are the model's, whatever the message says that they stand in.
+    fn said_by_model(&mut self, message: &mut Message, at: usize) {
+        let detail = format!(
+            "what the model did stands in a message of {}",
+            message.role.as_str()
+        );
+        let root = Path::Root.key("messages");
+        self.repair(&root.index(at), RepairKind::Role, detail);
+        message.role = Role::Assistant;
+        for vendor in message
+            .contents
+            .iter_mut()
+            .filter_map(|content| content.vendor.as_mut())
+        {
+            vendor.envelope = None;
+        }
+    }
+
+    /// Whether calls may not stand in a turn of the model that began before them: two messages of
+    /// the model are one to Anthropic, and with thinking on that must begin with a thought.
+    fn calls_open_turn(&self) -> bool {
+        let thinks = self.target.thinking && self.target.wire == Wire::Anthropic;
+        self.rules.calls_after_user || thinks
     }
 
     /// With thinking on, a round whose message does not begin with thinking cannot be shown as
@@ -483,13 +583,20 @@ impl Renderer {
             .contents
             .first()
             .is_some_and(|first| matches!(first.body, Body::Reasoning(_)));
-        let wants = self.target.thinking && self.target.wire == Wire::Anthropic && !thinks;
+        let thinking = self.target.thinking && self.upholds("A-11");
+        let wants = thinking && self.target.wire == Wire::Anthropic && !thinks;
         if wants {
             let root = Path::Root.key("messages");
             let detail = "thinking is on, and this round has none of this vendor";
             self.repair(&root.index(at), RepairKind::TextGroup, detail);
         }
         wants
+    }
+
+    /// Whether calls must be signed.
+    fn signs(&self) -> bool {
+        let wants = self.target.generation.call_signatures && self.upholds("G-5");
+        self.target.wire == Wire::Gemini && wants
     }
 
     /// The first call of a step carries a signature.
@@ -500,6 +607,12 @@ impl Renderer {
                 .is_some_and(|call| call.runner == Runner::Client)
         });
         let Some(first) = first else { return };
+        for later in first + 1..message.contents.len() {
+            let again = special::unsigned(&message.contents[later], &message.contents[first]);
+            if let Some(unsigned) = again {
+                message.to_mut().contents[later] = unsigned;
+            }
+        }
         if let Some(signed) = special::signed(&message.contents[first]) {
             message.to_mut().contents[first] = signed;
             let root = Path::Root.key("messages");
@@ -511,15 +624,11 @@ impl Renderer {
         }
     }
 
-    /// The contents of one side of a message that may be sent, and which they were.
-    fn prepared<'m>(
-        &mut self,
-        message: &'m Message,
-        range: Range<usize>,
-        at: usize,
-    ) -> (Cow<'m, Message>, Vec<usize>) {
-        let legal = Legal {
+    fn legal<'l>(&'l mut self, message: &'l Message, at: usize) -> Legal<'l> {
+        Legal {
             target: &self.target,
+            switches: self.switches,
+            plain: self.plain,
             no_empty: self.rules.no_empty,
             message,
             item_ids: &mut self.item_ids,
@@ -527,23 +636,38 @@ impl Renderer {
             model_last: self.last == Last::Model,
             first: self.items.is_empty(),
             sealed_allowed: at >= self.sealed_from,
-        };
-        let found = legal.contents(range.clone());
+        }
+    }
+
+    /// Take over what was found in a message.
+    fn note(&mut self, found: &mut Found, at: usize) {
         let root = Path::Root.key("messages");
         let path = root.index(at);
         let path = path.key("contents");
-        for (place, kind, detail) in &found.repairs {
-            self.repair(&path.index(*place), *kind, detail.clone());
+        for (place, kind, detail) in found.repairs.drain(..) {
+            self.repair(&path.index(place), kind, detail);
         }
-        for (place, kind, detail) in found.losses {
+        for (place, kind, detail) in found.losses.drain(..) {
             self.losses.push(Loss {
                 path: path.index(place).to_string(),
                 kind,
                 detail,
             });
         }
+    }
+
+    /// The contents of one side of a message that may be sent, and which they were.
+    fn prepared<'m>(
+        &mut self,
+        message: &'m Message,
+        range: Range<usize>,
+        at: usize,
+    ) -> (Cow<'m, Message>, Vec<usize>) {
+        let mut found = self.legal(message, at).contents(range.clone());
+        self.note(&mut found, at);
         self.sealed |= found.sealed;
-        let known_role = !matches!(message.role, Role::Other(_));
+        let role_rule = special::role_rule(&self.target.wire);
+        let known_role = !matches!(message.role, Role::Other(_)) || !self.upholds(role_rule);
         if !found.changed && known_role && range == (0..message.contents.len()) {
             return (Cow::Borrowed(message), found.kept);
         }
@@ -554,12 +678,13 @@ impl Renderer {
             message.contents[range].to_vec()
         };
         let mut changed = Message::new(message.role.clone(), contents);
-        if let Role::Other(_) = &message.role {
+        if !known_role {
             changed.role = Role::User;
             // The vendor's own form would say the role again.
             for content in &mut changed.contents {
                 content.vendor = None;
             }
+            let root = Path::Root.key("messages");
             self.repair(&root.index(at), RepairKind::Role, "sent as the user's");
         }
         changed.status.clone_from(&message.status);

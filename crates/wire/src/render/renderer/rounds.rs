@@ -1,19 +1,24 @@
 //! Rounds: calls that wait, their results, and what stands where there is none.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use throughline_model::json::RawJson;
+
 use throughline_model::{
     Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
-    Pairing, Path, Role, Runner, Slot, Status, ToolResult,
+    Pairing, Path, Role, Runner, Scope, Slot, Status, ToolResult, Wire,
 };
 
 use super::super::legal;
 use super::super::repair::RepairKind;
+use super::super::special;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
-use super::super::target::{Adjacency, Target, rules};
+use super::super::target::{Adjacency, Rules, Target, round_rules};
 use super::super::words;
 use super::{Answer, Last, Place, Renderer, Stale, Waiting};
+use crate::foreign;
 
 impl Renderer {
     /// Give a call the id under which it is rendered; nothing for what does not wait for a
@@ -37,7 +42,8 @@ impl Renderer {
         if self.rules.id.ours {
             let value = self.ids.take(&call.call, self.rules.id);
             // An id that we minted is not on the wire; where one must stand, it is written now.
-            let there = !native || legal::says_id(content, &value);
+            let wanted = self.target.wire != Wire::GeminiInteractions || self.upholds("I-1");
+            let there = !native || legal::says_id(content, &value) || !wanted;
             let differs = value != call.call.value() || !there;
             if let Some(renamed) = differs.then(|| CallId::natural(&value)).flatten() {
                 let root = Path::Root.key("messages");
@@ -50,6 +56,10 @@ impl Renderer {
                 changed = Some(other);
                 id = Some(renamed);
             }
+        }
+        if !self.rules.id.ours && !native {
+            // Its result must not be taken for that of a call with an id of the vendor.
+            id = Some(CallId::minted(Scope::Place(at), place));
         }
         // Ids that the vendor issued are echoed; it is its codec that knows how.
         let issued = !self.rules.id.ours
@@ -67,6 +77,9 @@ impl Renderer {
                     .is_none_or(|content| content.vendor.is_some()),
             content: (native && issued).then(|| content.clone()),
             status: call.status.clone().or(status),
+            checks: (native && call.family == Family::COMPUTER && self.upholds("O-14"))
+                .then(|| special::safety_checks(content))
+                .flatten(),
             answer: None,
         };
         (Some(waiting), changed)
@@ -79,10 +92,12 @@ impl Renderer {
         at: usize,
     ) -> Result<(), Stale> {
         for place in range {
-            let content = &message.contents[place];
-            let Body::ToolResult(result) = &content.body else {
+            let Body::ToolResult(result) = &message.contents[place].body else {
                 continue;
             };
+            let (cleaned, mut found) = self.legal(message, at).result_of_client(place);
+            self.note(&mut found, at);
+            let content = cleaned.as_ref().unwrap_or(&message.contents[place]);
             let value = result.call().value();
             let waits = |waiting: &&mut Waiting| {
                 waiting.answer.is_none() && waiting.call.call.value() == value
@@ -92,7 +107,7 @@ impl Renderer {
                 Pairing::Standalone => None,
             };
             if let Some(waiting) = slot {
-                let content = answered(content, result, waiting, &self.target);
+                let content = answered(content, result, waiting, (&self.target, self.rules));
                 waiting.answer = Some(Answer {
                     content,
                     at: (at, place),
@@ -110,6 +125,46 @@ impl Renderer {
             self.close()?;
         }
         Ok(())
+    }
+
+    /// What the service has already is not sent again: of an answered call neither half, of an
+    /// open one the result alone.
+    pub(super) fn leave_chained(
+        &mut self,
+        message: &mut Cow<'_, Message>,
+        waiting: &mut Vec<Waiting>,
+        at: usize,
+    ) {
+        let Some(chain) = self.target.chain.clone() else {
+            return;
+        };
+        let flat = self.rules.adjacency == Adjacency::BeforeModel;
+        if !flat || !self.upholds("F-4") {
+            return;
+        }
+        let holds = |id: &CallId| {
+            let (open, done) = (&chain.calls.open, &chain.calls.answered);
+            open.contains(id.value()) || done.contains(id.value())
+        };
+        let is_behind = |content: &Content| {
+            let call = content.as_tool_call();
+            call.is_some_and(|call| call.runner == Runner::Client && holds(&call.call))
+        };
+        if !message.contents.iter().any(is_behind) {
+            return;
+        }
+        message
+            .to_mut()
+            .contents
+            .retain(|content| !is_behind(content));
+        let root = Path::Root.key("messages");
+        let detail = "the service has the call and is not sent it again";
+        self.repair(&root.index(at), RepairKind::Chained, detail);
+        let done = |waiting: &Waiting| chain.calls.answered.contains(waiting.call.call.value());
+        let answered = waiting.iter().filter(|waiting| done(waiting));
+        let ids = answered.map(|waiting| waiting.call.call.value().into());
+        self.behind.extend(ids);
+        waiting.retain(|waiting| !done(waiting));
     }
 
     /// Whether the round that is going on is shown as calls and results.
@@ -132,7 +187,9 @@ impl Renderer {
             call: waiting.call,
             result: answer.content,
         };
+        let checks = waiting.checks.into_iter().collect::<Vec<_>>();
         self.show(vec![entry], Vec::new(), at, &[(at, place)]);
+        self.acknowledge(&checks);
     }
 
     /// A result that answers nothing that waits.
@@ -148,8 +205,31 @@ impl Renderer {
         let path = path.key("contents");
         let path = path.index(place);
         let value = result.call().value();
+        let names = round_rules(&self.target.wire);
+        let chain = self.target.chain.as_ref();
+        let waits_behind = chain.is_some_and(|chain| chain.calls.open.contains(value));
+        let naive = match result.pairing() {
+            Pairing::Standalone => false,
+            Pairing::Answers if self.answered.contains(value) => !self.upholds(names.once),
+            Pairing::Answers => !self.upholds(names.asked) || waits_behind,
+        };
+        if naive && self.native_calls() {
+            self.answered.insert(value.into());
+            let message = Message::new(Role::Tool, vec![content.clone()]);
+            self.emit(&message, at, &[place], Last::Results);
+            return Ok(());
+        }
+        if self.behind.contains(value) {
+            let detail = "the service has the result and is not sent it again";
+            self.repair(&path, RepairKind::Chained, detail);
+            return Ok(());
+        }
         let (kind, detail) = match result.pairing() {
-            Pairing::Standalone if self.rules.standalone && self.native_calls() => {
+            Pairing::Standalone
+                if self.rules.standalone
+                    && self.native_calls()
+                    && stands_alone(content, result, &self.target) =>
+            {
                 let message = Message::new(Role::Tool, vec![content.clone()]);
                 self.emit(&message, at, &[place], Last::Results);
                 return Ok(());
@@ -187,7 +267,13 @@ impl Renderer {
         let mut calls = Vec::new();
         let mut places = Vec::new();
         let mut last = 0;
+        let answers = self.upholds(round_rules(&self.target.wire).answered);
+        let mut checks = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
+            if waiting.answer.is_none() && !answers {
+                continue;
+            }
+            checks.extend(waiting.checks.clone());
             last = last.max(waiting.at.0);
             calls.extend(waiting.content.clone());
             let (content, place) = match waiting.answer {
@@ -203,7 +289,7 @@ impl Renderer {
                     let path = path.key("contents");
                     let text = words::no_result(waiting.status.as_ref());
                     self.repair(&path.index(waiting.at.1), RepairKind::ClosedCall, text);
-                    (made_up(&waiting, text), waiting.at)
+                    (self.made_up(&waiting, text), waiting.at)
                 }
             };
             places.push(place);
@@ -213,8 +299,36 @@ impl Renderer {
             });
         }
         self.show(round, calls, last, &places);
+        self.acknowledge(&checks);
         self.as_text = false;
         Ok(())
+    }
+
+    /// Echo the safety checks of computer calls in the outputs that were just rendered.
+    fn acknowledge(&mut self, checks: &[RawJson]) {
+        let mut checks = checks.iter().rev();
+        let outputs = self.items.iter_mut().rev();
+        for item in outputs.take_while(|item| item.json.contains("_output\"")) {
+            if !item.json.contains("\"computer_call_output\"") {
+                continue;
+            }
+            let Some(asked) = checks.next() else { return };
+            if let Some(whole) = special::acknowledged(&item.json, asked) {
+                item.json = whole;
+            }
+        }
+    }
+
+    /// The result of a call that has none.
+    fn made_up(&self, waiting: &Waiting, text: &str) -> Content {
+        let family = waiting.call.family.clone();
+        let output = screenshot(waiting, Output::Text(text.to_owned()));
+        let mut made = ToolResult::answering(waiting.id().clone(), family, output);
+        // Gemini's results have the name of their call, also where that has none of its own.
+        let name = Some(foreign::name(&waiting.call).to_owned());
+        made.name = name.filter(|_| self.upholds("G-9"));
+        made.outcome = Outcome::Unknown;
+        Content::from(made)
     }
 
     /// Show a round through the strategy. `calls` are those whose results must echo something,
@@ -244,12 +358,16 @@ impl Renderer {
             } else {
                 Default::default()
             };
+        if self.rules.text_results && self.target.wire == Wire::Gemini {
+            round.iter_mut().for_each(without_media);
+        }
         for message in strategy.entry(round) {
             let last = match message.role {
                 Role::Tool => Last::Results,
                 _ => Last::User,
             };
-            if last == Last::Results && !before.contents.is_empty() {
+            let echoes = !before.contents.is_empty() && self.upholds("G-4");
+            if last == Last::Results && echoes {
                 self.emit_after(&before, message, at, places, last);
             } else {
                 self.emit_from(&message, at, places, last);
@@ -260,6 +378,20 @@ impl Renderer {
             self.emit_from(&message, at, &moved_from, Last::User);
         }
     }
+}
+
+/// Whether there is a form for a result that no call asked for: only functions have one, and what
+/// came so from the vendor itself.
+fn stands_alone(content: &Content, result: &ToolResult, target: &Target) -> bool {
+    if !legal::is_native(content, target) {
+        return result.family == Family::FUNCTION;
+    }
+    content.vendor.as_ref().is_none_or(|vendor| {
+        // The outputs of a local shell name their call by the id of the item.
+        let by_item = result.family == Family::LOCAL_SHELL;
+        let named = by_item && matches!(vendor.slots.id, Slot::Set(_));
+        !named && !matches!(vendor.slots.call, Slot::Set(_))
+    })
 }
 
 /// The media of results, for a user message where results hold text only, and where the results
@@ -278,15 +410,39 @@ fn media(round: &[ToolEntry], places: &[Place]) -> impl Iterator<Item = (Content
     })
 }
 
+/// The id of a call that the vendor's form has.
+fn issued_id(content: &Content) -> Option<&str> {
+    match &content.vendor.as_ref()?.slots.call {
+        Slot::Set(id) => Some(id),
+        Slot::Null | Slot::Missing | Slot::NoField => None,
+    }
+}
+
 /// A result as it goes back with its call: under the id of the call, in the call's family.
-fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &Target) -> Content {
+fn answered(
+    content: &Content,
+    result: &ToolResult,
+    waiting: &Waiting,
+    (target, rules): (&Target, Rules),
+) -> Content {
     let kin = result.family == waiting.call.family
         || (waiting.call.family == Family::LOCAL_SHELL && result.family == Family::FUNCTION);
     // A result that names another function than its call would be refused as it is.
     let name = waiting.call.name.as_str();
-    let alike = name.is_empty() || result.name.as_deref().is_none_or(|found| found == name);
-    let native = waiting.native && kin && alike && legal::is_native(content, target);
-    let said = !native || !rules(&target.wire).id.ours || {
+    let alike = name.is_empty()
+        || match result.name.as_deref() {
+            Some(found) => found == name,
+            // There the name is what it answers to.
+            None => target.wire != Wire::Gemini,
+        };
+    let ours = rules.id.ours;
+    // An id of the vendor stands on both or on none.
+    let echoes = ours || issued_id(content) == waiting.content.as_ref().and_then(issued_id);
+    // Where results hold no media, the vendor's form may hold some.
+    let bare = !rules.text_results || target.wire != Wire::Gemini || !has_media(result);
+    let native =
+        waiting.native && kin && alike && echoes && bare && legal::is_native(content, target);
+    let said = !native || !ours || {
         let id = waiting.id().value();
         legal::says_id(content, id)
     };
@@ -312,9 +468,32 @@ fn answered(content: &Content, result: &ToolResult, waiting: &Waiting, target: &
     let output = screenshot(waiting, output);
     let family = waiting.call.family.clone();
     let mut made = ToolResult::answering(waiting.id().clone(), family, output);
-    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
+    made.name = Some(foreign::name(&waiting.call).to_owned());
     made.outcome = result.outcome;
     Content::from(made)
+}
+
+fn has_media(result: &ToolResult) -> bool {
+    match &result.output {
+        Output::Parts(parts) => parts.iter().any(|part| matches!(part.body, Body::Media(_))),
+        Output::None | Output::Text(_) | Output::Json(_) => false,
+    }
+}
+
+/// The result without its media, which go to a message behind.
+fn without_media(entry: &mut ToolEntry) {
+    if let Body::ToolResult(result) = &mut entry.result.body
+        && let Output::Parts(parts) = &mut result.output
+    {
+        parts.retain(|part| !matches!(part.body, Body::Media(_)));
+        for part in parts {
+            part.vendor = None;
+        }
+    }
+}
+
+fn is_image(part: &Content) -> bool {
+    matches!(&part.body, Body::Media(media) if media.kind == MediaKind::Image)
 }
 
 /// A screen with nothing on it: one transparent pixel.
@@ -323,7 +502,7 @@ const BLANK: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mN
 /// What a vendor's computer call takes as an output: a picture, never text.
 fn screenshot(waiting: &Waiting, output: Output) -> Output {
     let pictured = match &output {
-        Output::Parts(parts) => parts.iter().any(|part| matches!(part.body, Body::Media(_))),
+        Output::Parts(parts) => parts.iter().any(is_image),
         Output::None | Output::Text(_) | Output::Json(_) => false,
     };
     if pictured || !waiting.native || waiting.call.family != Family::COMPUTER {
@@ -336,14 +515,4 @@ fn screenshot(waiting: &Waiting, output: Output) -> Output {
         name: None,
         transcript: None,
     }))])
-}
-
-/// The result of a call that has none.
-fn made_up(waiting: &Waiting, text: &str) -> Content {
-    let family = waiting.call.family.clone();
-    let output = screenshot(waiting, Output::Text(text.to_owned()));
-    let mut made = ToolResult::answering(waiting.id().clone(), family, output);
-    made.name = Some(waiting.call.name.clone()).filter(|name| !name.is_empty());
-    made.outcome = Outcome::Unknown;
-    Content::from(made)
 }

@@ -116,6 +116,12 @@ pub(super) static BLOCKS: &[Shape] = &[
 
 const SERVER_RESULT: &[Field] = &[OF, required("content", OBJECT), CACHE];
 
+/// Whether a block may have a member; those that are not known may have any.
+pub(crate) fn takes_member(tag: &str, key: &str) -> bool {
+    let fields = BLOCKS.iter().find(|(name, _)| *name == tag);
+    key == "type" || fields.is_none_or(|(_, fields)| fields.iter().any(|field| field.key == key))
+}
+
 /// Server tools by name, each with the tag of its result.
 const SERVER_TOOLS: [(&str, &str); 8] = [
     ("web_search", "web_search_tool_result"),

@@ -10,6 +10,8 @@ use throughline_model::json::Value;
 
 use blocks::{BODY_KEYS, is_service_result};
 
+pub(crate) use blocks::takes_member;
+
 use super::profile::{Chain, Profile};
 use super::report::Report;
 use super::shape::{member, text};

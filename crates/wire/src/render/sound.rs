@@ -1,0 +1,310 @@
+//! Whether the vendor's form of a content still holds together.
+//!
+//! A form is sent back as it is, so it must be one that the vendor takes and must say what the
+//! content says. Imports, edits and old releases leave forms of which that is not true: a member
+//! is missing or of another type, the item is another one than its content. Such a form is put
+//! aside; the content is then said like one that came from elsewhere.
+
+use std::borrow::Cow;
+
+use throughline_model::json::{self, RawJson};
+use throughline_model::{Body, Content, Form, Message, Output, Role, Runner, Wire};
+
+use super::legal;
+use super::plain::is_plain;
+use super::special;
+use super::switches::Switches;
+use super::target::Target;
+use crate::validate::{Profile, validate};
+use crate::{Codec, Losses};
+
+/// Lets only forms pass that hold.
+#[derive(Clone, Copy)]
+pub(super) struct Guard<'g> {
+    pub(super) target: &'g Target,
+    pub(super) codec: &'g dyn Codec,
+    pub(super) switches: Switches,
+}
+
+impl Guard<'_> {
+    /// The message without forms that do not hold, and where they stood.
+    pub(super) fn only_sound<'m>(
+        self,
+        message: Cow<'m, Message>,
+    ) -> (Cow<'m, Message>, Vec<usize>, PlainAt) {
+        only_sound(message, self)
+    }
+}
+
+/// The contents of a message, as far as they are among the first, whose forms are plain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PlainAt(u64);
+
+impl PlainAt {
+    fn add(&mut self, place: usize) {
+        self.0 |= 1_u64.checked_shl(place as u32).unwrap_or(0);
+    }
+
+    pub(super) fn has(self, place: usize) -> bool {
+        self.0.checked_shr(place as u32).unwrap_or(0) & 1 == 1
+    }
+}
+
+fn only_sound<'m>(
+    message: Cow<'m, Message>,
+    guard: Guard<'_>,
+) -> (Cow<'m, Message>, Vec<usize>, PlainAt) {
+    let target = guard.target;
+    let mut plain = PlainAt::default();
+    let mut broken = Vec::new();
+    let mut envelopes = Vec::new();
+    for (place, content) in message.contents.iter().enumerate() {
+        if !legal::is_native(content, target) {
+            // Parts that nothing of this vendor holds any more.
+            if parts(content)
+                .iter()
+                .any(|part| legal::is_native(part, target))
+            {
+                broken.push(place);
+            }
+            continue;
+        }
+        let Some(vendor) = &content.vendor else {
+            continue;
+        };
+        // What stands in the item of its call goes with it.
+        let before = place.checked_sub(1).map(|before| &message.contents[before]);
+        let with_call = legal::is_within(content)
+            && content.as_tool_result().is_some_and(|result| {
+                let call = before.filter(|_| broken.last() != Some(&(place - 1)));
+                let call = call.filter(|call| legal::is_native(call, target));
+                let call = call.and_then(Content::as_tool_call);
+                call.is_none_or(|call| call.call != *result.call())
+            });
+        let next = message.contents.get(place + 1);
+        let said = Said {
+            content,
+            within: next.filter(|next| legal::is_within(next)),
+            role: role(&message, content),
+        };
+        let is_plain = said.is_plain();
+        if is_plain {
+            plain.add(place);
+        }
+        if with_call || !(is_plain || said.holds(guard)) {
+            broken.push(place);
+        } else if let Some(envelope) = &vendor.envelope {
+            // Where a message is one on the wire too, only its beginning can open it.
+            let opens = place == 0 || legal::is_flat(&target.wire);
+            let role = guard.switches.upholds(special::role_rule(&target.wire));
+            if !opens || (role && !is_envelope(envelope, said.role, &target.wire)) {
+                envelopes.push(place);
+            }
+        }
+    }
+    if broken.is_empty() && envelopes.is_empty() {
+        return (message, broken, plain);
+    }
+    let mut message = message.into_owned();
+    for place in &broken {
+        let content = &mut message.contents[*place];
+        if legal::is_native(content, target) {
+            content.vendor = None;
+        }
+        if let Body::ToolResult(result) = &mut content.body
+            && let Output::Parts(parts) = &mut result.output
+        {
+            parts.iter_mut().for_each(|part| part.vendor = None);
+        }
+    }
+    for place in &envelopes {
+        if let Some(vendor) = &mut message.contents[*place].vendor {
+            vendor.envelope = None;
+        }
+    }
+    broken.extend(envelopes);
+    broken.sort_unstable();
+    (Cow::Owned(message), broken, plain)
+}
+
+/// Whether an envelope is that of a message with this role.
+fn is_envelope(envelope: &RawJson, role: &Role, wire: &Wire) -> bool {
+    let (says, holds) = match wire {
+        Wire::GeminiInteractions => ("type", "content"),
+        Wire::Gemini => ("role", "parts"),
+        _ => ("role", "content"),
+    };
+    let (mut said, mut held) = (None, None);
+    for (key, at) in envelope.members() {
+        if key == says {
+            said = Some(&envelope.get()[at]);
+        } else if key == holds {
+            held = Some(&envelope.get()[at]);
+        }
+    }
+    let words: &[&str] = match (wire, role) {
+        (Wire::Gemini, Role::Assistant) => &["\"model\""],
+        (Wire::GeminiInteractions, Role::Assistant) => &["\"model_output\""],
+        (Wire::GeminiInteractions, _) => &["\"user_input\""],
+        (_, Role::Assistant) => &["\"assistant\""],
+        (Wire::Gemini, _) | (_, Role::User | Role::Tool | Role::Other(_)) => &["\"user\""],
+        (_, Role::System | Role::Developer) => &["\"system\"", "\"developer\""],
+    };
+    let fits = match said {
+        Some(said) => words.contains(&said),
+        // There a content without a role is the user's.
+        None => *wire == Wire::Gemini && *role != Role::Assistant,
+    };
+    let hollow = match held {
+        Some(held) => matches!(held, "[]" | "\"\"" | "null"),
+        // A message of calls alone may go without content there.
+        None => *wire == Wire::OpenAiChat,
+    };
+    fits && hollow
+}
+
+/// Whose word a content is, whatever its message says.
+fn role<'m>(message: &'m Message, content: &Content) -> &'m Role {
+    match &content.body {
+        Body::ToolCall(_) | Body::Reasoning(_) | Body::ApprovalRequest(_) => &Role::Assistant,
+        Body::ToolResult(result) if result.runner == Runner::Vendor => &Role::Assistant,
+        Body::ToolResult(_) => &Role::Tool,
+        _ => &message.role,
+    }
+}
+
+/// The parts of a result.
+fn parts(content: &Content) -> &[Content] {
+    match content.as_tool_result().map(|result| &result.output) {
+        Some(Output::Parts(parts)) => parts,
+        Some(Output::None | Output::Text(_) | Output::Json(_)) | None => &[],
+    }
+}
+
+/// A content that came from the target's own vendor.
+struct Said<'m> {
+    content: &'m Content,
+    /// The result that stands in the same item.
+    within: Option<&'m Content>,
+    role: &'m Role,
+}
+
+impl Said<'_> {
+    fn is_plain(&self) -> bool {
+        match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
+            Some(Form::Item(raw) | Form::Part(raw)) => {
+                is_plain(self.content, raw, *self.role == Role::Assistant)
+            }
+            Some(Form::Bare) => self.content.as_text().is_some(),
+            Some(Form::Within) | None => true,
+        }
+    }
+
+    /// Look closely: what is written reads as the same again and is of the vendor's shape.
+    fn holds(&self, guard: Guard<'_>) -> bool {
+        let (target, codec) = (guard.target, guard.codec);
+        let mut alone = self.content.clone();
+        if let Some(vendor) = &mut alone.vendor {
+            vendor.envelope = envelope(self.content, self.role, &target.wire);
+        }
+        let contents = std::iter::once(alone).chain(self.within.cloned());
+        let alone = Message::new(self.role.clone(), contents.collect());
+        let items = codec.encode_items(std::slice::from_ref(&alone), &mut Losses::default());
+        let array = crate::gather::array(&items);
+        let Ok(value) = json::parse(&array) else {
+            return false;
+        };
+        let Ok(read) = codec.decode_messages(value.as_array().unwrap_or_default()) else {
+            return false;
+        };
+        let found = read.first().and_then(|message| message.contents.first());
+        if !found.is_some_and(|found| is_same(found, self.content)) {
+            return false;
+        }
+        let profile = Profile {
+            stored: target.stored,
+            thinking: target.thinking,
+            same_account: target.same_account,
+            generation: target.generation,
+            ..Profile::newest(target.wire.clone())
+        };
+        let violations = validate(&value, &profile);
+        let spoils = |rule: &str| guard.switches.upholds(rule) && spoils(rule, self.content);
+        !violations.iter().any(|found| spoils(found.rule))
+    }
+}
+
+/// Where parts stand that have no message of their own.
+fn envelope(content: &Content, role: &Role, wire: &Wire) -> Option<RawJson> {
+    let is_part = matches!(content.vendor.as_ref()?.form, Form::Part(_));
+    if *wire != Wire::OpenAiChat || !is_part {
+        return None;
+    }
+    let word = match role {
+        Role::Assistant => "assistant",
+        Role::System | Role::Developer => "system",
+        Role::User | Role::Tool | Role::Other(_) => "user",
+    };
+    let is_call = content.as_tool_call().is_some();
+    Some(RawJson::object(|object| {
+        object.str("role", word);
+        if is_call {
+            object.raw("content", "null").raw("tool_calls", "[]");
+        } else {
+            object.raw("content", "[]");
+        }
+    }))
+}
+
+/// Whether what was read again is what the content says.
+fn is_same(found: &Content, content: &Content) -> bool {
+    let slots = |content: &Content| content.vendor.as_ref().map(|vendor| vendor.slots.clone());
+    let alike = match (&found.body, &content.body) {
+        (Body::ToolCall(found), Body::ToolCall(call)) => {
+            found.family == call.family && found.name == call.name && found.runner == call.runner
+        }
+        (Body::ToolResult(found), Body::ToolResult(result)) => {
+            // Elsewhere the name is the call's, and results do not say it.
+            let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
+            let named = wire != Some(&Wire::Gemini) || found.name == result.name;
+            named && found.family == result.family && found.runner == result.runner
+        }
+        (Body::Reasoning(found), Body::Reasoning(reasoning)) => found.sealed == reasoning.sealed,
+        (Body::Opaque(found), Body::Opaque(opaque)) => found.tag == opaque.tag,
+        (found, body) => std::mem::discriminant(found) == std::mem::discriminant(body),
+    };
+    alike && slots(found) == slots(content)
+}
+
+/// Whether breaking a rule means that the form is not to be used. What has a repair of its own is
+/// left to it.
+fn spoils(rule: &str, content: &Content) -> bool {
+    let by_vendor = match &content.body {
+        Body::ToolCall(call) => call.runner == Runner::Vendor,
+        Body::ToolResult(result) => result.runner == Runner::Vendor,
+        Body::Opaque(_) => true,
+        _ => false,
+    };
+    match rule {
+        "S-O2" | "S-O3" | "O-13" | "S-C2" | "S-C3" | "C-5" | "S-C5" | "S-A2" | "S-A3" | "S-A4"
+        | "S-A5" | "S-G1" | "S-G2" | "S-G3" | "S-G4" | "S-I1" | "S-I2" | "G-10" | "F-1" => true,
+        "A-7" | "I-1" | "G-8" | "O-9" => by_vendor,
+        "O-12" => !is_newer(content),
+        _ => false,
+    }
+}
+
+/// Whether an item may be of a type that is newer than this code: it goes back as it came.
+fn is_newer(content: &Content) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let form = content.vendor.as_ref().map(|vendor| &vendor.form);
+    match (&content.body, form) {
+        (Body::Opaque(opaque), Some(Form::Item(item))) => {
+            let said = item.locate(&["type"]).map(|at| &item.get()[at]);
+            said.is_some_and(|said| said.starts_with('"'))
+                && !opaque.tag.is_empty()
+                && opaque.tag.bytes().all(known)
+        }
+        _ => false,
+    }
+}
