@@ -118,7 +118,7 @@ impl Legal<'_> {
         let content = changed.as_ref().unwrap_or(&self.message.contents[place]);
         if let Some(full) = self
             .no_empty
-            .then(|| without_empty_parts(content))
+            .then(|| special::without_empty_parts(content))
             .flatten()
         {
             let detail = "an empty text in a result is left out".to_owned();
@@ -133,7 +133,10 @@ impl Legal<'_> {
         let native = is_native(content, self.target);
         match &content.body {
             Body::Text(text) | Body::Refusal(text) => {
-                if self.no_empty && text.text.trim().is_empty() && !is_signed(content, native) {
+                if self.no_empty
+                    && text.text.trim().is_empty()
+                    && !special::is_signed(content, native)
+                {
                     found
                         .repairs
                         .push((place, RepairKind::Empty, "empty text".into()));
@@ -724,33 +727,6 @@ pub(super) fn has_sealed(message: &Message, target: &Target) -> bool {
         let sealed = matches!(&content.body, Body::Reasoning(reasoning) if reasoning.sealed);
         sealed && is_native(content, target)
     })
-}
-
-/// A result without the texts in it that say nothing; nothing if there are none.
-fn without_empty_parts(content: &Content) -> Option<Content> {
-    let is_empty = |part: &Content| part.as_text().is_some_and(|text| text.trim().is_empty());
-    match &content.as_tool_result()?.output {
-        Output::Parts(parts) if parts.iter().any(is_empty) => {}
-        Output::Parts(_) | Output::None | Output::Text(_) | Output::Json(_) => return None,
-    }
-    let mut full = content.clone();
-    if let Body::ToolResult(result) = &mut full.body
-        && let Output::Parts(parts) = &mut result.output
-    {
-        parts.retain(|part| !is_empty(part));
-    }
-    Some(full)
-}
-
-/// A part that says nothing but carries a signature must stay.
-fn is_signed(content: &Content, native: bool) -> bool {
-    let Some(vendor) = content.vendor.as_ref().filter(|_| native) else {
-        return false;
-    };
-    match &vendor.form {
-        Form::Part(part) => special::signature(part).is_some_and(special::is_signature),
-        Form::Item(_) | Form::Bare | Form::Within => false,
-    }
 }
 
 /// The same call as a plain function call.

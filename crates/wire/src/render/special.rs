@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use throughline_model::json::{self, ObjectWriter, RawJson, push_string};
 use throughline_model::{
-    Body, Content, Family, Form, Message, Pairing, Runner, ToolCall, ToolResult, Vendor, Wire,
+    Body, Content, Family, Form, Message, Output, Pairing, Runner, ToolCall, ToolResult, Vendor,
+    Wire,
 };
 
 use super::legal;
@@ -345,4 +346,31 @@ fn arguments(call: &ToolCall) -> RawJson {
             object.str("input", &text);
         })
     })
+}
+
+/// A result without the texts in it that say nothing; nothing if there are none.
+pub(super) fn without_empty_parts(content: &Content) -> Option<Content> {
+    let is_empty = |part: &Content| part.as_text().is_some_and(|text| text.trim().is_empty());
+    match &content.as_tool_result()?.output {
+        Output::Parts(parts) if parts.iter().any(is_empty) => {}
+        Output::Parts(_) | Output::None | Output::Text(_) | Output::Json(_) => return None,
+    }
+    let mut full = content.clone();
+    if let Body::ToolResult(result) = &mut full.body
+        && let Output::Parts(parts) = &mut result.output
+    {
+        parts.retain(|part| !is_empty(part));
+    }
+    Some(full)
+}
+
+/// A part that says nothing but carries a signature must stay.
+pub(super) fn is_signed(content: &Content, native: bool) -> bool {
+    let Some(vendor) = content.vendor.as_ref().filter(|_| native) else {
+        return false;
+    };
+    match &vendor.form {
+        Form::Part(part) => signature(part).is_some_and(is_signature),
+        Form::Item(_) | Form::Bare | Form::Within => false,
+    }
 }
