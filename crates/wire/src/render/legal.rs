@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use throughline_model::json::{RawJson, push_string};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, Message, Output, Pairing, Role, Runner, Slot,
-    ToolCall, ToolResult, Vendor, Wire,
+    Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, ToolCall,
+    ToolResult, Vendor, Wire,
 };
 
 use super::item_ids::{has_prefix, item_id, needs_id, string_at};
