@@ -320,3 +320,12 @@ fn what_loses_its_reasoning_stays_as_clean_as_it_was() {
     let history = said(&Wire::Foundry, array);
     assert_eq!(violations(&history, &Target::newest(Wire::Foundry)), []);
 }
+
+#[test]
+fn a_call_of_the_vendor_in_a_message_of_another_role_keeps_its_kind() {
+    let array = r#"[{"type":"tool_search_call","call_id":"","execution":"client","arguments":{}}]"#;
+    let mut history = said(&Wire::OpenAiResponses, array);
+    history[0].role = Role::Other("critic".into());
+    let target = Target::newest(Wire::OpenAiResponses);
+    assert_eq!(violations(&history, &target), []);
+}
