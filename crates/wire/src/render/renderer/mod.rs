@@ -680,9 +680,11 @@ impl Renderer {
         let mut changed = Message::new(message.role.clone(), contents);
         if !known_role {
             changed.role = Role::User;
-            // The vendor's own form would say the role again.
+            // The vendor's own envelope would say the role again.
             for content in &mut changed.contents {
-                content.vendor = None;
+                if let Some(vendor) = &mut content.vendor {
+                    vendor.envelope = None;
+                }
             }
             let root = Path::Root.key("messages");
             self.repair(&root.index(at), RepairKind::Role, "sent as the user's");
