@@ -385,6 +385,7 @@ fn an_empty_text_in_a_result_is_left_out() {
     assert_eq!(kinds(&rendered), [RepairKind::Empty]);
 }
 
+#[test]
 fn a_call_of_the_vendor_in_a_message_of_another_role_keeps_its_kind() {
     let array = r#"[{"type":"tool_search_call","call_id":"","execution":"client","arguments":{}}]"#;
     let mut history = said(&Wire::OpenAiResponses, array);
