@@ -123,10 +123,10 @@ impl Writer {
             .read_line(&mut line)
             .map_err(|error| error.to_string())?;
         // A line without its end was cut by the kill.
-        if read == 0 || !line.ends_with('\n') {
+        let Some(whole) = line.strip_suffix('\n').filter(|_| read > 0) else {
             return Ok(false);
-        }
-        ledger.note(line.trim_end())?;
+        };
+        ledger.note(whole)?;
         Ok(true)
     }
 
