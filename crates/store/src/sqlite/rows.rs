@@ -88,9 +88,11 @@ impl NodeRow {
             None => None,
         };
         // A range that cannot be is damage. It is made one that can, so that nobody computes with
-        // nonsense; the digest, which has the range in it, tells.
-        let first = num(row.get(at + 1)?).max(1);
-        let last = num(row.get(at + 2)?).clamp(first, first.saturating_add(u64::from(u32::MAX)));
+        // nonsense, and the digest is made one that nothing has.
+        let (found_first, found_last) = (num(row.get(at + 1)?), num(row.get(at + 2)?));
+        let first = found_first.max(1);
+        let last = found_last.clamp(first, first.saturating_add(u64::from(u32::MAX)));
+        let possible = (first, last) == (found_first, found_last);
         Ok(Self {
             tl: row.get(at)?,
             first,
@@ -105,7 +107,11 @@ impl NodeRow {
             state,
             tokens: num(row.get(at + 11)?),
             created: num(row.get(at + 12)?),
-            digest: row.get(at + 13)?,
+            digest: if possible {
+                row.get(at + 13)?
+            } else {
+                Digest::default()
+            },
             run_flags: row.get(at + 14)?,
             is_last: row.get::<_, Option<bool>>(at + 15)?.unwrap_or(false),
         })
