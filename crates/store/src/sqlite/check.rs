@@ -317,6 +317,7 @@ impl Check<'_> {
             ("a call without its run", "SELECT c.run FROM call c WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=c.run)"),
             ("a call without its result", "SELECT hex(r.id) FROM call c CROSS JOIN run r ON r.run=c.run CROSS JOIN thread t ON t.thread=r.thread WHERE c.state=2 AND t.stage=0
                AND NOT EXISTS(SELECT 1 FROM item i WHERE i.run=c.run AND i.no=c.result_no)"),
+            ("nodes without their run", "SELECT n.run FROM node n WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=n.run)"),
             ("events without their run", "SELECT e.run FROM run_event e WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=e.run)"),
             ("an approval without its run", "SELECT hex(a.id) FROM approval a WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=a.run)"),
             ("an alias without its thread", "SELECT a.name FROM alias a WHERE NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=a.thread)"),
