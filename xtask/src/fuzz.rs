@@ -62,7 +62,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     }
     let chosen = if names.is_empty() { targets } else { names };
     let seed = std::env::var("THROUGHLINE_SEED").unwrap_or_default();
-    let (_, found) = fuzzer.run(&chosen, seconds, &seed)?;
+    let (_, found) = fuzzer.run(&chosen, Bound::Seconds(seconds), &seed)?;
     Ok(if found == 0 {
         ExitCode::SUCCESS
     } else {
@@ -70,10 +70,19 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Runs every target for `seconds`; gives how many were clean and how many were not.
-pub(crate) fn run_all(seconds: u64, seed: &str) -> Result<(usize, usize), Failure> {
+/// Tries `inputs` inputs on every target; gives how many were clean and how many were not.
+pub(crate) fn run_all(inputs: u64, seed: &str) -> Result<(usize, usize), Failure> {
     let fuzzer = Fuzzer::build()?;
-    fuzzer.run(&fuzzer.targets()?, seconds, seed)
+    fuzzer.run(&fuzzer.targets()?, Bound::Inputs(inputs), seed)
+}
+
+/// When the run of a target is over.
+#[derive(Clone, Copy)]
+enum Bound {
+    /// Goes on from what earlier runs found.
+    Seconds(u64),
+    /// Starts from the kept inputs alone, so that the same seed tries the same inputs.
+    Inputs(u64),
 }
 
 struct Fuzzer {
@@ -115,11 +124,11 @@ impl Fuzzer {
     }
 
     /// Runs the targets one after the other; gives how many were clean and how many were not.
-    fn run(&self, targets: &[String], seconds: u64, seed: &str) -> Result<(usize, usize), Failure> {
+    fn run(&self, targets: &[String], bound: Bound, seed: &str) -> Result<(usize, usize), Failure> {
         let width = targets.iter().map(String::len).max().unwrap_or(0);
         let mut unclean = 0;
         for target in targets {
-            let (log, clean) = self.run_one(target, seconds, seed)?;
+            let (log, clean) = self.run_one(target, bound, seed)?;
             let report = Report::read(&log);
             println!(
                 "{target:<width$}  {report}  findings {}",
@@ -138,12 +147,18 @@ impl Fuzzer {
         Ok((targets.len() - unclean, unclean))
     }
 
-    fn run_one(&self, target: &str, seconds: u64, seed: &str) -> Result<(String, bool), Failure> {
+    fn run_one(&self, target: &str, bound: Bound, seed: &str) -> Result<(String, bool), Failure> {
         let kept = format!("fuzz/corpus/{target}");
-        let found = format!("{TARGET_FOLDER}/found/{target}");
+        let found = match bound {
+            Bound::Seconds(_) => format!("{TARGET_FOLDER}/found/{target}"),
+            Bound::Inputs(_) => format!("{TARGET_FOLDER}/found-again/{target}"),
+        };
         let artifacts = format!("{TARGET_FOLDER}/artifacts/{target}/");
         let log = tool::root().join(format!("{TARGET_FOLDER}/{target}.log"));
         let broken = |error| Failure::new(format!("cannot prepare the run of {target}: {error}"));
+        if matches!(bound, Bound::Inputs(_)) && tool::root().join(&found).exists() {
+            fs::remove_dir_all(tool::root().join(&found)).map_err(broken)?;
+        }
         for folder in [&kept, &found, &artifacts] {
             fs::create_dir_all(tool::root().join(folder)).map_err(broken)?;
         }
@@ -155,7 +170,10 @@ impl Fuzzer {
             .arg("-print_final_stats=1");
         command.args([
             format!("-artifact_prefix={artifacts}"),
-            format!("-max_total_time={seconds}"),
+            match bound {
+                Bound::Seconds(seconds) => format!("-max_total_time={seconds}"),
+                Bound::Inputs(inputs) => format!("-runs={inputs}"),
+            },
         ]);
         if let Some(seed) = engine_seed(seed) {
             command.arg(format!("-seed={seed}"));

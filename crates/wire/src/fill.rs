@@ -31,7 +31,8 @@ impl Fill<'_> {
     }
 }
 
-/// Append an item with its holes filled. A place that is not hollow stays as it is.
+/// Append an item with its holes filled. A place that is not hollow stays as it is; of two fills
+/// for one place the later one counts, as vendors may say a member twice.
 pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
     out: &mut String,
     item: &RawJson,
@@ -48,6 +49,7 @@ pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
         let path = path.as_ref();
         let Some(at) = item.locate(path) else {
             if let ([key], Fill::Replace(json)) = (path, fill) {
+                added.retain(|(before, _)| before != key);
                 added.push((*key, *json));
             }
             continue;
@@ -65,6 +67,10 @@ pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
     }
     let mut from = 0;
     for (at, fill) in edits.in_order() {
+        // A place inside one that was replaced is gone with it.
+        if at.start < from {
+            continue;
+        }
         out.push_str(&text[from..at.start]);
         match fill {
             Fill::Text(text) => push_string(out, text),
@@ -122,6 +128,11 @@ struct Edits<'f> {
 
 impl<'f> Edits<'f> {
     fn push(&mut self, at: Range<usize>, fill: &'f Fill<'f>) {
+        let mut before = self.few.iter_mut().flatten().chain(&mut self.more);
+        if let Some(same) = before.find(|(place, _)| *place == at) {
+            same.1 = fill;
+            return;
+        }
         match self.few.iter_mut().find(|slot| slot.is_none()) {
             Some(slot) => *slot = Some((at, fill)),
             None => self.more.push((at, fill)),
@@ -140,5 +151,45 @@ impl<'f> Edits<'f> {
             self.few.swap(0, 1);
         }
         self.few.into_iter().flatten().chain(self.more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(item: &str, fills: &[(&[&str], Fill<'_>)]) -> String {
+        let item = RawJson::new(item).expect("JSON");
+        let mut out = String::new();
+        fill(&mut out, &item, fills);
+        out
+    }
+
+    #[test]
+    fn of_two_fills_for_one_place_the_later_one_counts() {
+        let twice = [
+            (&["a"][..], Fill::Replace("1")),
+            (&["b"][..], Fill::Replace("2")),
+            (&["a"][..], Fill::Replace("3")),
+            (&["b"][..], Fill::Replace("4")),
+        ];
+        assert_eq!(filled(r#"{"a":0}"#, &twice), r#"{"a":3,"b":4}"#);
+        assert_eq!(
+            filled(r#"{"x":9,"b":0,"a":0}"#, &twice),
+            r#"{"x":9,"b":4,"a":3}"#
+        );
+    }
+
+    #[test]
+    fn a_place_inside_one_that_is_replaced_is_gone_with_it() {
+        let nested = [
+            (&["a", "b"][..], Fill::Replace("1")),
+            (&["a"][..], Fill::Replace("2")),
+            (&["c"][..], Fill::Replace("3")),
+        ];
+        assert_eq!(
+            filled(r#"{"a":{"b":0},"c":0}"#, &nested),
+            r#"{"a":2,"c":3}"#
+        );
     }
 }

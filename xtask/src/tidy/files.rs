@@ -78,6 +78,20 @@ impl Files {
         Ok(Self { paths, sources })
     }
 
+    /// A number that follows from what is built: the same sources have the same one on every machine.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let built = |path: &str| path.ends_with(".rs") || path == "Cargo.lock";
+        let sources = self.sources.iter().filter(|source| built(&source.path));
+        let bytes = sources.flat_map(|source| {
+            let (path, text) = (source.path.bytes(), source.text.bytes());
+            path.chain([0]).chain(text).chain([0])
+        });
+        // FNV-1a
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
     /// The first line of a file that starts with `start`; 1 when there is none.
     pub(super) fn line_of(&self, path: &str, start: &str) -> usize {
         let source = self.sources.iter().find(|source| source.path == path);
@@ -118,7 +132,23 @@ fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<(), Failur
 
 #[cfg(test)]
 mod tests {
-    use super::is_checked;
+    use super::{Files, Source, is_checked};
+
+    #[test]
+    fn the_fingerprint_follows_the_sources_alone() {
+        let of = |sources: &[(&str, &str)]| {
+            let sources = sources
+                .iter()
+                .map(|(path, text)| Source::new(*path, *text))
+                .collect();
+            let paths = Vec::new();
+            Files { paths, sources }.fingerprint()
+        };
+        let one = of(&[("a.rs", "fn a() {}"), ("README.md", "words")]);
+        assert_eq!(one, of(&[("a.rs", "fn a() {}"), ("README.md", "other")]));
+        assert_ne!(one, of(&[("a.rs", "fn b() {}")]));
+        assert_ne!(one, of(&[("b.rs", "fn a() {}")]));
+    }
 
     #[test]
     fn recorded_input_is_left_alone() {

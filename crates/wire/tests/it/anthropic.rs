@@ -561,6 +561,17 @@ fn disturbed_responses_go_through_a_stream_unchanged() {
 }
 
 #[test]
+fn a_member_that_two_kinds_of_delta_say_is_what_the_last_kind_said() {
+    let text = include_str!("../../../../fuzz/corpus/stream-anthropic/member-said-twice.sse");
+    let mut decoder = sse::Decoder::new(sse::Limits::default());
+    decoder.push(text.as_bytes());
+    let frames: Vec<Frame> = std::iter::from_fn(|| decoder.next_frame().unwrap()).collect();
+    let response = assemble(anthropic(), &frames).unwrap();
+    let said = &response.messages[0].contents[0];
+    assert_eq!(said.as_text(), Some("two"));
+}
+
+#[test]
 fn chunk_boundaries_do_not_show() {
     let mut rng = Rng::new(7);
     for (name, frames, _) in streams() {
