@@ -13,6 +13,7 @@
 use std::process::ExitCode;
 
 mod bench;
+mod campaign;
 mod fuzz;
 #[path = "../../crates/model/src/json/mod.rs"]
 #[allow(
@@ -44,6 +45,10 @@ cargo xtask tidy
 cargo xtask fuzz [TARGET…] [--seconds N] [--list]
     Fuzzes each target, or those named, for N seconds (60).
 
+cargo xtask campaign [R…] [--tier C|N] [--minutes N] [--seed S]
+    Runs the campaigns of guarantees at their full counts; all of them if none is named.
+cargo xtask planted [NAME…] [--small] [--large]
+    Plants mistakes one after the other and says which test finds each.
 cargo xtask bench [NAME…] [--list]
     Runs the bench programs in release mode; fails when a ratio is over its limit.
 
@@ -61,6 +66,8 @@ fn main() -> ExitCode {
         "test" => test::main(rest),
         "tidy" => tidy::main(rest),
         "fuzz" => fuzz::main(rest),
+        "campaign" => campaign::main(rest),
+        "planted" => campaign::planted(rest),
         "bench" => bench::main(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -106,6 +106,9 @@ pub(crate) fn call_key(
     hasher.update(&step.to_le_bytes());
     hasher.update(&position.to_le_bytes());
     hasher.update(call.as_bytes());
+    if crate::trials::planted("key-by-process") {
+        hasher.update(&std::process::id().to_le_bytes());
+    }
     let mut key = String::from("idem_");
     for byte in short(&hasher) {
         for digit in [byte >> 4, byte & 15] {

@@ -35,6 +35,10 @@ mod state;
 mod store;
 mod thread;
 pub mod transfer;
+#[cfg(feature = "trials")]
+pub mod trials;
+#[cfg(not(feature = "trials"))]
+mod trials;
 mod upkeep;
 mod window;
 

@@ -1,6 +1,7 @@
 //! Reading whole messages out of a branch of items: the same for every engine.
 
 use crate::item::{Item, ItemKind, entries};
+use crate::trials;
 use crate::{Entry, Error, Position, Result};
 
 /// Items that are read at once when a message turns out to be longer than hoped.
@@ -32,7 +33,9 @@ pub(crate) fn before(
     let mut first = last + 1;
     let mut want = limit as u64;
     loop {
-        let whole = first == 1 || items.first().is_some_and(starts);
+        let whole = first == 1
+            || items.first().is_some_and(starts)
+            || (trials::planted("tail-splits") && !items.is_empty());
         if whole {
             let mut found = read(&items, first)?;
             if found.len() >= limit || first == 1 {
@@ -76,9 +79,10 @@ pub(crate) fn after(
             next = hi + 1;
         }
         let mut found = read(&items, first)?;
-        found.retain(|entry| entry.first > after);
+        let skipped = u64::from(trials::planted("cursor-skips") && after > 0);
+        found.retain(|entry| entry.first > after + skipped);
         // The last message read may go on.
-        let settled = if next > last {
+        let settled = if next > last || trials::planted("page-cuts") {
             found.len()
         } else {
             found.len().saturating_sub(1)

@@ -9,6 +9,7 @@ mod reader;
 mod rng;
 mod scratch;
 
+pub mod agent;
 pub mod bench;
 pub mod checkers;
 pub mod chunks;

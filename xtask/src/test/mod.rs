@@ -200,6 +200,8 @@ fn lints() -> Outcome {
         "clippy",
         "--workspace",
         "--all-targets",
+        "--features",
+        "throughline-testkit/trials",
         "--locked",
         "--keep-going",
         "--",

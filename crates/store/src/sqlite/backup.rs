@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::connect::{PATIENCE, Role, connect};
 use super::fault::{Done, Stop, exists, invalid};
 use super::schema::{APPLICATION, MIGRATIONS, VERSION, migrate, version};
+use crate::trials;
 use crate::{Error, Progress, Result, RunState};
 
 /// What a restore made.
@@ -184,7 +185,11 @@ fn hold(part: &Path) -> Done<u64> {
     migrate(&conn, MIGRATIONS, &mut |_| {})?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let sql = "UPDATE run SET state=?, owner=NULL WHERE live IS NOT NULL";
-    let held = conn.execute(sql, [RunState::Held.code()])?;
+    let held = if trials::planted("restore-running") {
+        0
+    } else {
+        conn.execute(sql, [RunState::Held.code()])?
+    };
     conn.execute("DELETE FROM owner", [])?;
     conn.execute_batch("COMMIT")?;
     // The file alone gets the name, so nothing may be left in the log.

@@ -11,6 +11,7 @@ use super::queue::{Effect, Tx};
 use super::rows::{RunRow, SHOWN, ThreadRow, flag, int};
 use super::sql::{one, prepare, run_sql};
 use crate::digest::{self, Digest};
+use crate::trials;
 use crate::{
     Anchor, Begin, Begun, CallState, Error, Flush, Idempotency, Lease, Leasing, Mode, RunId,
     Started, Tenant, TenantScope, ThreadId, Version,
@@ -117,13 +118,14 @@ fn seen_before(
 
 /// The run that has a key, if the request is the same.
 pub(super) fn keyed(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<Option<RunRow>> {
-    let Some(row) = run_by_key(tx.conn, tenant, &key.key)? else {
+    let found = run_by_key(tx.conn, tenant, &key.key)?;
+    let Some(row) = found.filter(|_| trials::unless("key-ignored", true)) else {
         return Ok(None);
     };
     if row.stage != SHOWN {
         return Ok(None);
     }
-    if row.key_digest != Some(key.request) {
+    if trials::unless("key-other-body", row.key_digest != Some(key.request)) {
         return Err(Error::KeyReused {
             key: key.key.clone(),
             run: row.id,
@@ -152,18 +154,18 @@ pub(super) fn started(tx: &Tx<'_>, row: &RunRow) -> Done<Started> {
 /// Refuse a thread with an unsettled leased run.
 pub(super) fn not_busy(tx: &Tx<'_>, thread: i64, id: &ThreadId) -> Done<()> {
     match unsettled(tx.conn, thread)? {
-        Some(run) => Err(Error::Busy {
+        Some(run) if trials::unless("busy-unasked", true) => Err(Error::Busy {
             thread: id.clone(),
             run: run.id,
             state: run.seen(tx.now),
         }
         .into()),
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 
 pub(super) fn not_moved(thread: &ThreadRow, expected: Version) -> Done<()> {
-    if thread.version == expected.0 {
+    if !trials::unless("no-head-check", thread.version != expected.0) {
         return Ok(());
     }
     Err(Error::HeadMoved {
@@ -266,7 +268,7 @@ fn takes_wait(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
         }
         match (CallState::of(state), by) {
             (Some(CallState::Approval | CallState::Client), _) => {}
-            (Some(CallState::Taken), Some(by)) => {
+            (Some(CallState::Taken), Some(by)) if trials::unless("take-taken", true) => {
                 return Err(Error::Taken {
                     run: call.run,
                     step: call.step,
@@ -275,6 +277,7 @@ fn takes_wait(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
                 }
                 .into());
             }
+            (Some(CallState::Taken), Some(_)) => {}
             (state, _) => {
                 return Err(Error::WrongCall {
                     run: call.run,

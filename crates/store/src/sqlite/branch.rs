@@ -12,6 +12,7 @@ use super::rows::{NodeRow, int, num};
 use super::sql::{one, prepare};
 use crate::digest::{self, Digest, NodeFields};
 use crate::item::Item;
+use crate::trials;
 use crate::{ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
 
 /// The largest body that is unpacked.
@@ -238,7 +239,8 @@ pub(super) fn check_digest(
         tokens: node.tokens,
     };
     let state = node.state.as_ref().map(|state| &state.digest);
-    if digest::node(tenant, before, &fields, state, digests) != node.digest {
+    let other = digest::node(tenant, before, &fields, state, digests) != node.digest;
+    if trials::unless("nodes-unread", other) {
         return Err(corrupt(
             node.id.to_string(),
             "its digest does not fit what is stored",
@@ -336,7 +338,8 @@ fn body(
             tokens: row.tokens,
             body: Arc::clone(&plain),
         };
-        if digest::item(tenant, row.at, &said) != row.digest {
+        let other = digest::item(tenant, row.at, &said) != row.digest;
+        if trials::unless("items-unread", other) {
             return Err(corrupt(
                 place_of(row.at),
                 "its digest does not fit its bytes",

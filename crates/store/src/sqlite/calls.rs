@@ -7,6 +7,7 @@ use super::lease::{admit, cached, must_run};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, int};
 use super::sql::{one, run_sql};
+use crate::trials;
 use crate::{
     ApprovalState, CallResult, CallState, Error, ItemKind, ItemRef, Lease, RunId, Tenant,
     TenantScope,
@@ -96,10 +97,11 @@ pub(super) fn intend(
     let mut fresh = Vec::with_capacity(positions.len());
     for position in positions {
         let call = call(tx, &row, step, *position)?;
-        let allowed = call.approval == Some(super::approvals::code(ApprovalState::Approved));
+        let approved = super::approvals::code(ApprovalState::Approved);
+        let denied = trials::unless("approval-unasked", call.approval != Some(approved));
         match call.state {
             CallState::Planned => fresh.push((*position, false)),
-            CallState::Approval if allowed => fresh.push((*position, true)),
+            CallState::Approval if !denied => fresh.push((*position, true)),
             CallState::Approval => {
                 let wanted = "it needs an approval that says yes";
                 return Err(wrong_call(
@@ -111,7 +113,7 @@ pub(super) fn intend(
                 ));
             }
             // Sent again.
-            CallState::Intent if call.epoch == lease.epoch => {}
+            CallState::Intent if !trials::unless("intend-again", call.epoch != lease.epoch) => {}
             CallState::Intent | CallState::Done | CallState::Client | CallState::Taken => {
                 let wanted = "it must be planned";
                 return Err(wrong_call(
@@ -161,7 +163,8 @@ pub(super) fn places(
         let call = call(tx, row, filled.step, filled.position)?;
         let wrong = |state, wanted| wrong_call(row, filled.step, filled.position, state, wanted);
         let no = call.result;
-        if places.iter().any(|place| place.no == no) {
+        let twice = places.iter().any(|place| place.no == no);
+        if trials::unless("result-twice", twice) {
             return Err(wrong(
                 call.state.as_str(),
                 "it has one result, and two were given",
@@ -174,7 +177,8 @@ pub(super) fn places(
             CallState::Done => {
                 let run = (row.row, row.id);
                 let item = std::slice::from_ref(&filled.item);
-                if !items::same(tx.conn, scope.tenant(), run, no, item)? {
+                let other = !items::same(tx.conn, scope.tenant(), run, no, item)?;
+                if trials::unless("result-other", other) {
                     return Err(wrong(call.state.as_str(), "it has another result already"));
                 }
                 false
@@ -183,7 +187,8 @@ pub(super) fn places(
         };
         let sql = "SELECT kind FROM item WHERE run=? AND no=?";
         let kind: Option<u8> = one(tx.conn, sql, (row.row, no), |row| row.get(0))?;
-        if is_new && kind == Some(ItemKind::Gap.code()) {
+        let gone = is_new && kind == Some(ItemKind::Gap.code());
+        if trials::unless("result-gap", gone) {
             return Err(wrong(
                 "published without a result",
                 "it must come before its node",

@@ -7,6 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Done, Stop};
+use crate::trials;
 use crate::{Error, Setting};
 
 /// Below this one SQLite has a bug that can corrupt a database in WAL mode.
@@ -65,7 +66,12 @@ pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
             // It counts only before the first table is made.
             conn.pragma_update(None, "page_size", PAGE)?;
             write_ahead(&conn)?;
-            conn.pragma_update(None, "synchronous", "FULL")?;
+            let level = if trials::planted("no-sync") {
+                "OFF"
+            } else {
+                "FULL"
+            };
+            conn.pragma_update(None, "synchronous", level)?;
             conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
             conn.pragma_update(None, "secure_delete", true)?;
             // Each commit walks the cache: a large one costs more than it saves.

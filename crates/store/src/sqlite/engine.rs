@@ -22,6 +22,7 @@ use super::{
     Sqlite, append, approvals, backup, begin, calls, check, events, find, import, journal,
 };
 use super::{lists, publish, purge, runs, schema, settle, steps, threads};
+use crate::trials::{self, Op, Point};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
     Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Import, Increment, ItemNo,
@@ -141,7 +142,7 @@ impl Engine for Sqlite {
         }
         let (owned, new) = (scope.clone(), thread.clone());
         self.shared
-            .write(false, move |tx| threads::create(tx, &owned, &new))
+            .write(Op::Other, move |tx| threads::create(tx, &owned, &new))
             .await?;
         self.open(scope, &at, window).await
     }
@@ -149,7 +150,7 @@ impl Engine for Sqlite {
     async fn fork(&self, scope: &TenantScope, fork: &Fork) -> Result<Thread> {
         let (scope, fork) = (scope.clone(), fork.clone());
         self.shared
-            .write(false, move |tx| threads::fork(tx, &scope, &fork))
+            .write(Op::Other, move |tx| threads::fork(tx, &scope, &fork))
             .await
     }
 
@@ -161,7 +162,9 @@ impl Engine for Sqlite {
     ) -> Result<Thread> {
         let (scope, thread, patch) = (scope.clone(), thread.clone(), patch.clone());
         self.shared
-            .write(false, move |tx| threads::patch(tx, &scope, &thread, &patch))
+            .write(Op::Other, move |tx| {
+                threads::patch(tx, &scope, &thread, &patch)
+            })
             .await
     }
 
@@ -203,7 +206,7 @@ impl Engine for Sqlite {
     async fn delete(&self, scope: &TenantScope, thread: &ThreadId) -> Result<()> {
         let (scope, thread) = (scope.clone(), thread.clone());
         self.shared
-            .write(false, move |tx| threads::delete(tx, &scope, &thread))
+            .write(Op::Delete, move |tx| threads::delete(tx, &scope, &thread))
             .await
     }
 
@@ -267,14 +270,14 @@ impl Engine for Sqlite {
         let ready = ReadyAppend::new(scope, items);
         let scope = scope.clone();
         self.shared
-            .write(false, move |tx| append::append(tx, &scope, &ready))
+            .write(Op::Other, move |tx| append::append(tx, &scope, &ready))
             .await
     }
 
     async fn redact(&self, scope: &TenantScope, item: ItemRef, by: &str) -> Result<()> {
         let (scope, by) = (scope.clone(), by.to_owned());
         self.shared
-            .write(false, move |tx| threads::redact(tx, &scope, item, &by))
+            .write(Op::Other, move |tx| threads::redact(tx, &scope, item, &by))
             .await
     }
 
@@ -282,7 +285,7 @@ impl Engine for Sqlite {
         let ready = ReadyRun::new(scope, begin);
         let scope = scope.clone();
         self.shared
-            .write(true, move |tx| begin::begin(tx, &scope, &ready))
+            .write(Op::Begin, move |tx| begin::begin(tx, &scope, &ready))
             .await
     }
 
@@ -296,7 +299,7 @@ impl Engine for Sqlite {
         let ready = ReadyStep::new(scope, lease.run, first, step).map_err(Stop::into_error)?;
         let scope = scope.clone();
         self.shared
-            .write(false, move |tx| steps::step(tx, &scope, lease, &ready))
+            .write(Op::Step, move |tx| steps::step(tx, &scope, lease, &ready))
             .await
     }
 
@@ -309,7 +312,7 @@ impl Engine for Sqlite {
     ) -> Result<()> {
         let (scope, positions) = (scope.clone(), positions.to_vec());
         self.shared
-            .write(false, move |tx| {
+            .write(Op::Intend, move |tx| {
                 calls::intend(tx, &scope, lease, step, &positions)
             })
             .await
@@ -323,7 +326,9 @@ impl Engine for Sqlite {
     ) -> Result<()> {
         let (scope, ready) = (scope.clone(), Filled::list(results));
         self.shared
-            .write(false, move |tx| calls::results(tx, &scope, lease, &ready))
+            .write(Op::Results, move |tx| {
+                calls::results(tx, &scope, lease, &ready)
+            })
             .await
     }
 
@@ -350,14 +355,16 @@ impl Engine for Sqlite {
         };
         let scope = scope.clone();
         self.shared
-            .write(false, move |tx| publish::publish(tx, &scope, lease, &ready))
+            .write(Op::Publish, move |tx| {
+                publish::publish(tx, &scope, lease, &ready)
+            })
             .await
     }
 
     async fn park(&self, scope: &TenantScope, lease: Lease, events: Option<&Flush>) -> Result<()> {
         let (scope, events) = (scope.clone(), events.cloned());
         self.shared
-            .write(false, move |tx| {
+            .write(Op::Park, move |tx| {
                 settle::park(tx, &scope, lease, events.as_ref())
             })
             .await
@@ -366,14 +373,14 @@ impl Engine for Sqlite {
     async fn end(&self, scope: &TenantScope, lease: Lease, end: &End) -> Result<()> {
         let (scope, end) = (scope.clone(), end.clone());
         self.shared
-            .write(false, move |tx| settle::end(tx, &scope, lease, &end))
+            .write(Op::End, move |tx| settle::end(tx, &scope, lease, &end))
             .await
     }
 
     async fn cancel(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         let scope = scope.clone();
         self.shared
-            .write(false, move |tx| settle::cancel(tx, &scope, run))
+            .write(Op::Cancel, move |tx| settle::cancel(tx, &scope, run))
             .await
     }
 
@@ -386,7 +393,9 @@ impl Engine for Sqlite {
     ) -> Result<Started> {
         let scope = scope.clone();
         self.shared
-            .write(true, move |tx| settle::claim(tx, &scope, run, seen, claim))
+            .write(Op::Claim, move |tx| {
+                settle::claim(tx, &scope, run, seen, claim)
+            })
             .await
     }
 
@@ -398,6 +407,7 @@ impl Engine for Sqlite {
     }
 
     async fn journal(&self, scope: &TenantScope, run: RunId) -> Result<Journal> {
+        trials::reach(Point::RecoverDecide)?;
         self.read_in(scope, |reading| journal::journal(reading, run))
             .await
     }
@@ -427,14 +437,14 @@ impl Engine for Sqlite {
     async fn hide(&self, scope: &TenantScope, run: RunId) -> Result<()> {
         let scope = scope.clone();
         self.shared
-            .write(false, move |tx| settle::hide(tx, &scope, run))
+            .write(Op::Other, move |tx| settle::hide(tx, &scope, run))
             .await
     }
 
     async fn answer(&self, scope: &TenantScope, answer: &Answer) -> Result<Approval> {
         let (scope, answer) = (scope.clone(), answer.clone());
         self.shared
-            .write(false, move |tx| approvals::answer(tx, &scope, &answer))
+            .write(Op::Answer, move |tx| approvals::answer(tx, &scope, &answer))
             .await
     }
 
@@ -466,7 +476,7 @@ impl Engine for Sqlite {
     ) -> Result<QueueNo> {
         let (scope, thread, body) = (scope.clone(), thread.clone(), body.clone());
         self.shared
-            .write(false, move |tx| {
+            .write(Op::Other, move |tx| {
                 threads::enqueue(tx, &scope, &thread, &body)
             })
             .await
@@ -483,14 +493,14 @@ impl Engine for Sqlite {
         let ready = ReadyImport::new(scope, step).map_err(Stop::into_error)?;
         let scope = scope.clone();
         self.shared
-            .write(false, move |tx| import::import(tx, &scope, &ready))
+            .write(Op::Other, move |tx| import::import(tx, &scope, &ready))
             .await
     }
 
     async fn renew(&self) -> Result<()> {
         self.shared.beat_now();
         // A heartbeat is written with every group that has a member who asks for one.
-        self.shared.write(true, |_| Ok(())).await
+        self.shared.write(Op::Renew, |_| Ok(())).await
     }
 
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>> {
@@ -503,7 +513,7 @@ impl Engine for Sqlite {
 
     async fn purge(&self, limit: usize) -> Result<Purged> {
         self.shared
-            .write(false, move |tx| purge::purge(tx, limit))
+            .write(Op::Purge, move |tx| purge::purge(tx, limit))
             .await
     }
 
@@ -522,7 +532,7 @@ impl Engine for Sqlite {
     async fn profile(&self) -> Result<Profile> {
         let settings = self
             .shared
-            .write(false, |tx| super::connect::settings(tx.conn))
+            .write(Op::Other, |tx| super::connect::settings(tx.conn))
             .await?;
         let durable = settings.iter().all(Setting::is_right);
         Ok(Profile {

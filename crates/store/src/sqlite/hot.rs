@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use rusqlite::{Connection, Statement, ToSql};
 
 use super::fault::Done;
+use crate::trials;
 
 /// Which statement.
 #[derive(Clone, Copy)]
@@ -65,7 +66,7 @@ pub(super) struct Statements<'c>(Vec<RefCell<Statement<'c>>>);
 
 impl<'c> Statements<'c> {
     pub(super) fn new(conn: &'c Connection) -> Done<Self> {
-        let prepare = |sql: &&str| conn.prepare(sql).map(RefCell::new);
+        let prepare = |sql: &&str| conn.prepare(&trials::statement(sql)).map(RefCell::new);
         Ok(Self(SQL.iter().map(prepare).collect::<Result<_, _>>()?))
     }
 }

@@ -6,6 +6,7 @@ use super::find::{node_at, run_to_write};
 use super::queue::{Effect, Tx};
 use super::rows::RunRow;
 use super::sql::{one, prepare};
+use crate::trials::{self, Point};
 use crate::{Error, Flush, Lease, Result, RunState, TenantScope};
 
 /// What this process knows of a run that it works on.
@@ -22,8 +23,11 @@ pub(super) fn cached(
 pub(super) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, lease.run)?;
-    if row.epoch != lease.epoch {
+    if trials::unless("no-fence", row.epoch != lease.epoch)
+        && trials::unless("no-fence-no-state", true)
+    {
         tx.then(Effect::Forget(lease.run));
+        trials::reach(Point::LeaseLost)?;
         return Err(Error::Fenced {
             run: lease.run,
             mine: lease.epoch,
@@ -36,7 +40,8 @@ pub(super) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<
 
 /// Refuse a run that is not running.
 pub(super) fn must_run(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
-    if row.state == RunState::Running {
+    let idle = trials::unless("no-step-state", row.state != RunState::Running);
+    if !trials::unless("no-fence-no-state", idle) {
         return Ok(());
     }
     Err(Error::WrongState {
@@ -55,7 +60,7 @@ pub(super) fn in_order(row: &RunRow, step: u32, events: Option<&Flush>) -> Done<
         expected,
         found,
     };
-    if step != row.next_step {
+    if trials::unless("step-order", step != row.next_step) {
         return Err(out_of_order("step", u64::from(row.next_step), u64::from(step)).into());
     }
     events_in_order(row, events)
@@ -63,13 +68,15 @@ pub(super) fn in_order(row: &RunRow, step: u32, events: Option<&Flush>) -> Done<
 
 pub(super) fn events_in_order(row: &RunRow, events: Option<&Flush>) -> Done<()> {
     match events {
-        Some(events) if events.first != row.next_event => Err(Error::OutOfOrder {
-            run: row.id,
-            what: "event",
-            expected: row.next_event,
-            found: events.first,
+        Some(events) if trials::unless("event-order", events.first != row.next_event) => {
+            Err(Error::OutOfOrder {
+                run: row.id,
+                what: "event",
+                expected: row.next_event,
+                found: events.first,
+            }
+            .into())
         }
-        .into()),
         _ => Ok(()),
     }
 }

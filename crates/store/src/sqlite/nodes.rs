@@ -10,6 +10,7 @@ use super::queue::{Effect, Tx};
 use super::rows::{OPEN, flag, int, num};
 use super::sql::{one, run_sql};
 use crate::digest::{self, Digest, NodeFields};
+use crate::trials;
 use crate::{ItemRef, NodeId, Published, RunId, State, TenantScope, Version};
 
 /// State that a node sets, in its stored form.
@@ -136,7 +137,11 @@ pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
 fn open_timeline(tx: &Tx<'_>, thread: i64, base: Option<Base>) -> Done<i64> {
     let sql = "INSERT INTO timeline(thread, parent_tl, fork) VALUES(?,?,?)";
     let (parent, fork) = match base {
-        Some(base) => (Some(base.tl), base.last),
+        // One position later would show what came after the fork.
+        Some(base) => (
+            Some(base.tl),
+            base.last + u64::from(trials::planted("fork-late")),
+        ),
         None => (None, 0),
     };
     run_sql(tx.conn, sql, (thread, parent, int(fork)))?;

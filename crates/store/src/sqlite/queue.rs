@@ -12,6 +12,7 @@ use super::cache::{Caches, Head, Live, lock};
 use super::fault::{Done, Stop};
 use super::hot::Kept;
 use super::watch::Watch;
+use crate::trials::{self, Op};
 use crate::{Error, Millis, Options, OwnerId, Result, RunId, Tenant, ThreadId};
 
 /// Operations in one transaction at most.
@@ -135,15 +136,17 @@ impl Tx<'_> {
 
 /// An operation that waits, whatever it answers.
 pub(super) trait Job: Send {
-    fn owns(&self) -> bool;
+    fn op(&self) -> Op;
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop>;
+    /// Do nothing, and answer with an error.
+    fn refuse(&mut self, error: Error);
     fn answer(self: Box<Self>);
     fn fail(self: Box<Self>, error: Error);
 }
 
 struct JobOf<T, F> {
     operation: F,
-    owns: bool,
+    op: Op,
     outcome: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
 }
@@ -153,8 +156,8 @@ where
     T: Send,
     F: Fn(&mut Tx<'_>) -> Done<T> + Send,
 {
-    fn owns(&self) -> bool {
-        self.owns
+    fn op(&self) -> Op {
+        self.op
     }
 
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop> {
@@ -166,7 +169,9 @@ where
                 Ok(())
             }
             // A refusal that came too late: what it wrote has to go, so the group goes.
-            Err(Stop::Refused(error)) if tx.conn.total_changes() != before => {
+            Err(Stop::Refused(error))
+                if trials::unless("late-refusal", tx.conn.total_changes() != before) =>
+            {
                 tx.effects.truncate(mark);
                 self.outcome = None;
                 Err(Stop::Broken(error))
@@ -182,6 +187,10 @@ where
                 Err(broken)
             }
         }
+    }
+
+    fn refuse(&mut self, error: Error) {
+        self.outcome = Some(Err(error));
     }
 
     fn answer(self: Box<Self>) {
@@ -218,12 +227,12 @@ impl Shared {
     }
 
     /// Have something written. Once it waits it will be, whether or not the caller does.
-    pub(super) async fn write<T, F>(&self, owns: bool, operation: F) -> Result<T>
+    pub(super) async fn write<T, F>(&self, op: Op, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
     {
-        self.hand_over(Haste::Urgent, owns, operation).await
+        self.hand_over(Haste::Urgent, op, operation).await
     }
 
     /// The same for what may wait a moment, so that many streams share a commit.
@@ -232,10 +241,10 @@ impl Shared {
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
     {
-        self.hand_over(Haste::Patient, false, operation).await
+        self.hand_over(Haste::Patient, Op::Flush, operation).await
     }
 
-    async fn hand_over<T, F>(&self, haste: Haste, owns: bool, operation: F) -> Result<T>
+    async fn hand_over<T, F>(&self, haste: Haste, op: Op, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
@@ -245,7 +254,7 @@ impl Shared {
         let (reply, answer) = oneshot::channel();
         let job = JobOf {
             operation,
-            owns,
+            op,
             outcome: None,
             reply,
         };

@@ -10,6 +10,7 @@ use super::rows::{NodeRow, ThreadRow, flag, num};
 use super::sql::one;
 use crate::cursor::Seal;
 use crate::digest::{self, Digest};
+use crate::trials;
 use crate::{
     At, Cursor, Entry, Error, Increment, Millis, Opened, Page, Position, RunId, Span, State,
     TenantScope, ThreadId, Version, window,
@@ -148,7 +149,7 @@ impl<'a> Reading<'a> {
     ) -> Done<Increment> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
         if let Some(cursor) = after
-            && !self.seal.fits(self.scope, id, cursor)
+            && trials::unless("cursor-unsealed", !self.seal.fits(self.scope, id, cursor))
         {
             return Err(Error::BadCursor { thread: id.clone() }.into());
         }
@@ -163,7 +164,7 @@ impl<'a> Reading<'a> {
         let branch = self.branch(head)?;
         if let Some(cursor) = after.filter(|cursor| cursor.position > 0) {
             let common = self.common(&branch, cursor)?;
-            if common < cursor.position {
+            if trials::unless("cursor-moved", common < cursor.position) {
                 return Err(Error::CursorMoved {
                     thread: id.clone(),
                     common,
@@ -227,7 +228,7 @@ impl<'a> Reading<'a> {
     pub(super) fn cursor(&self, id: &ThreadId, position: Position) -> Done<Cursor> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
         let last = thread.head.as_ref().map_or(0, |head| head.last);
-        if position > last {
+        if trials::unless("cursor-beyond", position > last) {
             let why = format!("thread {id} ends at {last}, before {position}");
             return Err(invalid("a position", why));
         }
@@ -251,7 +252,7 @@ impl<'a> Reading<'a> {
 /// The timeline that holds a position.
 fn at_position(line: &std::sync::Arc<Line>, position: Position) -> i64 {
     let mut line = line;
-    while position <= line.fork {
+    while trials::unless("line-position", position <= line.fork) {
         match &line.parent {
             Some(parent) => line = parent,
             None => break,

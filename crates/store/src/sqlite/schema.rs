@@ -7,6 +7,7 @@
 use rusqlite::Connection;
 
 use super::fault::{Done, Stop};
+use crate::trials::{self, Point};
 use crate::{Error, OnProgress, Progress, Result};
 
 /// `THLN`, in the header of every file that is ours.
@@ -160,6 +161,7 @@ pub(super) fn migrate(
     }
     let total = steps.iter().filter(|step| step.to > found).count() as u64;
     for (done, step) in (1..).zip(steps.iter().filter(|step| step.to > found)) {
+        trials::reach(Point::MigrateEach)?;
         conn.execute_batch("BEGIN IMMEDIATE")?;
         let applied = apply(conn, step);
         if applied.is_err() {

@@ -11,6 +11,7 @@ use super::lease::{admit, must_run};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int};
 use super::sql::run_sql;
+use crate::trials;
 use crate::{Claim, End, Error, Flush, Lease, Run, RunId, RunState, Started, Stopped, TenantScope};
 
 /// Whether events that come with an end are there already, or there are none.
@@ -101,7 +102,7 @@ pub(super) fn claim(
     let row = run_to_write(tx.conn, tenant, run)?;
     let thread = row.thread_id.clone();
     let thread = thread.ok_or_else(|| missing("run", &run))?;
-    if row.epoch != seen {
+    if trials::unless("claim-epoch-seen", row.epoch != seen) {
         // A claim that was rolled back with its group and committed after all.
         if tx.again && row.epoch == seen + 1 && row.owner == Some(tx.owner) {
             return started(tx, &row);
@@ -114,10 +115,11 @@ pub(super) fn claim(
         .into());
     }
     let state = row.seen(tx.now);
+    if trials::unless("claim-living", state == RunState::Running) {
+        return Err(Error::Busy { thread, run, state }.into());
+    }
     let fits = match (claim, state) {
-        (_, RunState::Running) => {
-            return Err(Error::Busy { thread, run, state }.into());
-        }
+        (_, RunState::Running) => true,
         (Claim::Orphan | Claim::Settle, RunState::Interrupted)
         | (Claim::Parked | Claim::Settle, RunState::Parked)
         | (Claim::Settle, RunState::Held | RunState::Unpublished) => true,
@@ -141,7 +143,8 @@ pub(super) fn claim(
         };
         return Err(Error::WrongState { run, state, wanted }.into());
     }
-    if state == RunState::Unpublished && row.has(flag::LEASED) {
+    let late = state == RunState::Unpublished && row.has(flag::LEASED);
+    if trials::unless("claim-busy", late) {
         not_busy(tx, row.thread, &thread)?;
     }
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+1, progress=?2,

@@ -3,13 +3,14 @@
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
 use super::fault::Done;
+use crate::trials;
 
 /// A statement, prepared once for each connection.
 pub(super) fn prepare<'c>(
     conn: &'c Connection,
     sql: &str,
 ) -> rusqlite::Result<CachedStatement<'c>> {
-    let statement = conn.prepare_cached(sql)?;
+    let statement = conn.prepare_cached(&trials::statement(sql))?;
     #[cfg(test)]
     super::tests::plans::note(sql, &statement);
     Ok(statement)

@@ -15,6 +15,7 @@ use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int, num};
 use super::sql::{one, run_sql};
 use crate::digest::Digest;
+use crate::trials;
 use crate::{CallState, Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version};
 
 /// A step, ready to be stored.
@@ -118,7 +119,7 @@ pub(super) fn step(
         }
     }
     let row = admit(tx, scope, lease)?;
-    if step.no < row.next_step
+    if trials::unless("repeat-refused", step.no < row.next_step)
         && let Some(answer) = repeated_step(tx, &row, ready)?
     {
         return Ok(answer);
@@ -146,7 +147,7 @@ fn repeated_step(tx: &Tx<'_>, row: &RunRow, ready: &ReadyStep) -> Done<Option<Op
     let Some((content, tl, pos, flags, version)) = stored else {
         return Ok(None);
     };
-    if content != ready.content {
+    if trials::unless("repeat-other", content != ready.content) {
         return Ok(None);
     }
     if ready.step.node.is_none() {
@@ -176,9 +177,13 @@ fn write_step(
     let conn = tx.conn;
     let originals = items::resolve(conn, tenant, &ready.items)?;
     for approval in &step.approvals {
-        let sql = "SELECT 1 FROM approval WHERE tenant=? AND id=?";
-        if one(conn, sql, (tenant, approval.id.as_bytes()), |_| Ok(()))?.is_some() {
-            return Err(exists("approval", &approval.id));
+        let sql = "SELECT run, step FROM approval WHERE tenant=? AND id=?";
+        let key = (tenant, approval.id.as_bytes());
+        match one(conn, sql, key, |row| Ok((row.get(0)?, row.get(1)?)))? {
+            // The step was committed although nobody heard of it.
+            Some(found) if found == (live.row, step.no) => return Ok(None),
+            Some(_) => return Err(exists("approval", &approval.id)),
+            None => {}
         }
     }
     let first = live.next_item;

@@ -17,6 +17,7 @@ use super::hot::{Hot, Kept, Statements};
 use super::queue::{Effect, Job, Shared, Tx};
 use super::rows::int;
 use super::sql::prepare;
+use crate::trials::{self, Commit, Point};
 use crate::{Error, Heartbeat, Millis};
 
 /// How often other processes' commits are looked for while somebody waits for a change.
@@ -126,6 +127,7 @@ impl Writer<'_> {
 
     /// Write the row that says that this process is alive.
     fn beat(&self, now: Millis) -> Done<i64> {
+        trials::reach(Point::LeaseRenew).map_err(Stop::Broken)?;
         let lease = u64::try_from(self.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
         let sql = "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner";
         let values = (self.shared.owner.as_bytes(), int(now.saturating_add(lease)));
@@ -148,6 +150,9 @@ impl Writer<'_> {
 
     /// Commit a group; if it breaks, each of its members alone.
     fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        if trials::planted("ack-before-commit") && !self.conn.is_autocommit() {
+            let _ = self.hot.run(Hot::Commit, &[]);
+        }
         if let Err(stop) = self.hot.run(Hot::Begin, &[]) {
             // Nobody gets any further by trying again: each would wait as long.
             self.roll_back();
@@ -158,12 +163,7 @@ impl Writer<'_> {
             return;
         }
         match self.transaction(&mut jobs, false) {
-            Ok(effects) => {
-                self.unerased |= self.shared.apply(effects);
-                for job in jobs {
-                    job.answer();
-                }
-            }
+            Ok(effects) => self.answer(effects, jobs),
             Err(stop) if jobs.len() == 1 => {
                 self.roll_back();
                 let error = stop.into_error();
@@ -189,10 +189,7 @@ impl Writer<'_> {
         };
         let [job] = one;
         match tried {
-            Ok(effects) => {
-                self.unerased |= self.shared.apply(effects);
-                job.answer();
-            }
+            Ok(effects) => self.answer(effects, [job]),
             Err(stop) => {
                 self.roll_back();
                 job.fail(stop.into_error());
@@ -205,14 +202,18 @@ impl Writer<'_> {
         let mut now = self.shared.options.clock.now();
         let mut owner = self.shared.owner_row.load(Ordering::Relaxed);
         let mut beaten = None;
-        let owns = jobs.iter().any(|job| job.owns());
+        let owns = jobs.iter().any(|job| job.op().owns());
         let always = self.shared.options.heartbeat == Heartbeat::Manual;
         if owns && (always || self.is_beat_due(now)) {
             owner = self.beat(now)?;
             beaten = Some((owner, now));
         }
         let mut effects = Vec::with_capacity(jobs.len() * 2);
-        for job in jobs {
+        for job in jobs.iter_mut() {
+            if let Err(error) = trials::before(job.op()) {
+                job.refuse(error);
+                continue;
+            }
             now = self.shared.options.clock.now();
             let mut tx = Tx {
                 conn: self.conn,
@@ -226,18 +227,47 @@ impl Writer<'_> {
             job.run(&mut tx)?;
             effects = tx.effects;
         }
-        // Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
-        self.hot.run(Hot::Commit, &[])?;
+        self.commit(jobs)?;
         if let Some((row, now)) = beaten {
             self.note_beat(row, now);
         }
         Ok(effects)
     }
 
+    /// Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
+    fn commit(&self, jobs: &[Box<dyn Job>]) -> Done<()> {
+        let asked = trials::at_commit(jobs.iter().map(|job| job.op()));
+        if asked != Commit::Withhold && trials::unless("ack-before-commit", true) {
+            match self.hot.run(Hot::Commit, &[]) {
+                Err(Stop::Broken(Error::Full)) if trials::planted("full-is-fine") => {
+                    self.roll_back();
+                }
+                other => drop(other?),
+            }
+        }
+        match asked {
+            Commit::Send => Ok(()),
+            Commit::Withhold | Commit::Deny => Err(Stop::Broken(Error::Io {
+                detail: "the commit was told to fail".into(),
+            })),
+        }
+    }
+
+    /// Tell whoever asked, and remember.
+    fn answer(&mut self, effects: Vec<Effect>, jobs: impl IntoIterator<Item = Box<dyn Job>>) {
+        self.unerased |= self.shared.apply(effects);
+        for job in jobs {
+            match trials::after(job.op()) {
+                Ok(()) => job.answer(),
+                Err(error) => job.fail(error),
+            }
+        }
+    }
+
     /// Take erased bytes out of the log too. It waits for no reader: until all have gone on to a
     /// newer state it is tried again and again.
     fn erase(&mut self) {
-        if !self.unerased {
+        if !trials::unless("erase-later", self.unerased) {
             return;
         }
         let truncated = self.conn.busy_timeout(Duration::ZERO).and_then(|()| {

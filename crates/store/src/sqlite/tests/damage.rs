@@ -130,3 +130,21 @@ fn flipped_bits_in_the_file_are_found() {
         assert_eq!(damage[0].thread.as_deref(), Some("t"));
     }
 }
+
+#[test]
+fn a_thread_that_is_half_swept_up_is_no_damage() {
+    let f = Fixture::new();
+    let id = filled(&f);
+    block_on(f.store.delete(&f.scope, &id)).unwrap();
+    let mut sweeps = 0;
+    loop {
+        let purged = block_on(f.store.purge(1)).unwrap();
+        sweeps += 1;
+        let checked = block_on(f.store.check(&mut |_| {})).unwrap();
+        assert_eq!(checked.damage, [], "after {sweeps} sweeps");
+        if !purged.more {
+            break;
+        }
+    }
+    assert!(sweeps > 2, "swept up in {sweeps} pieces");
+}

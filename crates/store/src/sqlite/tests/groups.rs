@@ -3,6 +3,7 @@ use std::sync::mpsc;
 use super::{Fixture, block_on, said};
 use crate::sqlite::fault::Stop;
 use crate::sqlite::sql::run_sql;
+use crate::trials::Op;
 use crate::{Anchor, At, Begin, Engine, Error, NewItem, Publish, ThreadId, Version};
 use throughline_model::Message;
 
@@ -13,7 +14,7 @@ fn hold(f: &Fixture) -> (mpsc::Sender<()>, std::thread::JoinHandle<()>) {
     let wait = std::sync::Mutex::new(wait);
     let shared = std::sync::Arc::clone(&f.store.shared);
     let thread = std::thread::spawn(move || {
-        let held_up = shared.write(false, move |_| {
+        let held_up = shared.write(Op::Other, move |_| {
             held.send(()).unwrap();
             wait.lock().unwrap().recv().unwrap();
             Ok(())
@@ -55,7 +56,7 @@ fn a_broken_member_does_not_take_the_group_with_it() {
     let f = Fixture::new();
     let (a, b) = (f.thread("a"), f.thread("b"));
     let (begin_a, begin_b) = (begin(&f, &a), begin(&f, &b));
-    let broken = f.store.shared.write(false, |tx| {
+    let broken = f.store.shared.write(Op::Other, |tx| {
         // It breaks after it has written.
         run_sql(
             tx.conn,
@@ -90,7 +91,7 @@ fn a_refused_member_leaves_the_others_alone() {
         f,
         f.store.begin(&f.scope, &first),
         // A refusal that comes too late is undone all the same.
-        f.store.shared.write(false, |tx| {
+        f.store.shared.write(Op::Other, |tx| {
             run_sql(
                 tx.conn,
                 "INSERT INTO queue(thread, body) VALUES(1, '{}')",

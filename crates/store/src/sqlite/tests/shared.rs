@@ -2,6 +2,7 @@
 
 use super::{Fixture, block_on};
 use crate::sqlite::fault::Stop;
+use crate::trials::Op;
 use crate::{
     Anchor, At, CallResult, CallState, Effect, End, Engine, Error, ItemRef, NewItem, NodeRef,
     PageToken, PlannedCall, Publish, RunFilter, RunId, RunState, Step, Stopped,
@@ -63,7 +64,7 @@ fn a_lock_that_stays_is_said_once_for_the_whole_group() {
     let f = Fixture::new();
     f.thread("t");
     // The engine waits; the test need not.
-    block_on(f.store.shared.write(false, |tx| {
+    block_on(f.store.shared.write(Op::Other, |tx| {
         tx.conn
             .busy_timeout(std::time::Duration::ZERO)
             .map_err(Stop::from)

@@ -1,0 +1,194 @@
+//! Every mistake that can be planted: first those that campaigns must find, then small ones in the
+//! journal, in leases and in cursors, which any test may find.
+
+/// A mistake that can be planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Its name, for `THROUGHLINE_PLANTED`.
+    pub name: &'static str,
+    /// What the code no longer does.
+    pub what: &'static str,
+    /// Parts of statements, and what stands there instead; none if the code asks by name.
+    pub edits: &'static [(&'static str, &'static str)],
+    /// Whether it is a small one, which any test may find; the others are for the campaigns.
+    pub small: bool,
+}
+
+const fn bug(
+    name: &'static str,
+    what: &'static str,
+    edits: &'static [(&'static str, &'static str)],
+) -> Mistake {
+    Mistake {
+        name,
+        what,
+        edits,
+        small: false,
+    }
+}
+
+const fn small(
+    name: &'static str,
+    what: &'static str,
+    edits: &'static [(&'static str, &'static str)],
+) -> Mistake {
+    Mistake {
+        name,
+        what,
+        edits,
+        small: true,
+    }
+}
+
+/// Every mistake that can be planted.
+#[rustfmt::skip]
+pub const MISTAKES: &[Mistake] = &[
+    bug("ack-before-commit", "an acknowledgement waits for the commit", &[]),
+    bug("no-sync", "a commit is synced to the disk", &[]),
+    bug("full-is-fine", "a full disk is reported", &[]),
+    bug("no-fence", "a write carries the epoch of its lease", &[("AND epoch=?14 AND", "AND ?14 IS NOT NULL AND"), ("AND epoch=?6 AND", "AND ?6 IS NOT NULL AND")]),
+    bug("no-step-state", "a write finds its run running, at its step", &[("AND state=1 AND next_step=?15", "AND ?15 IS NOT NULL"), ("AND state=1 AND next_step=?7", "AND ?7 IS NOT NULL")]),
+    bug("no-fence-no-state", "neither of the two is checked", &[("AND epoch=?14 AND state=1 AND next_step=?15", "AND ?14 IS NOT NULL AND ?15 IS NOT NULL"), ("AND epoch=?6 AND state=1 AND next_step=?7", "AND ?6 IS NOT NULL AND ?7 IS NOT NULL")]),
+    bug("no-head-check", "a publication finds the head where its run began", &[("(version=?19 OR NOT ?20)", "(?19 IS NOT NULL OR NOT ?20)"), ("(version=?15 OR NOT ?4)", "(?15 IS NOT NULL OR NOT ?4)"), ("AND thread.version=?12", "AND ?12 IS NOT NULL"), ("WHERE thread=?5 AND version=?6", "WHERE thread=?5 AND ?6 IS NOT NULL"), ("WHERE thread=?3 AND version=?4 AND", "WHERE thread=?3 AND ?4 IS NOT NULL AND")]),
+    bug("no-intent", "an intent is stored before a call is dispatched", &[("UPDATE call SET state=?, epoch=? WHERE run=?", "UPDATE call SET state=?, epoch=? WHERE 0 AND run=?")]),
+    bug("key-by-process", "the key of a call is the same for whoever dispatches it", &[]),
+    bug("claim-living", "a run is taken over only from an owner that is gone", &[]),
+    bug("result-unmarked", "a result that is stored ends its call", &[("UPDATE call SET state=? WHERE run=?", "UPDATE call SET state=? WHERE 0 AND run=?")]),
+    bug("publish-in-two", "a publication is one transaction", &[]),
+    bug("repeat-refused", "a step that is sent again is answered as the first time", &[]),
+    bug("key-ignored", "a request under a known key finds its run", &[]),
+    bug("cursor-skips", "a page begins with the first message after its cursor", &[]),
+    bug("cursor-unsealed", "a cursor of somebody else is refused", &[]),
+    bug("tail-splits", "a window holds whole messages", &[]),
+    bug("fork-late", "a branch sees its ancestors and nothing else", &[]),
+    bug("items-unread", "an item is checked against its digest", &[]),
+    bug("nodes-unread", "a node is checked against its digest", &[]),
+    bug("restore-running", "restored runs are held", &[]),
+    bug("purge-shared", "what a fork still reaches is kept", &[]),
+    bug("erase-later", "erased bytes leave the log too", &[]),
+    small("step-order", "a step is the next one", &[]),
+    small("event-order", "events are the next ones", &[]),
+    small("claim-epoch-seen", "a claim names the epoch that it saw", &[]),
+    small("claim-busy", "an unpublished run is claimed while nobody holds its thread", &[]),
+    small("key-other-body", "a key with another request is refused", &[]),
+    small("busy-unasked", "a thread with an unsettled run is busy", &[]),
+    small("take-taken", "a call that was taken is not taken again", &[]),
+    small("repeat-other", "a repeated step must say the same", &[]),
+    small("intend-again", "an intent of another epoch is not intended again", &[]),
+    small("approval-unasked", "a call that waits for an approval needs one that says yes", &[]),
+    small("approval-other", "an approval is answered for the arguments that were shown", &[]),
+    small("approval-late", "an approval is answered before it expires", &[]),
+    small("result-twice", "a call has one result", &[]),
+    small("result-other", "a call that has a result gets no other one", &[]),
+    small("result-gap", "a result comes before its node", &[]),
+    small("late-refusal", "what a refused operation wrote is undone", &[]),
+    small("cursor-moved", "a cursor of another branch is refused", &[]),
+    small("cursor-beyond", "a cursor stands within its thread", &[]),
+    small("page-cuts", "a page ends with a whole message", &[]),
+    small("line-position", "a cursor names the timeline of its position", &[]),
+    small("run-version", "the statement says so", &[("(version=?15 OR NOT ?4)", "(?15 IS NOT NULL OR NOT ?4)")]),
+    small("run-stage", "the statement says so", &[("WHERE thread=?3 AND stage=0 AND", "WHERE thread=?3 AND")]),
+    small("publish-epoch", "the statement says so", &[("AND epoch=?14 AND", "AND ?14 IS NOT NULL AND")]),
+    small("publish-state", "the statement says so", &[("AND epoch=?14 AND state=1 AND", "AND epoch=?14 AND")]),
+    small("publish-step", "the statement says so", &[("AND next_step=?15", "AND ?15 IS NOT NULL")]),
+    small("publish-item", "the statement says so", &[("AND next_item=?16", "AND ?16 IS NOT NULL")]),
+    small("publish-event", "the statement says so", &[("AND next_event<=?17", "AND ?17 IS NOT NULL")]),
+    small("publish-version", "the statement says so", &[("(version=?19 OR NOT ?20)", "(?19 IS NOT NULL OR NOT ?20)")]),
+    small("publish-live", "the statement says so", &[("SET state=?1, live=NULL, flags=flags & ~72", "SET state=?1, flags=flags & ~72")]),
+    small("publish-flags", "the statement says so", &[("flags=flags & ~72 | ?2, next_item", "flags=?2, next_item")]),
+    small("publish-next-event", "the statement says so", &[("next_step=?4, next_event=?5,", "next_step=?4, next_event=?5-?5,")]),
+    small("publish-note", "the statement says so", &[("progress=?10, note=?11", "progress=?10, note=nullif(?11, ?11)")]),
+    small("head-version", "the statement says so", &[("WHERE thread=?3 AND version=?4 AND", "WHERE thread=?3 AND ?4 IS NOT NULL AND")]),
+    small("head-same", "the statement says so", &[("SET head_first=?1, version=version+1, touched=?2", "SET head_first=?1, touched=?2")]),
+    small("head-stays", "the statement says so", &[("SET head_first=?1, version=version+1", "SET head_first=coalesce(head_first, ?1), version=version+1")]),
+    small("head-minute", "the statement says so", &[("AND head_tl=?5 AND recent=?6", "AND head_tl=?5 AND ?6 IS NOT NULL")]),
+    small("step-epoch", "the statement says so", &[("AND epoch=?6 AND state=1 AND next_step=?7", "AND ?6 IS NOT NULL AND state=1 AND next_step=?7")]),
+    small("step-state", "the statement says so", &[("AND epoch=?6 AND state=1 AND next_step=?7", "AND epoch=?6 AND next_step=?7")]),
+    small("step-number", "the statement says so", &[("AND next_step=?7", "AND ?7 IS NOT NULL")]),
+    small("step-item", "the statement says so", &[("AND next_item=?8", "AND ?8 IS NOT NULL")]),
+    small("step-stays", "the statement says so", &[("SET next_step=next_step+1, next_item=?1", "SET next_step=next_step, next_item=?1")]),
+    small("step-version", "the statement says so", &[("AND thread.version=?12", "AND ?12 IS NOT NULL")]),
+    small("step-node", "the statement says so", &[("SET pub_tl=?, pub_first=?, pub_step=?, version=? WHERE run=?", "SET pub_tl=?, pub_first=?, pub_step=?, version=? WHERE 0 AND run=?")]),
+    small("leased-version", "the statement says so", &[("recent=?4\n          WHERE thread=?5 AND version=?6", "recent=?4\n          WHERE thread=?5 AND ?6 IS NOT NULL")]),
+    small("free-head", "the statement says so", &[("AND head_tl IS ?6 AND head_first IS ?7", "AND (?6 IS NULL OR ?7 IS NULL OR 1)")]),
+    small("free-settings", "the statement says so", &[("AND head_first IS ?7 AND moved_by=0", "AND head_first IS ?7")]),
+    small("free-lease", "the statement says so", &[("AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?5 AND run.live=0)", "")]),
+    small("intent-others", "the statement says so", &[("UPDATE call SET state=?, epoch=? WHERE run=? AND step=? AND pos=?", "UPDATE call SET state=?, epoch=? WHERE run=? AND step=? AND pos>=?")]),
+    small("intent-epoch", "the statement says so", &[("UPDATE call SET state=?, epoch=? WHERE", "UPDATE call SET state=?, epoch=epoch+0*? WHERE")]),
+    small("result-others", "the statement says so", &[("UPDATE call SET state=? WHERE run=? AND step=? AND pos=?", "UPDATE call SET state=? WHERE run=? AND step=? AND pos>=?")]),
+    small("call-number", "the statement says so", &[("WHERE c.run=? AND c.step=? AND c.pos=?", "WHERE c.run=? AND c.step=? AND c.pos>=?")]),
+    small("park-state", "the statement says so", &[("SET state=?, owner=NULL, next_event=?", "SET state=state+0*?, owner=NULL, next_event=?")]),
+    small("end-live", "the statement says so", &[("SET state=?, live=NULL, next_event=?, progress=?, note=?", "SET state=?, next_event=?, progress=?, note=?")]),
+    small("end-note", "the statement says so", &[("progress=?, note=? WHERE run=?", "progress=?, note=nullif(?, '') WHERE 0 OR run=?")]),
+    small("cancel-unmarked", "the statement says so", &[("UPDATE run SET flags=flags|? WHERE run=?", "UPDATE run SET flags=flags WHERE ? IS NULL AND run=?")]),
+    small("claim-epoch", "the statement says so", &[("epoch=epoch+1, attempt=attempt+1, progress=?2", "attempt=attempt+1, progress=?2")]),
+    small("claim-attempt", "the statement says so", &[("epoch=epoch+1, attempt=attempt+1, progress=?2", "epoch=epoch+1, progress=?2")]),
+    small("claim-owner", "the statement says so", &[("SET state=1, owner=?1, epoch", "SET state=1, owner=coalesce(owner, ?1), epoch")]),
+    small("claim-state", "the statement says so", &[("UPDATE run SET state=1, owner=?1", "UPDATE run SET owner=?1")]),
+    small("orphan-living", "the statement says so", &[("AND o.until>?1", "AND o.until>?1+100000000")]),
+    small("orphan-settled", "the statement says so", &[("WHERE r.live IS NOT NULL AND r.state=1 AND t.stage=0", "WHERE r.live IS NOT NULL AND t.stage=0")]),
+    small("orphan-deleted", "the statement says so", &[("r.state=1 AND t.stage=0", "r.state=1")]),
+    small("beat-once", "the statement says so", &[("ON CONFLICT(id) DO UPDATE SET until=?2", "ON CONFLICT(id) DO UPDATE SET until=until")]),
+    small("take-unmarked", "the statement says so", &[("UPDATE call SET state=?1, taken_by=?2 WHERE run=", "UPDATE call SET state=?1, taken_by=?2 WHERE 0 AND run=")]),
+    small("dequeue-never", "the statement says so", &[("DELETE FROM queue WHERE no=?", "DELETE FROM queue WHERE 0 AND no=?")]),
+    small("approval-unused", "the statement says so", &[("SET state=3 WHERE run=? AND step=? AND pos=? AND state=1", "SET state=3 WHERE 0 AND run=? AND step=? AND pos=?")]),
+    small("approval-kept", "the statement says so", &[("UPDATE approval SET state=4 WHERE run=? AND state=0", "UPDATE approval SET state=4 WHERE 0 AND run=?")]),
+    small("approval-call-kept", "the statement says so", &[("UPDATE approval SET state=4 WHERE run=? AND step=? AND pos=? AND state=0", "UPDATE approval SET state=4 WHERE 0 AND run=? AND step=? AND pos=?")]),
+    small("answer-unsaid", "the statement says so", &[("SET state=?, answered_by=?, answered_at=?, reason=? WHERE approval=?", "SET state=?, answered_by=nullif(?, ''), answered_at=?, reason=? WHERE approval<=?")]),
+    small("delete-epoch", "the statement says so", &[("SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE", "SET live=NULL, state=9, owner=NULL WHERE")]),
+    small("delete-live", "the statement says so", &[("SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE thread=? AND live IS NOT NULL", "SET owner=NULL WHERE 0 AND thread=?")]),
+    small("node-before", "the statement says so", &[("WHERE n.tl=? AND n.first<=? ORDER BY n.first DESC", "WHERE n.tl=? AND n.first<? ORDER BY n.first DESC")]),
+    small("window-end", "the statement says so", &[("AND n.first<=?3", "AND n.first<?3")]),
+    small("window-start", "the statement says so", &[("(SELECT max(first) FROM node WHERE tl=?1 AND first<=?2)", "(SELECT max(first) FROM node WHERE tl=?1 AND first<?2)")]),
+    small("unsettled-none", "the statement says so", &[("WHERE r.thread=? AND r.live=0", "WHERE r.thread=? AND r.live=0 AND 0")]),
+    small("event-guard", "the statement says so", &[("WHERE run=?4 AND id=?5 AND epoch=?6 AND state=1", "WHERE run=?4 AND id=?5 AND ?6 IS NOT NULL")]),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::MISTAKES;
+
+    fn sources(folder: &Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("trials") {
+                sources(&path, text);
+            } else if path.is_file() {
+                text.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+
+    /// A mistake that the code cannot make would count as one that nothing finds.
+    #[test]
+    fn every_mistake_fits_the_code() {
+        let mut text = String::new();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        sources(&folder, &mut text);
+        let mut names = std::collections::BTreeSet::new();
+        for mistake in MISTAKES {
+            assert!(
+                names.insert(mistake.name),
+                "{} is there twice",
+                mistake.name
+            );
+            let named = text.contains(&format!("\"{}\"", mistake.name));
+            assert!(
+                named || !mistake.edits.is_empty(),
+                "{} is nowhere",
+                mistake.name
+            );
+            for (from, _) in mistake.edits {
+                assert!(
+                    text.contains(from),
+                    "{}: no statement has {from}",
+                    mistake.name
+                );
+            }
+        }
+        assert!(MISTAKES.iter().filter(|mistake| !mistake.small).count() >= 12);
+        assert!(MISTAKES.iter().filter(|mistake| mistake.small).count() >= 60);
+    }
+}

@@ -1,0 +1,107 @@
+//! What a run says and does, decided by its id.
+
+use throughline_store::{CallState, Effect, Mode, RunId};
+
+use crate::Rng;
+
+/// How a call comes to be dispatched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Its intent is recorded with its step.
+    Together,
+    /// Its intent is recorded apart.
+    Apart,
+    /// It waits for an approval first.
+    Approved,
+}
+
+/// One call of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptCall {
+    /// Its id.
+    pub id: String,
+    /// What its tool does.
+    pub effect: Effect,
+    /// How it comes to be dispatched.
+    pub way: Way,
+}
+
+impl ScriptCall {
+    /// The state in which its step records it.
+    pub fn state(&self) -> CallState {
+        match self.way {
+            Way::Together => CallState::Intent,
+            Way::Apart => CallState::Planned,
+            Way::Approved => CallState::Approval,
+        }
+    }
+}
+
+/// What a run says and does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// What is asked.
+    pub ask: String,
+    /// Rounds of calls.
+    pub rounds: Vec<Vec<ScriptCall>>,
+    /// The last word.
+    pub answer: String,
+    /// When it is published.
+    pub mode: Mode,
+    /// Whether it fails in the end instead.
+    pub fails: bool,
+}
+
+impl Script {
+    /// The script of a run.
+    pub fn of(run: RunId, mode: Mode) -> Self {
+        let bytes = run.as_bytes();
+        let mut seed = [0; 8];
+        seed.copy_from_slice(&bytes[8..]);
+        let mut rng = Rng::new(u64::from_le_bytes(seed));
+        let hex = run.to_hex();
+        let size = |rng: &mut Rng| "x".repeat(rng.below(600));
+        let rounds = (0..rng.below(4))
+            .map(|round| {
+                (0..rng.range(1..=3))
+                    .map(|call| ScriptCall {
+                        id: format!("{}_{round}_{call}", &hex[16..]),
+                        effect: *rng.pick(&[
+                            Effect::Once,
+                            Effect::Once,
+                            Effect::Keyed,
+                            Effect::ReadOnly,
+                        ]),
+                        way: *rng.pick(&[
+                            Way::Together,
+                            Way::Apart,
+                            Way::Apart,
+                            Way::Apart,
+                            Way::Approved,
+                        ]),
+                    })
+                    .collect()
+            })
+            .collect();
+        Self {
+            ask: format!("{hex} ask {}", size(&mut rng)),
+            rounds,
+            answer: format!("{hex} answer {}", size(&mut rng)),
+            mode,
+            fails: rng.chance(0.05),
+        }
+    }
+
+    /// What a reader sees of it in short when all of it is published.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = vec![self.ask.clone()];
+        for round in &self.rounds {
+            for word in ["call", "result"] {
+                let words = round.iter().map(|call| format!("{word} {}", call.id));
+                texts.push(words.collect::<Vec<_>>().join("+"));
+            }
+        }
+        texts.push(self.answer.clone());
+        texts
+    }
+}

@@ -1,0 +1,234 @@
+//! What an agent says to the outside, one line for each.
+
+use std::fmt;
+use std::str::FromStr;
+
+use throughline_store::{Effect, Mode, RunId};
+
+/// One thing that an agent says. Unless it says otherwise, the store has acknowledged it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The process is at work.
+    Ready,
+    /// A run is about to be begun under a key.
+    Trying {
+        /// The key.
+        key: String,
+        /// The run.
+        run: RunId,
+    },
+    /// It was.
+    Begun {
+        /// The run.
+        run: RunId,
+        /// Its thread.
+        thread: String,
+        /// When it is published.
+        mode: Mode,
+    },
+    /// A run was taken over.
+    Claimed {
+        /// The run.
+        run: RunId,
+    },
+    /// The model is about to be called.
+    Model {
+        /// The run.
+        run: RunId,
+        /// For which step.
+        step: u32,
+    },
+    /// A step is recorded.
+    Step {
+        /// The run.
+        run: RunId,
+        /// Which.
+        step: u32,
+    },
+    /// A tool is called now.
+    Tool {
+        /// The run.
+        run: RunId,
+        /// The step.
+        step: u32,
+        /// The call in it.
+        position: u32,
+        /// What the tool is declared to be.
+        effect: Effect,
+        /// The key that it got.
+        key: String,
+    },
+    /// Its result is recorded.
+    Result {
+        /// The run.
+        run: RunId,
+        /// The step.
+        step: u32,
+        /// The call in it.
+        position: u32,
+    },
+    /// Events are stored up to this number.
+    Events {
+        /// The run.
+        run: RunId,
+        /// The number after the last one.
+        end: u64,
+    },
+    /// A run is parked.
+    Parked {
+        /// The run.
+        run: RunId,
+    },
+    /// A run is published.
+    Done {
+        /// The run.
+        run: RunId,
+    },
+    /// A run was closed after it was cancelled.
+    Closed {
+        /// The run.
+        run: RunId,
+    },
+    /// A run ended without being published.
+    Failed {
+        /// The run.
+        run: RunId,
+    },
+    /// A thread is about to be deleted.
+    Deleting {
+        /// The thread.
+        thread: String,
+    },
+    /// It was.
+    Deleted {
+        /// The thread.
+        thread: String,
+    },
+    /// How many operations were done, refused as documented, and failed for the storage's sake.
+    Count {
+        /// Done.
+        done: u64,
+        /// Refused.
+        refused: u64,
+        /// Failed.
+        failed: u64,
+    },
+    /// Something that no agent should meet.
+    Trouble {
+        /// What.
+        what: String,
+    },
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready => f.write_str("ready"),
+            Self::Trying { key, run } => write!(f, "trying {key} {run}"),
+            Self::Begun { run, thread, mode } => {
+                write!(f, "begun {run} {thread} {}", mode.as_str())
+            }
+            Self::Claimed { run } => write!(f, "claimed {run}"),
+            Self::Model { run, step } => write!(f, "model {run} {step}"),
+            Self::Step { run, step } => write!(f, "step {run} {step}"),
+            Self::Tool {
+                run,
+                step,
+                position,
+                effect,
+                key,
+            } => write!(f, "tool {run} {step} {position} {} {key}", effect.as_str()),
+            Self::Result {
+                run,
+                step,
+                position,
+            } => write!(f, "result {run} {step} {position}"),
+            Self::Events { run, end } => write!(f, "events {run} {end}"),
+            Self::Parked { run } => write!(f, "parked {run}"),
+            Self::Done { run } => write!(f, "done {run}"),
+            Self::Closed { run } => write!(f, "closed {run}"),
+            Self::Failed { run } => write!(f, "failed {run}"),
+            Self::Deleting { thread } => write!(f, "deleting {thread}"),
+            Self::Deleted { thread } => write!(f, "deleted {thread}"),
+            Self::Count {
+                done,
+                refused,
+                failed,
+            } => write!(f, "count {done} {refused} {failed}"),
+            Self::Trouble { what } => write!(f, "trouble {what}"),
+        }
+    }
+}
+
+impl FromStr for Word {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        read(line).ok_or_else(|| format!("no word of an agent: {line}"))
+    }
+}
+
+fn read(line: &str) -> Option<Word> {
+    let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let words: Vec<&str> = rest.split(' ').collect();
+    let run = || words.first()?.parse::<RunId>().ok();
+    let number = |at: usize| words.get(at)?.parse::<u32>().ok();
+    let count = |at: usize| words.get(at)?.parse::<u64>().ok();
+    let thread = || Some((*words.first()?).to_owned());
+    Some(match kind {
+        "ready" => Word::Ready,
+        "trying" => Word::Trying {
+            key: (*words.first()?).to_owned(),
+            run: words.get(1)?.parse().ok()?,
+        },
+        "begun" => Word::Begun {
+            run: run()?,
+            thread: (*words.get(1)?).to_owned(),
+            mode: match *words.get(2)? {
+                "per_run" => Mode::PerRun,
+                "per_call" => Mode::PerCall,
+                _ => return None,
+            },
+        },
+        "claimed" => Word::Claimed { run: run()? },
+        "model" => Word::Model {
+            run: run()?,
+            step: number(1)?,
+        },
+        "step" => Word::Step {
+            run: run()?,
+            step: number(1)?,
+        },
+        "tool" => Word::Tool {
+            run: run()?,
+            step: number(1)?,
+            position: number(2)?,
+            effect: Effect::named(words.get(3)?)?,
+            key: (*words.get(4)?).to_owned(),
+        },
+        "result" => Word::Result {
+            run: run()?,
+            step: number(1)?,
+            position: number(2)?,
+        },
+        "events" => Word::Events {
+            run: run()?,
+            end: count(1)?,
+        },
+        "parked" => Word::Parked { run: run()? },
+        "done" => Word::Done { run: run()? },
+        "closed" => Word::Closed { run: run()? },
+        "failed" => Word::Failed { run: run()? },
+        "deleting" => Word::Deleting { thread: thread()? },
+        "deleted" => Word::Deleted { thread: thread()? },
+        "count" => Word::Count {
+            done: count(0)?,
+            refused: count(1)?,
+            failed: count(2)?,
+        },
+        "trouble" => Word::Trouble {
+            what: rest.to_owned(),
+        },
+        _ => return None,
+    })
+}

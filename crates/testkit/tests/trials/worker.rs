@@ -1,0 +1,58 @@
+//! Processes of the campaigns.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+use throughline_testkit::agent::Ledger;
+
+/// A process with agents, and what it says.
+pub(crate) struct Worker {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    /// Start one. `faults` is a plan for its fault points; those it reaches go to `log`.
+    pub(crate) fn start(url: &str, settings: &[String], faults: &str, log: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_store-agent"));
+        command.arg(url).args(settings).stdout(Stdio::piped());
+        command
+            .env("THROUGHLINE_FAULTS", faults)
+            .env("THROUGHLINE_FAULT_LOG", log);
+        // What the process was doing when it was told to die is not worth a word.
+        command.stderr(Stdio::null());
+        let mut child = command.spawn().expect("a process starts");
+        let out = child.stdout.take().expect("its output is piped");
+        Self {
+            child,
+            out: BufReader::new(out),
+        }
+    }
+
+    /// Hear one line; `false` when there is none any more.
+    pub(crate) fn hear(&mut self, ledger: &mut Ledger) -> bool {
+        let mut line = String::new();
+        let read = self.out.read_line(&mut line).unwrap_or(0);
+        // A line without its end was cut by the kill.
+        match line.strip_suffix('\n').filter(|_| read > 0) {
+            Some(line) => {
+                ledger.line(line);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Hear it to its end.
+    pub(crate) fn end(mut self, ledger: &mut Ledger) -> ExitStatus {
+        while self.hear(ledger) {}
+        self.child.wait().expect("a process ends")
+    }
+}
+
+/// The points that were reached, by the log of a campaign.
+pub(crate) fn reached(log: &Path) -> std::collections::BTreeSet<String> {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}

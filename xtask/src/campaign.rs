@@ -1,0 +1,432 @@
+//! Runs the campaigns at their full counts, and the same tests with mistakes planted.
+//!
+//! A campaign is a test whose name begins with its guarantee (`r1_…`). The test command runs each
+//! at a twentieth of its count; here the count, the seed and the time are chosen.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::tool::{self, Failure};
+
+/// The test programs with campaigns, and the features that they are built with.
+const PACKAGES: &[&str] = &["throughline-testkit", "throughline-store"];
+const FEATURES: &str = "throughline-testkit/trials,throughline-store/conformance";
+
+/// What the counts of a test run are multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// What is owed whenever work on a layer is called done.
+    C,
+    /// A night.
+    N,
+}
+
+impl Tier {
+    const fn scale(self) -> u32 {
+        match self {
+            Self::C => 20,
+            Self::N => 200,
+        }
+    }
+}
+
+struct Wanted {
+    guarantees: Vec<String>,
+    tier: Tier,
+    minutes: Option<u64>,
+    seed: Option<String>,
+}
+
+fn parse(arguments: &[String]) -> Result<Wanted, Failure> {
+    let mut wanted = Wanted {
+        guarantees: Vec::new(),
+        tier: Tier::C,
+        minutes: None,
+        seed: None,
+    };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut value = |name: &str| {
+            let value = rest.next();
+            value.ok_or_else(|| Failure::new(format!("{name} wants a value")))
+        };
+        match argument.as_str() {
+            "--tier" => {
+                wanted.tier = match value("--tier")?.as_str() {
+                    "C" | "c" => Tier::C,
+                    "N" | "n" => Tier::N,
+                    other => return Err(Failure::new(format!("there is no tier {other}: C or N"))),
+                }
+            }
+            "--minutes" => {
+                let minutes = value("--minutes")?.parse();
+                let minutes =
+                    minutes.map_err(|_| Failure::new("--minutes wants a whole number"))?;
+                wanted.minutes = Some(minutes);
+            }
+            "--seed" => wanted.seed = Some(value("--seed")?.clone()),
+            word => match guarantee(word) {
+                Some(name) => wanted.guarantees.push(name),
+                None => {
+                    return Err(Failure::new(format!(
+                        "campaign knows no {word}; name guarantees like R5, --tier C|N, --minutes N or --seed S"
+                    )));
+                }
+            },
+        }
+    }
+    Ok(wanted)
+}
+
+/// `r5` for R5.
+fn guarantee(word: &str) -> Option<String> {
+    let number = word.strip_prefix(['R', 'r'])?;
+    let known = number
+        .parse::<u32>()
+        .is_ok_and(|number| (1..=25).contains(&number));
+    known.then(|| format!("r{number}"))
+}
+
+/// A test program and one of its campaigns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Campaign {
+    program: PathBuf,
+    test: String,
+}
+
+impl Campaign {
+    /// The guarantee that it is about.
+    fn guarantee(&self) -> &str {
+        let name = self.test.rsplit("::").next().unwrap_or_default();
+        name.split('_').next().unwrap_or_default()
+    }
+}
+
+/// Builds the test programs and lists their campaigns.
+fn campaigns() -> Result<Vec<Campaign>, Failure> {
+    let mut found = Vec::new();
+    for program in programs()? {
+        let listed = tool::output(tool::command(&program).args(["--list", "--format", "terse"]))?;
+        for line in listed.lines() {
+            let Some(test) = line.strip_suffix(": test") else {
+                continue;
+            };
+            let campaign = Campaign {
+                program: program.clone(),
+                test: test.to_owned(),
+            };
+            if guarantee(campaign.guarantee()).is_some() {
+                found.push(campaign);
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Failure::new("no test program has a campaign"));
+    }
+    Ok(found)
+}
+
+fn programs() -> Result<Vec<PathBuf>, Failure> {
+    let mut cargo = tool::cargo();
+    cargo.args(["test", "--no-run", "--locked", "--message-format=json"]);
+    for package in PACKAGES {
+        cargo.args(["-p", package]);
+    }
+    cargo.args(["--tests", "--bins", "--features", FEATURES]);
+    let output = tool::output(cargo.stderr(Stdio::inherit()))?;
+    let mut programs: Vec<PathBuf> = output.lines().filter_map(program).collect();
+    programs.sort();
+    Ok(programs)
+}
+
+/// The program of a test target, in a message of cargo.
+fn program(message: &str) -> Option<PathBuf> {
+    // Test targets alone: what is compiled for them is named too.
+    let is_test = message.contains("\"kind\":[\"test\"]") || message.contains("\"kind\":[\"lib\"]");
+    let (_, rest) = message.split_once("\"executable\":\"")?;
+    let (path, _) = rest.split_once('"')?;
+    is_test.then(|| PathBuf::from(path))
+}
+
+/// `cargo xtask campaign`
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
+    let wanted = parse(arguments)?;
+    let mut chosen = campaigns()?;
+    if !wanted.guarantees.is_empty() {
+        let named = |campaign: &Campaign| {
+            wanted
+                .guarantees
+                .iter()
+                .any(|name| name == campaign.guarantee())
+        };
+        chosen.retain(named);
+    }
+    if chosen.is_empty() {
+        return Err(Failure::new("there is no campaign for what was named"));
+    }
+    let started = Instant::now();
+    let limit = wanted
+        .minutes
+        .map(|minutes| Duration::from_secs(minutes * 60));
+    let (mut green, mut red, mut left) = (0, 0, 0);
+    for campaign in &chosen {
+        if limit.is_some_and(|limit| started.elapsed() >= limit) {
+            println!("left out for time: {}", campaign.test);
+            left += 1;
+            continue;
+        }
+        println!("== {} ({})", campaign.test, campaign.guarantee());
+        let scale = wanted.tier.scale().to_string();
+        let mut command = run(campaign);
+        command.env("THROUGHLINE_SCALE", &scale);
+        if let Some(seed) = &wanted.seed {
+            command.env("THROUGHLINE_SEED", seed);
+        }
+        let begun = Instant::now();
+        let (holds, text) = hear(&mut command)?;
+        show(&text, holds);
+        println!(
+            "{} in {:.0} s",
+            if holds { "holds" } else { "DOES NOT HOLD" },
+            begun.elapsed().as_secs_f64()
+        );
+        if holds {
+            green += 1;
+        } else {
+            red += 1;
+        }
+    }
+    println!(
+        "campaigns: {green} hold, {red} do not, {left} left out; tier {:?}, {:.0} s in all",
+        wanted.tier,
+        started.elapsed().as_secs_f64()
+    );
+    Ok(if red == 0 && left == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn run(campaign: &Campaign) -> Command {
+    let mut command = tool::command(&campaign.program);
+    command.args(["--exact", "--nocapture", "--test-threads=1", &campaign.test]);
+    command
+}
+
+fn hear(command: &mut Command) -> Result<(bool, String), Failure> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failure::new(format!("a test program does not start: {error}")))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok((output.status.success(), text))
+}
+
+/// Of a campaign that holds, what it counted; of another one, what it says.
+fn show(text: &str, holds: bool) {
+    let counted = |line: &&str| {
+        let starts = ["campaign ", "table ", "property ", "replay "];
+        starts.iter().any(|start| line.starts_with(start)) || line.contains(" failed at case ")
+    };
+    let lines: Vec<&str> = text.lines().filter(counted).collect();
+    lines.iter().for_each(|line| println!("{line}"));
+    if !holds && lines.is_empty() {
+        text.lines()
+            .take(30)
+            .for_each(|line| println!("    {line}"));
+    }
+}
+
+/// `cargo xtask planted`
+pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
+    let programs = programs()?;
+    let mut mistakes = listed(&programs)?;
+    for word in arguments {
+        if !mistakes.iter().any(|mistake| mistake.name == *word)
+            && word != "--small"
+            && word != "--large"
+        {
+            return Err(Failure::new(format!(
+                "there is no mistake {word}; --small or --large choose a kind"
+            )));
+        }
+    }
+    let named = |mistake: &Mistake| {
+        arguments.is_empty()
+            || arguments.contains(&mistake.name)
+            || arguments
+                .iter()
+                .any(|word| word == if mistake.small { "--small" } else { "--large" })
+    };
+    mistakes.retain(named);
+    let all = campaigns()?;
+    let suites: Vec<Suite> = suites(&programs, &all);
+    let mut unfound = Vec::new();
+    let mut found_by: BTreeMap<String, usize> = BTreeMap::new();
+    for mistake in &mistakes {
+        let began = Instant::now();
+        let finder = suites
+            .iter()
+            .filter(|suite| mistake.small || suite.is_campaign)
+            .find_map(|suite| suite.finds(&mistake.name));
+        let seconds = began.elapsed().as_secs_f64();
+        match finder {
+            Some(finder) => {
+                println!(
+                    "table planted {:<20} found by {finder} in {seconds:.1} s",
+                    mistake.name
+                );
+                *found_by.entry(finder).or_default() += 1;
+            }
+            None => {
+                println!(
+                    "table planted {:<20} NOT FOUND in {seconds:.1} s: {}",
+                    mistake.name, mistake.what
+                );
+                unfound.push(&mistake.name);
+            }
+        }
+    }
+    let (count, missed) = (mistakes.len(), unfound.len());
+    println!(
+        "planted: {} of {count} mistakes found, {missed} not",
+        count - missed
+    );
+    Ok(if unfound.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+struct Mistake {
+    name: String,
+    what: String,
+    small: bool,
+}
+
+/// The mistakes that the test programs know, as one of them lists them.
+fn listed(programs: &[PathBuf]) -> Result<Vec<Mistake>, Failure> {
+    for program in programs {
+        let mut command = tool::command(program);
+        command.args(["--exact", "--nocapture", "the_mistakes_are_listed"]);
+        let (_, text) = hear(&mut command)?;
+        let mistakes: Vec<Mistake> = text.lines().filter_map(mistake).collect();
+        if !mistakes.is_empty() {
+            return Ok(mistakes);
+        }
+    }
+    Err(Failure::new("no test program lists mistakes"))
+}
+
+fn mistake(line: &str) -> Option<Mistake> {
+    let rest = line.strip_prefix("mistake ")?;
+    let mut words = rest.splitn(3, ' ');
+    Some(Mistake {
+        small: words.next()? == "small",
+        name: words.next()?.to_owned(),
+        what: words.next()?.to_owned(),
+    })
+}
+
+/// Tests that are run together against a mistake.
+struct Suite {
+    name: String,
+    program: PathBuf,
+    /// One test; all of the program's if there is none.
+    test: Option<String>,
+    is_campaign: bool,
+}
+
+impl Suite {
+    /// Its name, if it fails with a mistake planted.
+    fn finds(&self, mistake: &str) -> Option<String> {
+        let mut command = tool::command(&self.program);
+        command
+            .env("THROUGHLINE_PLANTED", mistake)
+            .env("RUST_BACKTRACE", "0");
+        match &self.test {
+            Some(test) => command.args(["--exact", test]),
+            None => command.args(["--test-threads=2"]),
+        };
+        let (holds, _) = hear(&mut command).ok()?;
+        (!holds).then(|| self.name.clone())
+    }
+}
+
+/// Quick ones first: the suites of the store, then one campaign after the other.
+fn suites(programs: &[PathBuf], campaigns: &[Campaign]) -> Vec<Suite> {
+    let mut suites = Vec::new();
+    for program in programs {
+        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
+        if matches!(name, "sqlite" | "throughline_store") {
+            suites.push(Suite {
+                name: name.to_owned(),
+                program: program.clone(),
+                test: None,
+                is_campaign: false,
+            });
+        }
+    }
+    suites.extend(campaigns.iter().map(|campaign| Suite {
+        name: campaign.test.clone(),
+        program: campaign.program.clone(),
+        test: Some(campaign.test.clone()),
+        is_campaign: true,
+    }));
+    suites
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tier, guarantee, mistake, parse, program};
+
+    #[test]
+    fn guarantees_are_named_by_their_numbers() {
+        assert_eq!(guarantee("R5").as_deref(), Some("r5"));
+        assert_eq!(guarantee("r19").as_deref(), Some("r19"));
+        for nonsense in ["R0", "R26", "5", "Rx", ""] {
+            assert_eq!(guarantee(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn options_are_read_and_nonsense_is_not() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let wanted = parse(&words("R1 R5 --tier N --minutes 3 --seed 0x7")).expect("it is right");
+        assert_eq!(wanted.guarantees, ["r1", "r5"]);
+        assert_eq!((wanted.tier, wanted.minutes), (Tier::N, Some(3)));
+        assert_eq!(wanted.seed.as_deref(), Some("0x7"));
+        for nonsense in ["--tier X", "--minutes", "--minutes soon", "R99", "--loud"] {
+            assert!(parse(&words(nonsense)).is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn test_programs_are_told_from_others() {
+        let test = r#"{"target":{"kind":["test"],"name":"trials"},"executable":"/t/trials-1"}"#;
+        assert_eq!(program(test), Some("/t/trials-1".into()));
+        let other = r#"{"target":{"kind":["bin"],"name":"a"},"executable":"/t/a"}"#;
+        assert_eq!(program(other), None);
+        assert_eq!(
+            program(r#"{"target":{"kind":["test"]},"executable":null}"#),
+            None
+        );
+    }
+
+    #[test]
+    fn mistakes_are_read() {
+        let found = mistake("mistake small run-version the statement says so").expect("it is one");
+        assert!(found.small);
+        assert_eq!(
+            (&*found.name, &*found.what),
+            ("run-version", "the statement says so")
+        );
+        assert!(mistake("running 1 test").is_none());
+    }
+}
