@@ -12,6 +12,7 @@ mod scratch;
 pub mod bench;
 pub mod checkers;
 pub mod chunks;
+pub mod disk;
 pub mod generate;
 pub mod messages;
 pub mod mutate;
