@@ -8,5 +8,8 @@ mod common;
 mod cursors;
 mod damage;
 mod kills;
+mod ledger;
+mod power;
 mod size;
 mod trees;
+mod work;
