@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
+mod ambiguous;
 mod backups;
 mod common;
 mod cursors;
@@ -11,5 +12,6 @@ mod kills;
 mod ledger;
 mod power;
 mod size;
+mod storage;
 mod trees;
 mod work;
