@@ -1,9 +1,9 @@
 use throughline_store::{
-    Anchor, Append, At, CallState, Claim, Error, ErrorKind, Flush, Fork, Lease, NewThread, NodeRef,
-    RunFilter, RunId, RunState, Store, TenantScope, ThreadId, Version,
+    Anchor, Append, At, CallState, Claim, Error, ErrorKind, Flush, Fork, Lease, NewItem, NewThread,
+    NodeRef, RunFilter, RunId, RunState, Store, TenantScope, ThreadId, Version,
 };
 use throughline_testkit::disk::{Disk, Fault, Injection, Place};
-use throughline_testkit::record::{Turn, begin, block_on};
+use throughline_testkit::record::{Turn, assistant, begin, block_on};
 use throughline_testkit::{Rng, Scratch, property};
 
 use crate::common::{named, open, said, sound, url};
@@ -318,6 +318,73 @@ fn r14_a_group_whose_commit_is_ambiguous_is_done_once() {
         }
         sound(&store)
     });
+}
+
+/// R14: a write so large that a part of it goes to the log before the commit, and breaks there,
+/// together with small ones. Nothing of it is left, and each is there once when it is sent again.
+#[test]
+fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
+    let (mut failed, mut done) = (0, 0);
+    property("r14 large writes", 6, |rng, _| {
+        let directory = Scratch::new("large");
+        let disk = Disk::below(directory.path());
+        let store = open(&url(directory.path()));
+        let scope = TenantScope::local();
+        let thread = named("t");
+        let new = NewThread::new(thread.clone());
+        block_on(store.open_or_create(&scope, &new, 0)).map_err(said)?;
+        // Noise, because bodies are compressed.
+        let noise = |rng: &mut Rng| -> String {
+            let words = (0..300_000).map(|_| format!("{:016x}", rng.next_u64()));
+            words.collect()
+        };
+        let text = |run: RunId, text: &str| format!("{} answer {text}", run.to_hex());
+        let (mut appends, mut texts) = (Vec::new(), Vec::new());
+        for large in [false, true, false] {
+            let run = store.ids().run();
+            let text = text(run, &if large { noise(rng) } else { String::new() });
+            let (append, _) = append_of(run, thread.clone(), 0);
+            let items = NewItem::of(&[assistant(&text)]);
+            appends.push(Append { items, ..append });
+            texts.push(text);
+        }
+        let room = rng.range(10_000..=2_000_000);
+        let fault = if rng.bool() {
+            Injection::always(Fault::Full { room: room as u64 })
+        } else {
+            // Two writes for each page of the log.
+            Injection::once(Fault::Write).after(room as u64 / 4096)
+        };
+        let futures = appends.iter().map(|append| store.append(&scope, append));
+        let answers = as_a_group(&directory, &disk, &store, &[fault], futures);
+        if disk.counts().failed == 0 {
+            return Err("nothing broke".to_owned());
+        }
+        disk.heal();
+        let mut expected = Vec::new();
+        for (answer, text) in answers.iter().zip(&texts) {
+            match (answer, fault.fault) {
+                (Ok(_), _) => expected.push(text.clone()),
+                (Err(Error::Full), Fault::Full { .. }) => failed += 1,
+                (other, fault) => return Err(format!("{other:?} with {fault:?}")),
+            }
+        }
+        if history(&store, &thread)? != expected {
+            return Err("what is there is not what was acknowledged".to_owned());
+        }
+        for ((answer, text), append) in answers.iter().zip(&texts).zip(&appends) {
+            if answer.is_err() {
+                block_on(store.append(&scope, append)).map_err(said)?;
+                expected.push(text.clone());
+            }
+        }
+        done += expected.len();
+        if history(&store, &thread)? != expected {
+            return Err("what was sent again is not there once".to_owned());
+        }
+        sound(&store)
+    });
+    println!("table r14 large writes: failed={failed} done={done} twice=0");
 }
 
 /// R3 and R14: of two claims of one run one is granted, also when their commit was ambiguous and

@@ -46,11 +46,15 @@ impl Writer {
         Ok(true)
     }
 
-    /// Wait until it ends by itself, and hear what it said until then.
+    /// Wait until it aborts, and hear what it said until then.
     pub(crate) fn wait(mut self, ledger: &mut Ledger) -> Result<(), String> {
         while self.hear(ledger)? {}
-        self.child.wait().map_err(|error| error.to_string())?;
-        Ok(())
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        match status.code() {
+            // A signal.
+            None => Ok(()),
+            Some(code) => Err(format!("the writer ended by itself with {code}")),
+        }
     }
 
     /// Kill it and hear what it said until then.
