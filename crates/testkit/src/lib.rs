@@ -13,6 +13,7 @@ pub mod agent;
 pub mod bench;
 pub mod checkers;
 pub mod chunks;
+pub mod disk;
 pub mod generate;
 pub mod messages;
 pub mod mutate;

@@ -102,8 +102,6 @@ pub(super) struct Tx<'a> {
     pub(super) now: Millis,
     /// This process among the owners.
     pub(super) owner: i64,
-    /// Whether it was tried before, with others.
-    pub(super) again: bool,
     pub(super) effects: Vec<Effect>,
 }
 

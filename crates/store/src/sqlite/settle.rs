@@ -103,10 +103,6 @@ pub(super) fn claim(
     let thread = row.thread_id.clone();
     let thread = thread.ok_or_else(|| missing("run", &run))?;
     if trials::unless("claim-epoch-seen", row.epoch != seen) {
-        // A claim that was rolled back with its group and committed after all.
-        if tx.again && row.epoch == seen + 1 && row.owner == Some(tx.owner) {
-            return started(tx, &row);
-        }
         return Err(Error::Fenced {
             run,
             mine: seen,

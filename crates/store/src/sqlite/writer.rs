@@ -33,6 +33,9 @@ struct Writer<'c> {
     seen: Option<i64>,
     /// Bytes that were erased may still be in the log.
     unerased: bool,
+    /// The last commit failed in a way that leaves it valid in the log: whoever recovers the log
+    /// before something else is written there finds it committed.
+    in_doubt: bool,
 }
 
 /// Write until the engine is closed and nothing waits any more.
@@ -44,6 +47,7 @@ pub(super) fn run<'c>(conn: &'c Connection, hot: Statements<'c>, shared: Arc<Sha
         looked: Instant::now(),
         seen: None,
         unerased: false,
+        in_doubt: false,
     };
     loop {
         let (jobs, last) = writer.shared.take(writer.patience());
@@ -162,29 +166,29 @@ impl Writer<'_> {
             }
             return;
         }
-        match self.transaction(&mut jobs, false) {
+        match self.transaction(&mut jobs) {
             Ok(effects) => self.answer(effects, jobs),
             Err(stop) if jobs.len() == 1 => {
                 self.roll_back();
-                let error = stop.into_error();
-                for job in jobs {
-                    job.fail(copy_of(&error));
+                if let Some(job) = jobs.pop() {
+                    job.fail(stop.into_error());
                 }
             }
             Err(_) => {
                 self.roll_back();
+                let in_doubt = self.in_doubt;
                 for job in jobs {
-                    self.alone(job);
+                    self.alone(job, in_doubt);
                 }
             }
         }
     }
 
-    /// Try one operation in a transaction of its own.
-    fn alone(&mut self, job: Box<dyn Job>) {
+    /// Try one operation in a transaction of its own. `in_doubt`: the commit of its group is.
+    fn alone(&mut self, job: Box<dyn Job>, in_doubt: bool) {
         let mut one = [job];
         let tried = match self.hot.run(Hot::Begin, &[]) {
-            Ok(_) => self.transaction(&mut one, true),
+            Ok(_) => self.transaction(&mut one),
             Err(stop) => Err(stop),
         };
         let [job] = one;
@@ -192,13 +196,15 @@ impl Writer<'_> {
             Ok(effects) => self.answer(effects, [job]),
             Err(stop) => {
                 self.roll_back();
-                job.fail(stop.into_error());
+                let error = stop.into_error();
+                job.fail(if in_doubt { unsure(error) } else { error });
             }
         }
     }
 
     /// Apply operations in the transaction that has begun, and commit it.
-    fn transaction(&mut self, jobs: &mut [Box<dyn Job>], again: bool) -> Done<Vec<Effect>> {
+    fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Done<Vec<Effect>> {
+        self.in_doubt = false;
         let mut now = self.shared.options.clock.now();
         let mut owner = self.shared.owner_row.load(Ordering::Relaxed);
         let mut beaten = None;
@@ -221,13 +227,15 @@ impl Writer<'_> {
                 shared: &self.shared,
                 now,
                 owner,
-                again,
                 effects,
             };
             job.run(&mut tx)?;
             effects = tx.effects;
         }
-        self.commit(jobs)?;
+        if let Err(stop) = self.commit(jobs) {
+            self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
+            return Err(stop);
+        }
         if let Some((row, now)) = beaten {
             self.note_beat(row, now);
         }
@@ -293,6 +301,16 @@ impl Writer<'_> {
         );
         // Without it the row stays until it is swept.
         drop(gone.map_err(|error| storage(&error)));
+    }
+}
+
+/// An error of an operation whose group may have been committed: none that says that nothing was.
+fn unsure(error: Error) -> Error {
+    match error {
+        Error::Full | Error::Locked => Error::Io {
+            detail: format!("{error} now, but perhaps it was at the attempt before"),
+        },
+        other => other,
     }
 }
 

@@ -23,6 +23,7 @@ use throughline_store::{
 };
 use throughline_testkit::Rng;
 use throughline_testkit::bench::peak_rss;
+use throughline_testkit::disk::from_environment;
 use throughline_testkit::record::{Turn, answered, assistant, begin, block_on, user};
 
 const WRITERS: u64 = 4;
@@ -31,12 +32,13 @@ const THREADS: usize = 6;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
+    // The disk loses its power when the environment says so, and lives until the end.
+    let done = from_environment().and_then(|_disk| match words.as_slice() {
         ["write", url, seed] => write(url, seed.parse().unwrap_or(0)),
         ["long", url, items] => block_on(long(url, items.parse().unwrap_or(0))),
         ["chain", url, forks] => block_on(chain(url, forks.parse().unwrap_or(0))),
         _ => Err("usage: store-child write|long|chain URL NUMBER".to_owned()),
-    };
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,6 +1,7 @@
+use std::path::Path;
 use std::sync::Arc;
 
-use throughline_store::{Heartbeat, ManualClock, Options, Store};
+use throughline_store::{Error, Heartbeat, ManualClock, Millis, Options, Store, ThreadId};
 use throughline_testkit::Scratch;
 use throughline_testkit::record::block_on;
 
@@ -14,12 +15,39 @@ pub(crate) fn engines(word: &str) -> Vec<(&'static str, Store, Scratch)> {
     ]
 }
 
+/// The time of a clock that stands still.
+pub(crate) const NOW: Millis = 1_790_000_000_000;
+
 /// A store whose clock stands still.
 pub(crate) fn open(url: &str) -> Store {
     let options = Options {
-        clock: Arc::new(ManualClock::at(1_790_000_000_000)),
+        clock: Arc::new(ManualClock::at(NOW)),
         heartbeat: Heartbeat::Manual,
         ..Options::default()
     };
     block_on(Store::open_with(url, options)).expect("a store in a private directory opens")
+}
+
+/// The store in a directory.
+pub(crate) fn url(directory: &Path) -> String {
+    format!("sqlite://{}", directory.join("store.db").display())
+}
+
+/// An error in words.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+pub(crate) fn said(error: Error) -> String {
+    format!("{error} ({error:?})")
+}
+
+pub(crate) fn named(name: &str) -> ThreadId {
+    ThreadId::new(name).expect("a short name is a name")
+}
+
+/// The check of the whole store finds nothing.
+pub(crate) fn sound(store: &Store) -> Result<(), String> {
+    let checked = block_on(store.check(&mut |_| {})).map_err(said)?;
+    match checked.damage.first() {
+        None => Ok(()),
+        Some(damage) => Err(format!("{damage:?}")),
+    }
 }

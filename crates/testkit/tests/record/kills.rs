@@ -1,102 +1,12 @@
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use throughline_store::{At, NodeRef, RunId, RunState, Span, Store, TenantScope, ThreadId};
-use throughline_testkit::record::{block_on, shorts, whole_runs};
+use throughline_store::Store;
+use throughline_testkit::record::block_on;
 use throughline_testkit::{Scratch, property};
 
-/// What a child has been told, as its outside ledger.
-#[derive(Default)]
-pub(crate) struct Ledger {
-    /// Runs that are there.
-    begun: Vec<RunId>,
-    /// Steps that are there.
-    steps: Vec<(RunId, u32)>,
-    /// What was published: thread, mode and messages.
-    done: BTreeMap<RunId, (String, String, Vec<String>)>,
-}
-
-impl Ledger {
-    /// Note a line; an error is one of the test.
-    pub(crate) fn note(&mut self, line: &str) -> Result<(), String> {
-        let mut words = line.splitn(5, ' ');
-        let kind = words.next().unwrap_or_default();
-        let mut run = || -> Result<RunId, String> {
-            let word = words.next().unwrap_or_default();
-            word.parse().map_err(|error| format!("{error} in {line}"))
-        };
-        match kind {
-            "ready" => {}
-            "begun" => self.begun.push(run()?),
-            "step" => {
-                let run = run()?;
-                let step = words.next().and_then(|word| word.parse().ok());
-                self.steps.push((run, step.unwrap_or(u32::MAX)));
-            }
-            "done" => {
-                let run = run()?;
-                let mut next = || words.next().unwrap_or_default().to_owned();
-                let (thread, mode, texts) = (next(), next(), next());
-                let texts = texts.split('|').map(str::to_owned).collect();
-                self.done.insert(run, (thread, mode, texts));
-            }
-            _ => return Err(line.to_owned()),
-        }
-        Ok(())
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.begun.len() + self.steps.len() + self.done.len()
-    }
-
-    /// Everything acknowledged is there, and nothing partial is visible.
-    pub(crate) fn check(&self, store: &Store) -> Result<(), String> {
-        let scope = TenantScope::local();
-        let said = |error: throughline_store::Error| format!("{error} ({error:?})");
-        for run in &self.begun {
-            block_on(store.run(&scope, *run)).map_err(said)?;
-        }
-        for (run, step) in &self.steps {
-            let journal = block_on(store.journal(&scope, *run)).map_err(said)?;
-            if journal.run.next_step <= *step {
-                return Err(format!("step {step} of {run} is lost"));
-            }
-        }
-        for (run, (thread, _, texts)) in &self.done {
-            let at = At::Node(NodeRef::Run(*run));
-            let opened = block_on(store.open(&scope, &at, texts.len())).map_err(said)?;
-            if shorts(&opened.entries) != *texts {
-                let found = shorts(&opened.entries);
-                return Err(format!("{run} of {thread}: {found:?}, expected {texts:?}"));
-            }
-        }
-        for n in 0..6 {
-            let Ok(id) = ThreadId::new(&format!("t{n}")) else {
-                continue;
-            };
-            let at = At::Thread(id);
-            let Ok(page) = block_on(store.read(&scope, &at, Span::Tail, 100_000)) else {
-                continue;
-            };
-            for (run, texts) in whole_runs(&page.entries)? {
-                let state = block_on(store.run(&scope, run)).map_err(said)?;
-                let hex = run.to_hex();
-                let last = texts.last().map_or("", String::as_str);
-                let whole = last.starts_with(&format!("{hex} answer"))
-                    || last.starts_with(&format!("{hex} closed"));
-                // In `per_call` a run may show its calls so far; in `per_run` all or nothing.
-                let partial = !whole && state.mode == throughline_store::Mode::PerRun;
-                let settled = matches!(state.state, RunState::Committed | RunState::Cancelled);
-                if partial || (state.mode == throughline_store::Mode::PerRun && !settled) {
-                    return Err(format!("{run} ({:?}) is visible as {texts:?}", state.state));
-                }
-            }
-        }
-        Ok(())
-    }
-}
+use crate::ledger::Ledger;
 
 /// A process that writes, and what it says.
 pub(crate) struct Writer {
@@ -106,8 +16,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(url: &str, seed: u64) -> Self {
+        Self::start_with(url, seed, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn start_with(url: &str, seed: u64, variables: &[(&str, String)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_store-child"))
             .args(["write", url, &seed.to_string()])
+            .envs(variables.iter().map(|(key, value)| (key, value)))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -128,6 +44,17 @@ impl Writer {
         };
         ledger.note(whole)?;
         Ok(true)
+    }
+
+    /// Wait until it aborts, and hear what it said until then.
+    pub(crate) fn wait(mut self, ledger: &mut Ledger) -> Result<(), String> {
+        while self.hear(ledger)? {}
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        match status.code() {
+            // A signal.
+            None => Ok(()),
+            Some(code) => Err(format!("the writer ended by itself with {code}")),
+        }
     }
 
     /// Kill it and hear what it said until then.
@@ -159,7 +86,7 @@ fn r1_a_killed_writer_loses_nothing_it_acknowledged() {
         std::thread::sleep(Duration::from_micros(rng.below(3000) as u64));
         writer.kill(&mut ledger)?;
         total += ledger.len();
-        published += ledger.done.len();
+        published += ledger.published();
         let store = block_on(Store::open(&url)).map_err(|error| error.to_string())?;
         ledger.check(&store)?;
         block_on(store.close()).map_err(|error| error.to_string())

@@ -3,10 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
+mod ambiguous;
 mod backups;
 mod common;
 mod cursors;
 mod damage;
 mod kills;
+mod ledger;
+mod power;
 mod size;
+mod storage;
 mod trees;
+mod work;

@@ -90,6 +90,7 @@ impl Sums {
     }
 
     /// Say what was done; too little of it is no campaign.
+    #[expect(clippy::print_stdout, reason = "the test command shows this line")]
     fn finish(&self, name: &str, floor: f64) {
         let Self {
             done,

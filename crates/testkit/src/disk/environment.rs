@@ -1,0 +1,40 @@
+//! The disk of a process that is told by its environment when to lose its power.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `THROUGHLINE_DISK` | `cut@N`: at the N-th write or sync the files become what a disk without power holds, and the process aborts |
+//! | `THROUGHLINE_DISK_SEED` | what survives of unsynced writes follows from it; 0 when absent |
+
+use std::path::Path;
+
+use super::Disk;
+use super::state::AtCut;
+
+/// Put all files of this process on a disk, if the environment says so. The disk lives as long as
+/// what is returned.
+///
+/// # Errors
+///
+/// When a variable cannot be read: a cut that never comes must not pass for one that was survived.
+pub fn from_environment() -> Result<Option<Disk>, String> {
+    let read = |key: &str| std::env::var(key).ok().filter(|text| !text.is_empty());
+    let Some(plan) = read("THROUGHLINE_DISK") else {
+        return Ok(None);
+    };
+    let seed = read("THROUGHLINE_DISK_SEED").unwrap_or_else(|| "0".to_owned());
+    let (at, seed) = parse(&plan, &seed)?;
+    let disk = Disk::new(Path::new("/"), AtCut::Abort);
+    disk.cut_at(at, seed);
+    Ok(Some(disk))
+}
+
+pub(super) fn parse(plan: &str, seed: &str) -> Result<(u64, u64), String> {
+    let at = plan.strip_prefix("cut@").and_then(|n| n.parse().ok());
+    let at = at
+        .filter(|n| *n > 0)
+        .ok_or_else(|| format!("THROUGHLINE_DISK={plan} is not cut@N"))?;
+    let seed = seed
+        .parse()
+        .map_err(|_| format!("THROUGHLINE_DISK_SEED={seed} is not a number"))?;
+    Ok((at, seed))
+}

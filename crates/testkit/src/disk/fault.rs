@@ -1,0 +1,170 @@
+//! What can be made to fail, and when.
+
+use std::collections::VecDeque;
+
+/// What fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Writes find no space after so many more bytes; the last one is written in part.
+    Full {
+        /// What can still be written.
+        room: u64,
+    },
+    /// Reads fail.
+    Read,
+    /// Writes fail, and nothing of them is written.
+    Write,
+    /// Syncs report a failure, though everything is there.
+    SyncKept,
+    /// Syncs report a failure, and what was written since the last one never gets there unless it
+    /// is written again: the system took it for written. Readers still see it.
+    SyncLost,
+}
+
+/// Which files are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// All of them.
+    Anywhere,
+    /// The database file.
+    Main,
+    /// Its write-ahead log.
+    Log,
+}
+
+impl Place {
+    pub(super) fn covers(self, other: Self) -> bool {
+        self == Self::Anywhere || self == other
+    }
+}
+
+/// Something that fails, where and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Injection {
+    /// What.
+    pub fault: Fault,
+    /// In which files.
+    pub place: Place,
+    /// So many calls of its kind still succeed.
+    pub skip: u64,
+    /// So many calls fail after them.
+    pub times: u64,
+}
+
+impl Injection {
+    /// A fault that stays until the disk is healed.
+    pub fn always(fault: Fault) -> Self {
+        Self {
+            fault,
+            place: Place::Anywhere,
+            skip: 0,
+            times: u64::MAX,
+        }
+    }
+
+    /// A fault of the next call.
+    pub fn once(fault: Fault) -> Self {
+        Self {
+            times: 1,
+            ..Self::always(fault)
+        }
+    }
+
+    /// The same in some files only.
+    #[must_use]
+    pub fn within(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    /// The same after so many calls.
+    #[must_use]
+    pub fn after(self, skip: u64) -> Self {
+        Self { skip, ..self }
+    }
+
+    /// Whether this call, which is of its kind, fails.
+    fn strikes(&mut self) -> bool {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        let strikes = self.times > 0;
+        self.times = self.times.saturating_sub(1);
+        strikes
+    }
+}
+
+/// How a write fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unwritten {
+    /// With an error.
+    Error,
+    /// For want of space, after so many bytes of it.
+    Full(usize),
+}
+
+/// How a sync fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsynced {
+    /// In words only.
+    Kept,
+    /// For good.
+    Lost,
+}
+
+/// All faults of a disk: sequences, of each of which the first one counts until it is used up.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<VecDeque<Injection>>);
+
+impl Faults {
+    pub(super) fn add(&mut self, sequence: &[Injection]) {
+        self.0.push(sequence.iter().copied().collect());
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What strikes a call in this place, of those that `ask` gives something for.
+    fn find<T>(
+        &mut self,
+        place: Place,
+        mut ask: impl FnMut(&mut Injection) -> Option<T>,
+    ) -> Option<T> {
+        self.0.iter_mut().find_map(|sequence| {
+            let first = sequence.front_mut()?;
+            let struck = first.place.covers(place).then(|| ask(first)).flatten();
+            if first.times == 0 {
+                sequence.pop_front();
+            }
+            struck
+        })
+    }
+
+    pub(super) fn read(&mut self, place: Place) -> bool {
+        let struck = self.find(place, |one| {
+            (one.fault == Fault::Read && one.strikes()).then_some(())
+        });
+        struck.is_some()
+    }
+
+    pub(super) fn sync(&mut self, place: Place) -> Option<Unsynced> {
+        self.find(place, |one| match one.fault {
+            Fault::SyncKept => one.strikes().then_some(Unsynced::Kept),
+            Fault::SyncLost => one.strikes().then_some(Unsynced::Lost),
+            Fault::Full { .. } | Fault::Read | Fault::Write => None,
+        })
+    }
+
+    pub(super) fn write(&mut self, place: Place, bytes: usize) -> Option<Unwritten> {
+        self.find(place, |one| match &mut one.fault {
+            Fault::Write => one.strikes().then_some(Unwritten::Error),
+            Fault::Full { room } => {
+                let fits = usize::try_from(*room).unwrap_or(usize::MAX).min(bytes);
+                *room -= fits as u64;
+                (fits < bytes && one.strikes()).then_some(Unwritten::Full(fits))
+            }
+            Fault::Read | Fault::SyncKept | Fault::SyncLost => None,
+        })
+    }
+}

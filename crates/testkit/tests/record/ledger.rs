@@ -1,0 +1,209 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use throughline_store::{
+    At, CallState, ErrorKind, Mode, NodeRef, RunId, RunState, Span, Store, TenantScope,
+    ThreadFilter, ThreadId,
+};
+use throughline_testkit::record::{block_on, shorts, whole_runs};
+
+use crate::common::{named, said};
+
+/// What writers were told, kept outside of the store.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// Runs that are there.
+    begun: Vec<RunId>,
+    /// Steps that are there.
+    steps: Vec<(RunId, u32)>,
+    /// Calls of steps that have their results: how many.
+    results: Vec<(RunId, u32, usize)>,
+    /// Events that are there: how many.
+    events: BTreeMap<RunId, usize>,
+    /// What was published: thread and messages.
+    done: BTreeMap<RunId, (String, Vec<String>)>,
+    /// Forks, and the run they start from.
+    forks: Vec<(String, RunId)>,
+    /// Threads that somebody began to delete.
+    deleting: BTreeSet<String>,
+    /// Threads that are gone.
+    deleted: BTreeSet<String>,
+}
+
+impl Ledger {
+    /// Note a line; an error is one of the test.
+    pub(crate) fn note(&mut self, line: &str) -> Result<(), String> {
+        let mut words = line.splitn(5, ' ');
+        let kind = words.next().unwrap_or_default();
+        let mut next = || words.next().unwrap_or_default().to_owned();
+        let run = |word: String| -> Result<RunId, String> {
+            word.parse().map_err(|error| format!("{error} in {line}"))
+        };
+        let number = |word: String| -> Result<u32, String> {
+            word.parse().map_err(|error| format!("{error} in {line}"))
+        };
+        match kind {
+            "ready" => {}
+            "begun" => self.begun.push(run(next())?),
+            "step" => self.steps.push((run(next())?, number(next())?)),
+            "results" => {
+                let (run, step, count) = (run(next())?, number(next())?, number(next())?);
+                self.results.push((run, step, count as usize));
+            }
+            "events" => {
+                self.events.insert(run(next())?, number(next())? as usize);
+            }
+            "done" => {
+                let (run, thread, _, texts) = (run(next())?, next(), next(), next());
+                let texts = texts.split('|').map(str::to_owned).collect();
+                self.done.insert(run, (thread, texts));
+            }
+            "forked" => self.forks.push((next(), run(next())?)),
+            "deleting" => drop(self.deleting.insert(next())),
+            "deleted" => drop(self.deleted.insert(next())),
+            _ => return Err(line.to_owned()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.begun.len()
+            + self.steps.len()
+            + self.results.len()
+            + self.events.len()
+            + self.done.len()
+            + self.forks.len()
+            + self.deleted.len()
+    }
+
+    pub(crate) fn published(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Everything acknowledged is there, and nothing partial is visible.
+    pub(crate) fn check(&self, store: &Store) -> Result<(), String> {
+        self.check_journals(store)?;
+        for (run, (thread, texts)) in &self.done {
+            self.check_published(store, *run, thread, texts)?;
+        }
+        for (fork, run) in &self.forks {
+            let texts = self.done.get(run).map(|(_, texts)| texts);
+            let at = At::Thread(named(fork));
+            let page = block_on(store.read(&TenantScope::local(), &at, Span::Tail, 100_000));
+            let runs = whole_runs(&page.map_err(said)?.entries)?;
+            if !runs
+                .iter()
+                .any(|(other, found)| other == run && Some(found) == texts)
+            {
+                return Err(format!("{run} is not in {fork}, which was forked from it"));
+            }
+        }
+        for thread in &self.deleted {
+            let at = At::Thread(named(thread));
+            match block_on(store.open(&TenantScope::local(), &at, 1)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                other => return Err(format!("{thread} was deleted and is {other:?}")),
+            }
+        }
+        check_visible(store)
+    }
+
+    fn check_journals(&self, store: &Store) -> Result<(), String> {
+        let scope = TenantScope::local();
+        for run in &self.begun {
+            block_on(store.run(&scope, *run)).map_err(said)?;
+        }
+        for (run, step) in &self.steps {
+            let journal = block_on(store.journal(&scope, *run)).map_err(said)?;
+            if journal.run.next_step <= *step {
+                return Err(format!("step {step} of {run} is lost"));
+            }
+        }
+        for (run, step, count) in &self.results {
+            let journal = block_on(store.journal(&scope, *run)).map_err(said)?;
+            let calls = journal.calls.iter().filter(|call| call.at.step == *step);
+            let found = calls.filter(|call| call.state == CallState::Done).count();
+            if found < *count {
+                return Err(format!(
+                    "{found} results of step {step} of {run}, not {count}"
+                ));
+            }
+        }
+        for (run, count) in &self.events {
+            let flushes = block_on(store.events(&scope, *run, 0, usize::MAX)).map_err(said)?;
+            let mut found = Vec::new();
+            for flush in flushes {
+                found.extend(flush.events().ok_or("events that are none")?);
+            }
+            let expected = crate::work::events(*run, 0, *count);
+            if found.get(..*count) != Some(expected.as_slice()) {
+                return Err(format!("events of {run}: {found:?}, expected {expected:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_published(
+        &self,
+        store: &Store,
+        run: RunId,
+        thread: &str,
+        texts: &[String],
+    ) -> Result<(), String> {
+        let at = At::Node(NodeRef::Run(run));
+        if self.deleting.contains(thread) {
+            let found = block_on(store.open(&TenantScope::local(), &at, texts.len()));
+            let gone = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+            if gone {
+                return Ok(());
+            }
+            if self.deleted.contains(thread) {
+                return Err(format!("{run} of {thread}, which was deleted, is there"));
+            }
+        }
+        check_texts(store, &at, texts).map_err(|why| format!("{run} of {thread}: {why}"))
+    }
+}
+
+/// The last messages there are these.
+fn check_texts(store: &Store, at: &At, texts: &[String]) -> Result<(), String> {
+    let opened = block_on(store.open(&TenantScope::local(), at, texts.len())).map_err(said)?;
+    let found = shorts(&opened.entries);
+    if found == texts {
+        return Ok(());
+    }
+    Err(format!("{found:?}, expected {texts:?}"))
+}
+
+/// All threads that readers see.
+pub(crate) fn threads(store: &Store) -> Result<Vec<ThreadId>, String> {
+    let filter = ThreadFilter::default();
+    let threads = block_on(store.threads(&TenantScope::local(), &filter, None, 100_000));
+    let found = threads.map_err(said)?.found;
+    Ok(found.into_iter().map(|thread| thread.id).collect())
+}
+
+/// Readers see whole runs, and of a `per_run` run none or all.
+fn check_visible(store: &Store) -> Result<(), String> {
+    let scope = TenantScope::local();
+    for id in threads(store)? {
+        let page = block_on(store.read(&scope, &At::Thread(id), Span::Tail, 100_000));
+        for (run, texts) in whole_runs(&page.map_err(said)?.entries)? {
+            let state = match block_on(store.run(&scope, run)) {
+                Ok(run) => run,
+                // Shared with a thread that was deleted: the name went with it.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(said(error)),
+            };
+            let hex = run.to_hex();
+            let last = texts.last().map_or("", String::as_str);
+            let whole = last.starts_with(&format!("{hex} answer"))
+                || last.starts_with(&format!("{hex} closed"));
+            // In `per_call` a run may show its calls so far; in `per_run` all or nothing.
+            let settled = matches!(state.state, RunState::Committed | RunState::Cancelled);
+            if state.mode == Mode::PerRun && !(whole && settled) {
+                return Err(format!("{run} ({:?}) is visible as {texts:?}", state.state));
+            }
+        }
+    }
+    Ok(())
+}

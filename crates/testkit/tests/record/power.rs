@@ -1,0 +1,256 @@
+use std::path::Path;
+use std::sync::Mutex;
+
+use rusqlite::Connection;
+use throughline_store::{Error, ErrorKind, Store};
+use throughline_testkit::disk::{Disk, Place, Tally};
+use throughline_testkit::record::block_on;
+use throughline_testkit::{Rng, Scratch, property};
+
+use crate::common::{said, sound, url};
+use crate::kills;
+use crate::ledger::Ledger;
+use crate::work::{Writer, go_on, open, open_later};
+
+const WRITERS: usize = 3;
+
+/// What was covered.
+#[derive(Default)]
+struct Counts {
+    cuts: u64,
+    acknowledged: usize,
+    threads: usize,
+    tally: Tally,
+}
+
+impl Counts {
+    /// Write the image of a cut, open it as a store, and compare it with the ledger. The store that
+    /// is opened is closed again; the image is what the next cut starts from.
+    fn check(&mut self, disk: &Disk, image: &Path, ledger: &Ledger) -> Result<(), String> {
+        self.cuts += 1;
+        self.acknowledged += ledger.len();
+        self.tally += disk.write_image(image).map_err(|error| error.to_string())?;
+        // It is on such a disk too, which spares it the syncs of a real one.
+        let _disk = Disk::below(image);
+        let store = open_later(&url(image)).map_err(said)?;
+        ledger.check(&store)?;
+        sound(&store)?;
+        block_on(store.close()).map_err(said)
+    }
+
+    /// Every thread that survived can be gone on with.
+    fn go_on(&mut self, image: &Path, ledger: &Ledger, rng: &mut Rng) -> Result<(), String> {
+        let _disk = Disk::below(image);
+        let store = open_later(&url(image)).map_err(said)?;
+        self.threads += go_on(&store, rng)?;
+        sound(&store)?;
+        // What was there before the turns is still there.
+        ledger.check(&store)?;
+        block_on(store.close()).map_err(said)
+    }
+
+    #[expect(clippy::print_stdout, reason = "the test command shows this line")]
+    fn print(&self, name: &str) {
+        let Self {
+            cuts,
+            acknowledged,
+            threads,
+            tally,
+        } = self;
+        let Tally {
+            kept,
+            dropped,
+            torn,
+        } = tally;
+        println!(
+            "table {name}: cuts={cuts} acknowledged={acknowledged} kept={kept} dropped={dropped} torn={torn} gone_on={threads} lost=0"
+        );
+    }
+}
+
+/// What writers do until the power is cut.
+type Job<'a> = &'a (dyn Fn(&mut Writer<'_>) -> Result<(), Error> + Sync);
+
+/// Let writers work until the power is cut, each for no more than so many jobs.
+fn work_until_cut(
+    disk: &Disk,
+    store: &Store,
+    ledger: &Mutex<Ledger>,
+    rng: &mut Rng,
+    (job, jobs): (Job<'_>, usize),
+) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        let write = |rng: Rng| {
+            let mut writer = Writer { store, rng, ledger };
+            for _ in 0..jobs {
+                match job(&mut writer) {
+                    Ok(()) if disk.is_cut() => break,
+                    Ok(()) => {}
+                    Err(error) if disk.is_cut() && error.kind() == ErrorKind::Unavailable => break,
+                    Err(error) => return Err(said(error)),
+                }
+            }
+            Ok(())
+        };
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| rng.fork())
+            .map(|rng| scope.spawn(move || write(rng)))
+            .collect();
+        writers
+            .into_iter()
+            .try_for_each(|writer| writer.join().expect("a writer panicked"))
+    })
+}
+
+/// R1: the power goes at any write or sync, some times in a row. What was acknowledged is there and
+/// unaltered, nothing partial is visible, nothing is damaged, and every thread goes on.
+#[test]
+fn r1_a_power_cut_loses_nothing_that_was_acknowledged() {
+    let mut counts = Counts::default();
+    property("r1 power cuts", 5, |rng, size| {
+        let ledger = Mutex::new(Ledger::default());
+        let mut directory = Scratch::new("power");
+        for _ in 0..rng.range(1..=3) {
+            let disk = Disk::below(directory.path());
+            let store = open(&url(directory.path())).map_err(said)?;
+            disk.cut_at(rng.range(1..=60 * size.max(10)) as u64, rng.next_u64());
+            let job = |writer: &mut Writer<'_>| writer.work();
+            work_until_cut(&disk, &store, &ledger, rng, (&job, 400))?;
+            // Closing writes too.
+            drop(store);
+            disk.cut_now(rng.next_u64());
+            let image = Scratch::new("image");
+            counts.check(&disk, image.path(), &ledger.lock().unwrap())?;
+            directory = image;
+        }
+        counts.go_on(directory.path(), &ledger.lock().unwrap(), rng)
+    });
+    assert!(counts.acknowledged > 0, "nothing was acknowledged");
+    counts.print("r1 power cuts");
+}
+
+/// R1: the same while the log is copied into the file, and while it is reset and cut off.
+#[test]
+fn r1_a_power_cut_during_a_checkpoint_loses_nothing() {
+    let mut counts = Counts::default();
+    property("r1 power cuts during checkpoints", 5, |rng, _| {
+        let ledger = Mutex::new(Ledger::default());
+        let (directory, image) = (Scratch::new("checkpoint"), Scratch::new("image"));
+        let disk = Disk::below(directory.path());
+        let store = open(&url(directory.path())).map_err(said)?;
+        // Only a checkpoint writes to the file itself.
+        disk.cut_within(Place::Main, rng.range(1..=200) as u64, rng.next_u64());
+        let mode = *rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"]);
+        let path = directory.path().join("store.db");
+        let job = |writer: &mut Writer<'_>| {
+            writer.work()?;
+            if writer.rng.chance(0.2) {
+                let connection = Connection::open(&path).ok();
+                // It is cut off sooner or later, and may meet another one.
+                connection.map(|it| it.execute_batch(&format!("PRAGMA wal_checkpoint({mode})")));
+            }
+            Ok(())
+        };
+        work_until_cut(&disk, &store, &ledger, rng, (&job, 400))?;
+        drop(store);
+        disk.cut_now(rng.next_u64());
+        let ledger = ledger.into_inner().unwrap();
+        counts.check(&disk, image.path(), &ledger)?;
+        counts.go_on(image.path(), &ledger, rng)
+    });
+    counts.print("r1 power cuts during checkpoints");
+}
+
+/// R1: the same while threads are deleted and swept up, which takes their bytes out of the log too.
+#[test]
+fn r1_a_power_cut_while_threads_are_deleted_brings_none_back() {
+    let mut counts = Counts::default();
+    property("r1 power cuts during deletion", 5, |rng, size| {
+        let ledger = Mutex::new(Ledger::default());
+        let (directory, image) = (Scratch::new("deletion"), Scratch::new("image"));
+        let disk = Disk::below(directory.path());
+        let store = open(&url(directory.path())).map_err(said)?;
+        disk.cut_at(rng.range(1..=30 * size.max(10)) as u64, rng.next_u64());
+        let job = |writer: &mut Writer<'_>| {
+            block_on(writer.doom())?;
+            block_on(writer.store.purge(20)).map(drop)
+        };
+        work_until_cut(&disk, &store, &ledger, rng, (&job, 60))?;
+        drop(store);
+        disk.cut_now(rng.next_u64());
+        let ledger = ledger.into_inner().unwrap();
+        counts.check(&disk, image.path(), &ledger)?;
+        counts.go_on(image.path(), &ledger, rng)
+    });
+    counts.print("r1 power cuts during deletion");
+}
+
+/// R1: a store that was being made is one afterwards, or can be made, wherever the power went.
+#[test]
+fn r1_a_power_cut_at_any_call_of_making_a_store_leaves_a_store() {
+    let directory = Scratch::new("making");
+    let disk = Disk::below(directory.path());
+    let store = open(&url(directory.path())).unwrap();
+    drop(store);
+    let calls = disk.counts().cuttable();
+    let mut counts = Counts::default();
+    property("r1 power cuts while a store is made", 20, |rng, _| {
+        let at = rng.range(1..=usize::try_from(calls).unwrap()) as u64;
+        let (directory, image) = (Scratch::new("making"), Scratch::new("image"));
+        let disk = Disk::below(directory.path());
+        disk.cut_at(at, rng.next_u64());
+        match open(&url(directory.path())) {
+            Ok(store) => drop(store),
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) => return Err(format!("call {at}: {}", said(error))),
+        }
+        disk.cut_now(rng.next_u64());
+        let ledger = Ledger::default();
+        let checked = counts.check(&disk, image.path(), &ledger);
+        checked.map_err(|why| format!("call {at}: {why}"))?;
+        let _disk = Disk::below(image.path());
+        let store = open_later(&url(image.path())).map_err(said)?;
+        let ledger = Mutex::new(ledger);
+        let rng = rng.fork();
+        let mut writer = Writer {
+            store: &store,
+            rng,
+            ledger: &ledger,
+        };
+        writer.work().map_err(said)?;
+        ledger.lock().unwrap().check(&store)
+    });
+    println!("table r1 calls of making a store: {calls}");
+    counts.print("r1 power cuts while a store is made");
+}
+
+/// R1: a process whose disk loses its power, as the environment says.
+#[test]
+fn r1_a_process_that_loses_its_power_loses_nothing_it_acknowledged() {
+    let (mut cuts, mut acknowledged) = (0, 0);
+    let mut kept = (Scratch::new("process"), Ledger::default());
+    property("r1 power cuts of a process", 5, |rng, _| {
+        if cuts % 10 == 9 {
+            kept = (Scratch::new("process"), Ledger::default());
+        }
+        let (scratch, ledger) = &mut kept;
+        let before = ledger.len();
+        let variables = [
+            ("THROUGHLINE_DISK", format!("cut@{}", rng.range(1..=3000))),
+            ("THROUGHLINE_DISK_SEED", rng.next_u64().to_string()),
+        ];
+        let url = url(scratch.path());
+        kills::Writer::start_with(&url, rng.next_u64(), &variables).wait(ledger)?;
+        cuts += 1;
+        acknowledged += ledger.len() - before;
+        // The process is gone; here its files need no real syncs.
+        let _disk = Disk::below(scratch.path());
+        let store = open_later(&url).map_err(said)?;
+        // What earlier ones acknowledged must be there as well.
+        ledger.check(&store)?;
+        sound(&store)?;
+        block_on(store.close()).map_err(said)
+    });
+    assert!(acknowledged > 0, "nothing was acknowledged");
+    println!("table r1 power cuts of a process: cuts={cuts} acknowledged={acknowledged} lost=0");
+}
