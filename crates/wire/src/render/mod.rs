@@ -27,6 +27,7 @@
 //! ```
 
 mod body;
+mod envelope;
 mod ids;
 mod item_ids;
 mod legal;
