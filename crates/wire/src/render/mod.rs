@@ -27,6 +27,7 @@
 //! ```
 
 mod body;
+mod envelope;
 mod ids;
 mod item_ids;
 mod legal;
@@ -153,14 +154,22 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
     let Some(fresh) = renderer(target, options) else {
         return Rendered::default();
     };
+    // First as a renderer that goes on would do it, so that both give the same wherever it can.
+    let first = straight(history, fresh.clone());
+    if !fresh.only_newest_sealed() {
+        // No seal grows old there, so leaving some behind would give the same again.
+        return first
+            .or_else(|Stale| reordered(history, fresh.clone()))
+            .or_else(|Stale| straight(history, fresh.lenient()))
+            .unwrap_or_default();
+    }
     // The newest sealed reasoning may go back if the model said nothing after its turn; else none.
     let newest = history
         .iter()
         .rposition(|message| legal::has_sealed(message, target));
     let sealed = fresh.clone().sealed_from(newest.unwrap_or(0));
-    let unsealed = fresh.clone().sealed_from(history.len());
-    // First as a renderer that goes on would do it, so that both give the same wherever it can.
-    straight(history, fresh)
+    let unsealed = fresh.sealed_from(history.len());
+    first
         .or_else(|Stale| straight(history, sealed.clone()))
         .or_else(|Stale| straight(history, unsealed.clone()))
         .or_else(|Stale| reordered(history, sealed))

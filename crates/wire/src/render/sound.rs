@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use throughline_model::json::{self, RawJson};
 use throughline_model::{Body, Content, Form, Message, Output, Role, Runner, Wire};
 
+use super::envelope::is_envelope;
 use super::legal;
 use super::plain::is_plain;
 use super::special;
@@ -97,7 +98,9 @@ fn only_sound<'m>(
             // Where a message is one on the wire too, only its beginning can open it.
             let opens = place == 0 || legal::is_flat(&target.wire);
             let role = guard.switches.upholds(special::role_rule(&target.wire));
-            if !opens || (role && !is_envelope(envelope, said.role, &target.wire)) {
+            let held = &message.contents[place..];
+            let fits = || is_envelope(envelope, words(said.role, &target.wire), held, &target.wire);
+            if !opens || (role && !fits()) {
                 envelopes.push(place);
             }
         }
@@ -127,42 +130,6 @@ fn only_sound<'m>(
     (Cow::Owned(message), broken, plain)
 }
 
-/// Whether an envelope is that of a message with this role.
-fn is_envelope(envelope: &RawJson, role: &Role, wire: &Wire) -> bool {
-    let (says, holds) = match wire {
-        Wire::GeminiInteractions => ("type", "content"),
-        Wire::Gemini => ("role", "parts"),
-        _ => ("role", "content"),
-    };
-    let (mut said, mut held) = (None, None);
-    for (key, at) in envelope.members() {
-        if key == says {
-            said = Some(&envelope.get()[at]);
-        } else if key == holds {
-            held = Some(&envelope.get()[at]);
-        }
-    }
-    let words: &[&str] = match (wire, role) {
-        (Wire::Gemini, Role::Assistant) => &["\"model\""],
-        (Wire::GeminiInteractions, Role::Assistant) => &["\"model_output\""],
-        (Wire::GeminiInteractions, _) => &["\"user_input\""],
-        (_, Role::Assistant) => &["\"assistant\""],
-        (Wire::Gemini, _) | (_, Role::User | Role::Tool | Role::Other(_)) => &["\"user\""],
-        (_, Role::System | Role::Developer) => &["\"system\"", "\"developer\""],
-    };
-    let fits = match said {
-        Some(said) => words.contains(&said),
-        // There a content without a role is the user's.
-        None => *wire == Wire::Gemini && *role != Role::Assistant,
-    };
-    let hollow = match held {
-        Some(held) => matches!(held, "[]" | "\"\"" | "null"),
-        // A message of calls alone may go without content there.
-        None => *wire == Wire::OpenAiChat,
-    };
-    fits && hollow
-}
-
 /// Whose word a content is, whatever its message says.
 fn role<'m>(message: &'m Message, content: &Content) -> &'m Role {
     match &content.body {
@@ -170,6 +137,18 @@ fn role<'m>(message: &'m Message, content: &Content) -> &'m Role {
         Body::ToolResult(result) if result.runner == Runner::Vendor => &Role::Assistant,
         Body::ToolResult(_) => &Role::Tool,
         _ => &message.role,
+    }
+}
+
+/// The words for a role on the wire, as JSON.
+fn words(role: &Role, wire: &Wire) -> &'static [&'static str] {
+    match (wire, role) {
+        (Wire::Gemini, Role::Assistant) => &["\"model\""],
+        (Wire::GeminiInteractions, Role::Assistant) => &["\"model_output\""],
+        (Wire::GeminiInteractions, _) => &["\"user_input\""],
+        (_, Role::Assistant) => &["\"assistant\""],
+        (Wire::Gemini, _) | (_, Role::User | Role::Tool | Role::Other(_)) => &["\"user\""],
+        (_, Role::System | Role::Developer) => &["\"system\"", "\"developer\""],
     }
 }
 

@@ -393,3 +393,90 @@ fn a_call_of_the_vendor_in_a_message_of_another_role_keeps_its_kind() {
     let target = Target::newest(Wire::OpenAiResponses);
     assert_eq!(violations(&history, &target), []);
 }
+
+/// The history with another envelope around its first message.
+fn reopened(mut history: Vec<Message>, envelope: &str) -> Vec<Message> {
+    let vendor = history[0].contents[0].vendor.as_mut().unwrap();
+    assert!(vendor.envelope.is_some());
+    vendor.envelope = Some(RawJson::new(envelope).unwrap());
+    history
+}
+
+#[test]
+fn a_message_without_a_hole_for_its_contents_is_made_anew() {
+    let broken = [
+        (
+            Wire::OpenAiResponses,
+            r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"Moor."}]}]"#,
+            r#"{"type":"message","role":"user","content":null}"#,
+        ),
+        (
+            Wire::OpenAiChat,
+            r#"[{"role":"user","content":"Moor."}]"#,
+            r#"{"role":"user","content":[]}"#,
+        ),
+        (
+            Wire::Anthropic,
+            r#"[{"role":"user","content":[{"type":"text","text":"Moor."}]}]"#,
+            r#"{"role":"user","content":""}"#,
+        ),
+        (
+            Wire::Gemini,
+            r#"[{"role":"user","parts":[{"text":"Moor."}]}]"#,
+            r#"{"role":"user","parts":null}"#,
+        ),
+        (
+            Wire::GeminiInteractions,
+            r#"[{"type":"user_input","content":[{"type":"text","text":"Moor."}]}]"#,
+            r#"{"type":"user_input","content":""}"#,
+        ),
+        (
+            Wire::Foundry,
+            r#"[{"type":"message","role":"user","content":"Moor."}]"#,
+            r#"{"type":"message","role":"user","content":null}"#,
+        ),
+    ];
+    for (wire, array, envelope) in broken {
+        let history = reopened(said(&wire, array), envelope);
+        assert_eq!(violations(&history, &Target::newest(wire.clone())), []);
+        let found = rendered(&history, wire.clone());
+        assert!(found.array().contains("Moor."), "{wire}: {}", found.array());
+        assert_eq!(kinds(&found), [RepairKind::BrokenForm], "{wire}");
+    }
+}
+
+#[test]
+fn a_message_that_says_it_is_none_is_made_anew() {
+    let array =
+        r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"Moor."}]}]"#;
+    for wire in [Wire::OpenAiResponses, Wire::Foundry] {
+        for tag in ["null", "7", "\"\"", "{}"] {
+            let envelope = format!(r#"{{"type":{tag},"role":"user","content":[]}}"#);
+            let history = reopened(said(&wire, array), &envelope);
+            assert_eq!(violations(&history, &Target::newest(wire.clone())), []);
+            assert_eq!(rendered(&history, wire.clone()).array(), array);
+        }
+    }
+}
+
+#[test]
+fn a_chat_message_that_lost_its_list_of_calls_is_made_anew() {
+    let array = r#"[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"moor","arguments":"{}"}}]}]"#;
+    for list in ["null", "7", "[\"a\"]"] {
+        let envelope = format!(r#"{{"role":"assistant","content":null,"tool_calls":{list}}}"#);
+        let history = reopened(said(&Wire::OpenAiChat, array), &envelope);
+        assert_eq!(violations(&history, &Target::newest(Wire::OpenAiChat)), []);
+        let found = rendered(&history, Wire::OpenAiChat);
+        assert_eq!(found.items[0].json, array[1..array.len() - 1]);
+    }
+}
+
+#[test]
+fn what_a_chat_message_says_beside_its_content_is_not_lost_with_the_member() {
+    let array = r#"[{"role":"assistant","content":null,"refusal":"I will not."}]"#;
+    let envelope = r#"{"role":"assistant","content":null}"#;
+    let history = reopened(said(&Wire::OpenAiChat, array), envelope);
+    assert_eq!(violations(&history, &Target::newest(Wire::OpenAiChat)), []);
+    let found = rendered(&history, Wire::OpenAiChat).array();
+    assert!(found.contains("I will not."), "{found}");
+}

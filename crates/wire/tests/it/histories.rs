@@ -184,7 +184,7 @@ fn damage(rng: &mut Rng, history: &mut Vec<Message>) {
     }
     let at = rng.below(history.len());
     let other = rng.below(history.len());
-    match rng.below(14) {
+    match rng.below(16) {
         0 => {
             history.remove(at);
         }
@@ -226,6 +226,8 @@ fn damage(rng: &mut Rng, history: &mut Vec<Message>) {
             let text = *rng.pick(&["Mind the tide.", "", "  "]);
             history.insert(at, Message::new(role, vec![Content::text(text)]));
         }
+        13 => history[at].role = any_role(rng),
+        14 => reopen(rng, &mut history[at]),
         _ => {
             if let Some(content) = pick_content(rng, &mut history[at]) {
                 let mut raw = content.vendor.as_mut().map(|vendor| &mut vendor.form);
@@ -234,6 +236,32 @@ fn damage(rng: &mut Rng, history: &mut Vec<Message>) {
                 }
             }
         }
+    }
+}
+
+/// A role that a message may have been given by mistake.
+fn any_role(rng: &mut Rng) -> Role {
+    let roles = [
+        Role::User,
+        Role::Assistant,
+        Role::Tool,
+        Role::System,
+        Role::Developer,
+        Role::Other("critic".into()),
+    ];
+    rng.pick(&roles).clone()
+}
+
+/// What the vendor says of the message as a whole: a member too many, gone or of another type.
+fn reopen(rng: &mut Rng, message: &mut Message) {
+    let vendors = message.contents.iter_mut();
+    let vendors = vendors.filter_map(|content| content.vendor.as_mut());
+    for envelope in vendors.filter_map(|vendor| vendor.envelope.as_mut()) {
+        let changed = match rng.below(2) {
+            0 => insert_unknown_field(envelope.get(), rng).unwrap(),
+            _ => maimed(envelope.get(), rng),
+        };
+        *envelope = RawJson::new(&changed).unwrap();
     }
 }
 

@@ -180,7 +180,7 @@ fn any_history_renders_for(wire: &Wire) -> String {
     let name = format!("histories for {wire}");
     let mut seen = Seen::default();
     let mut cases = 0usize;
-    property(&name, 1_000, |rng, size| {
+    property(&name, 5_000, |rng, size| {
         let history = histories.any(rng, size, wire);
         let whom = target(wire, rng);
         cases += 1;

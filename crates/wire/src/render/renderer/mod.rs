@@ -169,15 +169,14 @@ impl Renderer {
         }
     }
 
-    /// Sealed reasoning of earlier messages stays behind, where the target wants that.
+    /// Sealed reasoning of earlier messages stays behind.
     pub(super) fn sealed_from(mut self, message: usize) -> Self {
-        if self.only_newest_sealed() {
-            self.sealed_from = message;
-        }
+        self.sealed_from = message;
         self
     }
 
-    fn only_newest_sealed(&self) -> bool {
+    /// Whether only the newest turn's sealed reasoning may be sent.
+    pub(super) fn only_newest_sealed(&self) -> bool {
         legal::only_newest_sealed(&self.target) && self.upholds("F-3")
     }
 
