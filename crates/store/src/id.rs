@@ -228,6 +228,9 @@ impl FromStr for NodeId {
 pub struct Ids {
     clock: Arc<dyn Clock>,
     last: Mutex<u64>,
+    /// Where randomness comes from, if not from the operating system.
+    #[cfg(feature = "conformance")]
+    seed: Option<Mutex<u64>>,
 }
 
 impl Ids {
@@ -236,14 +239,41 @@ impl Ids {
         Self {
             clock,
             last: Mutex::new(0),
+            #[cfg(feature = "conformance")]
+            seed: None,
         }
+    }
+
+    /// The same ids for the same seed and clock, for simulations. Never for what is kept: two
+    /// stores with one seed make the same ids.
+    #[cfg(feature = "conformance")]
+    pub fn seeded(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        Self {
+            seed: Some(Mutex::new(seed)),
+            ..Self::new(clock)
+        }
+    }
+
+    fn random(&self) -> [u8; 8] {
+        #[cfg(feature = "conformance")]
+        if let Some(seed) = &self.seed {
+            let mut seed = seed.lock().unwrap_or_else(PoisonError::into_inner);
+            *seed = seed.wrapping_add(1);
+            let hash = blake3::hash(&seed.to_le_bytes());
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&hash.as_bytes()[..8]);
+            return bytes;
+        }
+        let mut bytes = [0; 8];
+        // Without randomness ids could repeat between processes; there is nothing sound to go on with.
+        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        bytes
     }
 
     /// A UUID version 7 whose first 60 bits never go back in this process.
     fn next(&self) -> [u8; 16] {
         let mut bytes = [0u8; 16];
-        // Without randomness ids could repeat between processes; there is nothing sound to go on with.
-        getrandom::fill(&mut bytes[8..]).expect("the operating system gives random bytes");
+        bytes[8..].copy_from_slice(&self.random());
         let ticks = {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             // Twelve bits below the millisecond count within it.

@@ -129,6 +129,7 @@ pub(super) fn settings(conn: &Connection) -> Done<Vec<Setting>> {
             wanted,
         })
     };
+    let relaxed = trials::planted("no-sync");
     let qpsg = conn.db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG)?;
     Ok(vec![
         Setting {
@@ -137,7 +138,7 @@ pub(super) fn settings(conn: &Connection) -> Done<Vec<Setting>> {
             wanted: None,
         },
         read("journal_mode", Some("wal"))?,
-        read("synchronous", Some("2"))?,
+        read("synchronous", Some(if relaxed { "0" } else { "2" }))?,
         read("secure_delete", Some("1"))?,
         read("temp_store", Some("2"))?,
         read("busy_timeout", Some("5000"))?,

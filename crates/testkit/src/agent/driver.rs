@@ -447,8 +447,14 @@ impl<T: Told> Driver<T> {
         let mut dispatches = true;
         match call.state {
             CallState::Planned => intends = call.effect != Effect::ReadOnly,
-            // Whether its owner dispatched it is not known.
-            CallState::Intent => dispatches = fresh || call.effect != Effect::Once,
+            // Whether its owner dispatched it is not known, unless the intent is one's own: then it
+            // came with the step. One that came apart is of somebody who took the run over.
+            CallState::Intent => {
+                let round = held.script.rounds.get(call.at.step as usize);
+                let planned = round.and_then(|round| round.get(call.at.position as usize));
+                let own = fresh && planned.is_some_and(|planned| planned.way == Way::Together);
+                dispatches = own || call.effect != Effect::Once;
+            }
             CallState::Approval => match self.decision(call).await? {
                 Some(ApprovalState::Approved) => intends = true,
                 Some(ApprovalState::Denied) => dispatches = false,

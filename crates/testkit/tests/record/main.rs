@@ -11,6 +11,7 @@ mod damage;
 mod kills;
 mod ledger;
 mod power;
+mod simulation;
 mod size;
 mod storage;
 mod trees;
