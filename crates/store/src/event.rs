@@ -80,7 +80,7 @@ impl Flush {
 }
 
 /// Seven bits per byte, low ones first.
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(0x80 | (number & 0x7F) as u8);
         number >>= 7;
@@ -88,7 +88,7 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn take_number(rest: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for shift in (0..63).step_by(7) {
         let (byte, after) = rest.split_first()?;

@@ -184,6 +184,8 @@ fn hold(part: &Path) -> Done<u64> {
     let conn = connect(part, Role::Writer)?;
     migrate(&conn, MIGRATIONS, &mut |_| {})?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
+    // Only running runs have events in the log.
+    super::event_log::move_all(&conn)?;
     let sql = "UPDATE run SET state=?, owner=NULL WHERE live IS NOT NULL";
     let held = if trials::planted("restore-running") {
         0

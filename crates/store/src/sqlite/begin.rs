@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::cache::{Base, Live};
+use super::event_log::{self, Worked};
 use super::fault::{Done, Stop, exists, invalid, missing};
 use super::find::{any_run, named_node, run_by_key, shown_thread, unsettled};
 use super::hot::Hot;
@@ -111,7 +112,10 @@ fn seen_before(
         return Ok(None);
     };
     match keyed(tx, tenant, key)? {
-        Some(row) => Ok(Some(Begun::Repeated(Box::new(row.run(tx.now)?)))),
+        Some(mut row) => {
+            event_log::tell_next(tx, &mut row)?;
+            Ok(Some(Begun::Repeated(Box::new(row.run(tx.now)?))))
+        }
         None => Ok(None),
     }
 }
@@ -356,7 +360,12 @@ fn write(
         keep_request(tx, tenant, row, digest, request.get())?;
     }
     if let Some(events) = &begin.events {
-        super::events::insert_events(tx, row, events)?;
+        let of = Worked {
+            row,
+            id: begin.run,
+            epoch: 1,
+        };
+        event_log::append(tx, of, events)?;
     }
     for no in &begin.dequeue {
         let sql = "DELETE FROM queue WHERE no=? AND thread=?";

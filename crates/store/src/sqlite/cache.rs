@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::event_log::Worked;
 use crate::digest::Digest;
 use crate::{NodeId, Position, RunId, Tenant, ThreadId};
 
@@ -36,17 +37,6 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         let value = self.old.remove(key)?;
         self.insert(key.clone(), value.clone());
         Some(value)
-    }
-
-    /// Change a value where it is, if it is there.
-    pub(super) fn change(&mut self, key: &K, change: impl FnOnce(&mut V)) {
-        let value = match self.young.get_mut(key) {
-            None => self.old.get_mut(key),
-            found => found,
-        };
-        if let Some(value) = value {
-            change(value);
-        }
     }
 
     pub(super) fn insert(&mut self, key: K, value: V) {
@@ -106,6 +96,7 @@ pub(super) struct Live {
     pub(super) inputs: u32,
     pub(super) next_step: u32,
     pub(super) next_item: u32,
+    /// At least: flushes are not counted here, the event log knows them.
     pub(super) next_event: u64,
     /// What its next node goes on from: its own node before, or the node it started from.
     pub(super) base: Option<Base>,
@@ -120,6 +111,15 @@ pub(super) struct Live {
 }
 
 impl Live {
+    /// The run as its events know it.
+    pub(super) fn worked(&self) -> Worked {
+        Worked {
+            row: self.row,
+            id: self.id,
+            epoch: self.epoch,
+        }
+    }
+
     /// Put a stored item to the others.
     pub(super) fn mark(&mut self, mark: Mark) {
         match self.marks.binary_search_by_key(&mark.no, |known| known.no) {

@@ -42,6 +42,7 @@ pub(super) fn check(conn: &Connection, tell: &mut dyn FnMut(Progress)) -> Done<C
     check.items()?;
     check.states()?;
     check.references()?;
+    check.events()?;
     let (done, total) = (check.done, check.total);
     (check.tell)(Progress {
         done,
@@ -304,6 +305,13 @@ impl Check<'_> {
                 _ => Err(super::fault::corrupt(place, "its run is missing")),
             };
             self.take(checked, tenant.as_ref().map(Tenant::as_str), None)?;
+        }
+        Ok(())
+    }
+
+    fn events(&mut self) -> Done<()> {
+        for wrong in super::event_log::check(self.conn)? {
+            self.take(Err(wrong), None, None)?;
         }
         Ok(())
     }

@@ -19,7 +19,8 @@ use super::publish::Closing;
 use super::read::Reading;
 use super::steps::ReadyStep;
 use super::{
-    Sqlite, append, approvals, backup, begin, calls, check, events, find, import, journal,
+    Sqlite, append, approvals, backup, begin, calls, check, event_log, events, find, import,
+    journal,
 };
 use super::{lists, publish, purge, runs, schema, settle, steps, threads};
 use crate::trials::{self, Op, Point};
@@ -401,7 +402,9 @@ impl Engine for Sqlite {
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         self.read_in(scope, |reading| {
-            find::shown_run(reading.conn, reading.tenant, run)?.run(reading.now)
+            let mut row = find::shown_run(reading.conn, reading.tenant, run)?;
+            event_log::Ends::default().tell(reading.conn, &mut row)?;
+            row.run(reading.now)
         })
         .await
     }

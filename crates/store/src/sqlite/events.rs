@@ -1,27 +1,13 @@
 //! Events, stored just before they are sent.
 
-use rusqlite::params;
-
+use super::cache::Live;
+use super::event_log::{add, append, gather, has, settle};
 use super::fault::Done;
-use super::hot::Hot;
-use super::lease::{admit, cached, events_in_order, must_run};
+use super::lease::{admit_events, cached, events_in_order, load, must_run};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, int};
-use super::sql::{one, run_sql};
+use super::sql::run_sql;
 use crate::{Flush, Lease, TenantScope};
-
-/// Store events.
-pub(super) fn insert_events(tx: &Tx<'_>, run: i64, events: &Flush) -> Done<()> {
-    if events.count > 0 {
-        let sql = "INSERT INTO run_event(run, seq, n, payload) VALUES(?,?,?,?)";
-        run_sql(
-            tx.conn,
-            sql,
-            (run, int(events.first), events.count, &events.payload),
-        )?;
-    }
-    Ok(())
-}
 
 /// Store events.
 pub(super) fn flush(
@@ -30,31 +16,40 @@ pub(super) fn flush(
     lease: Lease,
     events: &Flush,
 ) -> Done<()> {
-    // One row, and the run's own row is left alone: whoever holds the epoch is alone, so the number
-    // of the next event follows from the events.
-    if let Some(live) = cached(tx, scope, lease).filter(|live| live.next_event == events.first) {
-        let values = params![
-            int(events.first),
-            events.count,
-            &events.payload,
-            live.row,
-            live.id.as_bytes(),
-            live.epoch,
-        ];
-        if events.count > 0 && tx.hot.run(Hot::Events, values)? == 1 {
-            tx.then(Effect::Events(live.id, events.end()));
-            return Ok(());
-        }
+    // The run's own row is left alone: whoever holds the epoch is alone, so the number of the next
+    // event follows from the events.
+    if let Some(live) = cached(tx, scope, lease)
+        && is_next(tx, &live, events)
+        && add(tx, live.worked(), events)?
+    {
+        return Ok(());
     }
-    let row = admit(tx, scope, lease)?;
+    let mut row = admit_events(tx, scope, lease)?;
     if is_stored(tx, &row, events)? {
         return Ok(());
     }
     must_run(tx, &row)?;
     events_in_order(&row, Some(events))?;
-    insert_events(tx, row.row, events)?;
-    tx.then(Effect::Forget(lease.run));
+    if row.owner != Some(tx.owner) {
+        // Neither its owner nor this process knows all of its events: only what is stored counts,
+        // and its row says so.
+        let sql = "UPDATE run SET next_event=? WHERE run=?";
+        run_sql(tx.conn, sql, (int(events.end()), row.row))?;
+        gather(tx, row.worked())?;
+        settle(tx, row.worked(), events.first, Some(events))?;
+        tx.then(Effect::Forget(row.id));
+        return Ok(());
+    }
+    append(tx, row.worked(), events)?;
+    row.next_event = events.end();
+    tx.then(Effect::Live(load(tx, scope, &row)?.into()));
     Ok(())
+}
+
+/// Whether events are the next ones by what is remembered of a run and of its events.
+pub(super) fn is_next(tx: &Tx<'_>, live: &Live, events: &Flush) -> bool {
+    // What is remembered of the run itself does not know of flushes since its last step.
+    live.next_event <= events.first && tx.log.follows(live.worked(), events.first)
 }
 
 /// Whether these events are there already.
@@ -62,9 +57,7 @@ pub(super) fn is_stored(tx: &Tx<'_>, row: &RunRow, events: &Flush) -> Done<bool>
     if events.end() > row.next_event || events.count == 0 {
         return Ok(false);
     }
-    let sql = "SELECT 1 FROM run_event WHERE run=? AND seq=? AND n=? AND payload=?";
-    let key = (row.row, int(events.first), events.count, &events.payload);
-    Ok(one(tx.conn, sql, key, |_| Ok(()))?.is_some())
+    has(tx, row, events)
 }
 
 /// Events that come with the end of a run's work, unless they are there.

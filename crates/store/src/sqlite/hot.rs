@@ -25,12 +25,18 @@ pub(super) enum Hot {
     Node,
     /// Move the head of a thread within its timeline.
     Head,
-    /// Store events, if the run is the caller's.
+    /// Counts the commits of others.
+    Version,
+    /// Whether a run is the caller's to add events to.
+    Guard,
+    /// Write a slot of the event log, if it is still the writer's.
+    Slot,
+    /// Insert events of a run, unless it has some there.
     Events,
 }
 
 /// In the order of the names.
-const SQL: [&str; 8] = [
+const SQL: [&str; 11] = [
     "BEGIN IMMEDIATE",
     "COMMIT",
     // `OR IGNORE` and not `ON CONFLICT DO NOTHING`: the latter may still abort half-way for other
@@ -51,14 +57,23 @@ const SQL: [&str; 8] = [
      VALUES(?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
     "UPDATE thread SET head_first=?1, version=version+1, touched=?2
      WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6",
-    "INSERT OR IGNORE INTO run_event(run, seq, n, payload)
-     SELECT run, ?1, ?2, ?3 FROM run WHERE run=?4 AND id=?5 AND epoch=?6 AND state=1",
+    "PRAGMA data_version",
+    // Whoever adds events to a run of another process raises its `next_event`.
+    "SELECT 1 FROM run WHERE run=?1 AND id=?2 AND epoch=?3 AND state=1 AND owner=?4 AND next_event<=?5",
+    "UPDATE event_log SET payload=?1 WHERE slot=?2 AND owner=?3",
+    "INSERT OR IGNORE INTO run_event(run, seq, n, packed, payload) VALUES(?,?,?,?,?)",
 ];
 
 /// Runs hot statements, whoever owns the connection.
 pub(super) trait Kept {
     /// Run a statement; how many rows it changed.
     fn run(&self, which: Hot, params: &[&dyn ToSql]) -> Done<usize>;
+
+    /// Run a question; whether there is a row.
+    fn holds(&self, which: Hot, params: &[&dyn ToSql]) -> Done<bool>;
+
+    /// Run a question whose answer is a number.
+    fn number(&self, which: Hot) -> Done<i64>;
 }
 
 /// The statements of one connection.
@@ -77,5 +92,17 @@ impl Kept for Statements<'_> {
         #[cfg(test)]
         super::tests::plans::note(SQL[which as usize], &statement);
         Ok(statement.execute(params)?)
+    }
+
+    fn holds(&self, which: Hot, params: &[&dyn ToSql]) -> Done<bool> {
+        let mut statement = self.0[which as usize].borrow_mut();
+        #[cfg(test)]
+        super::tests::plans::note(SQL[which as usize], &statement);
+        Ok(statement.exists(params)?)
+    }
+
+    fn number(&self, which: Hot) -> Done<i64> {
+        let mut statement = self.0[which as usize].borrow_mut();
+        Ok(statement.query_row([], |row| row.get(0))?)
     }
 }

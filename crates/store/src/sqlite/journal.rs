@@ -3,10 +3,11 @@
 use rusqlite::Connection;
 
 use super::branch::{journal_entries, run_items};
+use super::event_log;
 use super::fault::{Done, corrupt, missing};
 use super::find::{node_of, shown_run};
 use super::read::Reading;
-use super::rows::{RunRow, flag, int, json, num};
+use super::rows::{RunRow, flag, json};
 use super::sql::{one, prepare};
 use crate::digest::call_key;
 use crate::{
@@ -20,7 +21,8 @@ const ALL: usize = usize::MAX >> 1;
 /// Everything that is journaled of a run.
 pub(super) fn journal(reading: &Reading<'_>, id: RunId) -> Done<Journal> {
     let conn = reading.conn;
-    let row = shown_run(conn, reading.tenant, id)?;
+    let mut row = shown_run(conn, reading.tenant, id)?;
+    event_log::Ends::default().tell(conn, &mut row)?;
     let request = match row.request {
         Some(request) => {
             let sql = "SELECT body FROM request WHERE request=?";
@@ -131,26 +133,7 @@ pub(super) fn events(
     limit: usize,
 ) -> Done<Vec<Flush>> {
     let row = shown_run(reading.conn, reading.tenant, id)?;
-    let sql = "SELECT seq, n, payload FROM run_event WHERE run=?1
-      AND seq>=coalesce((SELECT max(seq) FROM run_event WHERE run=?1 AND seq<=?2), 0) ORDER BY seq";
-    let mut statement = prepare(reading.conn, sql)?;
-    let mut rows = statement.query((row.row, int(from)))?;
-    let mut flushes = Vec::new();
-    let mut count = 0;
-    while count < limit
-        && let Some(row) = rows.next()?
-    {
-        let flush = Flush {
-            first: num(row.get(0)?),
-            count: row.get(1)?,
-            payload: row.get(2)?,
-        };
-        if flush.end() > from {
-            count += flush.count as usize;
-            flushes.push(flush);
-        }
-    }
-    Ok(flushes)
+    event_log::events(reading.conn, &row, from, limit)
 }
 
 /// A node as it is stored.

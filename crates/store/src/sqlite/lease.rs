@@ -1,6 +1,7 @@
 //! Whether a write may be made: the run of a lease, and whether it fits.
 
 use super::cache::{Live, Mark};
+use super::event_log;
 use super::fault::{Done, Stop, missing};
 use super::find::{node_at, run_to_write};
 use super::queue::{Effect, Tx};
@@ -35,6 +36,13 @@ pub(super) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<
         }
         .into());
     }
+    Ok(row)
+}
+
+/// The same for who has to know which event comes next.
+pub(super) fn admit_events(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
+    let mut row = admit(tx, scope, lease)?;
+    event_log::tell_next(tx, &mut row)?;
     Ok(row)
 }
 

@@ -13,6 +13,7 @@ mod calls;
 mod check;
 mod connect;
 mod engine;
+mod event_log;
 mod events;
 mod fault;
 mod find;

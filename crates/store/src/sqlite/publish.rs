@@ -92,12 +92,12 @@ pub(super) fn publish(
             && publish
                 .events
                 .as_ref()
-                .is_none_or(|events| events.first == live.next_event);
+                .is_none_or(|events| super::events::is_next(tx, &live, events));
         if plain && let Some(published) = write(tx, tenant, (*live).clone(), ending, &[], &[])? {
             return Ok(published);
         }
     }
-    let row = super::lease::admit(tx, scope, lease)?;
+    let row = super::lease::admit_events(tx, scope, lease)?;
     let tenant = tenant.unwrap_or(0);
     if let Some(published) = repeated(tx, scope, &row, ending)? {
         return Ok(published);
@@ -236,9 +236,8 @@ fn write(
         live.mark(mark);
     }
     live.next_item = next_item;
-    if let Some(events) = &publish.events {
-        super::events::insert_events(tx, live.row, events)?;
-    }
+    let events = publish.events.as_ref();
+    super::event_log::settle(tx, live.worked(), live.next_event, events)?;
     if publish.ending == Ending::Cancelled && live.calls {
         super::approvals::withdraw(tx, live.row)?;
     }

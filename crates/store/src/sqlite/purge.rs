@@ -4,6 +4,8 @@
 //! place where a timeline of another hangs on it or a fork stands. When those are gone, it is
 //! looked at again.
 
+use std::collections::HashSet;
+
 use rusqlite::Connection;
 
 use super::fault::Done;
@@ -23,6 +25,8 @@ const HUSK: i64 = 10;
 struct Sweep {
     left: u64,
     purged: Purged,
+    /// Runs that are gone; the event log may have something of them.
+    runs: HashSet<i64>,
 }
 
 impl Sweep {
@@ -40,6 +44,7 @@ pub(super) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
     let mut sweep = Sweep {
         left: limit as u64,
         purged: Purged::default(),
+        runs: HashSet::new(),
     };
     let now = int(tx.now);
     let old = "SELECT thread FROM thread WHERE keep IS NOT NULL AND stage=0 AND touched + keep <= ?1 LIMIT ?2";
@@ -65,6 +70,8 @@ pub(super) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
             sweep_thread(tx, thread, &mut sweep)?;
         }
     }
+    super::event_log::erase(tx, &sweep.runs)?;
+    super::event_log::sweep(tx, None)?;
     let sql = "DELETE FROM owner WHERE until<?1 AND owner<>?2 AND owner NOT IN
       (SELECT owner FROM run INDEXED BY run_live WHERE live IS NOT NULL AND owner IS NOT NULL)";
     run_sql(tx.conn, sql, (day, tx.owner))?;
@@ -83,8 +90,10 @@ pub(super) fn sweep_at_once(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
     let mut sweep = Sweep {
         left: u64::MAX,
         purged: Purged::default(),
+        runs: HashSet::new(),
     };
     sweep_thread(tx, thread, &mut sweep)?;
+    super::event_log::erase(tx, &sweep.runs)?;
     tx.then(Effect::Erased);
     Ok(())
 }
@@ -239,6 +248,7 @@ fn drop_husk(conn: &Connection, run: i64) -> Done<bool> {
 /// Remove a run with all that is journaled of it.
 fn drop_run(conn: &Connection, run: i64, sweep: &mut Sweep) -> Done<()> {
     drop_items(conn, run, 1, u32::MAX, sweep)?;
+    sweep.runs.insert(run);
     let mut gone = 0;
     for sql in [
         "DELETE FROM step WHERE run=?",

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::cache::{Caches, Head, Live, lock};
+use super::event_log::EventLog;
 use super::fault::{Done, Stop};
 use super::hot::Kept;
 use super::watch::Watch;
@@ -44,8 +45,10 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
-    /// How many of them cannot wait.
-    urgent: usize,
+    /// How many of them are events of streams.
+    patient: usize,
+    /// Whether most of what was taken last were such.
+    streaming: bool,
     closing: bool,
     sleep: Sleep,
 }
@@ -58,7 +61,7 @@ enum Sleep {
     Awake,
     /// Something to do.
     Empty,
-    /// Something urgent, or so many events of streams to store together.
+    /// So many operations to write together.
     Gathering(usize),
 }
 
@@ -66,11 +69,11 @@ enum Sleep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Haste {
     Urgent,
-    /// It may wait a moment for others of its kind.
+    /// It may wait a moment for others, events of streams.
     Patient,
 }
 
-/// From how many runs on events are gathered.
+/// From how many runs on they are gathered, and with them what else comes meanwhile.
 const MANY_STREAMS: usize = 8;
 
 /// How long they are. Far below the time between two flushes of a stream.
@@ -81,8 +84,6 @@ pub(super) enum Effect {
     Tenant(Tenant, i64),
     Began,
     Live(Arc<Live>),
-    /// Events were stored; the number of the next one.
-    Events(RunId, u64),
     Settled(RunId),
     Forget(RunId),
     Head((i64, ThreadId), Head),
@@ -98,6 +99,8 @@ pub(super) struct Tx<'a> {
     /// The statements of every turn.
     pub(super) hot: &'a dyn Kept,
     pub(super) shared: &'a Shared,
+    /// The events of live runs.
+    pub(super) log: &'a EventLog,
     /// When the operation runs.
     pub(super) now: Millis,
     /// This process among the owners.
@@ -262,11 +265,11 @@ impl Shared {
                 return Err(Error::Closed);
             }
             queue.jobs.push_back(Box::new(job));
-            queue.urgent += usize::from(haste == Haste::Urgent);
+            queue.patient += usize::from(haste == Haste::Patient);
             let wakes = match queue.sleep {
                 Sleep::Awake => false,
                 Sleep::Empty => true,
-                Sleep::Gathering(enough) => haste == Haste::Urgent || queue.jobs.len() >= enough,
+                Sleep::Gathering(enough) => queue.jobs.len() >= enough,
             };
             if wakes {
                 queue.sleep = Sleep::Awake;
@@ -309,36 +312,53 @@ impl Shared {
 
     /// Wait for work, at most so long.
     pub(super) fn take(&self, patience: Option<Duration>) -> (Vec<Box<dyn Job>>, bool) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.gather(lock(&self.queue));
         if queue.jobs.is_empty() && !queue.closing {
-            queue.sleep = Sleep::Empty;
-            queue = match patience {
-                None => self
-                    .wake
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.wake.wait_timeout(queue, patience);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            queue.sleep = Sleep::Awake;
-        }
-        // While many runs stream, their events gather for a moment: one commit for all of them.
-        let streams = self.working.load(Ordering::Relaxed).min(GROUP);
-        let patient = !queue.jobs.is_empty() && queue.urgent == 0 && !queue.closing;
-        if patient && streams >= MANY_STREAMS && queue.jobs.len() < streams {
-            queue.sleep = Sleep::Gathering(streams);
-            let waited = self.wake.wait_timeout(queue, GATHER);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-            queue.sleep = Sleep::Awake;
+            queue.streaming = false;
+            queue = self.sleep(queue, Sleep::Empty, patience);
+            queue = self.gather(queue);
         }
         let count = queue.jobs.len().min(GROUP);
         let jobs: Vec<_> = queue.jobs.drain(..count).collect();
-        // Those that stay behind may be urgent; it is enough to know that some could be.
-        queue.urgent = queue.jobs.len();
+        if count > 0 {
+            queue.streaming = queue.patient * 2 > count;
+            queue.patient = 0;
+        }
         self.room.add_permits(count);
         (jobs, queue.closing && queue.jobs.is_empty())
+    }
+
+    /// While many runs stream, what they write gathers for a moment: one commit for all of them.
+    fn gather<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        let streams = self.working.load(Ordering::Relaxed).min(GROUP);
+        let waiting = queue.jobs.len();
+        let events = queue.streaming || (waiting > 0 && queue.patient == waiting);
+        if !events || streams < MANY_STREAMS || waiting >= streams || queue.closing {
+            return queue;
+        }
+        self.sleep(queue, Sleep::Gathering(streams), Some(GATHER))
+    }
+
+    /// Sleep until something comes that is worth it, at most so long.
+    fn sleep<'q>(
+        &self,
+        mut queue: MutexGuard<'q, Queue>,
+        sleep: Sleep,
+        patience: Option<Duration>,
+    ) -> MutexGuard<'q, Queue> {
+        queue.sleep = sleep;
+        queue = match patience {
+            None => self
+                .wake
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(patience) => {
+                let waited = self.wake.wait_timeout(queue, patience);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        queue.sleep = Sleep::Awake;
+        queue
     }
 
     pub(super) fn apply(&self, effects: Vec<Effect>) -> bool {
@@ -353,10 +373,6 @@ impl Shared {
                     self.working.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::Live(live) => lock(&caches.live).insert(live.id, live),
-                Effect::Events(run, next) => {
-                    let change = |live: &mut Arc<Live>| Arc::make_mut(live).next_event = next;
-                    lock(&caches.live).change(&run, change);
-                }
                 Effect::Settled(run) => {
                     lock(&caches.live).remove(&run);
                     let less = |count: usize| Some(count.saturating_sub(1));

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::branch::{Branch, journal_entries, run_items};
 use super::cache::{Caches, Head, Line, StateAt, lock};
+use super::event_log::Ends;
 use super::fault::{Done, corrupt, invalid, missing};
 use super::find::{aliases, line, place, shown_thread, unsettled};
 use super::rows::{NodeRow, ThreadRow, flag, num};
@@ -57,7 +58,10 @@ impl<'a> Reading<'a> {
             None => State::default(),
         };
         let unsettled = match unsettled(self.conn, thread.row)? {
-            Some(run) => Some(run.run(self.now)?),
+            Some(mut run) => {
+                Ends::default().tell(self.conn, &mut run)?;
+                Some(run.run(self.now)?)
+            }
             None => None,
         };
         let sql = "SELECT count(*) FROM queue WHERE thread=?";

@@ -4,6 +4,7 @@ use rusqlite::Row;
 use throughline_model::json::RawJson;
 
 use super::cache::{Base, StateAt};
+use super::event_log::Worked;
 use super::fault::{Done, corrupt, missing};
 use crate::digest::Digest;
 use crate::{
@@ -327,6 +328,15 @@ impl RunRow {
             request: row.get(27)?,
             note: row.get(28)?,
         })
+    }
+
+    /// The run as its events know it.
+    pub(super) fn worked(&self) -> Worked {
+        Worked {
+            row: self.row,
+            id: self.id,
+            epoch: self.epoch,
+        }
     }
 
     pub(super) fn has(&self, flag: u32) -> bool {

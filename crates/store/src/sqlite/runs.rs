@@ -4,13 +4,14 @@ use std::sync::LazyLock;
 
 use rusqlite::Connection;
 
+use super::event_log::Ends;
 use super::fault::Done;
 use super::find::{run_by_row, shown_thread};
 use super::lists::LOOK;
 use super::read::Reading;
 use super::rows::{RUN, RUN_TABLES, RunRow, flag};
 use super::sql::{one, prepare};
-use crate::{Listing, Millis, PageToken, Result, Run, RunFilter, RunId};
+use crate::{Listing, PageToken, Result, Run, RunFilter, RunId};
 
 /// Runs, newest first.
 pub(super) fn runs(
@@ -34,6 +35,7 @@ pub(super) fn runs(
         None => return runs_of_tenant(reading, tenant, filter, after, limit),
     };
     let mut rows = rows;
+    let mut ends = Ends::default();
     let mut found = Vec::new();
     let mut last = None;
     let mut looked = 0;
@@ -46,8 +48,8 @@ pub(super) fn runs(
         }
         looked += 1;
         last = Some(PageToken { key: 0, row });
-        if let Some(run) = run_by_row(reading.conn, row)?
-            && let Some(run) = wanted(&run, filter, reading.now)?
+        if let Some(mut run) = run_by_row(reading.conn, row)?
+            && let Some(run) = wanted(reading, &mut run, filter, &mut ends)?
         {
             found.push(run);
         }
@@ -56,13 +58,19 @@ pub(super) fn runs(
 }
 
 /// A run if it is one of those asked for.
-fn wanted(run: &RunRow, filter: &RunFilter, now: Millis) -> Done<Option<Run>> {
-    let state = run.seen(now);
+fn wanted(
+    reading: &Reading<'_>,
+    run: &mut RunRow,
+    filter: &RunFilter,
+    ends: &mut Ends,
+) -> Done<Option<Run>> {
+    let state = run.seen(reading.now);
     let fits = filter.states.is_empty() || filter.states.contains(&state);
     if !fits || run.has(flag::HIDDEN) {
         return Ok(None);
     }
-    run.run(now).map(Some)
+    ends.tell(reading.conn, run)?;
+    run.run(reading.now).map(Some)
 }
 
 /// Runs of a tenant by their ids, which are ordered by time.
@@ -89,6 +97,7 @@ fn runs_of_tenant(
     };
     let mut statement = prepare(reading.conn, &SQL)?;
     let mut rows = statement.query((tenant, before))?;
+    let mut ends = Ends::default();
     let mut found = Vec::new();
     let mut last = None;
     let mut looked = 0;
@@ -97,9 +106,9 @@ fn runs_of_tenant(
             return Ok(Listing { found, next: last });
         }
         looked += 1;
-        let run = RunRow::read(row)?;
+        let mut run = RunRow::read(row)?;
         last = Some(token_of(run.id));
-        if let Some(run) = wanted(&run, filter, reading.now)? {
+        if let Some(run) = wanted(reading, &mut run, filter, &mut ends)? {
             found.push(run);
         }
     }

@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -25,7 +25,21 @@ pub(super) struct Migration {
 }
 
 /// All steps, in order.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration { to: 1, sql: FIRST }];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { to: 1, sql: FIRST },
+    Migration {
+        to: 2,
+        sql: EVENT_LOG,
+    },
+];
+
+/// Events of live runs share a log; those of others are packed, `packed` flushes in one row, or one
+/// as it is if that is 0. `event_log.owner` is the process that writes a slot, NULL if none does.
+/// Numbers of slots are never given twice: whoever remembers one must not meet another.
+const EVENT_LOG: &str = "
+CREATE TABLE event_log(slot INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER, payload BLOB NOT NULL) STRICT;
+ALTER TABLE run_event ADD COLUMN packed INTEGER NOT NULL DEFAULT 0;
+";
 
 /// Words in the columns:
 ///
@@ -36,7 +50,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[Migration { to: 1, sql: FIRST }];
 /// - `run.live`: 0 for the leased run that is not settled, another number for a free one, NULL
 ///   when it is settled. `run.flags` and `node.flags`: see `rows`.
 /// - `item.kind`: the kind, and 16 if the body is compressed. `again`: the item that is said again.
-/// - `run.next_event` is as of the last step: flushes leave the run's row alone, see `rows`.
+/// - `run.next_event` is as of the last step: flushes leave the run's row alone, see `event_log`.
 /// - `run.state` 10 is a husk: items of it are said again by others, nothing else is left.
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;

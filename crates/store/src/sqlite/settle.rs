@@ -4,10 +4,11 @@ use rusqlite::params;
 use throughline_model::json::RawJson;
 
 use super::begin::{not_busy, started};
-use super::events::{insert_events, is_stored, last_events};
+use super::event_log;
+use super::events::{is_stored, last_events};
 use super::fault::{Done, missing};
 use super::find::{run_by_row, run_to_write, shown_run};
-use super::lease::{admit, must_run};
+use super::lease::{admit_events, must_run};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int};
 use super::sql::run_sql;
@@ -29,7 +30,7 @@ pub(super) fn park(
     lease: Lease,
     events: Option<&Flush>,
 ) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
+    let row = admit_events(tx, scope, lease)?;
     if row.state == RunState::Parked && has_events(tx, &row, events)? {
         return Ok(());
     }
@@ -38,16 +39,14 @@ pub(super) fn park(
     let sql = "UPDATE run SET state=?, owner=NULL, next_event=?, progress=? WHERE run=?";
     let parked = RunState::Parked.code();
     run_sql(tx.conn, sql, (parked, int(next), int(tx.now), row.row))?;
-    if let Some(events) = events {
-        insert_events(tx, row.row, events)?;
-    }
+    event_log::settle(tx, row.worked(), row.next_event, events)?;
     tx.then(Effect::Settled(row.id));
     Ok(())
 }
 
 /// End a run without publishing.
 pub(super) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
+    let row = admit_events(tx, scope, lease)?;
     let state = match end.how {
         Stopped::Failed => RunState::Failed,
         Stopped::Unpublished => RunState::Unpublished,
@@ -66,9 +65,7 @@ pub(super) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End)
         sql,
         params![state.code(), int(next), int(tx.now), note, row.row],
     )?;
-    if let Some(events) = events {
-        insert_events(tx, row.row, events)?;
-    }
+    event_log::settle(tx, row.worked(), row.next_event, events)?;
     if matches!(end.how, Stopped::Failed | Stopped::Discarded) {
         super::approvals::withdraw(tx, row.row)?;
     }
@@ -87,6 +84,7 @@ pub(super) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<R
         // What is remembered of the run does not have the flag.
         tx.then(Effect::Forget(run));
     }
+    event_log::tell_next(tx, &mut row)?;
     row.run(tx.now)
 }
 
@@ -146,6 +144,11 @@ pub(super) fn claim(
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+1, progress=?2,
       live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
     run_sql(tx.conn, sql, (tx.owner, int(tx.now), flag::LEASED, row.row))?;
+    if row.state == RunState::Running {
+        // What the owner before has stored goes on with the run, whatever becomes of its slots.
+        event_log::gather(tx, row.worked())?;
+        event_log::sweep(tx, Some(row.row))?;
+    }
     tx.then(Effect::Forget(run));
     tx.then(Effect::Began);
     let after = run_by_row(tx.conn, row.row)?;

@@ -4,11 +4,11 @@ use rusqlite::params;
 use throughline_model::json::RawJson;
 
 use super::cache::Live;
-use super::events::insert_events;
+use super::event_log::append;
 use super::fault::{Done, exists, invalid};
 use super::find::node_at;
 use super::items::{self, Ready};
-use super::lease::{admit, cached, in_order, load, lost, must_run};
+use super::lease::{admit_events, cached, in_order, load, lost, must_run};
 use super::nodes::{NewState, NodeOf, publish_node};
 use super::publish::{check_version, is_open, last_of_steps};
 use super::queue::{Effect, Tx};
@@ -113,12 +113,12 @@ pub(super) fn step(
         // Results may have come in the same group, unseen by what is remembered.
         let fits = (step.node.is_none() || !live.calls)
             && live.next_step == step.no
-            && events.is_none_or(|events| events.first == live.next_event);
+            && events.is_none_or(|events| super::events::is_next(tx, &live, events));
         if fits && let Some(done) = write_step(tx, tenant, (*live).clone(), ready)? {
             return Ok(done);
         }
     }
-    let row = admit(tx, scope, lease)?;
+    let row = admit_events(tx, scope, lease)?;
     if trials::unless("repeat-refused", step.no < row.next_step)
         && let Some(answer) = repeated_step(tx, &row, ready)?
     {
@@ -225,7 +225,7 @@ fn write_step(
     insert_calls(tx, &live, ready, first + count)?;
     super::approvals::insert(tx, tenant, &live, &step.approvals)?;
     if let Some(events) = &step.events {
-        insert_events(tx, live.row, events)?;
+        append(tx, live.worked(), events)?;
     }
     live.next_step = step.no + 1;
     live.next_item = next_item;

@@ -205,6 +205,7 @@ pub(super) fn forget(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
     // A higher epoch: whatever is remembered of them elsewhere no longer fits.
     let sql = "UPDATE run SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE thread=? AND live IS NOT NULL";
     run_sql(conn, sql, [thread])?;
+    tx.log.distrust();
     tx.then(Effect::Moved(thread));
     Ok(())
 }
@@ -273,6 +274,7 @@ pub(super) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &s
             "UPDATE item SET body=NULL WHERE run=? AND no=?",
             (run, no),
         )?;
+        super::event_log::clear(tx, run)?;
         tx.then(Effect::Erased);
     }
     Ok(())

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connect::PATIENCE;
+use super::event_log::{self, EventLog};
 use super::fault::{Done, Stop, storage};
 use super::hot::{Hot, Kept, Statements};
 use super::queue::{Effect, Job, Shared, Tx};
@@ -28,6 +29,8 @@ struct Writer<'c> {
     conn: &'c Connection,
     hot: Statements<'c>,
     shared: Arc<Shared>,
+    /// The events of live runs.
+    log: EventLog,
     /// When other processes' commits were last looked for, and what was seen.
     looked: Instant,
     seen: Option<i64>,
@@ -44,6 +47,7 @@ pub(super) fn run<'c>(conn: &'c Connection, hot: Statements<'c>, shared: Arc<Sha
         conn,
         hot,
         shared,
+        log: EventLog::default(),
         looked: Instant::now(),
         seen: None,
         unerased: false,
@@ -146,6 +150,7 @@ impl Writer<'_> {
     }
 
     fn roll_back(&self) {
+        self.log.rolled_back();
         if !self.conn.is_autocommit() {
             // If even this fails, the next BEGIN says so.
             let _ = self.conn.execute_batch("ROLLBACK");
@@ -225,6 +230,7 @@ impl Writer<'_> {
                 conn: self.conn,
                 hot: &self.hot,
                 shared: &self.shared,
+                log: &self.log,
                 now,
                 owner,
                 effects,
@@ -232,14 +238,31 @@ impl Writer<'_> {
             job.run(&mut tx)?;
             effects = tx.effects;
         }
+        effects = self.seal(now, owner, effects)?;
         if let Err(stop) = self.commit(jobs) {
             self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
             return Err(stop);
         }
+        self.log.committed();
         if let Some((row, now)) = beaten {
             self.note_beat(row, now);
         }
         Ok(effects)
+    }
+
+    /// Write the events that the transaction has gathered.
+    fn seal(&self, now: Millis, owner: i64, effects: Vec<Effect>) -> Done<Vec<Effect>> {
+        let tx = Tx {
+            conn: self.conn,
+            hot: &self.hot,
+            shared: &self.shared,
+            log: &self.log,
+            now,
+            owner,
+            effects,
+        };
+        event_log::seal(&tx)?;
+        Ok(tx.effects)
     }
 
     /// Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
@@ -292,6 +315,8 @@ impl Writer<'_> {
     /// Leave nothing behind that says this process lives, unless its runs need it.
     fn leave(&mut self) {
         let row = self.shared.owner_row.load(Ordering::Relaxed);
+        // Without it they stay until they are swept.
+        drop(event_log::leave(&self.log, self.conn, row));
         if row == 0 {
             return;
         }

@@ -4,6 +4,8 @@
 //! the same rows (run, two items, node, thread) through the same kind of writer thread, on the
 //! same page size, by the same number of clients, in turns.
 
+#[path = "bench-store/export.rs"]
+mod export;
 #[path = "bench-store/raw.rs"]
 mod raw;
 
@@ -27,11 +29,11 @@ const ROUNDS: usize = 9;
 
 fn main() -> ExitCode {
     let mut holds = true;
-    if std::env::args()
-        .nth(1)
-        .is_some_and(|word| word == "--streams")
-    {
-        return ExitCode::from(u8::from(!finish(&streams())));
+    // One part alone, for whoever works on it.
+    match std::env::args().nth(1).as_deref() {
+        Some("--streams") => return ExitCode::from(u8::from(!finish(&streams()))),
+        Some("--export") => return ExitCode::from(u8::from(!finish(&export::report()))),
+        _ => {}
     }
     for writers in [1, 16, 64] {
         holds &= finish(&turns(writers));
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     holds &= finish(&modes());
     holds &= lengths();
     holds &= finish(&bytes());
+    holds &= finish(&export::report());
     ExitCode::from(u8::from(!holds))
 }
 
@@ -211,8 +214,8 @@ fn writer_time() -> Option<f64> {
 /// A streamed turn of 200 deltas against a plain one, many at once: what the writer thread works
 /// for each.
 fn streams() -> Report {
-    const WRITERS: usize = 64;
-    const TURNS: usize = 20;
+    const WRITERS: usize = 100;
+    const TURNS: usize = 15;
     let scratch = Scratch::new("bench-streams");
     let store = open(&scratch);
     let mut parts = split(threads(&store, THREADS), WRITERS);
@@ -268,7 +271,7 @@ fn streams() -> Report {
             waits.push(own.as_secs_f64() / base.as_secs_f64());
         }
     }
-    let mut report = Report::new("streamed turns, 64 at once, 200 deltas in flushes of 10");
+    let mut report = Report::new("streamed turns, 100 at once, 200 deltas in flushes of 10");
     let known = !ratios.is_empty();
     report.push(Row {
         name: "work of the writer thread, against a plain turn".into(),

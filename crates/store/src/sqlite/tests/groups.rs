@@ -8,7 +8,7 @@ use crate::{Anchor, At, Begin, Engine, Error, NewItem, Publish, ThreadId, Versio
 use throughline_model::Message;
 
 /// Hold the writer until something is sent, so that what comes meanwhile is one group.
-fn hold(f: &Fixture) -> (mpsc::Sender<()>, std::thread::JoinHandle<()>) {
+pub(super) fn hold(f: &Fixture) -> (mpsc::Sender<()>, std::thread::JoinHandle<()>) {
     let (go, wait) = mpsc::channel::<()>();
     let (held, holding) = mpsc::channel();
     let wait = std::sync::Mutex::new(wait);

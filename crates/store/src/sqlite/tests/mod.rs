@@ -5,6 +5,7 @@ mod damage;
 mod groups;
 pub(super) mod plans;
 mod shared;
+mod streams;
 mod versions;
 
 use std::path::PathBuf;

@@ -34,6 +34,8 @@ pub(in crate::sqlite) fn note(sql: &str, statement: &Statement<'_>) {
 const WALKS: &[(&str, &str)] = &[
     // Only what is not settled is in this index.
     ("INDEX run_live", "run_live"),
+    // What live runs said, a page for some hundred flushes.
+    ("SCAN event_log", "event_log"),
     // One row for each process.
     ("SCAN owner", "DELETE FROM owner"),
 ];
