@@ -7,6 +7,7 @@ mod ambiguous;
 mod backups;
 mod common;
 mod cursors;
+mod cuts;
 mod damage;
 mod kills;
 mod ledger;
