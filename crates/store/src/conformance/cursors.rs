@@ -78,6 +78,22 @@ pub(super) async fn a_cursor_on_an_abandoned_branch_says_so(f: &mut Fixture<'_>)
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
+pub(super) async fn a_cursor_of_a_deleted_thread_fits_no_new_one(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    f.turn(&id, "one", "1").await;
+    let old = f.store.increment(&f.scope, &id, None, 10).await.unwrap();
+    f.store.delete(&f.scope, &id).await.unwrap();
+    while f.store.purge(100).await.unwrap().more {}
+    let id = f.thread("t").await;
+    f.turn(&id, "two", "2").await;
+    f.turn(&id, "three", "3").await;
+    let error = f.store.increment(&f.scope, &id, Some(&old.next), 10).await;
+    assert!(
+        matches!(error, Err(Error::CursorMoved { common: 0, .. })),
+        "{error:?}"
+    );
+}
+
 pub(super) async fn forged_cursors_are_refused(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let other = f.thread("u").await;

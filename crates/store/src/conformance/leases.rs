@@ -118,6 +118,25 @@ pub(super) async fn the_old_owner_is_fenced_everywhere(f: &mut Fixture<'_>) {
     assert_eq!(f.texts(&id).await, ["one", "call a", "result a", "fresh"]);
 }
 
+pub(super) async fn the_intent_of_a_lost_owner_is_not_ones_own(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let old = f.begin(&id, "one").await.lease;
+    f.store
+        .step(&f.scope, old, &step(0, &["a"], CallState::Planned))
+        .await
+        .unwrap();
+    f.store.intend(&f.scope, old, 0, &[0]).await.unwrap();
+    // Sent again, it is the same intent.
+    f.store.intend(&f.scope, old, 0, &[0]).await.unwrap();
+    f.clock.advance(past_the_lease());
+    let other = f.other().await;
+    let claimed = other.claim(&f.scope, old.run, 1, Claim::Orphan).await;
+    let new = claimed.unwrap().lease;
+    // Whether the old owner dispatched the call is not known, so this is no leave to do so.
+    let error = other.intend(&f.scope, new, 0, &[0]).await;
+    assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
+}
+
 pub(super) async fn a_heartbeat_keeps_every_run(f: &mut Fixture<'_>) {
     let other = f.other().await;
     let mut runs = Vec::new();

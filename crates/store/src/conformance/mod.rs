@@ -93,6 +93,8 @@ cases! {
     turns::events_come_in_order,
     /// A request is kept with the run.
     turns::the_request_is_kept,
+    /// What the layer above notes with a publication.
+    turns::a_note_stays_with_its_run,
     /// A failed run leaves the head where it was.
     turns::a_failed_run_leaves_the_head,
     /// A cancelled run is published, closed.
@@ -111,6 +113,8 @@ cases! {
     modes::results_come_in_any_order,
     /// A result that never came leaves a gap, not a wrong neighbour.
     modes::a_missing_result_leaves_a_gap,
+    /// A result that comes after its place was published is refused.
+    modes::a_gap_that_was_published_stays,
     /// A call has one result and one intent.
     modes::a_call_has_one_result,
     /// A run that nobody published can be published or discarded.
@@ -153,6 +157,8 @@ cases! {
     cursors::increments_give_everything_once,
     /// A cursor of an abandoned branch names the common ancestor.
     cursors::a_cursor_on_an_abandoned_branch_says_so,
+    /// A thread made anew under an old name has other cursors.
+    cursors::a_cursor_of_a_deleted_thread_fits_no_new_one,
     /// Forged and foreign cursors are refused.
     cursors::forged_cursors_are_refused,
     /// Whoever waits for a thread is woken.
@@ -161,6 +167,8 @@ cases! {
     leases::an_orphan_is_claimed_once,
     /// The old owner is fenced in every write.
     leases::the_old_owner_is_fenced_everywhere,
+    /// An intent of somebody else is no leave to dispatch.
+    leases::the_intent_of_a_lost_owner_is_not_ones_own,
     /// A heartbeat keeps all runs of a process.
     leases::a_heartbeat_keeps_every_run,
     /// A parked run has no owner and waits.

@@ -262,6 +262,26 @@ pub(super) async fn a_missing_result_leaves_a_gap(f: &mut Fixture<'_>) {
     }
 }
 
+pub(super) async fn a_gap_that_was_published_stays(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let lease = f.begin_in(&id, "one", Mode::PerCall).await.lease;
+    let mut first = step(0, &["a", "b"], CallState::Planned);
+    first.node = Some(StepNode::default());
+    f.store.step(&f.scope, lease, &first).await.unwrap();
+    f.store
+        .results(&f.scope, lease, &[result(0, 1, "b")])
+        .await
+        .unwrap();
+    let mut second = step(1, &["c"], CallState::Planned);
+    second.node = Some(StepNode::default());
+    f.store.step(&f.scope, lease, &second).await.unwrap();
+    let before = f.texts(&id).await;
+    // The place of the first result is in a node now; nodes do not change.
+    let error = f.store.results(&f.scope, lease, &[result(0, 0, "a")]).await;
+    assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
+    assert_eq!(f.texts(&id).await, before);
+}
+
 pub(super) async fn a_call_has_one_result(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin(&id, "one").await.lease;
@@ -283,6 +303,9 @@ pub(super) async fn a_call_has_one_result(f: &mut Fixture<'_>) {
     assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
     let error = f.store.intend(&f.scope, lease, 0, &[1, 7]).await;
     assert!(error.is_err());
+    let twice = [result(0, 1, "b"), result(0, 1, "b")];
+    let error = f.store.results(&f.scope, lease, &twice).await;
+    assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
     let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
     let states: Vec<_> = journal.calls.iter().map(|call| call.state).collect();
     assert_eq!(states, [CallState::Done, CallState::Planned]);

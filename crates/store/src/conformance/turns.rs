@@ -252,6 +252,19 @@ pub(super) async fn the_request_is_kept(f: &mut Fixture<'_>) {
     }
 }
 
+pub(super) async fn a_note_stays_with_its_run(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let lease = f.begin(&id, "one").await.lease;
+    let note = RawJson::new(r#"{"usage":{"input":7}}"#).unwrap();
+    let publish = Publish {
+        note: Some(note.clone()),
+        ..Publish::new(0, said_by_model("1"))
+    };
+    f.store.publish(&f.scope, lease, &publish).await.unwrap();
+    let run = f.store.run(&f.scope, lease.run).await.unwrap();
+    assert_eq!(run.note, Some(note));
+}
+
 pub(super) async fn a_failed_run_leaves_the_head(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     f.turn(&id, "one", "1").await;

@@ -107,11 +107,13 @@ impl Desk<'_> {
                 no: call.result,
             };
             let item = self.item(at, run.thread, &result.item)?;
-            let earlier = new.iter().find(|earlier| earlier.no == at.no);
-            let known = match (earlier, call.state) {
-                (Some(earlier), _) => Some(earlier.item.digest),
-                (None, CallState::Done) => run.item(at.no).map(|item| item.digest),
-                (None, _) => None,
+            if new.iter().any(|earlier| earlier.no == at.no) {
+                let wanted = "it has one result, and two were given";
+                return Err(wrong_call(run.id, call, wanted));
+            }
+            let known = match call.state {
+                CallState::Done => run.item(at.no).map(|item| item.digest),
+                _ => None,
             };
             let wanted = match (known, call.state) {
                 (Some(known), _) if known == item.digest => continue,

@@ -14,7 +14,11 @@ mod worker;
 #[test]
 fn the_mistakes_are_listed() {
     for mistake in throughline_store::trials::MISTAKES {
-        let kind = if mistake.small { "small" } else { "large" };
-        println!("mistake {kind} {} {}", mistake.name, mistake.what);
+        let (kind, what) = match (mistake.reviewed, mistake.small) {
+            (Some(why), _) => ("reviewed", why),
+            (None, true) => ("small", mistake.what),
+            (None, false) => ("large", mistake.what),
+        };
+        println!("mistake {kind} {} {what}", mistake.name);
     }
 }
