@@ -11,10 +11,14 @@ pub(super) fn item_id(content: &Content) -> Option<Cow<'_, str>> {
     if let Some(envelope) = &vendor.envelope {
         return string_at(envelope, "id");
     }
-    match (&vendor.form, &vendor.slots.id) {
-        (Form::Item(_), Slot::Set(id)) => Some(Cow::Borrowed(id)),
-        (Form::Item(item), Slot::NoField) => string_at(item, "id"),
-        _ => None,
+    let Form::Item(item) = &vendor.form else {
+        return None;
+    };
+    // What stands in the item is what is written; the slot fills it if nothing does.
+    let written = string_at(item, "id");
+    match &vendor.slots.id {
+        Slot::Set(id) if written.as_deref().is_none_or(str::is_empty) => Some(Cow::Borrowed(id)),
+        _ => written,
     }
 }
 

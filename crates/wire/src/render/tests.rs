@@ -480,3 +480,16 @@ fn what_a_chat_message_says_beside_its_content_is_not_lost_with_the_member() {
     let found = rendered(&history, Wire::OpenAiChat).array();
     assert!(found.contains("I will not."), "{found}");
 }
+
+#[test]
+fn an_item_goes_by_the_id_that_stands_in_it() {
+    let array = r#"[{"type":"function_call","id":"fc_1","call_id":"call_1","name":"moor","arguments":"{}"},
+        {"type":"function_call_output","call_id":"call_1","output":"done"}]"#;
+    let mut history = said(&Wire::OpenAiResponses, array);
+    let Form::Item(item) = &mut history[0].contents[0].vendor.as_mut().unwrap().form else {
+        panic!("an item of the vendor");
+    };
+    *item = RawJson::new(&item.get().replace("fc_1", "\\u0072x")).unwrap();
+    let found = violations(&history, &Target::newest(Wire::OpenAiResponses));
+    assert_eq!(found, [], "{history:?}");
+}
