@@ -71,6 +71,8 @@ cases! {
     threads::an_alias_belongs_to_one_thread,
     /// What is not set in a patch stays.
     threads::a_patch_changes_what_it_names,
+    /// The thread that moved last is listed first.
+    threads::the_thread_that_moved_last_comes_first,
     /// Listings page by last touch and filter.
     threads::listings_page_and_filter,
     /// Another tenant sees nothing.

@@ -118,6 +118,20 @@ pub(super) async fn a_patch_changes_what_it_names(f: &mut Fixture<'_>) {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
+pub(super) async fn the_thread_that_moved_last_comes_first(f: &mut Fixture<'_>) {
+    let (old, new) = (f.thread("old").await, f.thread("new").await);
+    for _ in 0..3 {
+        for id in [&old, &new, &new, &old] {
+            // Minutes later: listings go by the minute first.
+            f.clock.advance(Duration::from_secs(150));
+            f.turn(id, "hello", "hi").await;
+            let filter = ThreadFilter::default();
+            let page = f.store.threads(&f.scope, &filter, None, 10).await.unwrap();
+            assert_eq!(&page.found[0].id, id);
+        }
+    }
+}
+
 pub(super) async fn listings_page_and_filter(f: &mut Fixture<'_>) {
     let mut ids = Vec::new();
     for n in 0..7 {
