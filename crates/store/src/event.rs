@@ -61,6 +61,20 @@ impl Flush {
         self.first + u64::from(self.count)
     }
 
+    /// The same events with nothing in them: what is left when the run's words are redacted.
+    pub(crate) fn emptied(&self) -> Self {
+        let kinds: Vec<u16> = match self.events() {
+            Some(events) => events.iter().map(|event| event.kind).collect(),
+            // Damaged bytes may hold the words too.
+            None => vec![0; self.count as usize],
+        };
+        let empty = kinds.into_iter().map(|kind| StoredEvent {
+            kind,
+            body: Vec::new(),
+        });
+        Self::new(self.first, &empty.collect::<Vec<_>>())
+    }
+
     /// Unpack it. `None` if the bytes are damaged.
     pub fn events(&self) -> Option<Vec<StoredEvent>> {
         let mut rest = self.payload.as_slice();

@@ -15,6 +15,7 @@ impl Scratch {
     /// When the directory for temporary files cannot be written to.
     pub fn new(word: &str) -> Self {
         Self::under(&std::env::temp_dir(), word)
+            .expect("the directory for temporary files can be written")
     }
 
     /// Make one in memory, where the machine has such a place. For processes that are killed it
@@ -24,26 +25,18 @@ impl Scratch {
     ///
     /// When the directory for temporary files cannot be written to.
     pub fn in_memory(word: &str) -> Self {
-        let shared = Path::new("/dev/shm");
-        let writable = shared
-            .metadata()
-            .is_ok_and(|found| found.is_dir() && !found.permissions().readonly());
-        if writable {
-            Self::under(shared, word)
-        } else {
-            Self::new(word)
-        }
+        Self::under(Path::new("/dev/shm"), word).unwrap_or_else(|_| Self::new(word))
     }
 
-    fn under(folder: &Path, word: &str) -> Self {
+    fn under(folder: &Path, word: &str) -> std::io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("throughline-{word}-{}-{count}", std::process::id());
         let path = folder.join(name);
         // Left over from an earlier process with the same number.
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("the directory for temporary files can be written");
-        Self(path)
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
     }
 
     /// Where it is.

@@ -3,9 +3,10 @@ use throughline_model::{
     CallId, Content, Message, MessageId, Outcome, Output, Role, Source, ToolCall,
 };
 
-use super::fixture::{Fixture, texts};
+use super::fixture::{Fixture, said_by_model, texts};
 use crate::{
-    Append, At, Error, ErrorKind, Idempotency, ItemRef, NewItem, NodeRef, Span, ThreadId, Version,
+    Append, At, Error, ErrorKind, Flush, Idempotency, ItemRef, NewItem, NodeRef, Publish, Span,
+    StoredEvent, ThreadId, Version,
 };
 
 async fn append(f: &Fixture<'_>, thread: &ThreadId, messages: &[Message]) -> crate::RunId {
@@ -276,6 +277,38 @@ pub(super) async fn a_redacted_body_is_gone(f: &mut Fixture<'_>) {
     let nowhere = ItemRef { run, no: 9 };
     let error = f.store.redact(&f.scope, nowhere, "ada").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+pub(super) async fn a_redacted_answer_is_gone_from_the_events(f: &mut Fixture<'_>) {
+    let event = |text: &str| StoredEvent {
+        kind: 9,
+        body: text.as_bytes().to_vec(),
+    };
+    let id = f.thread("t").await;
+    let lease = f.begin(&id, "one").await.lease;
+    let flush = Flush::new(0, &[event("a sec"), event("ret")]);
+    f.store.flush(&f.scope, lease, &flush).await.unwrap();
+    let publish = Publish {
+        events: Some(Flush::new(2, &[event("done")])),
+        ..Publish::new(0, said_by_model("a secret"))
+    };
+    f.store.publish(&f.scope, lease, &publish).await.unwrap();
+    let said = ItemRef {
+        run: lease.run,
+        no: 2,
+    };
+    f.store.redact(&f.scope, said, "ada").await.unwrap();
+    for store in [f.store.clone(), f.other().await] {
+        let flushes = store.events(&f.scope, lease.run, 0, 10).await.unwrap();
+        let events: Vec<_> = flushes
+            .iter()
+            .flat_map(|flush| flush.events().unwrap())
+            .collect();
+        // Numbers and kinds stay, so that whoever reads on does not lose count.
+        assert_eq!(events, vec![event(""); 3]);
+    }
+    let checked = f.store.check(&mut |_| {}).await.unwrap();
+    assert_eq!(checked.damage, []);
 }
 
 pub(super) async fn items_are_added_by_hand(f: &mut Fixture<'_>) {

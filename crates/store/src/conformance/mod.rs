@@ -153,6 +153,8 @@ cases! {
     messages::large_bodies_come_back,
     /// A redacted body is gone everywhere and says so.
     messages::a_redacted_body_is_gone,
+    /// What is redacted is not told by the events of its run either.
+    messages::a_redacted_answer_is_gone_from_the_events,
     /// Items added by hand.
     messages::items_are_added_by_hand,
     /// Walking by cursor gives everything once.

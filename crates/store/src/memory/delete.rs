@@ -99,6 +99,12 @@ impl Desk<'_> {
         let item = self.realm.item_mut(first).ok_or_else(missing)?;
         if let What::Said(said) = &item.what {
             item.what = What::Redacted(said.clone().emptied(), redaction);
+            // The same words may have been sent as events.
+            if let Some(run) = self.realm.runs.get_mut(&first.run) {
+                for flush in &mut run.flushes {
+                    *flush = flush.emptied();
+                }
+            }
         }
         Ok(())
     }

@@ -274,7 +274,7 @@ pub(super) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &s
             "UPDATE item SET body=NULL WHERE run=? AND no=?",
             (run, no),
         )?;
-        super::event_log::clear(tx, run)?;
+        super::event_log::redact(tx, run)?;
         tx.then(Effect::Erased);
     }
     Ok(())

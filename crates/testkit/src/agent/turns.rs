@@ -174,7 +174,7 @@ impl Writer<'_> {
             time: now(),
         });
         let mut outcome = Outcome::Refused;
-        for _ in 0..400 {
+        for _ in 0..3_000 {
             match self.attempt(id, count, rng.bool()).await {
                 Ok(()) => {
                     outcome = Outcome::Acknowledged;

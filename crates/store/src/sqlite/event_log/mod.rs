@@ -21,7 +21,7 @@ use rusqlite::params;
 
 pub(super) use memory::Worked;
 pub(super) use scan::{Ends, events};
-pub(super) use sweep::{check, clear, erase, leave, move_all, sweep};
+pub(super) use sweep::{check, erase, leave, move_all, redact, sweep};
 
 use memory::{Memory, Packed};
 

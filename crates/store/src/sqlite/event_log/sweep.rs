@@ -11,7 +11,7 @@ use crate::sqlite::fault::{Done, Stop};
 use crate::sqlite::find::run_by_row;
 use crate::sqlite::queue::{Effect, Tx};
 use crate::sqlite::rows::{int, num};
-use crate::sqlite::sql::{one, run_sql};
+use crate::sqlite::sql::{one, prepare, run_sql};
 use crate::{Flush, RunState};
 
 /// Leave nothing of these runs in the log, whoever wrote it. They are dead or have their events in
@@ -62,6 +62,31 @@ pub(in crate::sqlite) fn clear(tx: &mut Tx<'_>, run: i64) -> Done<()> {
         super::gather(tx, row.worked())?;
     }
     erase(tx, &HashSet::from([run]))
+}
+
+/// Take the words out of a run's events. Their numbers and kinds stay.
+pub(in crate::sqlite) fn redact(tx: &mut Tx<'_>, run: i64) -> Done<()> {
+    clear(tx, run)?;
+    let mut emptied = Vec::new();
+    {
+        let sql = "SELECT seq, n, packed, payload, ev FROM run_event WHERE run=?";
+        let mut statement = prepare(tx.conn, sql)?;
+        let mut rows = statement.query([run])?;
+        while let Some(row) = rows.next()? {
+            let flushes = scan::row_flushes(row)?.unwrap_or_default();
+            let mut bytes = Vec::new();
+            for flush in &flushes {
+                packed::push_flush(&mut bytes, &flush.emptied());
+            }
+            let count = u32::try_from(flushes.len()).unwrap_or(u32::MAX);
+            emptied.push((count, bytes, row.get::<_, i64>(4)?));
+        }
+    }
+    for (flushes, bytes, row) in emptied {
+        let sql = "UPDATE run_event SET packed=?, payload=? WHERE ev=?";
+        run_sql(tx.conn, sql, (flushes, bytes, row))?;
+    }
+    Ok(())
 }
 
 /// Remove slots that nobody writes and no run needs: all, or those that held events of one run.
