@@ -127,7 +127,7 @@ impl Check<'_> {
     }
 
     fn threads(&mut self) -> Done<()> {
-        let sql = "SELECT t.tenant, t.id, t.head_tl, n.node, l.thread, t.borrowed, t.thread, t.stage FROM thread t
+        let sql = "SELECT t.tenant, t.id, t.head_tl, n.node, l.thread, t.borrowed, t.thread, t.stage, t.head_digest IS n.digest FROM thread t
           LEFT JOIN node n ON n.tl=t.head_tl AND n.first=t.head_first LEFT JOIN timeline l ON l.tl=t.head_tl";
         let mut statement = self.conn.prepare(sql)?;
         let mut rows = statement.query([])?;
@@ -140,6 +140,7 @@ impl Check<'_> {
             let borrowed: bool = row.get(5)?;
             let thread: i64 = row.get(6)?;
             let stage: i64 = row.get(7)?;
+            let fits: bool = row.get(8)?;
             self.step();
             // What is left of deleted threads has no head that counts.
             if stage > 1 {
@@ -157,6 +158,8 @@ impl Check<'_> {
             }
             if head.is_some() && node.is_none() {
                 wrong("its head is missing");
+            } else if !fits {
+                wrong("its head is not the one that was stored");
             } else if head.is_some() && (owner == Some(thread)) == borrowed {
                 wrong("its head is on a timeline of another thread");
             }

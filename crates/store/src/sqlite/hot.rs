@@ -55,7 +55,7 @@ const SQL: [&str; 11] = [
        AND EXISTS(SELECT 1 FROM thread WHERE thread.thread=?18 AND stage=0 AND (version=?19 OR NOT ?20))",
     "INSERT INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, tokens, created, digest)
      VALUES(?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-    "UPDATE thread SET head_first=?1, version=version+1, touched=?2
+    "UPDATE thread SET head_first=?1, version=version+1, touched=?2, head_digest=?7
      WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6",
     "PRAGMA data_version",
     // Whoever adds events to a run of another process raises its `next_event`.

@@ -347,11 +347,12 @@ fn finish(
             Some(found.ok_or_else(|| missing("node", &head))?)
         }
     };
-    let sql = "UPDATE thread SET stage=0, since=?, head_tl=?, head_first=?, version=0, touched=?, recent=? WHERE thread=?";
+    let sql = "UPDATE thread SET stage=0, since=?, head_tl=?, head_first=?, head_digest=?, version=0, touched=?, recent=? WHERE thread=?";
     let values = params![
         int(tx.now),
         node.as_ref().map(|node| node.tl),
         node.as_ref().map(|node| int(node.first)),
+        node.as_ref().map(|node| node.digest),
         int(touched),
         minute(touched),
         thread,

@@ -170,13 +170,14 @@ pub(super) fn move_leased(
             live.thread,
             int(live.version),
             to.tl,
-            minute
+            minute,
+            to.digest,
         ];
         moved = tx.hot.run(Hot::Head, values)?;
     }
     if moved == 0 {
-        let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4
-          WHERE thread=?5 AND version=?6";
+        let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4,
+          head_digest=?7 WHERE thread=?5 AND version=?6";
         let values = (
             to.tl,
             int(to.first),
@@ -184,6 +185,7 @@ pub(super) fn move_leased(
             minute,
             live.thread,
             int(live.version),
+            to.digest,
         );
         moved = run_sql(tx.conn, sql, values)?;
     }
@@ -194,7 +196,7 @@ pub(super) fn move_leased(
 
 /// Move the head of a thread to a node of a free run, if it still is where the run started.
 fn move_free(tx: &mut Tx<'_>, live: &mut Live, before: Option<Base>, to: Base) -> Done<bool> {
-    let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4
+    let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4, head_digest=?8
       WHERE thread=?5 AND head_tl IS ?6 AND head_first IS ?7 AND moved_by=0
       AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?5 AND run.live=0)";
     let values = (
@@ -205,6 +207,7 @@ fn move_free(tx: &mut Tx<'_>, live: &mut Live, before: Option<Base>, to: Base) -
         live.thread,
         before.map(|base| base.tl),
         before.map(|base| int(base.first)),
+        to.digest,
     );
     let moved = run_sql(tx.conn, sql, values)? == 1;
     live.version = thread_version(tx, live.thread)?;

@@ -166,8 +166,8 @@ pub(super) struct ThreadRow {
 }
 
 /// The columns of a thread `t`; those of its head follow.
-pub(super) const THREAD: &str = "t.thread, t.id, t.version, t.borrowed, t.moved_by, t.created, t.touched, t.keep, t.title, t.meta, t.settings, t.head_tl, ";
-const THREAD_COLUMNS: usize = 12;
+pub(super) const THREAD: &str = "t.thread, t.id, t.version, t.borrowed, t.moved_by, t.created, t.touched, t.keep, t.title, t.meta, t.settings, t.head_tl, t.head_digest, ";
+const THREAD_COLUMNS: usize = 13;
 
 /// The tables of a thread and its head, after `FROM`.
 pub(super) const THREAD_TABLES: &str =
@@ -179,6 +179,20 @@ impl ThreadRow {
         let id: Option<String> = row.get(1)?;
         let has_head: Option<i64> = row.get(11)?;
         let moved_by: i64 = row.get(4)?;
+        let head = match has_head {
+            Some(_) => Some(NodeRow::read(row, THREAD_COLUMNS)?),
+            None => None,
+        };
+        if row.get::<_, Option<Digest>>(12)? != head.as_ref().map(|head| head.digest) {
+            let name = id.as_deref().unwrap_or_default();
+            let error = format!("the head of thread {name} is not the one that was stored");
+            let kind = rusqlite::types::Type::Blob;
+            return Err(rusqlite::Error::FromSqlConversionFailure(
+                12,
+                kind,
+                error.into(),
+            ));
+        }
         Ok(Self {
             row: row.get(0)?,
             id: ThreadId::new(&id.unwrap_or_default()).map_err(|error| {
@@ -197,10 +211,7 @@ impl ThreadRow {
             title: row.get(8)?,
             meta: row.get(9)?,
             settings: row.get(10)?,
-            head: match has_head {
-                Some(_) => Some(NodeRow::read(row, THREAD_COLUMNS)?),
-                None => None,
-            },
+            head,
         })
     }
 

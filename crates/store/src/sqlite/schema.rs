@@ -36,9 +36,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
 /// Events of live runs share a log; those of others are packed, `packed` flushes in one row, or one
 /// as it is if that is 0. `event_log.owner` is the process that writes a slot, NULL if none does.
 /// Numbers of slots are never given twice: whoever remembers one must not meet another.
+/// `thread.head_digest` is that of the head's node: a head that points elsewhere is damage.
 const EVENT_LOG: &str = "
 CREATE TABLE event_log(slot INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER, payload BLOB NOT NULL) STRICT;
 ALTER TABLE run_event ADD COLUMN packed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE thread ADD COLUMN head_digest BLOB;
+UPDATE thread SET head_digest=(SELECT n.digest FROM node n WHERE n.tl=thread.head_tl AND n.first=thread.head_first);
 ";
 
 /// Words in the columns:

@@ -62,7 +62,7 @@ pub(super) fn insert(
     let created = how.map_or(tx.now, |how| how.created);
     let head = how.and_then(|how| how.head);
     let sql = "INSERT INTO thread(tenant, id, head_tl, head_first, borrowed, version, created, touched, recent, stage, since,
-        moved_by, keep, title, meta, settings) VALUES(?1,?2,?3,?4,?5,0,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
+        moved_by, keep, title, meta, settings, head_digest) VALUES(?1,?2,?3,?4,?5,0,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
     let values = params![
         tenant,
         new.id.as_str(),
@@ -78,6 +78,7 @@ pub(super) fn insert(
         new.title,
         new.meta.as_ref().map(RawJson::get),
         new.settings.as_ref().map(RawJson::get),
+        head.map(|(node, _)| node.digest),
     ];
     run_sql(tx.conn, sql, values)?;
     let row = tx.conn.last_insert_rowid();

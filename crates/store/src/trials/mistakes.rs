@@ -127,7 +127,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("step-stays", "the statement says so", &[("SET next_step=next_step+1, next_item=?1", "SET next_step=next_step, next_item=?1")]),
     reviewed("step-version", &[("AND thread.version=?12", "AND ?12 IS NOT NULL")], "a leased run keeps others from moving the head; no-head-check takes all of its guards away and is found"),
     small("step-node", "the statement says so", &[("SET pub_tl=?, pub_first=?, pub_step=?, version=? WHERE run=?", "SET pub_tl=?, pub_first=?, pub_step=?, version=? WHERE 0 AND run=?")]),
-    reviewed("leased-version", &[("recent=?4\n          WHERE thread=?5 AND version=?6", "recent=?4\n          WHERE thread=?5 AND ?6 IS NOT NULL")], "the statement before it in the transaction checked the version"),
+    reviewed("leased-version", &[("head_digest=?7 WHERE thread=?5 AND version=?6", "head_digest=?7 WHERE thread=?5 AND ?6 IS NOT NULL")], "the statement before it in the transaction checked the version"),
     small("free-head", "the statement says so", &[("AND head_tl IS ?6 AND head_first IS ?7", "AND (?6 IS NULL OR ?7 IS NULL OR 1)")]),
     small("free-settings", "the statement says so", &[("AND head_first IS ?7 AND moved_by=0", "AND head_first IS ?7")]),
     small("free-lease", "the statement says so", &[("AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?5 AND run.live=0)", "")]),

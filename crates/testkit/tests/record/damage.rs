@@ -73,7 +73,7 @@ fn grown(scratch: &Scratch) -> std::path::PathBuf {
 }
 
 /// Columns that digests cover: one changed bit in any of them is found.
-const COVERED: [(&str, &[&str]); 3] = [
+const COVERED: [(&str, &[&str]); 4] = [
     (
         "item",
         &["body", "digest", "kind", "source", "tokens", "no", "run"],
@@ -85,6 +85,7 @@ const COVERED: [(&str, &[&str]); 3] = [
         ],
     ),
     ("state", &["body", "digest"]),
+    ("thread", &["head_tl", "head_first", "head_digest"]),
 ];
 
 /// Change one bit of a row.
