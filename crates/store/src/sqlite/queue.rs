@@ -77,7 +77,7 @@ enum Haste {
 const MANY_STREAMS: usize = 8;
 
 /// How long they are. Far below the time between two flushes of a stream.
-const GATHER: Duration = Duration::from_micros(800);
+const GATHER: Duration = Duration::from_micros(2000);
 
 /// What changes in the caches when a transaction is committed.
 pub(super) enum Effect {
