@@ -94,9 +94,12 @@ fn seen_before(
 ) -> Done<Option<Begun>> {
     let begin = &ready.begin;
     if let Some(row) = any_run(tx.conn, tenant, begin.run)? {
+        // Begun, and deleted with its thread since.
+        if row.stage != SHOWN {
+            return Err(missing("run", &begin.run));
+        }
         let run = (row.row, row.id);
-        let same = row.stage == SHOWN
-            && row.owner == Some(tx.owner)
+        let same = row.owner == Some(tx.owner)
             && row.epoch == 1
             && row.attempt == 0
             && !row.has(flag::APPEND)
