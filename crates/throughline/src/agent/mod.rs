@@ -1,0 +1,1 @@
+//! Agents: instructions, tools and a client, and the loop that runs them.

@@ -1,0 +1,45 @@
+//! Speaking to models: one trait, clients for every vendor, layers around them.
+
+mod abilities;
+mod error;
+mod request;
+
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use futures_util::Stream;
+use throughline_model::{Event, Response};
+
+pub use abilities::{Abilities, StoresHistory};
+pub use error::{ClientError, ErrorKind, TimeoutPhase};
+pub use request::ChatRequest;
+
+/// The events of one model answer as they come. It ends after [`Event::Finished`]; an error is its
+/// last item, and what came before it is not a whole answer.
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + Send>>;
+
+/// Something that answers a conversation: a vendor's model, a local one, a script.
+///
+/// Both methods make one model call. A call that ended without saying so (a cut connection, an
+/// answer of which the end mark is missing) is an error, never a short answer. Nothing is stored,
+/// and a caller may make the same call again. Dropping the future or the stream ends the call.
+///
+/// [`ChatClient::stream`] and [`ChatClient::respond`] are two readings of one answer: folding the
+/// events gives the response.
+#[async_trait]
+pub trait ChatClient: Send + Sync {
+    /// What it can do.
+    fn abilities(&self) -> &Abilities;
+
+    /// Ask, and wait for the whole answer.
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError>;
+
+    /// Ask, and hear the answer as it comes.
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError>;
+}
+
+/// Something to put around a client: retries, telemetry, whatever sees requests and answers.
+pub trait Layer {
+    /// The client with this around it.
+    fn around(self, inner: std::sync::Arc<dyn ChatClient>) -> std::sync::Arc<dyn ChatClient>;
+}

@@ -1,0 +1,147 @@
+//! What a model is given for one call: messages that only grow, and what was rendered of them.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use throughline_model::Message;
+use throughline_wire::render::{self, Options, Renderer, Target};
+
+/// The messages that a model is given, oldest first. They only grow, so what was rendered for one
+/// call is kept for the next: a call costs what is new, not what is old.
+#[derive(Default)]
+pub struct View {
+    messages: Vec<Message>,
+    // One for each target that was asked for; two at most in practice.
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// What was rendered for one target.
+struct Kept {
+    target: Target,
+    renderer: Renderer,
+    seen: usize,
+    /// The settled items, each followed by a comma.
+    joined: String,
+    items: usize,
+}
+
+/// The conversation as a vendor's own messages or items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendering {
+    /// System text that the target takes outside the messages.
+    pub system: Option<String>,
+    /// A JSON array of messages or items.
+    pub items: String,
+    /// How many changes it took for the target to accept it.
+    pub repairs: usize,
+    /// How much could not be said.
+    pub losses: usize,
+}
+
+impl View {
+    /// A view of messages.
+    pub fn new(messages: Vec<Message>) -> Self {
+        Self {
+            messages,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The messages, oldest first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// One more message.
+    pub fn push(&mut self, message: Message) {
+        self.messages.push(message);
+    }
+
+    /// The messages as a target accepts them.
+    ///
+    /// What was rendered for this target before is not rendered again.
+    pub fn render(&self, target: &Target, options: &Options) -> Rendering {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = match kept.iter().position(|known| known.target == *target) {
+            Some(place) => place,
+            None => {
+                let Some(renderer) = render::renderer(target, options) else {
+                    return Rendering::default();
+                };
+                kept.push(Kept {
+                    target: target.clone(),
+                    renderer,
+                    seen: 0,
+                    joined: String::new(),
+                    items: 0,
+                });
+                kept.len() - 1
+            }
+        };
+        match kept[place].advance(&self.messages) {
+            Some(rendering) => rendering,
+            None => {
+                // A late result changed what was rendered: from now on as a whole.
+                kept.swap_remove(place);
+                whole(&self.messages, target, options)
+            }
+        }
+    }
+}
+
+impl Kept {
+    /// Render what is new; `None` if what was rendered no longer holds.
+    fn advance(&mut self, messages: &[Message]) -> Option<Rendering> {
+        for message in &messages[self.seen..] {
+            self.renderer.push(message).ok()?;
+        }
+        self.seen = messages.len();
+        for item in &self.renderer.items()[self.items..] {
+            self.joined.push_str(&item.json);
+            self.joined.push(',');
+        }
+        self.items = self.renderer.items().len();
+        let tail = self.renderer.tail().ok()?;
+        let more: usize = tail.items.iter().map(|item| item.json.len() + 1).sum();
+        let mut items = String::with_capacity(self.joined.len() + more + 2);
+        items.push('[');
+        items.push_str(&self.joined);
+        for item in &tail.items {
+            items.push_str(&item.json);
+            items.push(',');
+        }
+        if items.ends_with(',') {
+            items.pop();
+        }
+        items.push(']');
+        Some(Rendering {
+            system: self.renderer.system_text(),
+            items,
+            repairs: self.renderer.repairs().len() + tail.repairs.len(),
+            losses: self.renderer.losses().len() + tail.losses.len(),
+        })
+    }
+}
+
+fn whole(messages: &[Message], target: &Target, options: &Options) -> Rendering {
+    let rendered = render::render(messages, target, options);
+    Rendering {
+        items: rendered.array(),
+        repairs: rendered.repairs.len(),
+        losses: rendered.losses.len(),
+        system: rendered.system,
+    }
+}
+
+impl Clone for View {
+    /// The messages; what was rendered stays behind.
+    fn clone(&self) -> Self {
+        Self::new(self.messages.clone())
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.messages).finish()
+    }
+}

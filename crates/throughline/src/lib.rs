@@ -1,0 +1,26 @@
+//! Agents that lose nothing.
+//!
+//! An agent has instructions, tools and a [`ChatClient`]; running it makes model calls and tool
+//! calls until it stops, and every exit says why and returns the whole transcript.
+//!
+//! Where things are: `client` speaks to models, `tool` is what a model may call, `agent` is the
+//! loop (its decisions are the pure `agent/turn`), `history` is what a thread holds and what a
+//! model is shown of it.
+
+mod agent;
+mod client;
+mod history;
+mod telemetry;
+mod tool;
+
+pub use client::{
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, StoresHistory,
+    TimeoutPhase,
+};
+pub use history::{Rendering, View};
+pub use throughline_model as model;
+pub use throughline_store::{RunId, ThreadId};
+pub use tool::{
+    Approval, CallContext, Dependencies, Effect, Runs, SetError, Tool, ToolError, ToolFault,
+    ToolOutput, ToolSet, ToolSpec,
+};

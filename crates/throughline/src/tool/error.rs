@@ -1,0 +1,71 @@
+use std::error::Error;
+use std::fmt;
+
+/// Why a tool call failed. The model reads a general cause, or the whole text where an agent is
+/// told to show details.
+pub struct ToolError {
+    fault: ToolFault,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+/// What kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolFault {
+    /// The tool itself failed.
+    Failed,
+    /// The arguments are not what it takes. The model always reads why.
+    Arguments,
+    /// The tool says that it was cancelled.
+    Cancelled,
+}
+
+impl ToolError {
+    /// The tool itself failed.
+    pub fn new(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            fault: ToolFault::Failed,
+            source: source.into(),
+        }
+    }
+
+    /// The arguments are not what the tool takes; the model reads the text and can correct itself.
+    pub fn arguments(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            fault: ToolFault::Arguments,
+            source: source.into(),
+        }
+    }
+
+    /// What kind of failure.
+    pub fn fault(&self) -> ToolFault {
+        self.fault
+    }
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
+    fn from(source: E) -> Self {
+        Self::new(source)
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.source, f)?;
+        let mut source = self.source.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolError")
+            .field("fault", &self.fault)
+            .field("source", &self.source)
+            .finish()
+    }
+}

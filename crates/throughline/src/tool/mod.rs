@@ -1,0 +1,35 @@
+//! What a model may call: tools, what is known of them, and what they are told of a call.
+
+mod context;
+mod error;
+mod output;
+mod set;
+mod spec;
+
+use async_trait::async_trait;
+use throughline_model::json::RawJson;
+
+pub use context::{CallContext, Dependencies};
+pub use error::{ToolError, ToolFault};
+pub use output::ToolOutput;
+pub use set::{SetError, ToolSet};
+pub use spec::{Approval, Runs, ToolSpec};
+pub use throughline_store::Effect;
+
+/// Something that a model may call.
+///
+/// [`Tool::call`] gets arguments that fit the schema of its [`ToolSpec`], an object. It may be
+/// dropped at any await when the run is cancelled or out of time; what it did until then stays
+/// done, and its result is recorded as unknown unless its effect class says that it changes nothing.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What is known of it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Run it.
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError>;
+}
