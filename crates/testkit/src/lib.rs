@@ -19,6 +19,8 @@ pub mod messages;
 pub mod mutate;
 pub mod property;
 pub mod record;
+#[cfg(feature = "agents")]
+pub mod scripted;
 
 pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};
 pub use property::property;

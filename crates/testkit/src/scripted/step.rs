@@ -1,0 +1,267 @@
+use std::time::Duration;
+
+use throughline::model::{
+    Arguments, Body, CallId, Content, Event, Message, Place, Reasoning, Response, Role, Stop,
+    ToolCall, Usage,
+};
+use throughline::{ClientError, ErrorKind};
+
+use super::client::Asked;
+
+/// How many characters a fragment of streamed text has.
+const FRAGMENT: usize = 7;
+
+/// What a step decides by when it is its turn.
+pub(super) type Decide = Box<dyn FnOnce(&Asked) -> Step + Send>;
+
+/// One answer of the script.
+pub struct Step(pub(super) What);
+
+pub(super) enum What {
+    /// An answer that goes out in fragments.
+    Response(Box<Response>),
+    /// These chunks and nothing else.
+    Chunks(Vec<Chunk>),
+    /// The call fails at once.
+    Error(ClientError),
+    /// The call never ends.
+    Hang,
+    /// This step, after a while.
+    After(Duration, Box<Step>),
+    /// A step that depends on what was asked.
+    Decide(Decide),
+}
+
+/// A piece of an answer as it comes.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "scripts are short, and tests write these"
+)]
+pub enum Chunk {
+    /// An event.
+    Event(Event),
+    /// Nothing for a while, by tokio's clock.
+    Wait(Duration),
+    /// The answer ends in this error.
+    Error(ClientError),
+    /// Nothing more, for ever.
+    Hang,
+}
+
+impl Step {
+    /// A text, and the model has said what it had to say.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::contents(vec![Content::text(text)])
+    }
+
+    /// Calls of functions: id, name, JSON text of the arguments.
+    pub fn calls<I, N, A>(calls: impl IntoIterator<Item = (I, N, A)>) -> Self
+    where
+        I: AsRef<str>,
+        N: Into<String>,
+        A: Into<String>,
+    {
+        Self::contents(calls.into_iter().map(call).collect())
+    }
+
+    /// A text, then calls.
+    pub fn text_and_calls<I, N, A>(
+        text: impl Into<String>,
+        calls: impl IntoIterator<Item = (I, N, A)>,
+    ) -> Self
+    where
+        I: AsRef<str>,
+        N: Into<String>,
+        A: Into<String>,
+    {
+        let mut contents = vec![Content::text(text)];
+        contents.extend(calls.into_iter().map(call));
+        Self::contents(contents)
+    }
+
+    /// Any contents of one message. With calls in them the model waits for tools.
+    pub fn contents(contents: Vec<Content>) -> Self {
+        let waits = contents
+            .iter()
+            .any(|content| content.as_tool_call().is_some());
+        Self::response(Response {
+            id: None,
+            model: None,
+            messages: vec![Message::new(Role::Assistant, contents)],
+            usage: Some(tokens(10, 5)),
+            stop: if waits { Stop::ToolCalls } else { Stop::Done },
+            error: None,
+            vendor: None,
+        })
+    }
+
+    /// A whole answer. The client fills in an id and a model if it has none.
+    pub fn response(response: Response) -> Self {
+        Self(What::Response(Box::new(response)))
+    }
+
+    /// These events and no more: without [`Event::Finished`] the answer is cut.
+    pub fn events(events: impl IntoIterator<Item = Event>) -> Self {
+        Self::chunks(events.into_iter().map(Chunk::Event))
+    }
+
+    /// These chunks and no more: without [`Event::Finished`] the answer is cut.
+    pub fn chunks(chunks: impl IntoIterator<Item = Chunk>) -> Self {
+        Self(What::Chunks(chunks.into_iter().collect()))
+    }
+
+    /// The call fails before anything came.
+    pub fn error(error: ClientError) -> Self {
+        Self(What::Error(error))
+    }
+
+    /// The call fails before anything came, with an error of this kind.
+    pub fn fails(kind: ErrorKind) -> Self {
+        let message = format!("the script says {}", kind.as_str());
+        Self::error(ClientError::new(kind, "scripted", message))
+    }
+
+    /// Part of a text, then the connection is gone.
+    pub fn cut_after(text: impl Into<String>) -> Self {
+        Self::chunks(partial(text.into()))
+    }
+
+    /// Part of a text, then nothing more until the caller goes away.
+    pub fn hang_after(text: impl Into<String>) -> Self {
+        let mut chunks = partial(text.into());
+        chunks.push(Chunk::Hang);
+        Self::chunks(chunks)
+    }
+
+    /// Nothing at all until the caller goes away.
+    pub fn hang() -> Self {
+        Self(What::Hang)
+    }
+
+    /// A step that is chosen when it is known what was asked.
+    pub fn with(decide: impl FnOnce(&Asked) -> Self + Send + 'static) -> Self {
+        Self(What::Decide(Box::new(decide)))
+    }
+
+    /// The same, but the model thinks aloud first.
+    #[must_use]
+    pub fn thinking(self, thought: impl Into<String>) -> Self {
+        self.changed(|response| {
+            if let Some(message) = response.messages.first_mut() {
+                let thought = Content::new(Body::Reasoning(Reasoning {
+                    text: vec![thought.into()],
+                    ..Reasoning::default()
+                }));
+                message.contents.insert(0, thought);
+            }
+        })
+    }
+
+    /// The same with these figures: tokens sent, tokens made.
+    #[must_use]
+    pub fn with_usage(self, input: u64, output: u64) -> Self {
+        self.changed(|response| response.usage = Some(tokens(input, output)))
+    }
+
+    /// The same without any figures.
+    #[must_use]
+    pub fn without_usage(self) -> Self {
+        self.changed(|response| response.usage = None)
+    }
+
+    /// The same with another reason to stop.
+    #[must_use]
+    pub fn with_stop(self, stop: Stop) -> Self {
+        self.changed(|response| response.stop = stop)
+    }
+
+    /// The same after nothing happened for a while, by tokio's clock.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        Self(What::After(wait, Box::new(self)))
+    }
+
+    /// Change the whole answer that this step is; other steps stay as they are.
+    fn changed(mut self, change: impl FnOnce(&mut Response)) -> Self {
+        match &mut self.0 {
+            What::Response(response) => change(response),
+            What::After(_, step) => {
+                let inner = std::mem::replace(&mut step.0, What::Hang);
+                **step = Self(inner).changed(change);
+            }
+            What::Chunks(_) | What::Error(_) | What::Hang | What::Decide(_) => {}
+        }
+        self
+    }
+}
+
+/// The events of an answer as a vendor would stream them: texts and arguments in fragments.
+pub(super) fn fragments(response: &Response) -> Vec<Chunk> {
+    let mut events = Vec::new();
+    for event in response.events() {
+        if let Event::Content { at, content } = &event {
+            open(*at, content, &mut events);
+        }
+        events.push(Chunk::Event(event));
+    }
+    events
+}
+
+fn open(at: Place, content: &Content, events: &mut Vec<Chunk>) {
+    let mut hollow = content.clone();
+    let text = match &mut hollow.body {
+        Body::Text(text) | Body::Refusal(text) => std::mem::take(&mut text.text),
+        Body::Reasoning(reasoning) if reasoning.text.len() == 1 => {
+            reasoning.text.pop().unwrap_or_default()
+        }
+        Body::ToolCall(ToolCall {
+            arguments: Arguments::Text(text) | Arguments::Free(text),
+            ..
+        }) => std::mem::take(text),
+        _ => return,
+    };
+    events.push(Chunk::Event(Event::Opened {
+        at,
+        content: hollow,
+    }));
+    let letters: Vec<char> = text.chars().collect();
+    for fragment in letters.chunks(FRAGMENT) {
+        events.push(Chunk::Event(Event::Delta {
+            at,
+            text: fragment.iter().collect(),
+        }));
+    }
+}
+
+/// A text that began and did not end.
+fn partial(text: String) -> Vec<Chunk> {
+    let at = Place::new(0, 0, 0);
+    [
+        Event::Started {
+            id: Some("resp_partial".into()),
+            model: None,
+        },
+        Event::Opened {
+            at,
+            content: Content::text(""),
+        },
+        Event::Delta { at, text },
+    ]
+    .into_iter()
+    .map(Chunk::Event)
+    .collect()
+}
+
+fn call<I: AsRef<str>, N: Into<String>, A: Into<String>>((id, name, args): (I, N, A)) -> Content {
+    let id = CallId::natural(id.as_ref()).expect("a script gives its calls ids");
+    ToolCall::function(id, name, args).into()
+}
+
+fn tokens(input: u64, output: u64) -> Usage {
+    Usage {
+        input: Some(input),
+        output: Some(output),
+        total: Some(input + output),
+        ..Usage::default()
+    }
+}
