@@ -21,6 +21,7 @@ pub use history::{Rendering, View};
 pub use throughline_model as model;
 pub use throughline_store::{RunId, ThreadId};
 pub use tool::{
-    Approval, CallContext, Dependencies, Effect, Runs, SetError, Tool, ToolError, ToolFault,
-    ToolOutput, ToolSet, ToolSpec,
+    Approval, ArgumentError, CallContext, Dependencies, Effect, FnTool, IntoToolOutput, Json,
+    Parameters, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
+    ToolSet, ToolSpec, Violation, declare, declare_args, prepare, tool,
 };
