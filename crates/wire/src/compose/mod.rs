@@ -18,6 +18,9 @@ mod openai_chat;
 mod openai_responses;
 mod shape;
 
+#[cfg(test)]
+mod tests;
+
 use throughline_model::{Path, Settings, ToolChoice, ToolDef, Wire};
 
 use crate::render::Target;
