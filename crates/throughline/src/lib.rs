@@ -14,13 +14,25 @@ mod telemetry;
 mod tool;
 
 pub use client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, StoresHistory,
-    TimeoutPhase,
+    Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
+    ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Layer, Observer, Retry,
+    RetryPolicy, Secret, StoresHistory, TimeoutPhase,
+};
+#[cfg(feature = "http")]
+pub use client::{
+    Anthropic, Bounds, CachedTokens, ClientBuilder, CommandTokens, EndMark, Foundry, Gemini,
+    Header, HeaderValue, HttpBody, HttpMethod, HttpRequest, HttpResponse, HttpSettings,
+    HttpTransport, OpenAi, ProxyChoice, Timeouts, Token, TokenError, TokenProvider, Transport,
+    TransportError, TransportFault, VendorClient,
 };
 pub use history::{Rendering, View};
 pub use throughline_model as model;
 pub use throughline_store::{RunId, ThreadId};
+#[cfg(feature = "http")]
+pub use throughline_wire::compose::TokenLimit;
+pub use throughline_wire::render::Target;
 pub use tool::{
-    Approval, CallContext, Dependencies, Effect, Runs, SetError, Tool, ToolError, ToolFault,
-    ToolOutput, ToolSet, ToolSpec,
+    Approval, ArgumentError, CallContext, Dependencies, Effect, FnTool, IntoToolOutput, Json,
+    Parameters, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
+    ToolSet, ToolSpec, Violation, declare, declare_args, prepare, tool,
 };

@@ -79,13 +79,21 @@ pub(crate) fn system_text(system: &[Content], losses: &mut Losses) -> String {
     texts.join("\n\n")
 }
 
+/// A plain function on offer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function<'t> {
+    /// Its place among the tools.
+    pub(crate) index: usize,
+    pub(crate) tool: &'t ToolDef,
+}
+
 /// The plain functions among the tools; the others are losses.
-pub(crate) fn function_tools<'r>(request: &'r Request, losses: &mut Losses) -> Vec<&'r ToolDef> {
+pub(crate) fn function_tools<'t>(all: &'t [ToolDef], losses: &mut Losses) -> Vec<Function<'t>> {
     let root = Path::Root.key("tools");
     let mut tools = Vec::new();
-    for (index, tool) in request.tools.iter().enumerate() {
+    for (index, tool) in all.iter().enumerate() {
         if tool.family == Family::FUNCTION {
-            tools.push(tool);
+            tools.push(Function { index, tool });
         } else {
             let detail = format!("{} tool {}", tool.family, tool.name);
             losses.note(&root.index(index), LossKind::ToolDefinition, detail);

@@ -2,6 +2,9 @@
 //! vendor. No I/O, no clocks, no async.
 //!
 //! - [`Codec`] is what each format offers; [`codec`] finds it by [`Wire`].
+//! - [`render`](mod@render) makes of any history what a vendor accepts, [`compose`](mod@compose)
+//!   writes the body of a model call around it, [`validate`](mod@validate) says what a vendor
+//!   would refuse.
 //! - [`sse`] reads and writes event streams; each codec turns their frames into model events.
 //! - [`http`] reads what stands around a body: rate limits, retry advice, request ids.
 //! - [`transcript`] reads and writes whole files of any shape, [`convert`] goes from one format
@@ -24,6 +27,7 @@
 //! ```
 
 pub mod anthropic;
+pub mod compose;
 pub mod foundry;
 pub mod gemini;
 pub mod gemini_interactions;
@@ -46,6 +50,7 @@ mod gather;
 mod google;
 mod hollow;
 mod loss;
+mod members;
 mod read;
 mod stream;
 mod table;

@@ -35,6 +35,8 @@ pub enum LossKind {
     Arguments,
     /// A member of a request body.
     RequestKey,
+    /// What a caller set for a model call.
+    Setting,
     /// A tool definition that is not a plain function.
     ToolDefinition,
     /// An unpaired surrogate, shown as U+FFFD.
@@ -61,6 +63,7 @@ impl LossKind {
             Self::Outcome => "outcome",
             Self::Arguments => "arguments",
             Self::RequestKey => "request_key",
+            Self::Setting => "setting",
             Self::ToolDefinition => "tool_definition",
             Self::LoneSurrogate => "lone_surrogate",
             Self::EmptyMessage => "empty_message",

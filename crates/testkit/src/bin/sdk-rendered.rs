@@ -3,18 +3,20 @@
 //!
 //! `sdk-rendered --wire NAME` writes one line of JSON for each transcript,
 //! `{"kind":"rendered","name":"tools.json","value":{…}}`. The value is the body that would be sent:
-//! what rendering gave, in the vendor's own place for messages and for system text, and what every
-//! request must name besides.
+//! what rendering gave, and around it tools and settings, all that the vendor has a word for.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use throughline_model::json::{ArrayWriter, ObjectWriter};
-use throughline_model::{Content, Message, Request, Role};
-use throughline_wire::render::{Options, Rendered, Target, render};
+use throughline_model::json::{self, ObjectWriter, RawJson};
+use throughline_model::{
+    AnswerShape, Content, Effort, Family, Message, Request, Role, Settings, ToolChoice, ToolDef,
+};
+use throughline_wire::compose::{Prompt, compose};
+use throughline_wire::render::{Options, Target, render};
 use throughline_wire::transcript::{self, Limits};
-use throughline_wire::{Format, Wire};
+use throughline_wire::{Format, Losses, Wire, codec};
 
 /// From here, since the program is started by tests only.
 const FOLDER: &str = concat!(
@@ -45,16 +47,21 @@ fn main() -> ExitCode {
 }
 
 fn write_all(wire: &Wire) -> Result<(), String> {
+    if codec(wire).is_none() {
+        return Err(format!("nobody knows what a request to {wire} is"));
+    }
     let mut out = io::stdout().lock();
     for path in transcripts()? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
         let request = read(&path).map_err(|error| failed(&error))?;
-        let rendered = rendered(&request, wire);
+        let body = body(&request, wire).map_err(|error| failed(&error))?;
         let mut line = String::new();
         let mut object = ObjectWriter::new(&mut line);
-        object.str("kind", "rendered").str("name", &name);
-        body(object.key("value"), wire, &rendered).map_err(|error| failed(&error))?;
+        object
+            .str("kind", "rendered")
+            .str("name", &name)
+            .raw("value", &body);
         object.end();
         // A line break can only stand between tokens, where a space means the same.
         writeln!(out, "{}", line.replace('\n', " ")).map_err(|error| failed(&error))?;
@@ -90,7 +97,7 @@ fn read(path: &Path) -> Result<Request, String> {
 }
 
 /// The whole conversation as the target accepts it; the system text is said before everything.
-fn rendered(request: &Request, wire: &Wire) -> Rendered {
+fn body(request: &Request, wire: &Wire) -> Result<String, json::JsonError> {
     let mut history = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         let system = request.system.iter().filter_map(Content::as_text);
@@ -99,49 +106,44 @@ fn rendered(request: &Request, wire: &Wire) -> Rendered {
     }
     history.extend(request.messages.iter().cloned());
     let target = Target::newest(wire.clone());
-    render(&history, &target, &Options::default())
+    let rendered = render(&history, &target, &Options::default());
+    let items = rendered.array();
+    let (tools, settings) = (tools()?, settings()?);
+    let prompt = Prompt {
+        instructions: Some("Be brief."),
+        system: rendered.system.as_deref(),
+        tools: &tools,
+        choice: &ToolChoice::Named("get_tide_table".into()),
+        settings: &settings,
+        ..Prompt::new(&target, "some-model", &items)
+    };
+    // What is lost is not there for an SDK to refuse; the tests of the format look at it.
+    Ok(compose(&prompt, &mut Losses::default()))
 }
 
-/// Append the body of a request.
-fn body(out: &mut String, wire: &Wire, rendered: &Rendered) -> Result<(), String> {
-    const MODEL: &str = "some-model";
-    let system = rendered.system.as_deref();
-    let mut object = ObjectWriter::new(out);
-    let (system_key, items_key) = match wire {
-        Wire::OpenAiChat => (None, "messages"),
-        Wire::OpenAiResponses | Wire::Foundry => (None, "input"),
-        Wire::Anthropic => (Some("system"), "messages"),
-        Wire::Gemini => (Some("systemInstruction"), "contents"),
-        Wire::GeminiInteractions => (Some("system_instruction"), "input"),
-        Wire::Other(name) => return Err(format!("nobody knows what a request to {name} is")),
-    };
-    match wire {
-        // The model stands in the address there.
-        Wire::Gemini => {}
-        Wire::Anthropic => {
-            object.str("model", MODEL).number("max_tokens", 1_024);
-        }
-        _ => {
-            object.str("model", MODEL);
-        }
-    }
-    match (system, system_key) {
-        (None, _) => {}
-        (Some(text), Some(key)) if *wire == Wire::Gemini => {
-            let mut content = ObjectWriter::new(object.key(key));
-            let mut parts = ArrayWriter::new(content.key("parts"));
-            let mut part = ObjectWriter::new(parts.slot());
-            part.str("text", text);
-            part.end();
-            parts.end();
-            content.end();
-        }
-        (Some(text), Some(key)) => {
-            object.str(key, text);
-        }
-        (Some(_), None) => return Err(format!("system text beside the messages of {wire}")),
-    }
-    object.raw(items_key, &rendered.array());
-    object.end();
-    Ok(())
+fn tools() -> Result<Vec<ToolDef>, json::JsonError> {
+    let schema = r#"{"type":"object","properties":{"port":{"type":"string"}}}"#;
+    Ok(vec![ToolDef {
+        family: Family::FUNCTION,
+        name: "get_tide_table".into(),
+        description: Some("When is high water?".into()),
+        parameters: Some(RawJson::new(schema)?),
+    }])
+}
+
+fn settings() -> Result<Settings, json::JsonError> {
+    let schema = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
+    Ok(Settings {
+        max_output_tokens: Some(1_024),
+        temperature: Some(0.5),
+        top_p: Some(0.75),
+        stop: vec!["END".into()],
+        effort: Some(Effort::Low),
+        parallel_calls: Some(false),
+        answer: Some(AnswerShape {
+            name: "tides".into(),
+            schema: RawJson::new(schema)?,
+        }),
+        extra: None,
+    })
 }

@@ -1,8 +1,20 @@
 //! Speaking to models: one trait, clients for every vendor, layers around them.
 
 mod abilities;
+mod demo;
 mod error;
+mod ext;
+#[cfg(feature = "http")]
+mod http;
+mod layer;
+mod observe;
 mod request;
+mod secret;
+#[cfg(feature = "http")]
+mod vendor;
+
+#[cfg(test)]
+mod fake;
 
 use std::pin::Pin;
 
@@ -11,8 +23,23 @@ use futures_util::Stream;
 use throughline_model::{Event, Response};
 
 pub use abilities::{Abilities, StoresHistory};
+pub use demo::Demo;
 pub use error::{ClientError, ErrorKind, TimeoutPhase};
+pub use ext::ClientExt;
+#[cfg(feature = "http")]
+pub use http::{
+    Body as HttpBody, CachedTokens, CommandTokens, Header, HeaderValue, HttpMethod, HttpRequest,
+    HttpResponse, HttpSettings, HttpTransport, ProxyChoice, Timeouts, Token, TokenError,
+    TokenProvider, Transport, TransportError, TransportFault,
+};
+pub use layer::{Breaker, BreakerPolicy, BreakerState, Retry, RetryPolicy};
+pub use observe::{GaveUp, Happening, Observer};
 pub use request::ChatRequest;
+pub use secret::Secret;
+#[cfg(feature = "http")]
+pub use vendor::{
+    Anthropic, Bounds, ClientBuilder, EndMark, Foundry, Gemini, OpenAi, VendorClient,
+};
 
 /// The events of one model answer as they come. It ends after [`Event::Finished`]; an error is its
 /// last item, and what came before it is not a whole answer.

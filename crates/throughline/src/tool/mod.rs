@@ -1,7 +1,9 @@
 //! What a model may call: tools, what is known of them, and what they are told of a call.
 
+mod arguments;
 mod context;
 mod error;
+mod function;
 mod output;
 mod set;
 mod spec;
@@ -9,9 +11,11 @@ mod spec;
 use async_trait::async_trait;
 use throughline_model::json::RawJson;
 
+pub use arguments::{ArgumentError, Parameters, SchemaError, Violation, prepare};
 pub use context::{CallContext, Dependencies};
 pub use error::{ToolError, ToolFault};
-pub use output::ToolOutput;
+pub use function::{FnTool, ToolFn, declare, declare_args, tool};
+pub use output::{IntoToolOutput, Json, ToolOutput};
 pub use set::{SetError, ToolSet};
 pub use spec::{Approval, Runs, ToolSpec};
 pub use throughline_store::Effect;

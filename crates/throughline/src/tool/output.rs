@@ -1,5 +1,8 @@
+use serde::Serialize;
 use throughline_model::json::RawJson;
 use throughline_model::{Content, Output};
+
+use super::ToolError;
 
 /// What a tool gives back.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -40,5 +43,67 @@ impl From<Output> for ToolOutput {
             output,
             terminate: false,
         }
+    }
+}
+
+/// What a function may give back to be a tool: nothing, text, [`Json`], a [`ToolOutput`], or a
+/// `Result` of these.
+pub trait IntoToolOutput {
+    /// The output, or why there is none.
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError>;
+}
+
+/// A value that the model reads as JSON.
+///
+/// ```
+/// use throughline::{IntoToolOutput, Json};
+///
+/// let output = Json(vec![1, 2]).into_tool_output()?.output;
+/// assert_eq!(format!("{output:?}"), "Json([1,2])");
+/// # Ok::<(), throughline::ToolError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl IntoToolOutput for () {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
+    }
+}
+
+impl IntoToolOutput for String {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoToolOutput for &str {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoToolOutput for Output {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoToolOutput for ToolOutput {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<T: Serialize> IntoToolOutput for Json<T> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        let text = serde_json::to_string(&self.0)?;
+        Ok(ToolOutput::json(RawJson::new(&text)?))
+    }
+}
+
+impl<T: IntoToolOutput, E: Into<ToolError>> IntoToolOutput for Result<T, E> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        self.map_err(Into::into)?.into_tool_output()
     }
 }

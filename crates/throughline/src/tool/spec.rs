@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use throughline_model::json::RawJson;
 use throughline_model::{Family, ToolDef};
 use throughline_store::Effect;
+
+use super::Parameters;
 
 /// Whether somebody must agree before a tool runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -31,8 +32,8 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does, for the model.
     pub description: Option<String>,
-    /// JSON schema of its arguments, an object.
-    pub parameters: RawJson,
+    /// What it takes.
+    pub parameters: Parameters,
     /// What a lost result means.
     pub effect: Effect,
     /// Whether somebody must agree first.
@@ -49,9 +50,7 @@ impl ToolSpec {
         Self {
             name: name.into(),
             description: None,
-            parameters: RawJson::object(|schema| {
-                schema.str("type", "object").raw("properties", "{}");
-            }),
+            parameters: Parameters::none(),
             effect: Effect::Once,
             approval: Approval::Never,
             runs: Runs::Here,
@@ -65,7 +64,7 @@ impl ToolSpec {
             family: Family::FUNCTION,
             name: self.name.clone(),
             description: self.description.clone(),
-            parameters: Some(self.parameters.clone()),
+            parameters: Some(self.parameters.as_json().clone()),
         }
     }
 }

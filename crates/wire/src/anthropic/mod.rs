@@ -15,7 +15,7 @@ mod frames;
 mod make;
 mod media;
 mod parts;
-mod request;
+pub(crate) mod request;
 mod stream;
 mod types;
 

@@ -8,7 +8,7 @@ use throughline_model::{
 use super::make::Speaker;
 use super::{decode as read_in, encode as write_out, parts};
 use crate::fill::{Fill, fill};
-use crate::foreign;
+use crate::foreign::{self, Function};
 use crate::gather::array;
 use crate::hollow::Hollow;
 use crate::read::{member, required_array, text_of};
@@ -114,19 +114,23 @@ pub(super) fn encode(request: &Request, losses: &mut Losses) -> String {
     }
     let messages = write_out::messages(&request.messages, leading, losses);
     object.raw(MESSAGES, &array(&messages));
-    let functions = foreign::function_tools(request, losses);
-    if !functions.is_empty() {
-        let mut list = ArrayWriter::new(object.key("tools"));
-        let root = Path::Root.key("tools");
-        for tool in functions {
-            let same = |other: &ToolDef| std::ptr::eq(other, tool);
-            let index = request.tools.iter().position(same).unwrap_or_default();
-            push_tool(list.slot(), tool, &root.index(index), losses);
-        }
-        list.end();
+    let tools = foreign::function_tools(&request.tools, losses);
+    if !tools.is_empty() {
+        functions(object.key("tools"), &tools, losses);
     }
     object.end();
     out
+}
+
+/// Functions on offer, as an array.
+pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+    let root = Path::Root.key("tools");
+    let mut list = ArrayWriter::new(out);
+    for Function { index, tool } in tools {
+        let path = root.index(*index);
+        push_tool(list.slot(), tool, &path, losses);
+    }
+    list.end();
 }
 
 /// Fill system text and messages back into a body that came from this format.

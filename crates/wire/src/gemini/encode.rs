@@ -14,7 +14,7 @@ use super::types::{PARTS, finish_reason};
 use super::{parts, whole};
 use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
-use crate::foreign;
+use crate::foreign::{self, Function};
 use crate::gather::{Gather, array, room};
 use crate::google::SystemText;
 use crate::{LossKind, Losses};
@@ -212,30 +212,36 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
         object.raw(SYSTEM.0, &system);
     }
     object.raw("contents", &array(&items));
-    let tools = foreign::function_tools(request, losses);
+    let tools = foreign::function_tools(&request.tools, losses);
     if !tools.is_empty() {
-        let mut list = ArrayWriter::new(object.key("tools"));
-        let mut tool = ObjectWriter::new(list.slot());
-        let mut declared = ArrayWriter::new(tool.key("functionDeclarations"));
-        for tool in tools {
-            let mut object = ObjectWriter::new(declared.slot());
-            object.str("name", &tool.name);
-            if let Some(description) = &tool.description {
-                object.str("description", description);
-            }
-            if let Some(parameters) = &tool.parameters {
-                let path = Path::Root.key("tools");
-                let schema = foreign::sound_json(parameters, &path, losses);
-                object.raw("parametersJsonSchema", &schema);
-            }
-            object.end();
-        }
-        declared.end();
-        tool.end();
-        list.end();
+        functions(object.key("tools"), &tools, losses);
     }
     object.end();
     out
+}
+
+/// Functions on offer, as an array with one element that declares them all.
+pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+    let root = Path::Root.key("tools");
+    let mut list = ArrayWriter::new(out);
+    let mut all = ObjectWriter::new(list.slot());
+    let mut declared = ArrayWriter::new(all.key("functionDeclarations"));
+    for Function { index, tool } in tools {
+        let path = root.index(*index);
+        let mut object = ObjectWriter::new(declared.slot());
+        object.str("name", &tool.name);
+        if let Some(description) = &tool.description {
+            object.str("description", description);
+        }
+        if let Some(parameters) = &tool.parameters {
+            let schema = foreign::sound_json(parameters, &path, losses);
+            object.raw("parametersJsonSchema", &schema);
+        }
+        object.end();
+    }
+    declared.end();
+    all.end();
+    list.end();
 }
 
 /// Fill contents and system text back into a body that came from this format.

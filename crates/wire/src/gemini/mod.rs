@@ -13,7 +13,7 @@
 
 mod args;
 mod decode;
-mod encode;
+pub(crate) mod encode;
 mod frames;
 mod make;
 mod pair;

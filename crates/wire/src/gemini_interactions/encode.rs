@@ -14,7 +14,7 @@ use super::parts;
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, USER_INPUT, status};
 use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
-use crate::foreign;
+use crate::foreign::{self, Function};
 use crate::gather::{Gather, array, call_room, result_room, room};
 use crate::google::{SystemText, arguments_object};
 use crate::{LossKind, Losses};
@@ -321,26 +321,32 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
         object.str("system_instruction", &system);
     }
     object.raw("input", &array(&items));
-    let tools = foreign::function_tools(request, losses);
+    let tools = foreign::function_tools(&request.tools, losses);
     if !tools.is_empty() {
-        let mut list = ArrayWriter::new(object.key("tools"));
-        for tool in tools {
-            let mut object = ObjectWriter::new(list.slot());
-            object.str("type", "function").str("name", &tool.name);
-            if let Some(description) = &tool.description {
-                object.str("description", description);
-            }
-            if let Some(parameters) = &tool.parameters {
-                let path = Path::Root.key("tools");
-                let schema = foreign::sound_json(parameters, &path, losses);
-                object.raw("parameters", &schema);
-            }
-            object.end();
-        }
-        list.end();
+        functions(object.key("tools"), &tools, losses);
     }
     object.end();
     out
+}
+
+/// Functions on offer, as an array.
+pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+    let root = Path::Root.key("tools");
+    let mut list = ArrayWriter::new(out);
+    for Function { index, tool } in tools {
+        let path = root.index(*index);
+        let mut object = ObjectWriter::new(list.slot());
+        object.str("type", "function").str("name", &tool.name);
+        if let Some(description) = &tool.description {
+            object.str("description", description);
+        }
+        if let Some(parameters) = &tool.parameters {
+            let schema = foreign::sound_json(parameters, &path, losses);
+            object.raw("parameters", &schema);
+        }
+        object.end();
+    }
+    list.end();
 }
 
 /// System text, joined with what stood among the messages.

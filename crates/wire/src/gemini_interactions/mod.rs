@@ -5,7 +5,7 @@
 //! and every result the id of its call.
 
 mod decode;
-mod encode;
+pub(crate) mod encode;
 mod frames;
 mod media;
 mod parts;

@@ -6,7 +6,7 @@ use throughline_model::{Form, Path, Request, Response, Stop, Usage, Vendor, Vend
 use super::made::{Made, Target};
 use super::{WIRE, encode};
 use crate::fill::{Fill, fill, push_array};
-use crate::foreign;
+use crate::foreign::{self, Function};
 use crate::{LossKind, Losses};
 
 fn own_body(vendor: Option<&Vendor>) -> Option<&RawJson> {
@@ -36,29 +36,35 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
     }
     let mut object = ObjectWriter::new(&mut out);
     push_array(object.key("messages"), &messages);
-    let tools = foreign::function_tools(request, losses);
+    let tools = foreign::function_tools(&request.tools, losses);
     if !tools.is_empty() {
-        let path = Path::Root.key("tools");
-        let mut array = ArrayWriter::new(object.key("tools"));
-        for tool in tools {
-            let mut item = ObjectWriter::new(array.slot());
-            item.str("type", "function");
-            let mut function = ObjectWriter::new(item.key("function"));
-            function.str("name", &tool.name);
-            if let Some(description) = &tool.description {
-                function.str("description", description);
-            }
-            if let Some(parameters) = &tool.parameters {
-                let schema = foreign::sound_json(parameters, &path, losses);
-                function.raw("parameters", &schema);
-            }
-            function.end();
-            item.end();
-        }
-        array.end();
+        functions(object.key("tools"), &tools, losses);
     }
     object.end();
     out
+}
+
+/// Functions on offer, as an array.
+pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+    let root = Path::Root.key("tools");
+    let mut array = ArrayWriter::new(out);
+    for Function { index, tool } in tools {
+        let path = root.index(*index);
+        let mut item = ObjectWriter::new(array.slot());
+        item.str("type", "function");
+        let mut function = ObjectWriter::new(item.key("function"));
+        function.str("name", &tool.name);
+        if let Some(description) = &tool.description {
+            function.str("description", description);
+        }
+        if let Some(parameters) = &tool.parameters {
+            let schema = foreign::sound_json(parameters, &path, losses);
+            function.raw("parameters", &schema);
+        }
+        function.end();
+        item.end();
+    }
+    array.end();
 }
 
 /// Write a response body.

@@ -446,7 +446,7 @@ fn own_part(out: &mut String, content: &Content, part: &RawJson) {
 }
 
 /// A system message with text that stood outside the messages.
-pub(super) fn system(text: &str) -> String {
+pub(crate) fn system(text: &str) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object.str("role", "system").str("content", text);

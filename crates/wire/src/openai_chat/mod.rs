@@ -4,9 +4,9 @@
 //! message of ours; neighbouring results are one tool message.
 
 mod assembly;
-mod body;
+pub(crate) mod body;
 mod decode;
-mod encode;
+pub(crate) mod encode;
 mod frames;
 mod made;
 mod merge;

@@ -9,7 +9,7 @@ use super::encode::{answer_items, items};
 use super::{Dialect, Flavour};
 use crate::fill::{Fill, fill, push_array};
 use crate::flat::bare_input;
-use crate::foreign;
+use crate::foreign::{self, Function};
 use crate::gather::array;
 use crate::{LossKind, Losses};
 
@@ -49,27 +49,33 @@ pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses)
         object.str("instructions", &system);
     }
     object.raw("input", &array(&items(dialect, &request.messages, losses)));
-    let tools = foreign::function_tools(request, losses);
+    let tools = foreign::function_tools(&request.tools, losses);
     if !tools.is_empty() {
-        let path = Path::Root.key("tools");
-        let mut array = ArrayWriter::new(object.key("tools"));
-        for tool in tools {
-            let mut object = ObjectWriter::new(array.slot());
-            object.str("type", "function").str("name", &tool.name);
-            if let Some(description) = &tool.description {
-                object.str("description", description);
-            }
-            let parameters = match &tool.parameters {
-                Some(schema) => foreign::sound_json(schema, &path, losses),
-                None => Cow::Borrowed("{}"),
-            };
-            object.raw("parameters", &parameters).bool("strict", false);
-            object.end();
-        }
-        array.end();
+        functions(object.key("tools"), &tools, losses);
     }
     object.end();
     out
+}
+
+/// Functions on offer, as an array.
+pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+    let root = Path::Root.key("tools");
+    let mut array = ArrayWriter::new(out);
+    for Function { index, tool } in tools {
+        let path = root.index(*index);
+        let mut object = ObjectWriter::new(array.slot());
+        object.str("type", "function").str("name", &tool.name);
+        if let Some(description) = &tool.description {
+            object.str("description", description);
+        }
+        let parameters = match &tool.parameters {
+            Some(schema) => foreign::sound_json(schema, &path, losses),
+            None => Cow::Borrowed("{}"),
+        };
+        object.raw("parameters", &parameters).bool("strict", false);
+        object.end();
+    }
+    array.end();
 }
 
 /// The id of a response in its body, and in what is derived from it.

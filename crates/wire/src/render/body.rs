@@ -1,63 +1,92 @@
 //! The members of a request body that follow from a history and its target.
 
+use std::borrow::Cow;
+
 use throughline_model::Wire;
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 
-use super::Rendered;
 use super::switches::Switches;
 use super::target::{Chain, ChainAt, Target};
+use crate::members::Members;
+use crate::openai_chat;
 
-pub(super) fn write(rendered: &Rendered, target: &Target, switches: Switches) -> String {
-    let mut out = String::new();
-    let mut body = ObjectWriter::new(&mut out);
-    let system = rendered.system.as_deref();
+/// What was rendered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'s> {
+    /// System text that stands outside the messages.
+    pub(crate) system: Option<&'s str>,
+    /// The messages or items, a JSON array.
+    pub(crate) items: &'s str,
+}
+
+/// Add them: system text, messages, and what is continued.
+pub(crate) fn add<'m>(
+    body: &mut Members<'m>,
+    said: Said<'m>,
+    target: &'m Target,
+    switches: Switches,
+) {
+    let Said { system, items } = said;
+    let items = Cow::Borrowed(items);
     match target.wire {
         Wire::OpenAiResponses | Wire::Foundry => {
-            body.raw("input", &rendered.array());
+            if let Some(text) = system {
+                body.str("instructions", text);
+            }
+            body.raw("input", items);
             if let Some(chain) = &target.chain {
-                continued(&mut body, chain, switches);
+                continued(body, chain, switches);
             }
         }
-        Wire::OpenAiChat | Wire::Other(_) => {
-            body.raw("messages", &rendered.array());
-        }
+        Wire::OpenAiChat | Wire::Other(_) => match system {
+            Some(text) => {
+                let first = openai_chat::encode::system(text);
+                body.longer("messages", first, said.items);
+            }
+            None => body.raw("messages", items),
+        },
         Wire::Anthropic => {
             if let Some(text) = system {
                 body.str("system", text);
             }
-            body.raw("messages", &rendered.array());
+            body.raw("messages", items);
             if let Some(container) = &target.container {
                 body.str("container", container);
             }
         }
         Wire::Gemini => {
             if let Some(text) = system {
-                let mut content = ObjectWriter::new(body.key("systemInstruction"));
-                let mut parts = ArrayWriter::new(content.key("parts"));
-                let mut part = ObjectWriter::new(parts.slot());
-                part.str("text", text);
-                part.end();
-                parts.end();
-                content.end();
+                body.raw("systemInstruction", instruction(text));
             }
-            body.raw("contents", &rendered.array());
+            body.raw("contents", items);
         }
         Wire::GeminiInteractions => {
             if let Some(text) = system {
                 body.str("system_instruction", text);
             }
-            body.raw("input", &rendered.array());
+            body.raw("input", items);
             if let Some(ChainAt::Response(id)) = target.chain.as_ref().map(|chain| &chain.at) {
                 body.str("previous_interaction_id", id);
             }
         }
     }
-    body.end();
+}
+
+/// Gemini's content for system text.
+fn instruction(text: &str) -> String {
+    let mut out = String::new();
+    let mut content = ObjectWriter::new(&mut out);
+    let mut parts = ArrayWriter::new(content.key("parts"));
+    let mut part = ObjectWriter::new(parts.slot());
+    part.str("text", text);
+    part.end();
+    parts.end();
+    content.end();
     out
 }
 
 /// A response or a conversation, never both.
-fn continued(body: &mut ObjectWriter<'_>, chain: &Chain, switches: Switches) {
+fn continued(body: &mut Members<'_>, chain: &Chain, switches: Switches) {
     let (response, conversation) = match &chain.at {
         ChainAt::Response(id) => (Some(id), None),
         ChainAt::Conversation(id) => (None, Some(id)),

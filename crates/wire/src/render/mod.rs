@@ -50,12 +50,14 @@ use std::sync::Arc;
 
 use throughline_model::{Message, Path};
 
+use crate::members::Members;
 use crate::{Loss, codec};
 
+pub(crate) use body::{Said, add as add_said};
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
-use switches::Switches;
+pub(crate) use switches::Switches;
 pub use target::{Chain, ChainAt, Target};
 
 /// How to render.
@@ -136,7 +138,14 @@ impl Rendered {
     /// assert!(body.starts_with(r#"{"input":[{"type":"message""#));
     /// ```
     pub fn body(&self, target: &Target, options: &Options) -> String {
-        body::write(self, target, options.switches)
+        let items = self.array();
+        let said = Said {
+            system: self.system.as_deref(),
+            items: &items,
+        };
+        let mut members = Members::default();
+        body::add(&mut members, said, target, options.switches);
+        members.into_text()
     }
 }
 

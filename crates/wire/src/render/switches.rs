@@ -5,7 +5,7 @@
 ///
 /// Without the feature `switches` there is nothing in it and the answer is always yes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Switches {
+pub(crate) struct Switches {
     #[cfg(feature = "switches")]
     off: Option<&'static str>,
 }
@@ -13,20 +13,20 @@ pub(super) struct Switches {
 impl Switches {
     /// All but one.
     #[cfg(feature = "switches")]
-    pub(super) fn without(rule: &'static str) -> Self {
+    pub(crate) fn without(rule: &'static str) -> Self {
         Self { off: Some(rule) }
     }
 
     /// Whether a rule, by its name in the sheet, is upheld.
     #[cfg(feature = "switches")]
-    pub(super) fn upholds(self, rule: &str) -> bool {
+    pub(crate) fn upholds(self, rule: &str) -> bool {
         self.off != Some(rule)
     }
 
     /// Whether a rule, by its name in the sheet, is upheld.
     #[cfg(not(feature = "switches"))]
     #[inline(always)]
-    pub(super) fn upholds(self, _rule: &str) -> bool {
+    pub(crate) fn upholds(self, _rule: &str) -> bool {
         true
     }
 }

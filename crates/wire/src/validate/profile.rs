@@ -69,8 +69,15 @@ pub struct Generation {
     pub call_signatures: bool,
     /// Gemini: images and files inside results (S-G5).
     pub result_media: bool,
-    /// Gemini: `toolCall` and `toolResponse` parts (G-10).
+    /// Gemini: `toolCall` and `toolResponse` parts (G-10), and functions together with a shape for
+    /// the answer.
     pub tool_combination: bool,
+    /// Anthropic, Gemini: how much to think is a level, no longer a number of tokens. No rule of
+    /// the sheet goes by it.
+    pub thinking_levels: bool,
+    /// Anthropic: `temperature` and `top_p`, which the newest models refuse. No rule of the sheet
+    /// goes by it.
+    pub sampling: bool,
 }
 
 impl Generation {
@@ -82,6 +89,8 @@ impl Generation {
         call_signatures: true,
         result_media: true,
         tool_combination: true,
+        thinking_levels: true,
+        sampling: false,
     };
 
     /// The models before those.
@@ -92,6 +101,8 @@ impl Generation {
         call_signatures: false,
         result_media: false,
         tool_combination: false,
+        thinking_levels: false,
+        sampling: true,
     };
 }
 

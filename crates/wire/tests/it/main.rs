@@ -10,6 +10,7 @@ mod anthropic;
 mod catalogue;
 mod chat;
 mod common;
+mod compose;
 mod exact;
 mod foundry;
 mod gemini;

@@ -33,6 +33,8 @@ fn target(wire: &Wire, rng: &mut Rng) -> (Target, Profile) {
         call_signatures: either(true),
         result_media: either(true),
         tool_combination: either(true),
+        thinking_levels: either(true),
+        sampling: either(false),
     };
     let target = Target {
         stored: rng.chance(0.3),

@@ -1,0 +1,42 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use throughline_model::Response;
+
+use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
+
+/// What every client can do on top of [`ChatClient`].
+pub trait ClientExt: ChatClient {
+    /// This client with a layer around it. The last one added is the outermost.
+    ///
+    /// ```
+    /// use throughline::{Breaker, ChatClient, ClientExt, Demo, Retry};
+    ///
+    /// let client = Demo::new().layer(Breaker::default()).layer(Retry::default());
+    /// assert_eq!(client.abilities().upstream, "demo");
+    /// ```
+    fn layer(self, layer: impl Layer) -> Arc<dyn ChatClient>
+    where
+        Self: Sized + 'static,
+    {
+        layer.around(Arc::new(self))
+    }
+}
+
+impl<C: ChatClient + ?Sized> ClientExt for C {}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
+    fn abilities(&self) -> &Abilities {
+        (**self).abilities()
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        (**self).respond(request).await
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        (**self).stream(request).await
+    }
+}

@@ -1,0 +1,101 @@
+//! Reading bodies: within time, within a bound, to their announced end.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{FutureExt, StreamExt};
+
+use super::transport::{Body, HttpResponse};
+use crate::client::{ClientError, ErrorKind, TimeoutPhase};
+
+/// The length that the head of an answer announces.
+fn content_length(response: &HttpResponse) -> Option<u64> {
+    response.header("content-length")?.trim().parse().ok()
+}
+
+/// The body of one answer, piece by piece.
+pub(in crate::client) struct BodyReader {
+    body: Body,
+    upstream: String,
+    idle: Option<Duration>,
+    announced: Option<u64>,
+    seen: u64,
+    limit: u64,
+}
+
+impl BodyReader {
+    pub(in crate::client) fn new(
+        response: HttpResponse,
+        upstream: &str,
+        idle: Option<Duration>,
+        limit: u64,
+    ) -> Self {
+        Self {
+            announced: content_length(&response),
+            body: response.body,
+            upstream: upstream.to_owned(),
+            idle,
+            seen: 0,
+            limit,
+        }
+    }
+
+    /// The next piece; none when the body has come to its announced end.
+    pub(in crate::client) async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        let piece = match self.idle {
+            None => self.body.next().await,
+            Some(wait) => match tokio::time::timeout(wait, self.body.next()).await {
+                Ok(piece) => piece,
+                Err(_) => {
+                    let kind = ErrorKind::Timeout(TimeoutPhase::Idle);
+                    return Err(self.error(kind, "nothing more came for too long"));
+                }
+            },
+        };
+        let Some(piece) = piece else {
+            return match self.announced {
+                Some(length) if length != self.seen => Err(self.error(
+                    ErrorKind::Cut,
+                    format!("the body ended after {} of {length} bytes", self.seen),
+                )),
+                _ => Ok(None),
+            };
+        };
+        let piece = piece.map_err(|error| {
+            self.error(error.kind(), "the answer broke off")
+                .with_source(error)
+        })?;
+        self.seen += piece.len() as u64;
+        if self.seen > self.limit {
+            let text = format!("the body is larger than {} bytes", self.limit);
+            return Err(self.error(ErrorKind::TooLarge, text));
+        }
+        Ok(Some(piece))
+    }
+
+    /// The whole body.
+    pub(in crate::client) async fn whole(&mut self) -> Result<Bytes, ClientError> {
+        let Some(first) = self.next().await? else {
+            return Ok(Bytes::new());
+        };
+        let Some(second) = self.next().await? else {
+            return Ok(first);
+        };
+        let mut whole = BytesMut::from(&first[..]);
+        whole.extend_from_slice(&second);
+        while let Some(piece) = self.next().await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Read what has already come after the end of an answer, so that its connection can be used
+    /// again. Does not wait.
+    pub(in crate::client) fn settle(&mut self) {
+        while let Some(Some(Ok(_))) = self.body.next().now_or_never() {}
+    }
+
+    fn error(&self, kind: ErrorKind, message: impl Into<String>) -> ClientError {
+        ClientError::new(kind, &self.upstream, message)
+    }
+}

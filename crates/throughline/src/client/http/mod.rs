@@ -1,0 +1,19 @@
+//! HTTP: how requests go out and what they are signed with. No vendor's rules here.
+
+mod body;
+mod command;
+mod credential;
+mod settings;
+mod transport;
+mod wire;
+
+pub(super) use body::BodyReader;
+pub use command::CommandTokens;
+pub use credential::{CachedTokens, Token, TokenError, TokenProvider};
+pub(super) use credential::{Credential, Granted};
+pub use settings::{HttpSettings, ProxyChoice, Timeouts};
+pub use transport::{
+    Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
+    TransportFault,
+};
+pub use wire::HttpTransport;

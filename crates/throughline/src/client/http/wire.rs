@@ -1,0 +1,152 @@
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue as WireValue};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Method, Proxy};
+
+use super::settings::{HttpSettings, ProxyChoice};
+use super::transport::{
+    Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
+    TransportFault,
+};
+
+/// Requests over TCP and TLS, with one pool of connections. Clones share the pool.
+#[derive(Clone)]
+pub struct HttpTransport(Client);
+
+/// How long a connection that nobody uses is kept.
+const KEEP: Duration = Duration::from_secs(90);
+
+impl HttpTransport {
+    /// A transport with a pool of its own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use throughline::{HttpSettings, HttpTransport, OpenAi};
+    ///
+    /// // Two clients, one pool.
+    /// let transport = Arc::new(HttpTransport::new(&HttpSettings::default())?);
+    /// let small = OpenAi::responses("gpt-5-mini").api_key("sk-1").transport(transport.clone()).build()?;
+    /// let large = OpenAi::responses("gpt-5").api_key("sk-1").transport(transport).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(settings: &HttpSettings) -> Result<Self, TransportError> {
+        let mut builder = Client::builder()
+            .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .referer(false)
+            // Retries are counted, and so made in one place only.
+            .retry(reqwest::retry::never())
+            .pool_idle_timeout(KEEP)
+            .tcp_keepalive(KEEP)
+            .tcp_nodelay(true);
+        if let Some(wait) = settings.connect_timeout {
+            builder = builder.connect_timeout(wait);
+        }
+        builder = match &settings.proxy {
+            ProxyChoice::System => builder,
+            ProxyChoice::Direct => builder.no_proxy(),
+            ProxyChoice::Url(url) => builder.proxy(Proxy::all(url.reveal()).map_err(|_| {
+                // Its text would name the address, password included.
+                TransportError::new(
+                    TransportFault::Request,
+                    "the address of the proxy is no URL",
+                )
+            })?),
+        };
+        let mut certificates = Vec::new();
+        for pem in &settings.root_certificates {
+            let found = Certificate::from_pem_bundle(pem).map_err(request)?;
+            if found.is_empty() {
+                let text = "a root certificate is not in PEM form";
+                return Err(TransportError::new(TransportFault::Request, text));
+            }
+            certificates.extend(found);
+        }
+        if !certificates.is_empty() {
+            builder = builder.tls_certs_merge(certificates);
+        }
+        builder.build().map(Self).map_err(request)
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpTransport")
+    }
+}
+
+fn request(error: reqwest::Error) -> TransportError {
+    TransportError::new(TransportFault::Request, error.without_url())
+}
+
+fn failed(error: reqwest::Error) -> TransportError {
+    let fault = if error.is_builder() {
+        TransportFault::Request
+    } else if error.is_connect() && error.is_timeout() {
+        TransportFault::ConnectTimeout
+    } else if error.is_connect() {
+        TransportFault::Connect
+    } else {
+        TransportFault::Cut
+    };
+    TransportError::new(fault, error.without_url())
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        let method = match request.method {
+            HttpMethod::Get => Method::GET,
+            HttpMethod::Post => Method::POST,
+        };
+        let answer = self
+            .0
+            .request(method, &request.url)
+            .headers(headers(&request.headers)?)
+            .body(request.body)
+            .send()
+            .await
+            .map_err(failed)?;
+        let status = answer.status().as_u16();
+        let headers = answer
+            .headers()
+            .iter()
+            .map(|(name, value)| {
+                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                (name.as_str().to_owned(), value)
+            })
+            .collect();
+        let body: Body = Box::pin(answer.bytes_stream().map(|piece| piece.map_err(failed)));
+        Ok(HttpResponse {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+fn headers(list: &[Header]) -> Result<HeaderMap, TransportError> {
+    let mut map = HeaderMap::with_capacity(list.len());
+    for header in list {
+        let refused = |what: &str| {
+            let text = format!("the {what} of header {} cannot be sent", header.name);
+            TransportError::new(TransportFault::Request, text)
+        };
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| refused("name"))?;
+        let value = match &header.value {
+            HeaderValue::Plain(text) => WireValue::from_str(text).map_err(|_| refused("value"))?,
+            HeaderValue::Secret(before, secret) => {
+                let text = format!("{before}{}", secret.reveal());
+                let mut value = WireValue::from_str(&text).map_err(|_| refused("value"))?;
+                value.set_sensitive(true);
+                value
+            }
+        };
+        map.insert(name, value);
+    }
+    Ok(map)
+}

@@ -1,0 +1,236 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use throughline_model::{Event, Response};
+
+use super::budget::Budget;
+use super::jitter::Jitter;
+use crate::client::observe::{GaveUp, Happening, Observer, Watch};
+use crate::client::{
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
+};
+
+/// How often and when a call that failed is made again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryPolicy {
+    /// How many attempts a call has, the first included.
+    pub attempts: u32,
+    /// The longest wait before the second attempt; it doubles with each further one. The wait is
+    /// chosen at random between nothing and that, so that callers do not come back together.
+    pub base: Duration,
+    /// What waits do not grow beyond.
+    pub cap: Duration,
+    /// The longest wait to accept from the service. If it asks for more, the call fails at once
+    /// and says so.
+    pub longest_wait: Duration,
+    /// How many retries are free, for short troubles.
+    pub reserve: u32,
+    /// What share of a retry each call earns. In the long run there are no more requests than
+    /// this plus one for each call, however much fails.
+    pub earned: f64,
+    /// The seed of the random waits; none for another one in each process.
+    pub seed: Option<u64>,
+}
+
+impl Default for RetryPolicy {
+    /// Three attempts, waits of up to half a second and a second, a minute at the service's word,
+    /// ten retries free and one for every ten calls.
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(8),
+            longest_wait: Duration::from_secs(60),
+            reserve: 10,
+            earned: 0.1,
+            seed: None,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// No retries.
+    pub fn never() -> Self {
+        Self {
+            attempts: 1,
+            ..Self::default()
+        }
+    }
+}
+
+/// A layer that makes failed calls again, within a budget.
+///
+/// Only what may succeed unchanged is tried again ([`ClientError::may_retry`]), and a stream only
+/// until the first content came: what was handed out is never said twice. A call that a
+/// [`Breaker`](super::Breaker) stopped is not tried again; it is meant to fail at once. All clones share one
+/// budget.
+///
+/// ```
+/// use throughline::{ClientExt, Demo, Retry, RetryPolicy};
+///
+/// let policy = RetryPolicy { attempts: 5, ..RetryPolicy::default() };
+/// let client = Demo::new().layer(Retry::new(policy));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Retry {
+    policy: RetryPolicy,
+    budget: Arc<Budget>,
+    jitter: Arc<Jitter>,
+    watch: Watch,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self::new(RetryPolicy::default())
+    }
+}
+
+impl Retry {
+    /// A layer with a budget of its own.
+    pub fn new(policy: RetryPolicy) -> Self {
+        Self {
+            budget: Arc::new(Budget::new(policy.reserve, policy.earned)),
+            jitter: Arc::new(Jitter::new(policy.seed)),
+            policy,
+            watch: Watch::default(),
+        }
+    }
+
+    /// The same, telling someone what it does.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.watch = Watch::by(observer);
+        self
+    }
+
+    /// How long to wait after an attempt that failed, or why not to go on.
+    fn next(&self, attempt: u32, error: &ClientError) -> Result<Duration, GaveUp> {
+        if !error.may_retry() || error.kind() == ErrorKind::Open {
+            return Err(GaveUp::Final);
+        }
+        if attempt >= self.policy.attempts {
+            return Err(GaveUp::Attempts);
+        }
+        let asked = error.retry_after().unwrap_or_default();
+        if asked > self.policy.longest_wait {
+            return Err(GaveUp::Wait);
+        }
+        if !self.budget.take() {
+            return Err(GaveUp::Budget);
+        }
+        let growth = 1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX);
+        let most = self.policy.base.saturating_mul(growth).min(self.policy.cap);
+        // On top of what was asked for: others were told the same moment.
+        Ok(asked.saturating_add(self.jitter.up_to(most)))
+    }
+
+    /// Wait for the next attempt, or give the error back.
+    async fn pause(
+        &self,
+        upstream: &str,
+        attempt: u32,
+        error: ClientError,
+    ) -> Result<(), ClientError> {
+        let kind = error.kind();
+        match self.next(attempt, &error) {
+            Ok(wait) => {
+                self.watch.tell(&Happening::Retry {
+                    upstream,
+                    attempt,
+                    wait,
+                    kind,
+                });
+                tokio::time::sleep(wait).await;
+                Ok(())
+            }
+            Err(why) => {
+                self.watch.tell(&Happening::GaveUp {
+                    upstream,
+                    attempt,
+                    kind,
+                    why,
+                });
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Layer for Retry {
+    fn around(self, inner: Arc<dyn ChatClient>) -> Arc<dyn ChatClient> {
+        Arc::new(Retrying { inner, retry: self })
+    }
+}
+
+struct Retrying {
+    inner: Arc<dyn ChatClient>,
+    retry: Retry,
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl ChatClient for Retrying {
+    fn abilities(&self) -> &Abilities {
+        self.inner.abilities()
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        let upstream = &self.abilities().upstream;
+        self.retry.budget.call();
+        let mut attempt = 1;
+        loop {
+            let happening = Happening::Attempt { upstream, attempt };
+            self.retry.watch.tell(&happening);
+            match self.inner.respond(request).await {
+                Ok(response) => return Ok(response),
+                Err(error) => self.retry.pause(upstream, attempt, error).await?,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let upstream = &self.abilities().upstream;
+        self.retry.budget.call();
+        let mut attempt = 1;
+        loop {
+            let happening = Happening::Attempt { upstream, attempt };
+            self.retry.watch.tell(&happening);
+            match begun(&self.inner, request).await {
+                Ok(events) => return Ok(events),
+                Err(error) => self.retry.pause(upstream, attempt, error).await?,
+            }
+            attempt += 1;
+        }
+    }
+}
+
+/// A stream of which the first content has come. What is said before it is no part of the answer
+/// and is held back until then, so that an attempt that fails leaves no trace.
+async fn begun(
+    client: &Arc<dyn ChatClient>,
+    request: &ChatRequest<'_>,
+) -> Result<EventStream, ClientError> {
+    let mut events = client.stream(request).await?;
+    let mut first = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let is_answer = match &event {
+            Event::Started { .. } | Event::Other { .. } => false,
+            Event::Opened { .. }
+            | Event::Delta { .. }
+            | Event::Content { .. }
+            | Event::Finished { .. } => true,
+        };
+        first.push(Ok(event));
+        // Vendor's own events do not pile up here.
+        if is_answer || first.len() >= MOST_HELD {
+            break;
+        }
+    }
+    Ok(Box::pin(stream::iter(first).chain(events)))
+}
+
+const MOST_HELD: usize = 64;

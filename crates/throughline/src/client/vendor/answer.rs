@@ -1,0 +1,112 @@
+//! The head of an answer, and errors that say where they come from.
+
+use bytes::Bytes;
+use throughline_model::VendorError;
+use throughline_wire::http::ResponseMeta;
+
+use super::failure;
+use crate::client::http::BodyReader;
+use crate::client::{ClientError, ErrorKind, Secret};
+
+/// What is known of an answer before its body.
+pub(super) struct Head {
+    pub(super) upstream: String,
+    pub(super) status: u16,
+    pub(super) meta: ResponseMeta,
+    pub(super) content_type: Option<String>,
+    /// What the request was signed with: should the service repeat it, it goes no further.
+    pub(super) secret: Option<Secret>,
+}
+
+/// What a body is said to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Media {
+    Json,
+    Events,
+    Other,
+    /// The service does not say.
+    Unsaid,
+}
+
+/// An answer whose body is still to be read.
+pub(super) struct Answer {
+    pub(super) head: Head,
+    pub(super) body: BodyReader,
+    /// A piece of the body that was read already.
+    pub(super) first: Option<Bytes>,
+}
+
+impl Answer {
+    pub(super) fn new(head: Head, body: BodyReader) -> Self {
+        Self {
+            head,
+            body,
+            first: None,
+        }
+    }
+
+    pub(super) fn media(&self) -> Media {
+        let Some(content_type) = &self.head.content_type else {
+            return Media::Unsaid;
+        };
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        let kind = kind.to_ascii_lowercase();
+        match kind.as_str() {
+            "" => Media::Unsaid,
+            "application/json" => Media::Json,
+            "text/event-stream" => Media::Events,
+            other if other.ends_with("+json") => Media::Json,
+            _ => Media::Other,
+        }
+    }
+
+    /// Whether a body of which nothing is said begins like JSON. No event stream does.
+    pub(super) async fn looks_like_json(&mut self) -> Result<bool, ClientError> {
+        let piece = self.body.next().await;
+        let piece = piece.map_err(|error| self.head.of(error))?;
+        let start = piece
+            .as_ref()
+            .and_then(|piece| piece.iter().find(|byte| !byte.is_ascii_whitespace()));
+        let is_json = matches!(start, Some(b'{' | b'['));
+        self.first = piece;
+        Ok(is_json)
+    }
+
+    /// The whole body.
+    pub(super) async fn whole(&mut self) -> Result<Bytes, ClientError> {
+        let rest = self.body.whole().await;
+        let rest = rest.map_err(|error| self.head.of(error))?;
+        Ok(match self.first.take() {
+            Some(first) if rest.is_empty() => first,
+            Some(first) => [first, rest].concat().into(),
+            None => rest,
+        })
+    }
+}
+
+impl Head {
+    /// An error about this answer.
+    pub(super) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> ClientError {
+        self.of(ClientError::new(kind, &self.upstream, message))
+    }
+
+    /// An error with what the head says about it.
+    pub(super) fn of(&self, error: ClientError) -> ClientError {
+        error
+            .with_status(self.status)
+            .with_request_id(self.meta.request_id.clone())
+    }
+
+    /// The vendor's own error as ours.
+    pub(super) fn vendor(&self, error: VendorError) -> ClientError {
+        failure::said(self, error)
+    }
+
+    /// The body is neither JSON nor an event stream.
+    pub(super) fn unreadable(&self) -> ClientError {
+        let kind = self.content_type.as_deref().unwrap_or("nothing");
+        let kind: String = kind.chars().take(80).collect();
+        let text = format!("the answer is {kind}, not JSON or an event stream");
+        self.error(ErrorKind::Malformed, text)
+    }
+}

@@ -1,0 +1,198 @@
+//! Sending one request.
+
+use bytes::Bytes;
+use throughline_model::Effort;
+use throughline_model::json::{ObjectWriter, RawJson};
+use throughline_wire::Losses;
+use throughline_wire::compose::{Delivery, Prompt, compose};
+use throughline_wire::http::ResponseMeta;
+use throughline_wire::render::Target;
+
+use super::VendorClient;
+use super::answer::{Answer, Head};
+use super::dialect::Auth;
+use super::failure;
+use super::stream::Reader;
+use crate::client::http::{
+    BodyReader, Credential, Granted, Header, HttpMethod, HttpRequest, HttpResponse,
+};
+use crate::client::{ChatRequest, ClientError, ErrorKind, TimeoutPhase};
+
+/// An error body is not read beyond this.
+const ERROR_BODY: u64 = 1024 * 1024;
+
+impl VendorClient {
+    /// Ask, and give the answer with its head read. Any status that is no success is an error.
+    pub(super) async fn ask(
+        &self,
+        request: &ChatRequest<'_>,
+        delivery: Delivery,
+    ) -> Result<Answer, ClientError> {
+        let model = request.model.or(self.model.as_deref()).unwrap_or_default();
+        if model.is_empty() && self.members.is_empty() {
+            return Err(self.setup("no model is named, by the client or by the request"));
+        }
+        let url = self.base.request(self.dialect.route, model, delivery);
+        let url = url.map_err(|problem| self.setup(problem))?;
+        let body = Bytes::from(self.body(request, model, delivery));
+        let mut renewed = false;
+        loop {
+            let granted = self.credential.grant().await.map_err(|error| {
+                let text = "there is no token to sign the request with";
+                self.error(ErrorKind::Auth, text).with_source(error)
+            })?;
+            let request = HttpRequest {
+                method: HttpMethod::Post,
+                url: url.clone(),
+                headers: self.headers(&granted, delivery),
+                body: body.clone(),
+            };
+            let response = self.send(request).await?;
+            // A token may have been withdrawn before its time: once more with a fresh one.
+            if response.status == 401 && !renewed && self.credential.refused(&granted) {
+                renewed = true;
+                continue;
+            }
+            return self.open(response, granted, delivery).await;
+        }
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ClientError> {
+        let sent = self.transport.send(request);
+        let sent = match self.timeouts.first_byte {
+            None => sent.await,
+            Some(wait) => tokio::time::timeout(wait, sent).await.map_err(|_| {
+                let kind = ErrorKind::Timeout(TimeoutPhase::FirstByte);
+                self.error(kind, "no answer came in time")
+            })?,
+        };
+        sent.map_err(|error| {
+            let text = match error.kind() {
+                ErrorKind::Setup => "the request cannot be sent",
+                ErrorKind::Cut => "the connection ended before an answer came",
+                _ => "the service cannot be reached",
+            };
+            self.error(error.kind(), text).with_source(error)
+        })
+    }
+
+    async fn open(
+        &self,
+        response: HttpResponse,
+        granted: Granted,
+        delivery: Delivery,
+    ) -> Result<Answer, ClientError> {
+        let headers = response.headers.iter();
+        let head = Head {
+            upstream: self.abilities.upstream.clone(),
+            status: response.status,
+            meta: ResponseMeta::parse(headers.map(|(name, value)| (&**name, &**value))),
+            content_type: response.header("content-type").map(str::to_owned),
+            secret: granted.secret,
+        };
+        let is_good = (200..300).contains(&response.status);
+        let limit = match delivery {
+            _ if !is_good => ERROR_BODY,
+            Delivery::Whole => self.bounds.body_bytes,
+            Delivery::Streamed => self.bounds.stream_bytes,
+        };
+        let body = BodyReader::new(response, &head.upstream, self.timeouts.idle, limit);
+        if is_good {
+            return Ok(Answer::new(head, body));
+        }
+        Err(failure::refused(self.codec, &head, body).await)
+    }
+
+    /// The answer's events.
+    pub(super) fn reader(&self, answer: Answer) -> Reader {
+        Reader::new(self.codec, answer, self.bounds.events, self.end_mark)
+    }
+
+    fn headers(&self, granted: &Granted, delivery: Delivery) -> Vec<Header> {
+        let accept = match delivery {
+            Delivery::Whole => "application/json",
+            Delivery::Streamed => "text/event-stream",
+        };
+        let mut headers = vec![
+            Header::plain("content-type", "application/json"),
+            Header::plain("accept", accept),
+        ];
+        if let Some(secret) = &granted.secret {
+            let auth = match &self.credential {
+                Credential::Tokens(_) => Auth::Bearer,
+                Credential::None | Credential::Key(_) => self.dialect.auth,
+            };
+            headers.push(match auth {
+                Auth::Bearer => Header::secret("authorization", "Bearer ", secret.clone()),
+                Auth::Header(name) => Header::secret(name, "", secret.clone()),
+            });
+        }
+        headers.extend(self.headers.iter().cloned());
+        headers
+    }
+
+    fn body(&self, request: &ChatRequest<'_>, model: &str, delivery: Delivery) -> String {
+        let thinking = match request.settings.effort {
+            None => self.target.thinking,
+            Some(Effort::Off) => false,
+            Some(Effort::Minimal | Effort::Low | Effort::Medium | Effort::High) => true,
+        };
+        let target = Target {
+            thinking,
+            ..self.target.clone()
+        };
+        let rendering = request.view.render(&target, &self.options);
+        let mut losses = Losses::default();
+        let body = compose(
+            &Prompt {
+                target: &target,
+                model,
+                instructions: request.instructions,
+                system: rendering.system.as_deref(),
+                items: &rendering.items,
+                tools: request.tools,
+                choice: request.choice,
+                settings: request.settings,
+                delivery,
+                limit: self.token_limit,
+            },
+            &mut losses,
+        );
+        tracing::debug!(
+            upstream = self.abilities.upstream,
+            bytes = body.len(),
+            repairs = rendering.repairs,
+            losses = rendering.losses + losses.as_slice().len(),
+            "request"
+        );
+        self.with_members(body)
+    }
+
+    /// With the members that every body has. Whoever asks an agent names no model: it has one.
+    fn with_members(&self, body: String) -> String {
+        if self.members.is_empty() {
+            return body;
+        }
+        let Ok(body) = RawJson::new(&body) else {
+            return body;
+        };
+        let names = |key: &str| self.members.iter().any(|(name, _)| *name == key);
+        let kept = body.without(|key| key == "model" || names(key));
+        let mut out = String::with_capacity(kept.get().len() + 64);
+        let mut object = ObjectWriter::new(&mut out);
+        object.members_of(kept.get());
+        for (name, json) in &self.members {
+            object.raw(name, json);
+        }
+        object.end();
+        out
+    }
+
+    fn error(&self, kind: ErrorKind, message: &str) -> ClientError {
+        ClientError::new(kind, &self.abilities.upstream, message)
+    }
+
+    fn setup(&self, message: &str) -> ClientError {
+        self.error(ErrorKind::Setup, message)
+    }
+}

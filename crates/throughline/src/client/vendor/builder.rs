@@ -1,0 +1,347 @@
+//! Setting a client up.
+
+use std::fmt;
+use std::sync::Arc;
+
+use throughline_wire::compose::TokenLimit;
+use throughline_wire::render::{Options, Target, TextEmbed};
+use throughline_wire::sse::Limits;
+
+use super::VendorClient;
+use super::dialect::{Dialect, EndMark};
+use crate::client::http::{Header, HttpSettings, ProxyChoice, Timeouts, TokenProvider, Transport};
+use crate::client::observe::{Observer, Watch};
+use crate::client::{
+    Abilities, Breaker, BreakerPolicy, ChatClient, ClientError, ClientExt, Retry, RetryPolicy,
+    Secret,
+};
+
+/// How much of an answer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The largest body that comes at once.
+    pub body_bytes: u64,
+    /// The largest stream. Streams say everything at least twice and in many small pieces.
+    pub stream_bytes: u64,
+    /// The largest line and event of a stream.
+    pub events: Limits,
+}
+
+impl Default for Bounds {
+    /// 64 MiB at once, 256 MiB in a stream, 32 MiB in one event.
+    fn default() -> Self {
+        Self {
+            body_bytes: 64 * 1024 * 1024,
+            stream_bytes: 256 * 1024 * 1024,
+            events: Limits::default(),
+        }
+    }
+}
+
+/// A client that is being set up. See [`OpenAi`](super::OpenAi), [`Anthropic`](super::Anthropic),
+/// [`Gemini`](super::Gemini), [`Foundry`](super::Foundry).
+pub struct ClientBuilder {
+    pub(super) dialect: &'static Dialect,
+    pub(super) model: Option<String>,
+    pub(super) needs_model: bool,
+    pub(super) base_url: Option<String>,
+    pub(super) below: String,
+    pub(super) parameters: Vec<&'static str>,
+    pub(super) members: Vec<(&'static str, String)>,
+    pub(super) key: Option<Secret>,
+    pub(super) tokens: Option<Arc<dyn TokenProvider>>,
+    pub(super) headers: Vec<Header>,
+    pub(super) timeouts: Timeouts,
+    pub(super) http: HttpSettings,
+    pub(super) transport: Option<Arc<dyn Transport>>,
+    pub(super) bounds: Bounds,
+    pub(super) abilities: Abilities,
+    pub(super) target: Target,
+    pub(super) token_limit: Option<TokenLimit>,
+    pub(super) token_limit_elsewhere: TokenLimit,
+    pub(super) end_mark: EndMark,
+    pub(super) retry: RetryPolicy,
+    pub(super) breaker: Result<BreakerPolicy, Breaker>,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("abilities", &self.abilities)
+            .field("model", &self.model)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(super) fn new(dialect: &'static Dialect) -> Self {
+        let abilities = Abilities {
+            wire: Some(dialect.wire.clone()),
+            stores_history: dialect.stores,
+            reasoning_round_trip: dialect.reasoning,
+            ..Abilities::of(dialect.upstream)
+        };
+        Self {
+            dialect,
+            model: None,
+            needs_model: true,
+            base_url: None,
+            below: String::new(),
+            parameters: Vec::new(),
+            members: Vec::new(),
+            key: None,
+            tokens: None,
+            headers: Vec::new(),
+            timeouts: Timeouts::default(),
+            http: HttpSettings::default(),
+            transport: None,
+            bounds: Bounds::default(),
+            abilities,
+            target: Target::newest(dialect.wire.clone()),
+            token_limit: None,
+            token_limit_elsewhere: TokenLimit::default(),
+            end_mark: dialect.end,
+            retry: RetryPolicy::default(),
+            breaker: Ok(BreakerPolicy::default()),
+            observer: None,
+        }
+    }
+
+    /// The model to ask, unless a request names another.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        let model = model.into();
+        self.abilities.model = Some(model.clone());
+        self.model = Some(model);
+        self
+    }
+
+    /// The name of the service in ids, errors and telemetry.
+    #[must_use]
+    pub fn upstream(mut self, name: impl Into<String>) -> Self {
+        self.abilities.upstream = name.into();
+        self
+    }
+
+    /// The key to sign requests with.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<Secret>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// The key that the vendor's usual environment variable holds.
+    pub fn api_key_from_env(self) -> Result<Self, ClientError> {
+        let found = self.dialect.key_env.iter().find_map(|name| {
+            let key = std::env::var(name).ok()?;
+            let key = key.trim();
+            (!key.is_empty()).then(|| Secret::new(key))
+        });
+        match found {
+            Some(key) => Ok(self.api_key(key)),
+            None => {
+                let names = self.dialect.key_env.join(" or ");
+                Err(self.setup(format!("no API key: set {names} in the environment")))
+            }
+        }
+    }
+
+    /// Where tokens come from, for services that want short-lived ones. They are kept until
+    /// shortly before they end, and renewed once when the service refuses one.
+    #[must_use]
+    pub fn token_provider(mut self, provider: Arc<dyn TokenProvider>) -> Self {
+        self.tokens = Some(provider);
+        self
+    }
+
+    /// The address of the service, without the part that names the operation: a proxy, a local
+    /// server, a test.
+    #[must_use]
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self.below.clear();
+        self
+    }
+
+    /// One more header for every request; its value is treated as a secret.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        let name = name.into().to_ascii_lowercase();
+        self.headers.retain(|header| header.name != name);
+        self.headers.push(Header::secret(name, "", value.into()));
+        self
+    }
+
+    /// How long to wait for what.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Which proxy to go through.
+    #[must_use]
+    pub fn proxy(mut self, proxy: ProxyChoice) -> Self {
+        self.http.proxy = proxy;
+        self
+    }
+
+    /// Certificates to trust beside the system's, as PEM.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.http.root_certificates.push(pem.into());
+        self
+    }
+
+    /// How much of an answer to read.
+    #[must_use]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// A transport that other clients may use too, in place of one with connections of its own.
+    #[must_use]
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// What the service can do, where it differs from what its format lets expect.
+    ///
+    /// ```
+    /// use throughline::{ChatClient, OpenAi};
+    ///
+    /// let client = OpenAi::chat("small")
+    ///     .base_url("http://127.0.0.1:8080/v1")
+    ///     .abilities(|abilities| abilities.native_tool_history = false)
+    ///     .build()?;
+    /// assert!(!client.abilities().native_tool_history);
+    /// # Ok::<(), throughline::ClientError>(())
+    /// ```
+    #[must_use]
+    pub fn abilities(mut self, change: impl FnOnce(&mut Abilities)) -> Self {
+        change(&mut self.abilities);
+        self
+    }
+
+    /// Whom histories are rendered for: the model's generation, whether it thinks, whether the
+    /// service keeps what is said.
+    #[must_use]
+    pub fn target(mut self, change: impl FnOnce(&mut Target)) -> Self {
+        change(&mut self.target);
+        self
+    }
+
+    /// By which name the server knows the limit of tokens (Chat Completions).
+    #[must_use]
+    pub fn token_limit(mut self, limit: TokenLimit) -> Self {
+        self.token_limit = Some(limit);
+        self
+    }
+
+    /// Whether streams must close as the format says.
+    #[must_use]
+    pub fn end_mark(mut self, mark: EndMark) -> Self {
+        self.end_mark = mark;
+        self
+    }
+
+    /// How often and when to try again.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// When to stop asking.
+    #[must_use]
+    pub fn breaker(mut self, policy: BreakerPolicy) -> Self {
+        self.breaker = Ok(policy);
+        self
+    }
+
+    /// A breaker to share with other clients of the same service, or to read.
+    #[must_use]
+    pub fn shared_breaker(mut self, breaker: Breaker) -> Self {
+        self.breaker = Err(breaker);
+        self
+    }
+
+    /// Someone to tell what happens to calls.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// The client, with a breaker around it and retries around that.
+    pub fn build(mut self) -> Result<Arc<dyn ChatClient>, ClientError> {
+        let observer = self.observer.take();
+        let watch = observer.clone().map(Watch::by).unwrap_or_default();
+        let policy = BreakerPolicy::never();
+        let breaker = match std::mem::replace(&mut self.breaker, Ok(policy)) {
+            Ok(policy) => Breaker::made(policy, watch),
+            Err(shared) => shared,
+        };
+        let mut retry = Retry::new(self.retry.clone());
+        if let Some(observer) = observer {
+            retry = retry.observed_by(observer);
+        }
+        Ok(self.build_bare()?.layer(breaker).layer(retry))
+    }
+
+    /// The client alone, for a stack of one's own.
+    pub fn build_bare(self) -> Result<VendorClient, ClientError> {
+        let base = self.base()?;
+        let credential = self.credential()?;
+        if self.needs_model
+            && self
+                .model
+                .as_deref()
+                .is_none_or(|name| name.trim().is_empty())
+        {
+            return Err(self.setup("no model: name one"));
+        }
+        let codec = throughline_wire::codec(&self.dialect.wire)
+            .ok_or_else(|| self.setup("there is no codec for this format"))?;
+        let transport = self.own_transport()?;
+        let options = if self.abilities.native_tool_history {
+            Options::default()
+        } else {
+            Options::with_strategy(Arc::new(TextEmbed))
+        };
+        let mut headers: Vec<Header> = self
+            .dialect
+            .headers
+            .iter()
+            .filter(|(name, _)| self.headers.iter().all(|header| header.name != *name))
+            .map(|(name, value)| Header::plain(*name, *value))
+            .collect();
+        headers.extend(self.headers);
+        let at_home = self.base_url.is_none();
+        Ok(VendorClient {
+            dialect: self.dialect,
+            codec,
+            abilities: self.abilities,
+            model: self.model,
+            base,
+            headers,
+            credential,
+            transport,
+            timeouts: self.timeouts,
+            bounds: self.bounds,
+            target: self.target,
+            options,
+            token_limit: self.token_limit.unwrap_or(if at_home {
+                TokenLimit::default()
+            } else {
+                self.token_limit_elsewhere
+            }),
+            end_mark: self.end_mark,
+            members: self.members,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! How vendors differ, as data.
+
+use throughline_model::Wire;
+
+use crate::client::StoresHistory;
+
+/// How one vendor's service is asked.
+#[derive(Debug)]
+pub(super) struct Dialect {
+    pub(super) wire: Wire,
+    /// The name of the service, unless it is given another.
+    pub(super) upstream: &'static str,
+    /// The service's own address, if it has one for all.
+    pub(super) home: Option<&'static str>,
+    /// Environment variables that may hold a key, the best first.
+    pub(super) key_env: &'static [&'static str],
+    pub(super) auth: Auth,
+    /// Headers that every request has.
+    pub(super) headers: &'static [(&'static str, &'static str)],
+    pub(super) route: Route,
+    pub(super) end: EndMark,
+    pub(super) stores: StoresHistory,
+    /// Whether reasoning can go back.
+    pub(super) reasoning: bool,
+}
+
+/// Where a key goes. Tokens are always bearer tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Auth {
+    Bearer,
+    Header(&'static str),
+}
+
+/// What follows the address of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Always the same.
+    Fixed(&'static str),
+    /// The model is in it, and whether the answer is streamed.
+    PerModel,
+}
+
+/// How a stream says that it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndMark {
+    /// By what the format says; where the format knows a closing frame, that frame must come.
+    Required,
+    /// The closing `[DONE]` may be missing, as with some servers that speak Chat Completions;
+    /// then every alternative must have said why it ended.
+    Lenient,
+}
+
+pub(super) static OPENAI_RESPONSES: Dialect = Dialect {
+    wire: Wire::OpenAiResponses,
+    upstream: "openai",
+    home: Some("https://api.openai.com/v1"),
+    key_env: &["OPENAI_API_KEY"],
+    auth: Auth::Bearer,
+    headers: &[],
+    route: Route::Fixed("/responses"),
+    end: EndMark::Required,
+    stores: StoresHistory::Optional,
+    reasoning: true,
+};
+
+pub(super) static OPENAI_CHAT: Dialect = Dialect {
+    wire: Wire::OpenAiChat,
+    route: Route::Fixed("/chat/completions"),
+    stores: StoresHistory::Never,
+    reasoning: false,
+    ..OPENAI_RESPONSES
+};
+
+pub(super) static ANTHROPIC: Dialect = Dialect {
+    wire: Wire::Anthropic,
+    upstream: "anthropic",
+    home: Some("https://api.anthropic.com"),
+    key_env: &["ANTHROPIC_API_KEY"],
+    auth: Auth::Header("x-api-key"),
+    headers: &[("anthropic-version", "2023-06-01")],
+    route: Route::Fixed("/v1/messages"),
+    end: EndMark::Required,
+    stores: StoresHistory::Never,
+    reasoning: true,
+};
+
+pub(super) static GEMINI: Dialect = Dialect {
+    wire: Wire::Gemini,
+    upstream: "gemini",
+    home: Some("https://generativelanguage.googleapis.com"),
+    key_env: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    // Never as a parameter of the address, where logs would show it.
+    auth: Auth::Header("x-goog-api-key"),
+    headers: &[],
+    route: Route::PerModel,
+    end: EndMark::Required,
+    stores: StoresHistory::Never,
+    reasoning: true,
+};
+
+pub(super) static GEMINI_INTERACTIONS: Dialect = Dialect {
+    wire: Wire::GeminiInteractions,
+    route: Route::Fixed("/v1beta/interactions"),
+    stores: StoresHistory::Optional,
+    ..GEMINI
+};
+
+pub(super) static FOUNDRY: Dialect = Dialect {
+    wire: Wire::Foundry,
+    upstream: "foundry",
+    home: None,
+    key_env: &["AZURE_AI_TOKEN"],
+    auth: Auth::Bearer,
+    headers: &[],
+    route: Route::Fixed("/responses"),
+    end: EndMark::Required,
+    stores: StoresHistory::Optional,
+    reasoning: true,
+};

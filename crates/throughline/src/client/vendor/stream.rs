@@ -1,0 +1,160 @@
+//! Reading an event stream as it comes.
+
+use std::collections::VecDeque;
+
+use throughline_model::{Event, json};
+use throughline_wire::sse::{Decoder, End, Frame, Limits, SseError};
+use throughline_wire::{Codec, Shape, StreamDecoder};
+
+use super::answer::{Answer, Head};
+use super::dialect::EndMark;
+use super::whole;
+use crate::client::http::BodyReader;
+use crate::client::{ClientError, ErrorKind};
+
+/// The events of one answer. It is over after [`Event::Finished`] or an error.
+pub(super) struct Reader {
+    codec: &'static dyn Codec,
+    head: Head,
+    body: BodyReader,
+    sse: Decoder,
+    frames: Box<dyn StreamDecoder>,
+    ready: VecDeque<Event>,
+    end_mark: EndMark,
+    /// The closing frame came.
+    closed: bool,
+    /// The body has been read to its end.
+    read: bool,
+    over: bool,
+}
+
+impl Reader {
+    pub(super) fn new(
+        codec: &'static dyn Codec,
+        answer: Answer,
+        limits: Limits,
+        end_mark: EndMark,
+    ) -> Self {
+        let mut sse = Decoder::new(limits);
+        if let Some(first) = &answer.first {
+            sse.push(first);
+        }
+        Self {
+            codec,
+            head: answer.head,
+            body: answer.body,
+            sse,
+            frames: codec.stream(),
+            ready: VecDeque::new(),
+            end_mark,
+            closed: false,
+            read: false,
+            over: false,
+        }
+    }
+
+    /// The next event; none when the answer is over.
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        loop {
+            if self.over {
+                return Ok(None);
+            }
+            if let Some(event) = self.ready.pop_front() {
+                return self.give(event).map(Some);
+            }
+            if let Some(frame) = self.sse.next_frame().map_err(|error| self.broken(error))? {
+                self.take(&frame)?;
+            } else if self.read {
+                let text = "the stream ended before the answer did";
+                return Err(self.head.error(ErrorKind::Cut, text));
+            } else {
+                let piece = self.body.next().await;
+                match piece.map_err(|error| self.head.of(error))? {
+                    Some(piece) => self.sse.push(&piece),
+                    None => self.finish()?,
+                }
+            }
+        }
+    }
+
+    /// Hand an event out, if it is not the end of an answer that is not whole.
+    fn give(&mut self, event: Event) -> Result<Event, ClientError> {
+        if let Event::Finished { stop, error, .. } = &event {
+            whole::check(&self.head, stop, error.as_ref())?;
+            self.over = true;
+            self.body.settle();
+        }
+        Ok(event)
+    }
+
+    fn take(&mut self, frame: &Frame) -> Result<(), ClientError> {
+        self.closed |= frame.is_done();
+        let events = self.frames.push(frame);
+        let events = events.map_err(|error| whole::malformed(&self.head, error))?;
+        let known = |event: &Event| !matches!(event, Event::Other { .. });
+        if !events.iter().any(known) {
+            self.look_for_error(frame)?;
+        }
+        self.ready.extend(events);
+        Ok(())
+    }
+
+    /// Gateways put errors of their own form into streams of others.
+    fn look_for_error(&self, frame: &Frame) -> Result<(), ClientError> {
+        let named = frame.event.as_deref() == Some("error");
+        if !named && !frame.data.contains("\"error\"") {
+            return Ok(());
+        }
+        match json::parse(&frame.data) {
+            Ok(value) if named || self.codec.shape(&value) == Shape::Error => {
+                Err(whole::said(self.codec, &self.head, &value))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The body is over: what was held back.
+    fn finish(&mut self) -> Result<(), ClientError> {
+        self.read = true;
+        let end = self.sse.finish().map_err(|error| match error {
+            // The last character is not whole.
+            SseError::InvalidUtf8 { .. } => {
+                let text = "the stream ended inside an event";
+                self.head.error(ErrorKind::Cut, text).with_source(error)
+            }
+            other => self.broken(other),
+        })?;
+        if let End::Unterminated(frame) = end
+            && let Err(error) = self.take(&frame)
+        {
+            // Half a frame is a cut, whatever it looks like; an error that it tells is one.
+            return Err(match error.kind() {
+                ErrorKind::Malformed => {
+                    let text = "the stream ended inside an event";
+                    self.head.error(ErrorKind::Cut, text).with_source(error)
+                }
+                _ => error,
+            });
+        }
+        let must_close = match self.end_mark {
+            EndMark::Required => self.codec.wire() == throughline_model::Wire::OpenAiChat,
+            EndMark::Lenient => false,
+        };
+        if self.closed || !must_close {
+            let events = self.frames.end();
+            let events = events.map_err(|error| whole::malformed(&self.head, error))?;
+            self.ready.extend(events);
+        }
+        Ok(())
+    }
+
+    fn broken(&self, error: SseError) -> ClientError {
+        let (kind, text) = match error {
+            SseError::LineTooLong { .. } | SseError::EventTooLarge { .. } => {
+                (ErrorKind::TooLarge, "an event of the answer is too large")
+            }
+            _ => (ErrorKind::Malformed, "the answer is no event stream"),
+        };
+        self.head.error(kind, text).with_source(error)
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading a whole body.
+
+use throughline_model::json::{JsonErrorKind, Limits, Value, parse_bytes};
+use throughline_model::{Event, Fold, Response, Stop, VendorError};
+use throughline_wire::sse::Frame;
+use throughline_wire::{Codec, DecodeError, Shape};
+
+use super::answer::Head;
+use crate::client::{ClientError, ErrorKind};
+
+/// The response in a body. Anything but a whole, finished answer is an error.
+pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Response, ClientError> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(head.error(ErrorKind::Cut, "the answer is empty"));
+    }
+    let value = parse_bytes(body, Limits::default()).map_err(|error| {
+        let kind = match error.kind {
+            JsonErrorKind::UnexpectedEnd => ErrorKind::Cut,
+            _ => ErrorKind::Malformed,
+        };
+        head.error(kind, "the answer is not JSON")
+            .with_source(error)
+    })?;
+    let response = match codec.shape(&value) {
+        Shape::Error => return Err(said(codec, head, &value)),
+        Shape::Response => decode(codec, &value),
+        Shape::Request | Shape::Message | Shape::Unknown => {
+            // Error bodies of servers that only look like the vendor.
+            if value.get("error").is_some_and(|error| !error.is_null()) {
+                return Err(said(codec, head, &value));
+            }
+            let text = "the answer is JSON, but no response";
+            return Err(head.error(ErrorKind::Malformed, text));
+        }
+    };
+    let response = response.map_err(|error| malformed(head, error))?;
+    check(head, &response.stop, response.error.as_ref())?;
+    Ok(response)
+}
+
+fn decode(codec: &dyn Codec, value: &Value<'_>) -> Result<Response, DecodeError> {
+    if value.as_array().is_none() || !codec.streams_as_array() {
+        return codec.decode_response(value);
+    }
+    let mut decoder = codec.stream();
+    let frame = Frame {
+        data: value.raw().to_owned(),
+        ..Frame::default()
+    };
+    let mut fold = Fold::new();
+    let mut events: Vec<Event> = decoder.push(&frame)?;
+    events.extend(decoder.end()?);
+    for event in events {
+        fold.push(event);
+    }
+    Ok(fold.finish())
+}
+
+pub(super) fn malformed(head: &Head, error: DecodeError) -> ClientError {
+    head.error(
+        ErrorKind::Malformed,
+        "the answer is not what its format says",
+    )
+    .with_source(error)
+}
+
+/// The error that a body of another shape tells.
+pub(super) fn said(codec: &dyn Codec, head: &Head, value: &Value<'_>) -> ClientError {
+    match codec.decode_error(value) {
+        Some(error) => head.vendor(error),
+        None => head.error(
+            ErrorKind::Unavailable,
+            "the service answers with an error of its own form",
+        ),
+    }
+}
+
+/// Whether an answer that ended in this way is whole.
+pub(super) fn check(
+    head: &Head,
+    stop: &Stop,
+    error: Option<&VendorError>,
+) -> Result<(), ClientError> {
+    match stop {
+        Stop::Failed => Err(match error {
+            Some(error) => head.vendor(error.clone()),
+            None => head.error(ErrorKind::Unavailable, "the service says that it failed"),
+        }),
+        Stop::Cut => Err(head.error(ErrorKind::Cut, "the answer does not say why it ended")),
+        Stop::InProgress => Err(head.error(
+            ErrorKind::Malformed,
+            "the service has not finished the answer",
+        )),
+        Stop::Done
+        | Stop::ToolCalls
+        | Stop::Length
+        | Stop::ContentFilter
+        | Stop::Refusal
+        | Stop::Paused
+        | Stop::Cancelled
+        | Stop::Other(_) => Ok(()),
+    }
+}

@@ -1,0 +1,28 @@
+//! What a call must bring: the schema of its arguments, and whether what the model wrote fits it.
+//!
+//! Nothing is coerced here: a text that is not JSON, or not what the schema asks for, is an
+//! [`ArgumentError`] whose text says where and what was expected, so that the model can correct its
+//! call. The record keeps what the model wrote, byte for byte.
+
+mod error;
+mod parameters;
+mod schema;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+use throughline_model::ToolCall;
+use throughline_model::json::RawJson;
+
+use super::ToolSpec;
+pub use error::{ArgumentError, Violation};
+pub use parameters::Parameters;
+pub use schema::SchemaError;
+
+/// The arguments of a call, if they are what the tool takes.
+///
+/// A call without arguments counts as one with an empty object.
+pub fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<RawJson, ArgumentError> {
+    spec.parameters.check(&call.arguments)
+}

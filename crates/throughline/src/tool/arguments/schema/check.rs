@@ -1,0 +1,402 @@
+//! Holding a value against a schema.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use throughline_model::json::{self, Member, Node as Json, Value};
+
+use super::describe::{counted, found, shown};
+use super::near::nearest;
+use super::number::Number;
+use super::twice::refuse_twice;
+use super::{Bound, Node, NodeId, Range, Schema, Types};
+
+/// How much work a check may take, about one for each pair of a part and a value.
+const WORK: usize = 500_000;
+/// How deep parts and values may be nested together; checking is recursive.
+const DEPTH: usize = 512;
+
+/// What came of a check.
+pub(in super::super) enum Verdict {
+    Fits,
+    Refused(Vec<Finding>),
+    /// It was not finished: too much work, or nested too deep.
+    TooMuch,
+}
+
+/// One thing that does not fit.
+pub(in super::super) struct Finding {
+    pub(in super::super) path: String,
+    pub(in super::super) message: String,
+    pub(super) kind: Kind,
+    /// How many steps from the value that the check began with.
+    pub(super) depth: usize,
+}
+
+/// What kind of thing, for choosing between alternatives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It has another type.
+    Type,
+    /// It is not one of the values named.
+    Value,
+    /// Anything else.
+    Other,
+}
+
+/// Where a value is: a list from the inside out, so that walking costs nothing.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'p> {
+    Root,
+    Key(&'p Place<'p>, &'p str),
+    Index(&'p Place<'p>, usize),
+}
+
+impl Place<'_> {
+    pub(super) fn depth(&self) -> usize {
+        match self {
+            Self::Root => 0,
+            Self::Key(outer, _) | Self::Index(outer, _) => 1 + outer.depth(),
+        }
+    }
+
+    fn push_to(&self, out: &mut String) {
+        match self {
+            Self::Root => {}
+            Self::Key(outer, key) => {
+                outer.push_to(out);
+                let plain = |letter: char| letter.is_alphanumeric() || "_-$".contains(letter);
+                if !key.is_empty() && key.chars().all(plain) {
+                    out.push_str(if out.is_empty() { "" } else { "." });
+                    out.push_str(key);
+                } else {
+                    out.push('[');
+                    json::push_string(out, key);
+                    out.push(']');
+                }
+            }
+            Self::Index(outer, index) => {
+                outer.push_to(out);
+                // Writing to a string cannot fail.
+                let _ = write!(out, "[{index}]");
+            }
+        }
+    }
+}
+
+/// What is told of what does not fit.
+pub(super) enum Sink {
+    /// Only whether there was something.
+    Quiet { failed: bool },
+    /// Everything, up to a number.
+    Loud { found: Vec<Finding>, most: usize },
+}
+
+impl Sink {
+    pub(super) fn loud(most: usize) -> Self {
+        let found = Vec::new();
+        Self::Loud { found, most }
+    }
+
+    /// Whether nothing more needs to be looked for.
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Quiet { failed } => *failed,
+            Self::Loud { found, most } => found.len() >= *most,
+        }
+    }
+
+    pub(super) fn add(&mut self, kind: Kind, place: &Place<'_>, message: impl FnOnce() -> String) {
+        if self.is_full() {
+            return;
+        }
+        match self {
+            Self::Quiet { failed } => *failed = true,
+            Self::Loud { found, .. } => {
+                let mut path = String::new();
+                place.push_to(&mut path);
+                found.push(Finding {
+                    path,
+                    message: message(),
+                    kind,
+                    depth: place.depth(),
+                });
+            }
+        }
+    }
+
+    pub(super) fn extend(&mut self, findings: Vec<Finding>) {
+        match self {
+            Self::Quiet { failed } => *failed |= !findings.is_empty(),
+            Self::Loud { found, most } => {
+                let room = most.saturating_sub(found.len());
+                found.extend(findings.into_iter().take(room));
+            }
+        }
+    }
+
+    pub(super) fn into_findings(self) -> Vec<Finding> {
+        match self {
+            Self::Quiet { .. } => Vec::new(),
+            Self::Loud { found, .. } => found,
+        }
+    }
+}
+
+impl Schema {
+    /// Whether a value fits; at most `most` reasons if not.
+    pub(in super::super) fn check(&self, value: &Value<'_>, most: usize) -> Verdict {
+        let mut check = Check {
+            schema: self,
+            work: WORK,
+            depth: 0,
+            gave_up: false,
+        };
+        let mut sink = Sink::loud(most);
+        refuse_twice(value, &Place::Root, &mut sink);
+        check.node(NodeId(0), value, &Place::Root, &mut sink);
+        let findings = sink.into_findings();
+        match (findings.is_empty(), check.gave_up) {
+            (true, false) => Verdict::Fits,
+            (true, true) => Verdict::TooMuch,
+            (false, _) => Verdict::Refused(findings),
+        }
+    }
+}
+
+pub(super) struct Check<'s> {
+    pub(super) schema: &'s Schema,
+    work: usize,
+    depth: usize,
+    /// Set when a limit was reached. The answer is then unknown unless something was found.
+    pub(super) gave_up: bool,
+}
+
+impl Check<'_> {
+    /// Whether a value fits a part. Meaningless once the check gave up.
+    pub(super) fn fits(&mut self, id: NodeId, value: &Value<'_>) -> bool {
+        let mut sink = Sink::Quiet { failed: false };
+        self.node(id, value, &Place::Root, &mut sink);
+        !sink.is_full()
+    }
+
+    pub(super) fn node(
+        &mut self,
+        id: NodeId,
+        value: &Value<'_>,
+        place: &Place<'_>,
+        sink: &mut Sink,
+    ) {
+        if sink.is_full() || self.gave_up {
+            return;
+        }
+        if self.depth == DEPTH || !self.afford(cost(value)) {
+            self.gave_up = true;
+            return;
+        }
+        self.depth += 1;
+        self.rules(id, value, place, sink);
+        self.depth -= 1;
+    }
+
+    /// Take some work from what is left.
+    fn afford(&mut self, work: usize) -> bool {
+        match self.work.checked_sub(work) {
+            Some(left) => {
+                self.work = left;
+                true
+            }
+            None => {
+                self.gave_up = true;
+                false
+            }
+        }
+    }
+
+    fn rules(&mut self, id: NodeId, value: &Value<'_>, place: &Place<'_>, sink: &mut Sink) {
+        let schema = self.schema;
+        let node = schema.node(id);
+        if node.never {
+            sink.add(Kind::Type, place, || "nothing is allowed here".to_owned());
+            return;
+        }
+        if node.nullable && value.is_null() {
+            return;
+        }
+        let fits_type = |types: Types| types.meets(types_of(value));
+        if node.types.is_some_and(|types| !fits_type(types)) {
+            sink.add(Kind::Type, place, || mismatch(schema, id, value));
+            return;
+        }
+        let compared = node.allowed.as_ref().map_or(0, Vec::len) / 8;
+        if !self.afford(compared.saturating_mul(cost(value))) {
+            return;
+        }
+        if let Some(allowed) = &node.allowed
+            && !allowed.iter().any(|literal| literal.is(value))
+        {
+            let kind = match allowed.iter().all(|literal| literal.is_null()) {
+                true => Kind::Type,
+                false => Kind::Value,
+            };
+            sink.add(kind, place, || mismatch(schema, id, value));
+            return;
+        }
+        match value.node() {
+            Json::Number => numbers(node, value, place, sink),
+            Json::String(_) if node.length.is_set() => {
+                let text = value.as_str().unwrap_or_default();
+                let count = text.chars().count() as u64;
+                node.length.check(count, "character", place, sink);
+            }
+            Json::Array(values) => self.array(node, values, place, sink),
+            Json::Object(members) => self.object(node, value, members, place, sink),
+            Json::String(_) | Json::Null | Json::Bool(_) => {}
+        }
+        self.combinations(node, value, place, sink);
+    }
+
+    fn array(&mut self, node: &Node, values: &[Value<'_>], place: &Place<'_>, sink: &mut Sink) {
+        node.count.check(values.len() as u64, "item", place, sink);
+        for (index, value) in values.iter().enumerate() {
+            let part = node.prefix.get(index).copied().or(node.items);
+            let Some(part) = part else {
+                return;
+            };
+            self.node(part, value, &Place::Index(place, index), sink);
+        }
+    }
+
+    fn object(
+        &mut self,
+        node: &Node,
+        value: &Value<'_>,
+        members: &[Member<'_>],
+        place: &Place<'_>,
+        sink: &mut Sink,
+    ) {
+        let known = |key: &str| node.fields.get(key).copied();
+        for name in &node.required {
+            if !self.afford(members.len() / 16) {
+                return;
+            }
+            if value.get(name).is_some() {
+                continue;
+            }
+            let schema = self.schema;
+            sink.add(Kind::Other, place, || {
+                let kind = match known(name) {
+                    Some(part) => format!(" ({})", schema.expected(&[part])),
+                    None => String::new(),
+                };
+                let strangers = members.iter().map(|member| member.key.to_str());
+                let strangers: Vec<_> = strangers.filter(|key| known(key).is_none()).collect();
+                let meant = nearest(name, strangers.iter().map(AsRef::as_ref));
+                let meant = meant.map(|key| format!("; there is {key:?} instead"));
+                format!(
+                    "missing required field {name:?}{kind}{}",
+                    meant.unwrap_or_default()
+                )
+            });
+        }
+        for member in members {
+            let key = member.key.to_str();
+            let inner = Place::Key(place, &key);
+            let Some(part) = known(&key).or(node.additional) else {
+                continue;
+            };
+            if self.schema.node(part).never && known(&key).is_none() {
+                sink.add(Kind::Other, place, || unknown_field(node, &key));
+                continue;
+            }
+            self.node(part, &member.value, &inner, sink);
+        }
+    }
+}
+
+/// What looking at a value costs: the larger its text, the more.
+fn cost(value: &Value<'_>) -> usize {
+    match value.node() {
+        Json::Number | Json::String(_) => 1 + value.raw().len() / 256,
+        Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => 1,
+    }
+}
+
+/// The types that a value has: a whole number is a number too.
+fn types_of(value: &Value<'_>) -> Types {
+    let names: &[&str] = match value.node() {
+        Json::Null => &["null"],
+        Json::Bool(_) => &["boolean"],
+        Json::Number if Number::read(value.raw()).is_whole() => &["integer", "number"],
+        Json::Number => &["number"],
+        Json::String(_) => &["string"],
+        Json::Array(_) => &["array"],
+        Json::Object(_) => &["object"],
+    };
+    let known = names.iter().filter_map(|name| Types::named(name));
+    known.fold(Types::NONE, Types::and)
+}
+
+fn mismatch(schema: &Schema, id: NodeId, value: &Value<'_>) -> String {
+    let named = schema.node(id).allowed.is_some();
+    let found = match value.node() {
+        Json::String(_) | Json::Number if named => shown(value),
+        _ => found(value),
+    };
+    format!("expected {}, found {found}", schema.expected(&[id]))
+}
+
+fn unknown_field(node: &Node, key: &str) -> String {
+    let names = || node.properties.iter().map(String::as_str);
+    if let Some(meant) = nearest(key, names()) {
+        return format!("unknown field {key:?}, did you mean {meant:?}?");
+    }
+    let known: Vec<String> = names().take(16).map(|name| format!("{name:?}")).collect();
+    match known.as_slice() {
+        [] => format!("unknown field {key:?}, there are no fields"),
+        known => format!("unknown field {key:?}, known are {}", known.join(", ")),
+    }
+}
+
+fn numbers(node: &Node, value: &Value<'_>, place: &Place<'_>, sink: &mut Sink) {
+    let number = Number::read(value.raw());
+    let mut demand = |bound: &Option<Bound>, holds: &dyn Fn(&Bound) -> bool, words: [&str; 2]| {
+        if let Some(bound) = bound
+            && !holds(bound)
+        {
+            let word = words[usize::from(bound.exclusive)];
+            sink.add(Kind::Other, place, || {
+                format!("expected {word} {}, found {}", bound.raw, shown(value))
+            });
+        }
+    };
+    let within = |bound: &Bound, side: Ordering| match number.compare(bound.number) {
+        Ordering::Equal => !bound.exclusive,
+        other => other == side,
+    };
+    let above = |bound: &Bound| within(bound, Ordering::Greater);
+    let below = |bound: &Bound| within(bound, Ordering::Less);
+    let multiple = |bound: &Bound| number.is_multiple_of(bound.number);
+    demand(&node.minimum, &above, ["at least", "more than"]);
+    demand(&node.maximum, &below, ["at most", "less than"]);
+    demand(&node.multiple_of, &multiple, ["a multiple of"; 2]);
+}
+
+impl Range {
+    fn is_set(self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+
+    fn check(self, count: u64, noun: &str, place: &Place<'_>, sink: &mut Sink) {
+        if let Some(min) = self.min.filter(|min| count < *min) {
+            sink.add(Kind::Other, place, || {
+                format!("expected at least {}, found {count}", counted(min, noun))
+            });
+        }
+        if let Some(max) = self.max.filter(|max| count > *max) {
+            sink.add(Kind::Other, place, || {
+                format!("expected at most {}, found {count}", counted(max, noun))
+            });
+        }
+    }
+}

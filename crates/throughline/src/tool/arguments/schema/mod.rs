@@ -1,0 +1,157 @@
+//! A small JSON Schema: read once, checked often, with words for what does not fit.
+//!
+//! Checked are types, enumerations, required and unknown fields, items, lengths, bounds, the
+//! combinations of schemas and references inside the document. `pattern`, `format`,
+//! `patternProperties` and keywords that are not known refuse nothing. The work is bounded whatever
+//! the schema and the value are. See ADR 8 for why it is our own.
+
+mod branch;
+mod check;
+mod compile;
+mod describe;
+mod literal;
+mod near;
+mod number;
+mod twice;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use check::{Finding, Verdict};
+pub(super) use describe::found;
+
+use std::collections::HashMap;
+
+use literal::Literal;
+use number::Number;
+use throughline_model::json::JsonError;
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// It is not JSON.
+    #[error("the schema is not valid JSON")]
+    NotJson(#[source] JsonError),
+    /// It is not the schema of an object.
+    #[error("the schema of a tool must be an object that describes an object")]
+    NotObject,
+    /// A keyword has a value that it cannot have.
+    #[error("{keyword} at {place} must be {expected}")]
+    Keyword {
+        /// The place in the schema, as in a reference.
+        place: String,
+        /// The keyword.
+        keyword: &'static str,
+        /// What it can be.
+        expected: &'static str,
+    },
+    /// A reference to something that is not in the schema.
+    #[error("nothing is found at {reference:?}, to which {place} refers")]
+    Reference {
+        /// The place in the schema.
+        place: String,
+        /// The reference.
+        reference: String,
+    },
+    /// A schema refers to itself without going on to a part of the value.
+    #[error("the schema refers to itself in a circle")]
+    Endless,
+    /// It has too many parts.
+    #[error("the schema has more than {limit} parts")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// A schema with all its parts, which refer to each other by place.
+pub(super) struct Schema {
+    /// The first is the whole schema.
+    nodes: Vec<Node>,
+}
+
+/// A place in [`Schema::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NodeId(usize);
+
+/// One schema: all that is set must hold.
+#[derive(Default)]
+struct Node {
+    /// The schema `false`.
+    never: bool,
+    types: Option<Types>,
+    /// `null` is fine whatever else is said.
+    nullable: bool,
+    allowed: Option<Vec<Literal>>,
+    /// The names of the known fields, in order.
+    properties: Vec<String>,
+    /// What is known of each.
+    fields: HashMap<String, NodeId>,
+    required: Vec<String>,
+    additional: Option<NodeId>,
+    prefix: Vec<NodeId>,
+    items: Option<NodeId>,
+    count: Range,
+    length: Range,
+    minimum: Option<Bound>,
+    maximum: Option<Bound>,
+    multiple_of: Option<Bound>,
+    any_of: Vec<NodeId>,
+    one_of: Vec<NodeId>,
+    all_of: Vec<NodeId>,
+    not: Option<NodeId>,
+    reference: Option<NodeId>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Range {
+    min: Option<u64>,
+    max: Option<u64>,
+}
+
+#[derive(Clone)]
+struct Bound {
+    number: Number,
+    /// As it stands in the schema.
+    raw: String,
+    exclusive: bool,
+}
+
+/// A set of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Types(u8);
+
+impl Types {
+    const NAMES: [&'static str; 7] = [
+        "object", "array", "string", "integer", "number", "boolean", "null",
+    ];
+
+    const NONE: Self = Self(0);
+
+    fn named(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|known| *known == name)?;
+        Some(Self(1 << place))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        let has = move |place: &usize| self.0 & (1 << place) != 0;
+        (0..Self::NAMES.len())
+            .filter(has)
+            .map(|place| Self::NAMES[place])
+    }
+}
+
+impl Schema {
+    fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+}

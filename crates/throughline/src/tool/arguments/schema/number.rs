@@ -1,0 +1,84 @@
+use std::cmp::Ordering;
+
+/// A JSON number, exact as long as it has at most some 38 digits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    /// `mantissa * 10^exponent`, without trailing zeros in the mantissa.
+    exact: Option<(i128, i32)>,
+    near: f64,
+}
+
+impl Number {
+    /// Read the token of a number that JSON allows; anything else reads as not a number.
+    pub(super) fn read(raw: &str) -> Self {
+        Self {
+            exact: exact(raw),
+            near: raw.parse().unwrap_or(f64::NAN),
+        }
+    }
+
+    /// Whether there is nothing behind the decimal point.
+    pub(super) fn is_whole(self) -> bool {
+        match self.exact {
+            Some((_, exponent)) => exponent >= 0,
+            None => self.near.fract() == 0.0,
+        }
+    }
+
+    pub(super) fn is_positive(self) -> bool {
+        match self.exact {
+            Some((mantissa, _)) => mantissa > 0,
+            None => self.near > 0.0,
+        }
+    }
+
+    pub(super) fn compare(self, other: Self) -> Ordering {
+        match self.aligned(other) {
+            Some((one, two)) => one.cmp(&two),
+            None => self.near.total_cmp(&other.near),
+        }
+    }
+
+    pub(super) fn is_multiple_of(self, other: Self) -> bool {
+        match self.aligned(other) {
+            Some((one, two)) => two != 0 && one % two == 0,
+            None => (self.near / other.near).fract() == 0.0,
+        }
+    }
+
+    /// Both as whole numbers of the same unit.
+    fn aligned(self, other: Self) -> Option<(i128, i128)> {
+        let ((one, e1), (two, e2)) = (self.exact?, other.exact?);
+        let unit = e1.min(e2);
+        Some((
+            scaled(one, e1.checked_sub(unit)?)?,
+            scaled(two, e2.checked_sub(unit)?)?,
+        ))
+    }
+}
+
+fn scaled(mantissa: i128, zeros: i32) -> Option<i128> {
+    if mantissa == 0 {
+        return Some(0);
+    }
+    mantissa.checked_mul(10i128.checked_pow(u32::try_from(zeros).ok()?)?)
+}
+
+fn exact(raw: &str) -> Option<(i128, i32)> {
+    let (digits, exponent) = match raw.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (raw, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let mut mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let mut exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    if mantissa == 0 {
+        return Some((0, 0));
+    }
+    while mantissa % 10 == 0 {
+        mantissa /= 10;
+        exponent = exponent.checked_add(1)?;
+    }
+    Some((mantissa, exponent))
+}

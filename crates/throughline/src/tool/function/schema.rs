@@ -1,0 +1,94 @@
+//! The schema of a Rust type, as vendors take it.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+use throughline_model::json::RawJson;
+
+use crate::tool::Parameters;
+
+/// The field under which a type is offered that is not an object.
+const FIELD: &str = "input";
+
+/// What a type takes as arguments.
+pub struct Derived {
+    pub(super) parameters: Parameters,
+    /// Whether the type stands in the field `input` of the arguments.
+    pub(super) wrapped: bool,
+}
+
+impl Derived {
+    pub(super) fn plain(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            wrapped: false,
+        }
+    }
+}
+
+pub(super) fn of<T: JsonSchema>() -> Derived {
+    // Vendors differ in whether they follow references, so only types that hold themselves keep
+    // theirs.
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    Clean.transform(&mut schema);
+    let object = schema.get("type").and_then(Value::as_str) == Some("object");
+    let combined = ["oneOf", "anyOf", "allOf", "$ref"];
+    if object
+        && !combined
+            .iter()
+            .any(|keyword| schema.get(*keyword).is_some())
+    {
+        return Derived::plain(parameters(&schema));
+    }
+    let defs = schema.remove("$defs");
+    let mut outer = schemars::json_schema!({
+        "type": "object",
+        "properties": { FIELD: schema },
+        "required": [FIELD],
+    });
+    if let Some(defs) = defs {
+        outer.insert("$defs".to_owned(), defs);
+    }
+    Derived {
+        parameters: parameters(&outer),
+        wrapped: true,
+    }
+}
+
+fn parameters(schema: &Schema) -> Parameters {
+    Parameters::parse(&schema.as_value().to_string()).unwrap_or_else(|error| {
+        // A type may say anything of itself. What it cannot read it still refuses.
+        tracing::warn!(%error, "the schema of an argument type cannot be used, any object is taken");
+        Parameters::any()
+    })
+}
+
+/// What stands in the field of wrapped arguments.
+pub(super) fn unwrapped(arguments: &RawJson) -> &str {
+    match arguments.locate(&[FIELD]) {
+        Some(range) => &arguments.get()[range],
+        None => "null",
+    }
+}
+
+/// Takes away what says nothing to a model and irritates some vendors.
+struct Clean;
+
+impl Transform for Clean {
+    fn transform(&mut self, schema: &mut Schema) {
+        schema.remove("$schema");
+        schema.remove("title");
+        let format = schema.get("format").and_then(Value::as_str);
+        // Names of Rust's numbers that no standard knows; bounds are said by numbers besides.
+        let ours = ["int", "int8", "int16", "int128"];
+        if format.is_some_and(|format| format.starts_with("uint") || ours.contains(&format)) {
+            schema.remove("format");
+        }
+        transform_subschemas(self, schema);
+    }
+}

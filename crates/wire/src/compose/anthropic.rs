@@ -1,0 +1,187 @@
+//! Anthropic Messages.
+
+use throughline_model::{Effort, ToolChoice};
+
+use super::draft::{Continues, Draft};
+use super::shape;
+use crate::anthropic::request;
+use crate::members::Members;
+
+/// The limit of tokens where the caller sets none: Anthropic refuses a request without one, and
+/// thinking counts towards it.
+pub const DEFAULT_MAX_TOKENS: u64 = 16_384;
+
+/// The smallest budget for thinking.
+const LEAST_BUDGET: u64 = 1024;
+
+pub(super) fn write(draft: &mut Draft<'_>) {
+    let settings = draft.prompt.settings;
+    let most = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    draft.body.str("model", draft.prompt.model);
+    draft.body.number("max_tokens", most);
+    draft.said(Continues::Nothing);
+    let thinking = thinking(draft, most);
+    if let Some(choice) = draft.tools(request::functions) {
+        tool_choice(draft, choice, thinking.is_on());
+    }
+    sampling(draft, thinking.is_on());
+    if !settings.stop.is_empty() {
+        draft.body.strings("stop_sequences", &settings.stop);
+    }
+    thinking.write(draft);
+    output(draft);
+    if draft.is_streamed() {
+        draft.body.bool("stream", true);
+    }
+}
+
+/// What is said about thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thinking {
+    /// Nothing; the model does what it does.
+    Unsaid,
+    Off,
+    Adaptive,
+    /// As many tokens at most.
+    Budget(u64),
+}
+
+impl Thinking {
+    fn is_on(self) -> bool {
+        match self {
+            Self::Unsaid | Self::Off => false,
+            Self::Adaptive | Self::Budget(_) => true,
+        }
+    }
+
+    fn write(self, draft: &mut Draft<'_>) {
+        let mut thinking = Members::default();
+        match self {
+            Self::Unsaid => {}
+            Self::Off => thinking.str("type", "disabled"),
+            Self::Adaptive => thinking.str("type", "adaptive"),
+            Self::Budget(tokens) => {
+                thinking.str("type", "enabled");
+                thinking.number("budget_tokens", tokens);
+            }
+        }
+        draft.body.object("thinking", thinking);
+    }
+}
+
+fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
+    let target = draft.prompt.target;
+    let wanted = match draft.prompt.settings.effort {
+        None if !target.thinking => return Thinking::Unsaid,
+        Some(Effort::Off) => return Thinking::Off,
+        _ if target.generation.thinking_levels => return Thinking::Adaptive,
+        // A history that was rendered without thinking is refused with it.
+        Some(_) if !target.thinking => {
+            draft.lost("effort", "the target does not think");
+            return Thinking::Unsaid;
+        }
+        Some(Effort::Minimal) => LEAST_BUDGET,
+        Some(Effort::Low) => 2048,
+        None | Some(Effort::Medium) => 8192,
+        Some(Effort::High) => 24_576,
+    };
+    // A quarter is left for the answer, if that leaves enough to think.
+    let budget = wanted.min(most / 4 * 3).max(LEAST_BUDGET);
+    if budget >= most {
+        let detail = format!("thinking needs a limit of more than {LEAST_BUDGET} tokens");
+        draft.lost("effort", detail);
+        return Thinking::Unsaid;
+    }
+    Thinking::Budget(budget)
+}
+
+fn tool_choice(draft: &mut Draft<'_>, choice: &ToolChoice, thinking: bool) {
+    let forced = match choice {
+        ToolChoice::Auto | ToolChoice::None => false,
+        ToolChoice::Required | ToolChoice::Named(_) => true,
+    };
+    let choice = if forced && thinking {
+        draft.choice_lost("no call can be demanded of a model that thinks");
+        &ToolChoice::Auto
+    } else {
+        choice
+    };
+    let one = draft.prompt.settings.parallel_calls == Some(false);
+    let mut said = Members::default();
+    match choice {
+        ToolChoice::Auto if !one => {}
+        ToolChoice::Auto => said.str("type", "auto"),
+        ToolChoice::None => said.str("type", "none"),
+        ToolChoice::Required => said.str("type", "any"),
+        ToolChoice::Named(name) => {
+            said.str("type", "tool");
+            said.str("name", name);
+        }
+    }
+    if one && *choice != ToolChoice::None {
+        said.bool("disable_parallel_tool_use", true);
+    }
+    draft.body.object("tool_choice", said);
+}
+
+/// Temperature or share of words: older models take one of them, and none while they think.
+fn sampling(draft: &mut Draft<'_>, thinking: bool) {
+    let settings = draft.prompt.settings;
+    let refused = if !draft.prompt.target.generation.sampling {
+        Some("the newest models choose words by themselves")
+    } else if thinking {
+        Some("not while the model thinks")
+    } else {
+        None
+    };
+    if let Some(why) = refused {
+        if settings.temperature.is_some() {
+            draft.lost("temperature", why);
+        }
+        if settings.top_p.is_some() {
+            draft.lost("top_p", why);
+        }
+        return;
+    }
+    let temperature = draft.temperature(1.0);
+    match temperature {
+        Some(_) if settings.top_p.is_some() => {
+            draft.lost("top_p", "not together with a temperature");
+        }
+        Some(_) => {}
+        None => {
+            if let Some(share) = draft.top_p() {
+                draft.body.raw("top_p", share);
+            }
+        }
+    }
+    if let Some(temperature) = temperature {
+        draft.body.raw("temperature", temperature);
+    }
+}
+
+/// Effort and the shape of the answer.
+fn output(draft: &mut Draft<'_>) {
+    let settings = draft.prompt.settings;
+    let mut output = Members::default();
+    let levels = draft.prompt.target.generation.thinking_levels;
+    match settings.effort.filter(|_| levels) {
+        None | Some(Effort::Off) => {}
+        // As little as it can: there is no lower word.
+        Some(Effort::Minimal | Effort::Low) => output.str("effort", "low"),
+        Some(Effort::Medium) => output.str("effort", "medium"),
+        Some(Effort::High) => output.str("effort", "high"),
+    }
+    if let (Some(answer), Some(schema)) = (&settings.answer, shape::schema(draft)) {
+        if shape::is_closed(&answer.schema) {
+            let mut format = Members::default();
+            format.str("type", "json_schema");
+            format.raw("schema", schema);
+            output.object("format", format);
+        } else {
+            let detail = "every object of its schema must say `additionalProperties: false`";
+            draft.lost("answer", detail);
+        }
+    }
+    draft.body.object("output_config", output);
+}

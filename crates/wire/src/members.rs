@@ -1,0 +1,119 @@
+//! The members of a request body while it is put together: each key once, in order, and the long
+//! list of messages borrowed until the end, so that it is copied once and never read.
+
+use std::borrow::Cow;
+
+use throughline_model::json::{ObjectWriter, RawJson, push_string};
+
+/// The members of an object.
+#[derive(Debug, Default)]
+pub(crate) struct Members<'m>(Vec<(Cow<'m, str>, Json<'m>)>);
+
+#[derive(Debug)]
+enum Json<'m> {
+    Text(Cow<'m, str>),
+    /// An array with one more element in front.
+    Longer {
+        first: String,
+        array: &'m str,
+    },
+}
+
+impl<'m> Members<'m> {
+    fn set(&mut self, key: Cow<'m, str>, json: Json<'m>) {
+        match self.0.iter_mut().find(|(found, _)| *found == key) {
+            Some((_, place)) => *place = json,
+            None => self.0.push((key, json)),
+        }
+    }
+
+    /// JSON text.
+    pub(crate) fn raw(&mut self, key: &'m str, json: impl Into<Cow<'m, str>>) {
+        self.set(Cow::Borrowed(key), Json::Text(json.into()));
+    }
+
+    /// A string.
+    pub(crate) fn str(&mut self, key: &'m str, text: &str) {
+        let mut json = String::new();
+        push_string(&mut json, text);
+        self.raw(key, json);
+    }
+
+    /// A boolean.
+    pub(crate) fn bool(&mut self, key: &'m str, value: bool) {
+        self.raw(key, if value { "true" } else { "false" });
+    }
+
+    /// A whole number.
+    pub(crate) fn number(&mut self, key: &'m str, value: u64) {
+        self.raw(key, value.to_string());
+    }
+
+    /// An object; none if it would be empty.
+    pub(crate) fn object(&mut self, key: &'m str, members: Members<'_>) {
+        if !members.0.is_empty() {
+            self.raw(key, members.into_text());
+        }
+    }
+
+    /// A list of strings.
+    pub(crate) fn strings(&mut self, key: &'m str, texts: &[String]) {
+        let mut json = String::from("[");
+        for text in texts {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            push_string(&mut json, text);
+        }
+        json.push(']');
+        self.raw(key, json);
+    }
+
+    /// The text of an array with one more element in front.
+    pub(crate) fn longer(&mut self, key: &'m str, first: String, array: &'m str) {
+        self.set(Cow::Borrowed(key), Json::Longer { first, array });
+    }
+
+    /// Every member of another object; one that is here already is replaced where it stands.
+    pub(crate) fn replace_by(&mut self, object: &'m RawJson) {
+        for member in object.value().members() {
+            let json = Json::Text(Cow::Owned(RawJson::of(&member.value).get().to_owned()));
+            self.set(Cow::Owned(member.key.to_str().into_owned()), json);
+        }
+    }
+
+    /// The object's text.
+    pub(crate) fn into_text(self) -> String {
+        // Measured first: a buffer that grows behind the messages would copy them again.
+        let room = |(key, json): &(Cow<'_, str>, Json<'_>)| {
+            let json = match json {
+                Json::Text(text) => text.len(),
+                Json::Longer { first, array } => first.len() + array.len() + 1,
+            };
+            key.len() + key.len() / 8 + json + 6
+        };
+        let size: usize = self.0.iter().map(room).sum();
+        let mut out = String::with_capacity(size + 2);
+        let mut object = ObjectWriter::new(&mut out);
+        for (key, json) in &self.0 {
+            let out = object.key(key);
+            match json {
+                Json::Text(text) => out.push_str(text),
+                Json::Longer { first, array } => push_longer(out, first, array),
+            }
+        }
+        object.end();
+        out
+    }
+}
+
+fn push_longer(out: &mut String, first: &str, array: &str) {
+    let rest = array.trim_start();
+    let rest = rest.strip_prefix('[').unwrap_or(rest).trim_start();
+    out.push('[');
+    out.push_str(first);
+    if !rest.starts_with(']') {
+        out.push(',');
+    }
+    out.push_str(rest);
+}
