@@ -37,6 +37,14 @@ impl ToolError {
         }
     }
 
+    /// The tool was cancelled, by itself or by what it depends on.
+    pub fn cancelled(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            fault: ToolFault::Cancelled,
+            source: source.into(),
+        }
+    }
+
     /// What kind of failure.
     pub fn fault(&self) -> ToolFault {
         self.fault

@@ -12,9 +12,11 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 
 pub use arguments::{ArgumentError, Parameters, SchemaError, Violation, prepare};
+pub(crate) use context::RunHandle;
 pub use context::{CallContext, Dependencies};
 pub use error::{ToolError, ToolFault};
 pub use function::{FnTool, ToolFn, declare, declare_args, tool};
+pub(crate) use function::{schema_of, unwrapped};
 pub use output::{IntoToolOutput, Json, ToolOutput};
 pub use set::{SetError, ToolSet};
 pub use spec::{Approval, Runs, ToolSpec};
@@ -36,4 +38,19 @@ pub trait Tool: Send + Sync {
         arguments: &RawJson,
         context: CallContext,
     ) -> Result<ToolOutput, ToolError>;
+}
+
+#[async_trait]
+impl<T: Tool + ?Sized> Tool for std::sync::Arc<T> {
+    fn spec(&self) -> &ToolSpec {
+        (**self).spec()
+    }
+
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        (**self).call(arguments, context).await
+    }
 }
