@@ -101,7 +101,7 @@ pub(super) struct Tx<'a> {
     pub(super) shared: &'a Shared,
     /// The events of live runs.
     pub(super) log: &'a EventLog,
-    /// When the operation runs.
+    /// When the operation runs; for events, when one before them in the transaction did.
     pub(super) now: Millis,
     /// This process among the owners.
     pub(super) owner: i64,
