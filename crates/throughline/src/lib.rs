@@ -41,3 +41,5 @@ pub use tool::{
     Parameters, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
     ToolSet, ToolSpec, Violation, declare, declare_args, prepare, tool,
 };
+#[cfg(feature = "mcp")]
+pub use tool::{MCP_IDEMPOTENCY_KEY, McpError, McpServer, McpTools};

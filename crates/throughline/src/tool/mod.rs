@@ -4,6 +4,8 @@ mod arguments;
 mod context;
 mod error;
 mod function;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod set;
 mod spec;
@@ -17,6 +19,8 @@ pub use context::{CallContext, Dependencies};
 pub use error::{ToolError, ToolFault};
 pub use function::{FnTool, ToolFn, declare, declare_args, tool};
 pub(crate) use function::{schema_of, unwrapped};
+#[cfg(feature = "mcp")]
+pub use mcp::{IDEMPOTENCY_KEY as MCP_IDEMPOTENCY_KEY, McpError, McpServer, McpTools};
 pub use output::{IntoToolOutput, Json, ToolOutput};
 pub use set::{SetError, ToolSet};
 pub use spec::{Approval, Runs, ToolSpec};

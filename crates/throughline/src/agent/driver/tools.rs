@@ -18,7 +18,7 @@ use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput};
 
 /// What a task that ran a tool says.
 pub(super) enum Finished {
-    Returned(Result<ToolOutput, ToolError>),
+    Returned(Result<ToolOutput, ToolError>, Effect),
     TimedOut(Duration, Effect),
 }
 
@@ -51,17 +51,18 @@ impl Driver<'_> {
             tool: call.name.clone(),
         });
         let time = tool.spec().timeout.or(self.plan.limits.tool_time);
+        let effect = tool.spec().effect;
         let work = async move {
             let call = tool.call(&arguments, context.clone());
             let work = context.clone().scope(call);
             let Some(time) = time else {
-                return Finished::Returned(work.await);
+                return Finished::Returned(work.await, effect);
             };
             match tokio::time::timeout(time, work).await {
-                Ok(result) => Finished::Returned(result),
+                Ok(result) => Finished::Returned(result, effect),
                 Err(_) => {
                     context.cancel.cancel();
-                    Finished::TimedOut(time, tool.spec().effect)
+                    Finished::TimedOut(time, effect)
                 }
             }
         };
@@ -123,7 +124,7 @@ impl Driver<'_> {
     ) -> (Option<u32>, Ended, Option<String>) {
         let name = self.tool_name(position);
         match finished {
-            Finished::Returned(Ok(output)) => {
+            Finished::Returned(Ok(output), _) => {
                 let ended = Ended {
                     outcome: Outcome::Ok,
                     output: output.output,
@@ -131,25 +132,29 @@ impl Driver<'_> {
                 };
                 (position, ended, None)
             }
-            Finished::Returned(Err(error)) => {
+            Finished::Returned(Err(error), effect) => {
                 let whole = error.to_string();
+                let outcome = match error.fault() {
+                    ToolFault::Lost => lost(effect),
+                    ToolFault::Failed
+                    | ToolFault::Arguments
+                    | ToolFault::Reported
+                    | ToolFault::Cancelled => Outcome::Error,
+                };
                 let text = match (error.fault(), self.agent.details) {
-                    // It is for the model to correct.
-                    (ToolFault::Arguments, _) => whole.clone(),
+                    // These are for the model to read.
+                    (ToolFault::Arguments | ToolFault::Reported, _) => whole.clone(),
                     (_, Details::Shown) => format!("the tool {name} failed: {whole}"),
                     (_, Details::Hidden) => format!("the tool {name} failed"),
                 };
-                (position, failed(Outcome::Error, text), Some(whole))
+                let shown = match outcome {
+                    Outcome::Unknown => format!("{text}; it may or may not have had its effect"),
+                    _ => text,
+                };
+                (position, failed(outcome, shown), Some(whole))
             }
             Finished::TimedOut(time, effect) => {
-                let outcome = match effect {
-                    Effect::ReadOnly => Outcome::Error,
-                    Effect::Idempotent
-                    | Effect::Keyed
-                    | Effect::Probe
-                    | Effect::Transactional
-                    | Effect::Once => Outcome::Unknown,
-                };
+                let outcome = lost(effect);
                 let text = format!(
                     "the tool {name} did not end within {} s",
                     time.as_secs_f64()
@@ -183,6 +188,18 @@ impl Driver<'_> {
     fn tool_name(&self, position: Option<u32>) -> String {
         let call = position.and_then(|position| self.turn.call(position));
         call.map(|call| call.name.clone()).unwrap_or_default()
+    }
+}
+
+/// What a call is whose result is lost.
+fn lost(effect: Effect) -> Outcome {
+    match effect {
+        Effect::ReadOnly => Outcome::Error,
+        Effect::Idempotent
+        | Effect::Keyed
+        | Effect::Probe
+        | Effect::Transactional
+        | Effect::Once => Outcome::Unknown,
     }
 }
 
