@@ -21,6 +21,8 @@ pub mod property;
 pub mod record;
 #[cfg(feature = "agents")]
 pub mod scripted;
+#[cfg(feature = "agents")]
+pub mod upstream;
 
 pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};
 pub use property::property;

@@ -1,0 +1,259 @@
+//! What can go wrong between a client and a vendor, and what must come of it.
+
+use std::fmt;
+
+use throughline::{ErrorKind, TimeoutPhase};
+
+use crate::scripted::Reading;
+
+/// One way for a model call to go wrong. `docs/faults.md` describes each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(
+    missing_docs,
+    reason = "described by `Fault::about`, which a test compares with the docs"
+)]
+pub enum Fault {
+    Refused,
+    Reset,
+    Silent,
+    CutInHead,
+    Stalls,
+    Drip,
+    CutBetweenEvents,
+    CutInCharacter,
+    NoEndMark,
+    ErrorInAnswer,
+    InvalidRequest,
+    Unauthorised,
+    NoSuchModel,
+    RateLimited,
+    OutOfQuota,
+    ServerError,
+    BadGateway,
+    Overloaded,
+    WrongContentType,
+    NotJson,
+    NotUtf8,
+    UnknownEvents,
+    AfterTheEnd,
+    Oversized,
+    Empty,
+    Redirect,
+    BrokenCall,
+    NoUsage,
+}
+
+/// For how many requests a fault lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// For the next so many.
+    Times(usize),
+    /// Until the server is healed.
+    Always,
+}
+
+/// What must come of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// The whole answer.
+    Success,
+    /// An error of one of these kinds, and no answer.
+    Error(&'static [ErrorKind]),
+    /// The whole answer, after another attempt.
+    RetriedThenSuccess,
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Success => f.write_str("answer"),
+            Self::RetriedThenSuccess => f.write_str("retried, then answer"),
+            Self::Error(kinds) => {
+                for (place, kind) in kinds.iter().enumerate() {
+                    let between = if place == 0 { "" } else { " or " };
+                    write!(f, "{between}{}", kind.as_str())?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+const FIRST_BYTE: ErrorKind = ErrorKind::Timeout(TimeoutPhase::FirstByte);
+const IDLE: ErrorKind = ErrorKind::Timeout(TimeoutPhase::Idle);
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 28] = [
+        Self::Refused,
+        Self::Reset,
+        Self::Silent,
+        Self::CutInHead,
+        Self::Stalls,
+        Self::Drip,
+        Self::CutBetweenEvents,
+        Self::CutInCharacter,
+        Self::NoEndMark,
+        Self::ErrorInAnswer,
+        Self::InvalidRequest,
+        Self::Unauthorised,
+        Self::NoSuchModel,
+        Self::RateLimited,
+        Self::OutOfQuota,
+        Self::ServerError,
+        Self::BadGateway,
+        Self::Overloaded,
+        Self::WrongContentType,
+        Self::NotJson,
+        Self::NotUtf8,
+        Self::UnknownEvents,
+        Self::AfterTheEnd,
+        Self::Oversized,
+        Self::Empty,
+        Self::Redirect,
+        Self::BrokenCall,
+        Self::NoUsage,
+    ];
+
+    /// The stable name, and what happens, in one line.
+    pub fn about(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Refused => ("refused", "nobody listens at the address"),
+            Self::Reset => (
+                "reset",
+                "the connection is reset when the request has been read",
+            ),
+            Self::Silent => ("silent", "the request is read and never answered"),
+            Self::CutInHead => (
+                "cut_in_head",
+                "the connection ends in the middle of the head",
+            ),
+            Self::Stalls => ("stalls", "half of the body comes, then nothing more"),
+            Self::Drip => ("drip", "the whole answer comes one byte at a time"),
+            Self::CutBetweenEvents => (
+                "cut_between_events",
+                "the connection ends between two events, or short of the announced length",
+            ),
+            Self::CutInCharacter => (
+                "cut_in_character",
+                "the connection ends in an event, in the middle of a character",
+            ),
+            Self::NoEndMark => (
+                "no_end_mark",
+                "the body ends properly, but the vendor's end mark or the end of the JSON is missing",
+            ),
+            Self::ErrorInAnswer => (
+                "error_in_answer",
+                "status 200, then an error: as the body, or as an event after some text",
+            ),
+            Self::InvalidRequest => (
+                "invalid_request",
+                "400, the vendor does not like the request",
+            ),
+            Self::Unauthorised => ("unauthorised", "401, the vendor does not know the key"),
+            Self::NoSuchModel => ("no_such_model", "404, the vendor has no such model"),
+            Self::RateLimited => ("rate_limited", "429 and when to come back"),
+            Self::OutOfQuota => ("out_of_quota", "the money or the quota is used up"),
+            Self::ServerError => ("server_error", "500 with the vendor's error"),
+            Self::BadGateway => (
+                "bad_gateway",
+                "502 with a page of HTML from something between",
+            ),
+            Self::Overloaded => ("overloaded", "529 or 503, the vendor has too much to do"),
+            Self::WrongContentType => ("wrong_content_type", "status 200 and a page of HTML"),
+            Self::NotJson => ("not_json", "the body, or one of its events, is not JSON"),
+            Self::NotUtf8 => ("not_utf8", "a byte in the text is not UTF-8"),
+            Self::UnknownEvents => (
+                "unknown_events",
+                "members, events and comments that nobody knows stand between the others",
+            ),
+            Self::AfterTheEnd => (
+                "after_the_end",
+                "a second end mark and garbage follow the end; garbage follows the body",
+            ),
+            Self::Oversized => ("oversized", "the body, or one event, does not end"),
+            Self::Empty => ("empty", "status 200 and an empty body"),
+            Self::Redirect => (
+                "redirect",
+                "307 to another address, with the key to take along",
+            ),
+            Self::BrokenCall => (
+                "broken_call",
+                "the limit of tokens ends the answer inside a call",
+            ),
+            Self::NoUsage => ("no_usage", "the vendor reports no tokens"),
+        }
+    }
+
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        self.about().0
+    }
+
+    /// The fault of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+
+    /// What must come of one attempt.
+    pub fn expected(self, reading: Reading) -> Expected {
+        use ErrorKind as Kind;
+        Expected::Error(match (self, reading) {
+            (Self::Refused, _) => &[Kind::Connect],
+            (Self::Reset | Self::CutInHead | Self::CutBetweenEvents | Self::CutInCharacter, _) => {
+                &[Kind::Cut]
+            }
+            (Self::Silent, _) => &[FIRST_BYTE],
+            (Self::Stalls, _) => &[IDLE],
+            (Self::NoEndMark, Reading::Streamed) => &[Kind::Cut],
+            (Self::NoEndMark, Reading::Whole) => &[Kind::Malformed],
+            (Self::Empty, Reading::Streamed) => &[Kind::Cut],
+            (Self::Empty, Reading::Whole) => &[Kind::Malformed],
+            (Self::InvalidRequest, _) => &[Kind::Invalid],
+            (Self::Unauthorised, _) => &[Kind::Auth],
+            (Self::NoSuchModel, _) => &[Kind::NotFound],
+            (Self::RateLimited, _) => &[Kind::RateLimited],
+            (Self::OutOfQuota, _) => &[Kind::Quota],
+            (Self::ErrorInAnswer | Self::ServerError | Self::BadGateway | Self::Overloaded, _) => {
+                &[Kind::Unavailable]
+            }
+            (Self::WrongContentType | Self::NotJson | Self::NotUtf8, _)
+            | (Self::AfterTheEnd, Reading::Whole) => &[Kind::Malformed],
+            (Self::Oversized, _) => &[Kind::TooLarge],
+            (Self::Redirect, _) => &[Kind::Setup],
+            (Self::AfterTheEnd, Reading::Streamed)
+            | (Self::Drip | Self::UnknownEvents | Self::BrokenCall | Self::NoUsage, _) => {
+                return Expected::Success;
+            }
+        })
+    }
+
+    /// What must come of a call by a client that tries again, if the fault is gone by then.
+    ///
+    /// What has been handed out of a stream cannot be taken back, so there a fault after the first
+    /// words is final.
+    pub fn expected_with_retries(self, reading: Reading) -> Expected {
+        let once = self.expected(reading);
+        let Expected::Error(kinds) = once else {
+            return once;
+        };
+        let late = matches!(
+            self,
+            Self::Stalls
+                | Self::CutBetweenEvents
+                | Self::CutInCharacter
+                | Self::NoEndMark
+                | Self::ErrorInAnswer
+        ) && reading == Reading::Streamed;
+        match kinds.iter().all(|kind| kind.is_transient()) && !late {
+            true => Expected::RetriedThenSuccess,
+            false => once,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,90 @@
+//! What a vendor remembers: what it issued, and answers that it was told to keep.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use throughline_model::json;
+use throughline_wire::validate::{Chained, Issued};
+
+/// Whether a server holds clients to what it issued itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origins {
+    /// Ids, seals and signatures must be this server's own, as with a vendor.
+    #[default]
+    Own,
+    /// They may come from anywhere, for histories that were made elsewhere.
+    Any,
+}
+
+#[derive(Debug)]
+pub(super) struct Memory {
+    issued: Option<Issued>,
+    kept: BTreeMap<String, Chained>,
+}
+
+impl Memory {
+    pub(super) fn new(origins: Origins) -> Self {
+        Self {
+            issued: match origins {
+                Origins::Own => Some(Issued::default()),
+                Origins::Any => None,
+            },
+            kept: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn issued(&self) -> Option<&Issued> {
+        self.issued.as_ref()
+    }
+
+    pub(super) fn chained(&self, id: &str) -> Option<&Chained> {
+        self.kept.get(id)
+    }
+
+    /// An answer leaves.
+    pub(super) fn issue(&mut self, answer: &str) {
+        if let (Some(issued), Ok(value)) = (self.issued.take(), json::parse(answer)) {
+            self.issued = Some(issued.with_response(&value));
+        }
+    }
+
+    /// An answer is kept, with everything that led to it.
+    pub(super) fn keep(&mut self, request: &Map<String, Value>, answer: &Value) {
+        let Some(id) = answer.get("id").and_then(Value::as_str) else {
+            return;
+        };
+        let before = ["previous_response_id", "previous_interaction_id"]
+            .iter()
+            .find_map(|key| self.kept.get(request.get(*key)?.as_str()?));
+        let mut chained = before.cloned().unwrap_or_default();
+        for list in [
+            request.get("input"),
+            answer.get("output"),
+            answer.get("steps"),
+        ] {
+            for item in list.and_then(Value::as_array).into_iter().flatten() {
+                note(item, &mut chained);
+            }
+        }
+        self.kept.insert(id.to_owned(), chained);
+    }
+}
+
+fn note(item: &Value, chained: &mut Chained) {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    let Some(kind) = text("type") else { return };
+    if kind.ends_with("_output") || kind.ends_with("_result") {
+        if let Some(id) = text("call_id") {
+            chained.open.remove(id);
+            chained.answered.insert(id.to_owned());
+        }
+    } else if matches!(
+        kind,
+        "function_call" | "custom_tool_call" | "computer_call" | "shell_call" | "apply_patch_call"
+    ) {
+        // Interactions name the call by its own id.
+        if let Some(id) = text("call_id").or_else(|| text("id")) {
+            chained.open.insert(id.to_owned());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+use std::fmt;
+
+use serde_json::Value;
+use throughline_model::Wire;
+
+use super::fault::Fault;
+use super::http::Incoming;
+use super::vendor::{KEY, key_headers};
+use crate::scripted::Reading;
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The vendor takes it, to be answered like this.
+    Accepted(Reading),
+    /// The vendor refuses it: the status and its words.
+    Refused(u16, String),
+}
+
+/// One request that came. It does not hold the key: where one stood, it says whether it was right.
+#[derive(Clone)]
+pub struct Recorded {
+    /// The connection it came on, counted from one.
+    pub connection: usize,
+    /// The method.
+    pub method: String,
+    /// The path, with what follows a question mark.
+    pub path: String,
+    /// Names in lower case and values.
+    pub headers: Vec<(String, String)>,
+    /// The body; null if it is not JSON.
+    pub body: Value,
+    /// Whether the vendor takes it. A fault may have been in the way all the same.
+    pub verdict: Verdict,
+    /// What went wrong with the answer.
+    pub fault: Option<Fault>,
+}
+
+impl Recorded {
+    pub(super) fn of(wire: &Wire, request: &Incoming, connection: usize) -> Self {
+        let keys = key_headers(wire);
+        let headers = request.headers.iter().map(|(name, value)| {
+            let is_key = keys.iter().any(|(key, _)| key == name);
+            let value = match (is_key, value.contains(KEY)) {
+                (false, false) => value.clone(),
+                (_, true) => "<the key>".to_owned(),
+                (true, false) => "<another key>".to_owned(),
+            };
+            (name.clone(), value)
+        });
+        Self {
+            connection,
+            method: request.method.clone(),
+            path: request.target.replace(KEY, "<the key>"),
+            headers: headers.collect(),
+            body: serde_json::from_slice(&request.body).unwrap_or_default(),
+            verdict: Verdict::Accepted(Reading::Whole),
+            fault: None,
+        }
+    }
+
+    /// The value of a header; `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the vendor took it.
+    pub fn is_accepted(&self) -> bool {
+        matches!(self.verdict, Verdict::Accepted(_))
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorded")
+            .field("connection", &self.connection)
+            .field("method", &self.method)
+            .field("path", &self.path)
+            .field("verdict", &self.verdict)
+            .field("fault", &self.fault)
+            .field("body", &format_args!("{}", self.body))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use throughline_model::Response;
+
+use super::fault::Fault;
+use super::recorded::Recorded;
+
+/// What a server answers to one request.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub(super) what: What,
+    pub(super) fault: Option<Fault>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Said(Said),
+    Response(Box<Response>),
+    Raw(Raw),
+}
+
+/// An answer in words that every vendor has; ids and figures are the server's.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    pub(super) parts: Vec<Part>,
+    pub(super) usage: Option<(u64, u64)>,
+    pub(super) cut_off: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Thought(String),
+    Text(String),
+    Call {
+        name: String,
+        arguments: String,
+    },
+    /// PNG in base 64.
+    Image(String),
+}
+
+/// An answer byte by byte.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Raw {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Reply {
+    fn said(parts: Vec<Part>) -> Self {
+        Self::of(What::Said(Said {
+            parts,
+            usage: Some((12, 7)),
+            cut_off: false,
+        }))
+    }
+
+    fn of(what: What) -> Self {
+        Self { what, fault: None }
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::said(vec![Part::Text(text.into())])
+    }
+
+    /// Calls of functions: name, JSON text of the arguments. The server gives them ids, as its
+    /// vendor does.
+    pub fn calls<N, A>(calls: impl IntoIterator<Item = (N, A)>) -> Self
+    where
+        N: Into<String>,
+        A: Into<String>,
+    {
+        Self::said(Vec::new()).and_calls(calls)
+    }
+
+    /// The same with calls behind it.
+    #[must_use]
+    pub fn and_calls<N, A>(mut self, calls: impl IntoIterator<Item = (N, A)>) -> Self
+    where
+        N: Into<String>,
+        A: Into<String>,
+    {
+        if let What::Said(said) = &mut self.what {
+            said.parts
+                .extend(calls.into_iter().map(|(name, arguments)| Part::Call {
+                    name: name.into(),
+                    arguments: arguments.into(),
+                }));
+        }
+        self
+    }
+
+    /// The same with a picture behind it: a PNG in base 64, from vendors whose models make some.
+    #[must_use]
+    pub fn and_image(mut self, data: impl Into<String>) -> Self {
+        if let What::Said(said) = &mut self.what {
+            said.parts.push(Part::Image(data.into()));
+        }
+        self
+    }
+
+    /// The same with reasoning before it, sealed or signed as the vendor does. Where the format
+    /// has no reasoning, there is none.
+    #[must_use]
+    pub fn reasoning_first(mut self, thought: impl Into<String>) -> Self {
+        if let What::Said(said) = &mut self.what {
+            said.parts.insert(0, Part::Thought(thought.into()));
+        }
+        self
+    }
+
+    /// The same with these figures: tokens sent, tokens made.
+    #[must_use]
+    pub fn with_usage(mut self, input: u64, output: u64) -> Self {
+        if let What::Said(said) = &mut self.what {
+            said.usage = Some((input, output));
+        }
+        self
+    }
+
+    /// An answer as our own words have it, written by the codec.
+    pub fn response(response: Response) -> Self {
+        Self::of(What::Response(Box::new(response)))
+    }
+
+    /// A status and a body, whatever was asked.
+    pub fn raw(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self::of(What::Raw(Raw {
+            status,
+            headers: vec![("content-type".into(), content_type.into())],
+            body: body.into(),
+        }))
+    }
+
+    /// The same with one more header, if it is raw.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        if let What::Raw(raw) = &mut self.what {
+            raw.headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// The same, but something goes wrong on the way.
+    #[must_use]
+    pub fn with_fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+}
+
+/// Decides an answer by the request.
+type Decide = Arc<dyn Fn(&Recorded) -> Reply + Send + Sync>;
+
+/// What a server answers, in order.
+#[derive(Clone, Default)]
+pub struct Script {
+    queue: VecDeque<Reply>,
+    rest: Option<Decide>,
+}
+
+impl Script {
+    /// These answers, one for each request that is accepted.
+    pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            queue: replies.into_iter().collect(),
+            rest: None,
+        }
+    }
+
+    /// An answer that depends on the request, for every request.
+    pub fn respond_with(answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
+        Self::default().then(answer)
+    }
+
+    /// The same, and when these are used up, answers are decided like this.
+    #[must_use]
+    pub fn then(mut self, answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
+        self.rest = Some(Arc::new(answer));
+        self
+    }
+
+    /// One more answer.
+    pub(super) fn push(&mut self, reply: Reply) {
+        self.queue.push_back(reply);
+    }
+
+    /// The answer to a request. One that a fault is to spoil stays in the script for whoever asks
+    /// again.
+    pub(super) fn next(&mut self, request: &Recorded, spoilt: bool) -> Option<Reply> {
+        let queued = match spoilt {
+            true => self.queue.front().cloned(),
+            false => self.queue.pop_front(),
+        };
+        queued.or_else(|| self.rest.as_ref().map(|decide| decide(request)))
+    }
+
+    /// How many answers are left.
+    pub(super) fn left(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+impl<const N: usize> From<[Reply; N]> for Script {
+    fn from(replies: [Reply; N]) -> Self {
+        Self::new(replies)
+    }
+}
+
+impl From<Vec<Reply>> for Script {
+    fn from(replies: Vec<Reply>) -> Self {
+        Self::new(replies)
+    }
+}

@@ -1,0 +1,187 @@
+//! What a server knows, and how it answers one request.
+
+use serde_json::Value;
+use throughline_model::Wire;
+use throughline_wire::validate::Profile;
+use throughline_wire::{Losses, codec};
+
+use super::fault::{Extent, Fault};
+use super::frames;
+use super::http::{Act, Head, Incoming};
+use super::inflict::{self, Answer, Shape, To};
+use super::memory::Memory;
+use super::recorded::{Recorded, Verdict};
+use super::reply::{Part, Raw, Reply, Said, Script, What};
+use super::say;
+use super::strict::{self, Accepted};
+use super::vendor::{self, Refusal};
+use crate::scripted::Reading;
+
+/// So many requests are kept; more are only counted.
+const KEPT: usize = 10_000;
+
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections that were made.
+    pub connections: usize,
+    /// Requests that came.
+    pub requests: usize,
+    /// Of them: refused in the vendor's words.
+    pub refused: usize,
+    /// Of them: answered with a fault.
+    pub faults: usize,
+}
+
+pub(super) struct State {
+    pub(super) profile: Profile,
+    pub(super) script: Script,
+    pub(super) memory: Memory,
+    pub(super) fault: Option<(Fault, Extent)>,
+    pub(super) recorded: Vec<Recorded>,
+    pub(super) counts: Counts,
+    pub(super) origin: String,
+}
+
+impl State {
+    /// Record a request and decide what to do on its connection.
+    pub(super) fn answer(&mut self, request: &Incoming, connection: usize) -> Vec<Act> {
+        self.counts.requests += 1;
+        let number = self.counts.requests;
+        let wire = self.profile.wire.clone();
+        let origin = self.origin.clone();
+        let to = To {
+            wire: &wire,
+            number,
+            origin: &origin,
+        };
+        let mut recorded = Recorded::of(&wire, request, connection);
+        let judged = strict::judge(&self.profile, &self.memory, request);
+        let acts = match judged {
+            Err(refusal) => {
+                recorded.verdict = Verdict::Refused(refusal.status, refusal.message.clone());
+                self.counts.refused += 1;
+                inflict::refusal(&to, &refusal)
+            }
+            Ok(accepted) => {
+                recorded.verdict = Verdict::Accepted(accepted.reading);
+                self.accepted(&to, &accepted, &mut recorded)
+            }
+        };
+        self.counts.faults += usize::from(recorded.fault.is_some());
+        if self.recorded.len() < KEPT {
+            self.recorded.push(recorded);
+        }
+        acts
+    }
+
+    fn accepted(&mut self, to: &To<'_>, accepted: &Accepted, recorded: &mut Recorded) -> Vec<Act> {
+        let inflicted = self.next_fault();
+        let Some(reply) = self.script.next(recorded, inflicted.is_some()) else {
+            let message = "the script of this server has no more answers";
+            recorded.verdict = Verdict::Refused(501, message.into());
+            return inflict::refusal(to, &Refusal::new(to.wire, 501, message));
+        };
+        let fault = inflicted.or(reply.fault);
+        recorded.fault = fault;
+        let Some(answer) = self.prepared(to, accepted, reply, fault) else {
+            let message = "this vendor cannot say what the script says";
+            recorded.verdict = Verdict::Refused(501, message.into());
+            return inflict::refusal(to, &Refusal::new(to.wire, 501, message));
+        };
+        match fault {
+            Some(fault) => inflict::faulty(to, fault, &answer),
+            None => inflict::plain(to, &answer),
+        }
+    }
+
+    /// The fault for this request, if one lasts.
+    fn next_fault(&mut self) -> Option<Fault> {
+        let (fault, extent) = self.fault?;
+        self.fault = match extent {
+            Extent::Always => self.fault,
+            Extent::Times(0 | 1) => None,
+            Extent::Times(more) => Some((fault, Extent::Times(more - 1))),
+        };
+        (extent != Extent::Times(0)).then_some(fault)
+    }
+
+    fn prepared(
+        &mut self,
+        to: &To<'_>,
+        accepted: &Accepted,
+        reply: Reply,
+        fault: Option<Fault>,
+    ) -> Option<Answer> {
+        let stored = strict::stores(to.wire, &accepted.body);
+        let body = match reply.what {
+            What::Raw(raw) => return Some(raw_answer(raw)),
+            What::Response(response) => {
+                codec(to.wire)?.encode_response(&response, &mut Losses::default())
+            }
+            What::Said(mut said) => {
+                if fault == Some(Fault::BrokenCall) {
+                    break_call(&mut said);
+                }
+                let asked = say::Asked {
+                    model: &accepted.model,
+                    body: &accepted.body,
+                    number: to.number,
+                    stored,
+                };
+                say::body(to.wire, &asked, &said).to_string()
+            }
+        };
+        self.memory.issue(&body);
+        if stored {
+            let value: Value = serde_json::from_str(&body).ok()?;
+            self.memory.keep(&accepted.body, &value);
+        }
+        let mut head = vendor::head(to.wire, 200, to.number);
+        let shape = match accepted.reading {
+            Reading::Whole => Shape::Whole(body.into_bytes()),
+            Reading::Streamed => {
+                head = head.with("content-type", event_stream(to.wire));
+                let mut frames = frames::frames(to.wire, &accepted.body, &body)?;
+                if fault == Some(Fault::BrokenCall) && *to.wire == Wire::Anthropic {
+                    frames::break_input(&mut frames);
+                }
+                Shape::Streamed(frames)
+            }
+        };
+        Some(Answer { head, shape })
+    }
+}
+
+fn event_stream(wire: &Wire) -> &'static str {
+    match wire {
+        Wire::Gemini => "text/event-stream",
+        _ => "text/event-stream; charset=utf-8",
+    }
+}
+
+fn raw_answer(raw: Raw) -> Answer {
+    Answer {
+        head: Head {
+            status: raw.status,
+            headers: raw.headers,
+        },
+        shape: Shape::Whole(raw.body),
+    }
+}
+
+/// End an answer inside of its last call, of which there is one from now on.
+fn break_call(said: &mut Said) {
+    said.cut_off = true;
+    let broken = r#"{"port": "Bre"#.to_owned();
+    for part in said.parts.iter_mut().rev() {
+        if let Part::Call { arguments, .. } = part {
+            *arguments = broken;
+            return;
+        }
+    }
+    said.parts.push(Part::Call {
+        name: "tide".into(),
+        arguments: broken,
+    });
+}
