@@ -42,6 +42,9 @@ cargo xtask test [--quick]
 cargo xtask tidy
     The rules no compiler checks: which crate may use which, licences, banned crates, source rules, links.
 
+cargo xtask behaviours
+    Writes the table of behaviours and their tests, docs/behaviours.md.
+
 cargo xtask fuzz [TARGET…] [--seconds N] [--list]
     Fuzzes each target, or those named, for N seconds (60).
 
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         "test" => test::main(rest),
         "tidy" => tidy::main(rest),
+        "behaviours" => tidy::behaviours(rest),
         "fuzz" => fuzz::main(rest),
         "campaign" => campaign::main(rest),
         "planted" => campaign::planted(rest),

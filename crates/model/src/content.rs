@@ -271,6 +271,24 @@ pub enum Output {
     Parts(Vec<Content>),
 }
 
+impl From<&str> for Output {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Output {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<RawJson> for Output {
+    fn from(json: RawJson) -> Self {
+        Self::Json(json)
+    }
+}
+
 /// Whether a result has a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pairing {

@@ -36,6 +36,16 @@ pub enum Event {
         /// The model that answers.
         model: Option<String>,
     },
+    /// A message begins whose speaker is not, or not only, the model that was asked: a remote agent
+    /// names itself, a client that runs tools itself shows their results.
+    Speaker {
+        /// Which message; its contents stand at places with this choice.
+        choice: usize,
+        /// Who speaks.
+        role: Role,
+        /// The speaker's name.
+        author: Option<String>,
+    },
     /// A content begins; what is known of it so far.
     Opened {
         /// Where.
@@ -95,6 +105,7 @@ pub enum Event {
 pub struct Fold {
     id: Option<String>,
     model: Option<String>,
+    speakers: BTreeMap<usize, (Role, Option<String>)>,
     contents: BTreeMap<Place, (Content, Completeness)>,
     end: Option<End>,
 }
@@ -129,6 +140,13 @@ impl Fold {
                 self.id = id.or(self.id.take());
                 self.model = model.or(self.model.take());
             }
+            Event::Speaker {
+                choice,
+                role,
+                author,
+            } => {
+                self.speakers.insert(choice, (role, author));
+            }
             Event::Opened { at, content } => {
                 self.contents.insert(at, (content, Completeness::Partial));
             }
@@ -159,6 +177,20 @@ impl Fold {
         }
     }
 
+    /// Whether the end was heard.
+    pub fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// What is there of a response that was broken off by whoever listened: what is whole, and
+    /// text as far as it came. A call whose arguments were still coming was never made.
+    pub fn interrupt(mut self) -> Response {
+        self.contents.retain(|_, (content, completeness)| {
+            *completeness == Completeness::Whole || content.as_tool_call().is_none()
+        });
+        self.finish()
+    }
+
     /// The response. Without a [`Event::Finished`] it is marked as cut, and a message with a
     /// content that never became whole as incomplete.
     pub fn finish(self) -> Response {
@@ -173,7 +205,11 @@ impl Fold {
         for (at, (content, completeness)) in self.contents {
             if last_choice != Some(at.choice) {
                 last_choice = Some(at.choice);
-                messages.push(Message::new(Role::Assistant, Vec::new()));
+                let speaker = self.speakers.get(&at.choice).cloned();
+                let (role, author) = speaker.unwrap_or((Role::Assistant, None));
+                let mut message = Message::new(role, Vec::new());
+                message.author = author;
+                messages.push(message);
             }
             let Some(message) = messages.last_mut() else {
                 continue;

@@ -1,5 +1,5 @@
 use crate::json::RawJson;
-use crate::{Event, Message, Place, Usage, Vendor, Wire};
+use crate::{Event, Message, Place, Role, Usage, Vendor, Wire};
 
 /// Why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +74,13 @@ impl Response {
             model: self.model.clone(),
         }];
         for (choice, message) in self.messages.iter().enumerate() {
+            if message.role != Role::Assistant || message.author.is_some() {
+                events.push(Event::Speaker {
+                    choice,
+                    role: message.role.clone(),
+                    author: message.author.clone(),
+                });
+            }
             for (item, content) in message.contents.iter().enumerate() {
                 events.push(Event::Content {
                     at: Place::new(choice, item, 0),

@@ -94,13 +94,7 @@ pub(crate) fn node(
 }
 
 /// The key that a tool gets: the same however often and by whomever the call is dispatched.
-pub(crate) fn call_key(
-    tenant: &Tenant,
-    run: RunId,
-    step: u32,
-    position: u32,
-    call: &str,
-) -> String {
+pub fn call_key(tenant: &Tenant, run: RunId, step: u32, position: u32, call: &str) -> String {
     let mut hasher = start(b"call", tenant);
     hasher.update(run.as_bytes());
     hasher.update(&step.to_le_bytes());

@@ -50,6 +50,7 @@ pub use approval::{
 };
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use cursor::Cursor;
+pub use digest::call_key;
 pub use engine::{Backups, Engine};
 pub use error::{Error, ErrorKind, Result, Unanswerable};
 pub use event::{EventNo, Flush, StoredEvent};

@@ -13,10 +13,15 @@ mod history;
 mod telemetry;
 mod tool;
 
+pub use agent::{
+    Agent, AgentBuilder, Awaits, BadLimit, BuildError, Calling, Input, Limits, Outcome, Pending,
+    Run, RunError, RunEvent, RunFailed, RunOptions, RunStream, RunUsage, Step, StopReason, Typed,
+    TypedError, TypedRun,
+};
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
     ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Layer, Observer, Retry,
-    RetryPolicy, Secret, StoresHistory, TimeoutPhase,
+    RetryPolicy, Secret, StoresHistory, TimeoutPhase, Update, Updates,
 };
 #[cfg(feature = "http")]
 pub use client::{
@@ -25,7 +30,7 @@ pub use client::{
     HttpTransport, OpenAi, ProxyChoice, Timeouts, Token, TokenError, TokenProvider, Transport,
     TransportError, TransportFault, VendorClient,
 };
-pub use history::{Rendering, View};
+pub use history::{Mailbox, Rendering, Thread, View};
 pub use throughline_model as model;
 pub use throughline_store::{RunId, ThreadId};
 #[cfg(feature = "http")]
@@ -36,3 +41,5 @@ pub use tool::{
     Parameters, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
     ToolSet, ToolSpec, Violation, declare, declare_args, prepare, tool,
 };
+#[cfg(feature = "mcp")]
+pub use tool::{MCP_IDEMPOTENCY_KEY, McpError, McpServer, McpTools};

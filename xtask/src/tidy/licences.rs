@@ -12,6 +12,8 @@ const PERMISSIVE: &[&str] = &[
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    // A licence for data: lists of root certificates, see docs/adr/0009.
+    "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
     "MIT-0",

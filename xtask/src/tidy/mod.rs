@@ -11,6 +11,7 @@ use crate::tool::{self, Failure};
 
 mod arrows;
 mod bans;
+mod behaviours;
 mod code;
 mod files;
 mod layout;
@@ -65,6 +66,21 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     })
 }
 
+/// `cargo xtask behaviours`
+pub(crate) fn behaviours(arguments: &[String]) -> Result<ExitCode, Failure> {
+    if let Some(argument) = arguments.first() {
+        return Err(Failure::new(format!(
+            "behaviours takes no arguments, and was given {argument}"
+        )));
+    }
+    let root = tool::root();
+    let table = behaviours::table(&files::Files::list(&root)?.sources);
+    std::fs::write(root.join(behaviours::TABLE), table)
+        .map_err(|error| Failure::new(format!("{}: {error}", behaviours::TABLE)))?;
+    println!("wrote {}", behaviours::TABLE);
+    Ok(ExitCode::SUCCESS)
+}
+
 /// A number that follows from the sources alone.
 pub(crate) fn fingerprint() -> Result<u64, Failure> {
     Ok(files::Files::list(&tool::root())?.fingerprint())
@@ -85,6 +101,7 @@ pub(crate) fn check() -> Result<usize, Failure> {
     violations.extend(bans::check(&fuzz, &files));
     violations.extend(layout::check(&files, &ours));
     violations.extend(rounds::check(&files.sources));
+    violations.extend(behaviours::check(&files.sources));
     for source in &files.sources {
         violations.extend(sources::check(source));
         violations.extend(links::check(source, |path| root.join(path).exists()));

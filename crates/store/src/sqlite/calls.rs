@@ -280,7 +280,7 @@ pub(super) fn results(
     touch(tx, &row)?;
     let run = (row.row, row.id);
     let marks = fill(tx, scope.tenant(), run, &places, results, &originals)?;
-    match cached(tx, scope, lease) {
+    match cached(tx.shared, scope, lease) {
         // Only if nothing else happened since; otherwise it is read anew when it is needed.
         Some(live) if live.next_item == row.next_item && live.next_step == row.next_step => {
             let mut live = (*live).clone();

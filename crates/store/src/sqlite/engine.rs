@@ -11,6 +11,7 @@ use super::begin::ReadyRun;
 use super::cache::lock;
 use super::calls::Filled;
 use super::connect::{Role, connect};
+use super::events::ReadyFlush;
 use super::fault::{Done, Stop};
 use super::import::ReadyImport;
 use super::items::Ready;
@@ -334,9 +335,10 @@ impl Engine for Sqlite {
     }
 
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()> {
-        let (scope, events) = (scope.clone(), events.clone());
+        let ready = ReadyFlush::new(&self.shared, scope, lease, events);
+        let scope = scope.clone();
         self.shared
-            .write_with_others(move |tx| events::flush(tx, &scope, lease, &events))
+            .write_with_others(move |tx| events::flush(tx, &scope, lease, &ready))
             .await
     }
 

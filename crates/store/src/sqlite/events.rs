@@ -1,26 +1,45 @@
 //! Events, stored just before they are sent.
 
 use super::cache::Live;
-use super::event_log::{add, append, gather, has, settle};
+use super::event_log::{Worked, add, append, gather, has, settle};
 use super::fault::Done;
 use super::lease::{admit_events, cached, events_in_order, load, must_run};
-use super::queue::{Effect, Tx};
+use super::queue::{Effect, Shared, Tx};
 use super::rows::{RunRow, int};
 use super::sql::run_sql;
 use crate::{Flush, Lease, TenantScope};
+
+/// Events, ready to be stored.
+pub(super) struct ReadyFlush {
+    events: Flush,
+    /// The run, if this process remembers it and they may come next. It may have been settled
+    /// meanwhile or belong to somebody else: the log finds that out.
+    of: Option<Worked>,
+}
+
+impl ReadyFlush {
+    pub(super) fn new(shared: &Shared, scope: &TenantScope, lease: Lease, events: &Flush) -> Self {
+        let live = cached(shared, scope, lease);
+        let live = live.filter(|live| live.next_event <= events.first);
+        Self {
+            events: events.clone(),
+            of: live.map(|live| live.worked()),
+        }
+    }
+}
 
 /// Store events.
 pub(super) fn flush(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     lease: Lease,
-    events: &Flush,
+    ready: &ReadyFlush,
 ) -> Done<()> {
+    let events = &ready.events;
     // The run's own row is left alone: whoever holds the epoch is alone, so the number of the next
     // event follows from the events.
-    if let Some(live) = cached(tx, scope, lease)
-        && is_next(tx, &live, events)
-        && add(tx, live.worked(), events)?
+    if let Some(of) = ready.of
+        && add(tx, of, events)?
     {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use super::cache::{Live, Mark};
 use super::event_log;
 use super::fault::{Done, Stop, missing};
 use super::find::{node_at, run_to_write};
-use super::queue::{Effect, Tx};
+use super::queue::{Effect, Shared, Tx};
 use super::rows::RunRow;
 use super::sql::{one, prepare};
 use crate::trials::{self, Point};
@@ -12,11 +12,11 @@ use crate::{Error, Flush, Lease, Result, RunState, TenantScope};
 
 /// What this process knows of a run that it works on.
 pub(super) fn cached(
-    tx: &Tx<'_>,
+    shared: &Shared,
     scope: &TenantScope,
     lease: Lease,
 ) -> Option<std::sync::Arc<Live>> {
-    let live = super::cache::lock(&tx.shared.caches.live).get(&lease.run)?;
+    let live = super::cache::lock(&shared.caches.live).get(&lease.run)?;
     (live.epoch == lease.epoch && live.tenant == *scope.tenant()).then_some(live)
 }
 

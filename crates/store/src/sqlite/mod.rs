@@ -8,6 +8,7 @@ mod approvals;
 mod backup;
 mod begin;
 mod branch;
+mod by_row;
 mod cache;
 mod calls;
 mod check;

@@ -83,7 +83,7 @@ pub(super) fn publish(
     ending: &Closing,
 ) -> Done<Published> {
     let tenant = tx.known_tenant(scope.tenant())?;
-    if let (Some(tenant), Some(live)) = (tenant, super::lease::cached(tx, scope, lease)) {
+    if let (Some(tenant), Some(live)) = (tenant, super::lease::cached(tx.shared, scope, lease)) {
         let publish = &ending.publish;
         // Results may have come in the same group, unseen by what is remembered.
         let plain = !live.calls

@@ -101,7 +101,7 @@ pub(super) struct Tx<'a> {
     pub(super) shared: &'a Shared,
     /// The events of live runs.
     pub(super) log: &'a EventLog,
-    /// When the operation runs.
+    /// When the operation runs; for events, when one before them in the transaction did.
     pub(super) now: Millis,
     /// This process among the owners.
     pub(super) owner: i64,
@@ -149,7 +149,9 @@ struct JobOf<T, F> {
     operation: F,
     op: Op,
     outcome: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
+    /// The whole of it goes back to whoever asked, and is dropped there: the writer is one for all,
+    /// and freeing what other threads made is dear.
+    reply: Option<oneshot::Sender<Box<Self>>>,
 }
 
 impl<T, F> Job for JobOf<T, F>
@@ -194,14 +196,16 @@ where
         self.outcome = Some(Err(error));
     }
 
-    fn answer(self: Box<Self>) {
-        let outcome = self.outcome.unwrap_or(Err(Error::Closed));
-        // Whoever asked may have gone; what was written stays written.
-        let _ = self.reply.send(outcome);
+    fn answer(mut self: Box<Self>) {
+        if let Some(reply) = self.reply.take() {
+            // Whoever asked may have gone; what was written stays written.
+            let _ = reply.send(self);
+        }
     }
 
-    fn fail(self: Box<Self>, error: Error) {
-        let _ = self.reply.send(Err(error));
+    fn fail(mut self: Box<Self>, error: Error) {
+        self.refuse(error);
+        self.answer();
     }
 }
 
@@ -253,18 +257,18 @@ impl Shared {
         let permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
         permit.forget();
         let (reply, answer) = oneshot::channel();
-        let job = JobOf {
+        let job = Box::new(JobOf {
             operation,
             op,
             outcome: None,
-            reply,
-        };
+            reply: Some(reply),
+        });
         let asleep = {
             let mut queue = lock(&self.queue);
             if queue.closing {
                 return Err(Error::Closed);
             }
-            queue.jobs.push_back(Box::new(job));
+            queue.jobs.push_back(job);
             queue.patient += usize::from(haste == Haste::Patient);
             let wakes = match queue.sleep {
                 Sleep::Awake => false,
@@ -279,7 +283,8 @@ impl Shared {
         if asleep {
             self.wake.notify_one();
         }
-        answer.await.unwrap_or(Err(Error::Closed))
+        let outcome = answer.await.ok().and_then(|job| job.outcome);
+        outcome.unwrap_or(Err(Error::Closed))
     }
 
     /// Have the next heartbeat written however young the last one is.

@@ -108,7 +108,7 @@ pub(super) fn step(
 ) -> Done<Option<Published>> {
     let step = &ready.step;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    if let Some(live) = cached(tx, scope, lease) {
+    if let Some(live) = cached(tx.shared, scope, lease) {
         let events = step.events.as_ref();
         // Results may have come in the same group, unseen by what is remembered.
         let fits = (step.node.is_none() || !live.calls)

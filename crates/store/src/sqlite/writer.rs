@@ -18,7 +18,7 @@ use super::hot::{Hot, Kept, Statements};
 use super::queue::{Effect, Job, Shared, Tx};
 use super::rows::int;
 use super::sql::prepare;
-use crate::trials::{self, Commit, Point};
+use crate::trials::{self, Commit, Op, Point};
 use crate::{Error, Heartbeat, Millis};
 
 /// How often other processes' commits are looked for while somebody waits for a change.
@@ -225,7 +225,10 @@ impl Writer<'_> {
                 job.refuse(error);
                 continue;
             }
-            now = self.shared.options.clock.now();
+            // Events bear no time, and there are so many of them that reading it would tell.
+            if job.op() != Op::Flush {
+                now = self.shared.options.clock.now();
+            }
             let mut tx = Tx {
                 conn: self.conn,
                 hot: &self.hot,

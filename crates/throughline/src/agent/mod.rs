@@ -1,1 +1,31 @@
 //! Agents: instructions, tools and a client, and the loop that runs them.
+//!
+//! What to do next is decided by the pure machine in `turn`; `driver` does it.
+
+mod agent;
+mod builder;
+mod driver;
+mod event;
+mod input;
+mod limits;
+mod options;
+mod outcome;
+mod run;
+mod stop;
+mod turn;
+mod typed;
+mod usage;
+
+pub use agent::Agent;
+pub use builder::{AgentBuilder, BuildError};
+pub(crate) use driver::Parked;
+pub use event::RunEvent;
+pub use input::Input;
+pub use limits::{BadLimit, Calling, Limits};
+pub use options::RunOptions;
+pub use outcome::{Outcome, Pending, RunError, RunFailed, Step};
+pub use run::{Run, RunStream};
+pub use stop::StopReason;
+pub use turn::Awaits;
+pub use typed::{Typed, TypedError, TypedRun};
+pub use usage::RunUsage;

@@ -1,1 +1,96 @@
+//! Clients and transports that do what a test says.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use futures_util::stream;
+use throughline_model::{Content, Event, Message, Response, Role, Settings, Stop, ToolChoice};
+
+use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream};
+use crate::history::View;
+
+/// Runs `ask` with a request that says "hi".
+pub(super) async fn with_request<T>(ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T) -> T {
+    let view = View::new(vec![Message::user("hi")]);
+    let request = ChatRequest {
+        model: None,
+        instructions: Some("Be brief."),
+        view: &view,
+        tools: &[],
+        choice: &ToolChoice::Auto,
+        settings: &Settings::default(),
+    };
+    ask(&request).await
+}
+
+/// An answer.
+pub(super) fn hello() -> Response {
+    Response {
+        id: None,
+        model: None,
+        messages: vec![Message::new(Role::Assistant, vec![Content::text("hello")])],
+        usage: None,
+        stop: Stop::Done,
+        error: None,
+        vendor: None,
+    }
+}
+
+type Script = dyn Fn(u32) -> Result<Response, ClientError> + Send + Sync;
+
+/// A client that answers by a function of how often it was asked, counted from 1.
+pub(super) struct FakeClient {
+    abilities: Abilities,
+    script: Box<Script>,
+    asked: AtomicU32,
+    /// What a stream says before it fails, if it is to fail as a stream.
+    pub(super) before_failing: Mutex<Option<Vec<Event>>>,
+}
+
+impl FakeClient {
+    pub(super) fn new(
+        script: impl Fn(u32) -> Result<Response, ClientError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            abilities: Abilities::of("fake"),
+            script: Box::new(script),
+            asked: AtomicU32::new(0),
+            before_failing: Mutex::default(),
+        }
+    }
+
+    /// How often it was asked.
+    pub(super) fn asked(&self) -> u32 {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn next(&self) -> Result<Response, ClientError> {
+        (self.script)(self.asked.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+}
+
+#[async_trait]
+impl ChatClient for FakeClient {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    async fn respond(&self, _: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        self.next()
+    }
+
+    async fn stream(&self, _: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let events: Vec<Result<Event, ClientError>> = match self.next() {
+            Ok(response) => response.events().into_iter().map(Ok).collect(),
+            Err(error) => {
+                let before = self.before_failing.lock().unwrap().clone();
+                let Some(before) = before else {
+                    return Err(error);
+                };
+                before.into_iter().map(Ok).chain([Err(error)]).collect()
+            }
+        };
+        Ok(Box::pin(stream::iter(events)))
+    }
+}

@@ -15,6 +15,7 @@ mod vendor;
 
 #[cfg(test)]
 mod fake;
+mod updates;
 
 use std::pin::Pin;
 
@@ -36,6 +37,7 @@ pub use layer::{Breaker, BreakerPolicy, BreakerState, Retry, RetryPolicy};
 pub use observe::{GaveUp, Happening, Observer};
 pub use request::ChatRequest;
 pub use secret::Secret;
+pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
 pub use vendor::{
     Anthropic, Bounds, ClientBuilder, EndMark, Foundry, Gemini, OpenAi, VendorClient,

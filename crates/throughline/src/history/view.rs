@@ -1,16 +1,28 @@
 //! What a model is given for one call: messages that only grow, and what was rendered of them.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::Message;
 use throughline_wire::render::{self, Options, Renderer, Target};
 
 /// The messages that a model is given, oldest first. They only grow, so what was rendered for one
 /// call is kept for the next: a call costs what is new, not what is old.
+///
+/// ```
+/// use throughline::View;
+/// use throughline::model::Message;
+/// use throughline_wire::Wire;
+/// use throughline_wire::render::{Options, Target};
+///
+/// let mut view = View::new([Message::user("hi")]);
+/// view.push(Message::user("still there?"));
+/// let rendering = view.render(&Target::newest(Wire::OpenAiChat), &Options::default());
+/// assert!(rendering.items.starts_with(r#"[{"role":"user","content":"hi"}"#));
+/// ```
 #[derive(Default)]
 pub struct View {
-    messages: Vec<Message>,
+    messages: Vec<Arc<Message>>,
     // One for each target that was asked for; two at most in practice.
     kept: Mutex<Vec<Kept>>,
 }
@@ -40,26 +52,33 @@ pub struct Rendering {
 
 impl View {
     /// A view of messages.
-    pub fn new(messages: Vec<Message>) -> Self {
+    pub fn new(messages: impl IntoIterator<Item = impl Into<Arc<Message>>>) -> Self {
         Self {
-            messages,
+            messages: messages.into_iter().map(Into::into).collect(),
             kept: Mutex::default(),
         }
     }
 
     /// The messages, oldest first.
-    pub fn messages(&self) -> &[Message] {
+    pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
     /// One more message.
-    pub fn push(&mut self, message: Message) {
-        self.messages.push(message);
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        self.messages.push(message.into());
     }
 
-    /// The messages as a target accepts them.
-    ///
-    /// What was rendered for this target before is not rendered again.
+    /// Go back to the first messages. What was rendered is forgotten.
+    pub(crate) fn rewind(&mut self, length: usize) {
+        if length < self.messages.len() {
+            self.messages.truncate(length);
+            self.kept = Mutex::default();
+        }
+    }
+
+    /// The messages as a target accepts them. What was rendered for this target before is not
+    /// rendered again.
     pub fn render(&self, target: &Target, options: &Options) -> Rendering {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let place = match kept.iter().position(|known| known.target == *target) {
@@ -81,7 +100,7 @@ impl View {
         match kept[place].advance(&self.messages) {
             Some(rendering) => rendering,
             None => {
-                // A late result changed what was rendered: from now on as a whole.
+                // Something new changes what was rendered, such as a late result: all of it again.
                 kept.swap_remove(place);
                 whole(&self.messages, target, options)
             }
@@ -91,7 +110,7 @@ impl View {
 
 impl Kept {
     /// Render what is new; `None` if what was rendered no longer holds.
-    fn advance(&mut self, messages: &[Message]) -> Option<Rendering> {
+    fn advance(&mut self, messages: &[Arc<Message>]) -> Option<Rendering> {
         for message in &messages[self.seen..] {
             self.renderer.push(message).ok()?;
         }
@@ -123,8 +142,9 @@ impl Kept {
     }
 }
 
-fn whole(messages: &[Message], target: &Target, options: &Options) -> Rendering {
-    let rendered = render::render(messages, target, options);
+fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rendering {
+    let messages: Vec<Message> = messages.iter().map(|one| Message::clone(one)).collect();
+    let rendered = render::render(&messages, target, options);
     Rendering {
         items: rendered.array(),
         repairs: rendered.repairs.len(),
@@ -136,7 +156,7 @@ fn whole(messages: &[Message], target: &Target, options: &Options) -> Rendering 
 impl Clone for View {
     /// The messages; what was rendered stays behind.
     fn clone(&self) -> Self {
-        Self::new(self.messages.clone())
+        Self::new(self.messages.iter().cloned())
     }
 }
 

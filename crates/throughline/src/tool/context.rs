@@ -46,6 +46,29 @@ pub(crate) trait RunHandle: Send + Sync {
     fn inject(&self, message: Message);
 }
 
+/// There is no run.
+struct NoRun;
+
+impl RunHandle for NoRun {
+    fn add_tools(&self, _tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError> {
+        Ok(())
+    }
+
+    fn replace_tool(&self, _tool: Arc<dyn Tool>) -> Result<(), SetError> {
+        Ok(())
+    }
+
+    fn remove_tool(&self, _name: &str) -> Result<(), SetError> {
+        Ok(())
+    }
+
+    fn guard_tool(&self, _name: &str) -> Result<(), SetError> {
+        Ok(())
+    }
+
+    fn inject(&self, _message: Message) {}
+}
+
 /// What a tool knows of the call that it answers.
 #[derive(Clone)]
 pub struct CallContext {
@@ -77,6 +100,43 @@ impl CallContext {
     /// The call that the current task answers; `None` outside of tools.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Clone::clone).ok()
+    }
+
+    /// A context outside of any run, to call a tool by hand: in its tests, say. What a tool says to
+    /// the run goes nowhere.
+    ///
+    /// ```
+    /// use throughline::model::json::RawJson;
+    /// use throughline::{CallContext, Tool, tool};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let hello = tool("hello", "Say hello", || async { "hello" });
+    /// let output = hello.call(&RawJson::new("{}")?, CallContext::detached()).await;
+    /// assert!(output.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn detached() -> Self {
+        Self {
+            thread: ThreadId::new("detached").expect("the text is visible ASCII"),
+            run: RunId::from_bytes([0; 16]),
+            step: 0,
+            round: 0,
+            position: 0,
+            call: CallId::natural("detached").expect("the text is not empty"),
+            idempotency_key: "detached".to_owned(),
+            cancel: CancellationToken::new(),
+            dependencies: Arc::default(),
+            handle: Arc::new(NoRun),
+        }
+    }
+
+    /// The same with what tools depend on.
+    #[must_use]
+    pub fn with_dependencies(mut self, dependencies: Dependencies) -> Self {
+        self.dependencies = Arc::new(dependencies);
+        self
     }
 
     /// Run a tool's future so that [`CallContext::current`] finds this.

@@ -18,6 +18,10 @@ pub enum ToolFault {
     Arguments,
     /// The tool says that it was cancelled.
     Cancelled,
+    /// The tool failed and says why in words that are meant for the model, which always reads them.
+    Reported,
+    /// The call was sent somewhere and no answer came back: whether it was done is not known.
+    Lost,
 }
 
 impl ToolError {
@@ -33,6 +37,37 @@ impl ToolError {
     pub fn arguments(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             fault: ToolFault::Arguments,
+            source: source.into(),
+        }
+    }
+
+    /// It was cancelled before it had an effect.
+    pub fn cancelled(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            fault: ToolFault::Cancelled,
+            source: source.into(),
+        }
+    }
+
+    /// The tool failed, and the text is meant for the model.
+    ///
+    /// ```
+    /// use throughline::{ToolError, ToolFault};
+    ///
+    /// let error = ToolError::reported("there is no port called Dovr");
+    /// assert_eq!(error.fault(), ToolFault::Reported);
+    /// ```
+    pub fn reported(text: impl Into<String>) -> Self {
+        Self {
+            fault: ToolFault::Reported,
+            source: text.into().into(),
+        }
+    }
+
+    /// The call was sent and its result is lost: it may have been done or not.
+    pub fn lost(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            fault: ToolFault::Lost,
             source: source.into(),
         }
     }

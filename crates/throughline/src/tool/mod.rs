@@ -4,6 +4,8 @@ mod arguments;
 mod context;
 mod error;
 mod function;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod set;
 mod spec;
@@ -12,9 +14,13 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 
 pub use arguments::{ArgumentError, Parameters, SchemaError, Violation, prepare};
+pub(crate) use context::RunHandle;
 pub use context::{CallContext, Dependencies};
 pub use error::{ToolError, ToolFault};
 pub use function::{FnTool, ToolFn, declare, declare_args, tool};
+pub(crate) use function::{schema_of, unwrapped};
+#[cfg(feature = "mcp")]
+pub use mcp::{IDEMPOTENCY_KEY as MCP_IDEMPOTENCY_KEY, McpError, McpServer, McpTools};
 pub use output::{IntoToolOutput, Json, ToolOutput};
 pub use set::{SetError, ToolSet};
 pub use spec::{Approval, Runs, ToolSpec};
@@ -36,4 +42,19 @@ pub trait Tool: Send + Sync {
         arguments: &RawJson,
         context: CallContext,
     ) -> Result<ToolOutput, ToolError>;
+}
+
+#[async_trait]
+impl<T: Tool + ?Sized> Tool for std::sync::Arc<T> {
+    fn spec(&self) -> &ToolSpec {
+        (**self).spec()
+    }
+
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        (**self).call(arguments, context).await
+    }
 }

@@ -166,7 +166,7 @@ fn json_from_elsewhere_has_no_unpaired_surrogates() {
             "messages[0].contents[0] lone_surrogate",
             "messages[0].contents[1] lone_surrogate",
             "messages[1].contents[0] lone_surrogate",
-            "tools lone_surrogate",
+            "tools[0] lone_surrogate",
         ]
     );
 }

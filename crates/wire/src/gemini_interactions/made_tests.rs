@@ -347,7 +347,7 @@ fn json_from_elsewhere_has_no_unpaired_surrogates() {
         [
             "messages[0].contents[0] lone_surrogate",
             "messages[1].contents[0] lone_surrogate",
-            "tools lone_surrogate",
+            "tools[0] lone_surrogate",
         ]
     );
 }

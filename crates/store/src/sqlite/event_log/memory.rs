@@ -2,12 +2,15 @@
 //! that is under way adds and takes away. Nothing here is needed to read the log: what is not
 //! remembered is looked up in it.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use super::packed::{push_entry, push_flush};
+use super::packed::{ENTRY, ROOM, push_entry, push_flush};
 use super::slots::Slots;
+use crate::sqlite::by_row::ByRow;
 use crate::{Flush, RunId};
+
+/// Bytes of a run in the log, at most. What is more goes to a row of the run.
+pub(super) const LONG: usize = 32 * 1024;
 
 /// A run while somebody works on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,27 @@ pub(super) struct Kept {
     pub(super) slots: Vec<i64>,
     /// The generation in which the run was last seen to be the caller's.
     seen: u64,
+    /// How many flushes the transaction under way adds.
+    added: u32,
+    /// Whether it takes those from before away.
+    left: bool,
+}
+
+impl Kept {
+    fn new(of: Worked) -> Self {
+        Self {
+            of,
+            // Room for an answer of usual length: growing it bit by bit would cost more.
+            packed: Packed {
+                bytes: Vec::with_capacity(2048),
+                ..Packed::default()
+            },
+            slots: Vec::with_capacity(32),
+            seen: 0,
+            added: 0,
+            left: false,
+        }
+    }
 }
 
 /// Flushes in a row, packed as a settled run has them.
@@ -89,7 +113,7 @@ pub(super) struct Staged {
 
 #[derive(Default)]
 pub(super) struct Memory {
-    pub(super) runs: HashMap<i64, Kept>,
+    pub(super) runs: ByRow<Kept>,
     pub(super) slots: Slots,
     pub(super) staged: Staged,
     /// Whether the log may hold flushes of this process's runs that are not remembered.
@@ -104,13 +128,21 @@ pub(super) struct Memory {
 impl Memory {
     /// The flushes of a run from before this transaction, if they are still the log's.
     fn kept(&self, of: Worked) -> Option<&Kept> {
-        let kept = self.runs.get(&of.row).filter(|kept| kept.of == of)?;
-        (!self.staged.left.contains(&of.row)).then_some(kept)
+        let kept = self.runs.get(&of.row);
+        kept.filter(|kept| kept.of == of && !kept.left)
+    }
+
+    /// Whether this transaction may have added something for a run. Mostly it has not, and there is
+    /// no need to look through what it has added for others.
+    fn may_have_added(&self, run: i64) -> bool {
+        let kept = self.runs.get(&run);
+        kept.is_none_or(|kept| kept.left || kept.added > 0)
     }
 
     /// What this transaction has added for a run.
     pub(super) fn added(&self, run: i64) -> impl DoubleEndedIterator<Item = &Added> {
-        let staged = self.staged.added.iter();
+        let some = self.may_have_added(run);
+        let staged = self.staged.added.iter().filter(move |_| some);
         staged.filter(move |added| added.of.row == run && !added.gone)
     }
 
@@ -185,8 +217,36 @@ impl Memory {
         kept + added
     }
 
+    /// Add a flush if all that must be known for it is: the run is the caller's, the flush is its
+    /// next one and there is room. Almost every flush goes this way, with one look at the run.
+    pub(super) fn stage_known(&mut self, of: Worked, flush: &Flush) -> bool {
+        let size = flush.payload.len() + ENTRY;
+        let Some(kept) = self.runs.get_mut(&of.row) else {
+            return false;
+        };
+        let known = kept.of == of
+            && kept.seen == self.generation
+            && !kept.left
+            && kept.added == 0
+            && kept.packed.end == flush.first
+            && size <= ROOM
+            && kept.packed.bytes.len() + size <= LONG;
+        if known {
+            kept.added = 1;
+            self.push(of, flush);
+        }
+        known
+    }
+
     /// Add a flush, to be written when the transaction is committed.
     pub(super) fn stage(&mut self, of: Worked, flush: &Flush) {
+        if let Some(kept) = self.runs.get_mut(&of.row) {
+            kept.added += 1;
+        }
+        self.push(of, flush);
+    }
+
+    fn push(&mut self, of: Worked, flush: &Flush) {
         let staged = &mut self.staged;
         let start = staged.bytes.len();
         let inner = push_entry(&mut staged.bytes, of.row, flush);
@@ -204,10 +264,15 @@ impl Memory {
 
     /// The flushes of a run so far need not be in the log.
     pub(super) fn leave(&mut self, run: i64) {
-        self.staged.left.push(run);
-        for added in &mut self.staged.added {
-            added.gone |= added.of.row == run;
+        if self.may_have_added(run) {
+            for added in &mut self.staged.added {
+                added.gone |= added.of.row == run;
+            }
         }
+        if let Some(kept) = self.runs.get_mut(&run) {
+            kept.left = true;
+        }
+        self.staged.left.push(run);
     }
 
     /// The transaction was committed.
@@ -222,16 +287,7 @@ impl Memory {
             released.extend(self.runs.remove(&run).map(|kept| kept.slots));
         }
         for added in staged.added.drain(..).filter(|added| !added.gone) {
-            let new = || Kept {
-                of: added.of,
-                // Room for an answer of usual length: growing it bit by bit would cost more.
-                packed: Packed {
-                    bytes: Vec::with_capacity(2048),
-                    ..Packed::default()
-                },
-                slots: Vec::with_capacity(32),
-                seen: 0,
-            };
+            let new = || Kept::new(added.of);
             let kept = self.runs.entry(added.of.row).or_insert_with(new);
             if kept.of != added.of {
                 // The number of a run that was removed is given again.
@@ -239,6 +295,7 @@ impl Memory {
             }
             kept.packed.add(&added, &staged.bytes);
             kept.seen = added.seen;
+            kept.added = 0;
             if kept.slots.last() != Some(&added.slot) {
                 kept.slots.push(added.slot);
                 self.slots.hold(added.slot, added.of.row);
@@ -262,7 +319,13 @@ impl Memory {
                 ..Self::default()
             };
         } else {
-            self.staged = Staged::default();
+            let staged = std::mem::take(&mut self.staged);
+            let added = staged.added.iter().map(|added| added.of.row);
+            for run in added.chain(staged.left) {
+                if let Some(kept) = self.runs.get_mut(&run) {
+                    (kept.added, kept.left) = (0, false);
+                }
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) use memory::Worked;
 pub(super) use scan::{Ends, events};
 pub(super) use sweep::{check, erase, leave, move_all, redact, sweep};
 
-use memory::{Memory, Packed};
+use memory::{LONG, Memory, Packed};
 
 use super::fault::Done;
 use super::hot::Hot;
@@ -31,9 +31,6 @@ use super::queue::Tx;
 use super::rows::{RunRow, int};
 use super::sql::one;
 use crate::{Flush, RunState};
-
-/// Bytes of a run in the log, at most. What is more goes to a row of the run.
-const LONG: usize = 32 * 1024;
 
 /// What the writer remembers of the log.
 #[derive(Default)]
@@ -61,9 +58,21 @@ impl EventLog {
     }
 }
 
-/// Store events of a run if it is this process's. They must follow what is known of it.
+/// Store events of a run if it is this process's and they follow what is known of it.
 pub(super) fn add(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
-    if events.count == 0 || !is_own(tx, of, events)? {
+    if events.count == 0 {
+        return Ok(false);
+    }
+    let mut memory = tx.log.0.borrow_mut();
+    // Whether others have written is asked once for a transaction.
+    if memory.must_ask() {
+        memory.note_version(tx.hot.number(Hot::Version)?);
+    }
+    if memory.stage_known(of, events) {
+        return Ok(true);
+    }
+    drop(memory);
+    if !tx.log.follows(of, events.first) || !is_own(tx, of, events)? {
         return Ok(false);
     }
     put(tx, of, events)?;
@@ -71,12 +80,8 @@ pub(super) fn add(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
 }
 
 /// Whether a run is running, in this process and at this epoch. Asked of SQLite, unless it was
-/// before and nothing can have changed since: one question to it answers that for all runs.
+/// before and nothing can have changed since.
 fn is_own(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
-    if tx.log.0.borrow_mut().must_ask() {
-        let version = tx.hot.number(Hot::Version)?;
-        tx.log.0.borrow_mut().note_version(version);
-    }
     if tx.log.0.borrow().is_seen(of) {
         return Ok(true);
     }
@@ -98,8 +103,7 @@ pub(super) fn append(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<()> {
 
 fn put(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<()> {
     let mut memory = tx.log.0.borrow_mut();
-    // The numbers before the bytes take a few more.
-    let size = events.payload.len() + 40;
+    let size = events.payload.len() + packed::ENTRY;
     if size <= packed::ROOM && memory.size(of) + size <= LONG {
         memory.stage(of, events);
         return Ok(());
@@ -205,6 +209,14 @@ pub(super) fn seal(tx: &Tx<'_>) -> Done<()> {
     let mut memory = tx.log.0.borrow_mut();
     let Memory { slots, staged, .. } = &mut *memory;
     staged.sealed = true;
+    // Mostly all of it goes to one slot, as it lies.
+    if staged.bytes.len() <= packed::ROOM && staged.added.iter().all(|added| !added.gone) {
+        let places = slots.write(tx, &[&staged.bytes])?;
+        for (added, slot) in staged.added.iter_mut().zip(places.iter().cycle()) {
+            added.slot = *slot;
+        }
+        return Ok(());
+    }
     let waiting = || staged.added.iter().filter(|added| !added.gone);
     let entries: Vec<&[u8]> = waiting()
         .map(|added| &staged.bytes[added.entry.clone()])

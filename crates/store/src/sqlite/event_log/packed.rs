@@ -6,6 +6,9 @@ use crate::event::{push_number, take_number};
 /// What a slot holds; with what SQLite adds, a row of it fills one page and never another one.
 pub(super) const ROOM: usize = 8000;
 
+/// What the numbers before the bytes of a flush take, at most.
+pub(super) const ENTRY: usize = 40;
+
 /// A flush in a slot.
 pub(super) struct Entry {
     pub(super) run: i64,

@@ -1,11 +1,12 @@
 //! The pages of the log that this process writes: one is being filled, others are full, and those
 //! that no live run needs are written over.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use rusqlite::params;
 
 use super::packed::ROOM;
+use crate::sqlite::by_row::ByRow;
 use crate::sqlite::fault::Done;
 use crate::sqlite::hot::Hot;
 use crate::sqlite::queue::Tx;
@@ -24,7 +25,7 @@ struct Slot {
 
 #[derive(Default)]
 pub(super) struct Slots {
-    known: HashMap<i64, Slot>,
+    known: ByRow<Slot>,
     /// The one that is being filled, and what is in it.
     open: Option<i64>,
     image: Vec<u8>,

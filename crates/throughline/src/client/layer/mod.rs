@@ -5,5 +5,8 @@ mod budget;
 mod jitter;
 mod retry;
 
+#[cfg(test)]
+mod tests;
+
 pub use breaker::{Breaker, BreakerPolicy, BreakerState};
 pub use retry::{Retry, RetryPolicy};

@@ -218,7 +218,7 @@ async fn begun(
     while let Some(event) = events.next().await {
         let event = event?;
         let is_answer = match &event {
-            Event::Started { .. } | Event::Other { .. } => false,
+            Event::Started { .. } | Event::Speaker { .. } | Event::Other { .. } => false,
             Event::Opened { .. }
             | Event::Delta { .. }
             | Event::Content { .. }

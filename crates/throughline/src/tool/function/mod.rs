@@ -3,6 +3,8 @@
 mod form;
 mod schema;
 
+pub(crate) use schema::{schema_of, unwrapped};
+
 #[cfg(test)]
 mod tests;
 
@@ -74,7 +76,7 @@ where
     } = function.parameters();
     let body = move |arguments: RawJson, context: CallContext| {
         if wrapped {
-            function.call(schema::unwrapped(&arguments), context)
+            function.call(unwrapped(&arguments), context)
         } else {
             function.call(arguments.get(), context)
         }

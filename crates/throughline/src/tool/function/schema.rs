@@ -60,6 +60,11 @@ pub(super) fn of<T: JsonSchema>() -> Derived {
     }
 }
 
+/// The schema of a type, an object; a type that is none stands in its field `input`.
+pub(crate) fn schema_of<T: JsonSchema>() -> RawJson {
+    of::<T>().parameters.as_json().clone()
+}
+
 fn parameters(schema: &Schema) -> Parameters {
     Parameters::parse(&schema.as_value().to_string()).unwrap_or_else(|error| {
         // A type may say anything of itself. What it cannot read it still refuses.
@@ -69,7 +74,7 @@ fn parameters(schema: &Schema) -> Parameters {
 }
 
 /// What stands in the field of wrapped arguments.
-pub(super) fn unwrapped(arguments: &RawJson) -> &str {
+pub(crate) fn unwrapped(arguments: &RawJson) -> &str {
     match arguments.locate(&[FIELD]) {
         Some(range) => &arguments.get()[range],
         None => "null",

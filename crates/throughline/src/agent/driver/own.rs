@@ -1,0 +1,72 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline_model::{Message, ToolDef};
+
+use crate::history::Mailbox;
+use crate::tool::{RunHandle, SetError, Tool, ToolSet};
+
+/// The tools of one run, which its tools may change; and the mailbox, which they may write to.
+pub(super) struct OwnTools {
+    tools: Mutex<Own>,
+    mailbox: Mailbox,
+}
+
+struct Own {
+    set: ToolSet,
+    /// The set as it is offered, made when it is first asked for.
+    offered: Option<Arc<[ToolDef]>>,
+}
+
+impl OwnTools {
+    pub(super) fn new(set: ToolSet, mailbox: Mailbox) -> Self {
+        Self {
+            tools: Mutex::new(Own { set, offered: None }),
+            mailbox,
+        }
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tools as they are offered to a model.
+    pub(super) fn offered(&self) -> Arc<[ToolDef]> {
+        let own = &mut *self.own();
+        Arc::clone(own.offered.get_or_insert_with(|| own.set.defs().into()))
+    }
+
+    pub(super) fn set(&self) -> ToolSet {
+        self.own().set.clone()
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&mut ToolSet) -> Result<(), SetError>,
+    ) -> Result<(), SetError> {
+        let own = &mut *self.own();
+        own.offered = None;
+        change(&mut own.set)
+    }
+}
+
+impl RunHandle for OwnTools {
+    fn add_tools(&self, tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError> {
+        self.change(|set| set.add(tools))
+    }
+
+    fn replace_tool(&self, tool: Arc<dyn Tool>) -> Result<(), SetError> {
+        self.change(|set| set.replace(tool))
+    }
+
+    fn remove_tool(&self, name: &str) -> Result<(), SetError> {
+        self.change(|set| set.remove(name))
+    }
+
+    fn guard_tool(&self, name: &str) -> Result<(), SetError> {
+        self.change(|set| set.guard(name))
+    }
+
+    fn inject(&self, message: Message) {
+        self.mailbox.leave(message);
+    }
+}

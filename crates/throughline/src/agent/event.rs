@@ -1,0 +1,93 @@
+use throughline_model::{CallId, Content, Message, Place, ToolResult};
+use throughline_store::{RunId, ThreadId};
+
+use super::stop::StopReason;
+
+/// One thing that happens in a run, as its readers see it. A run that streams its model calls and
+/// one that does not tell the same story; only the deltas are longer in the latter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// The run began.
+    Started {
+        /// The run.
+        run: RunId,
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// A model call begins.
+    Asked {
+        /// Which, from 0.
+        step: u32,
+    },
+    /// More text of the answer.
+    Text {
+        /// Which model call.
+        step: u32,
+        /// Which content of its answer.
+        at: Place,
+        /// The text to append.
+        delta: String,
+    },
+    /// More of what the model thinks.
+    Reasoning {
+        /// Which model call.
+        step: u32,
+        /// Which content of its answer.
+        at: Place,
+        /// The text to append.
+        delta: String,
+    },
+    /// A content of the answer is whole: a call with all its arguments, for instance.
+    Content {
+        /// Which model call.
+        step: u32,
+        /// Which content of its answer.
+        at: Place,
+        /// The content.
+        content: Content,
+    },
+    /// A tool call is started.
+    Dispatched {
+        /// Which model call asked for it.
+        step: u32,
+        /// Its position among the calls of its response.
+        position: u32,
+        /// Its id.
+        call: CallId,
+        /// The tool.
+        tool: String,
+    },
+    /// A tool call ended; results come in the order in which calls end.
+    Result {
+        /// Which model call asked for it.
+        step: u32,
+        /// Its position among the calls of its response.
+        position: u32,
+        /// The result.
+        result: ToolResult,
+    },
+    /// A message is whole and in the transcript.
+    Message(Message),
+    /// The run is over. Always the last.
+    Ended {
+        /// Why.
+        stop: StopReason,
+    },
+}
+
+impl RunEvent {
+    /// The text of the answer, if this is more of it.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text { delta, .. } => Some(delta),
+            Self::Started { .. }
+            | Self::Asked { .. }
+            | Self::Reasoning { .. }
+            | Self::Content { .. }
+            | Self::Dispatched { .. }
+            | Self::Result { .. }
+            | Self::Message(_)
+            | Self::Ended { .. } => None,
+        }
+    }
+}

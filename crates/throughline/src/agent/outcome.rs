@@ -1,0 +1,177 @@
+use std::error::Error;
+use std::fmt;
+
+use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
+use throughline_store::{RunId, ThreadId};
+
+use super::limits::BadLimit;
+use super::stop::StopReason;
+use super::turn::Awaits;
+use super::usage::RunUsage;
+use crate::client::ClientError;
+use crate::tool::SetError;
+
+/// What a run leaves: its whole transcript, and why it stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The run.
+    pub run: RunId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// What was said in this run, its input included, oldest first.
+    pub messages: Vec<Message>,
+    /// Tokens of all its model calls.
+    pub usage: RunUsage,
+    /// Calls that wait for an approval or for a result from outside.
+    pub pending: Vec<Pending>,
+    /// Why the model stopped in its last answer.
+    pub finish: Option<Stop>,
+    /// What happened, one by one: model calls and tool calls in the order in which they ended.
+    pub steps: Vec<Step>,
+}
+
+/// A call that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The id of the call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The exact arguments.
+    pub arguments: Arguments,
+    /// What it waits for.
+    pub awaits: Awaits,
+    /// Its position among the calls of its response, from 0.
+    pub position: u32,
+}
+
+/// One thing that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A model call was answered.
+    Model {
+        /// Which model call, from 0.
+        step: u32,
+        /// The vendor's id of the response.
+        response: Option<String>,
+        /// The model that answered.
+        model: Option<String>,
+        /// Why it stopped.
+        finish: Stop,
+        /// What the vendor reported.
+        usage: Option<Usage>,
+    },
+    /// A tool call ended.
+    Tool {
+        /// Which model call asked for it.
+        step: u32,
+        /// Its position among the calls of its response.
+        position: u32,
+        /// Its id.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// How it ended.
+        outcome: Ending,
+        /// The whole error, whatever the model was shown of it.
+        error: Option<String>,
+    },
+}
+
+impl Outcome {
+    /// The answer: the text of the last message, if that is the model's. Empty if the run ended
+    /// without one.
+    pub fn text(&self) -> String {
+        self.answer().map(Message::text).unwrap_or_default()
+    }
+
+    /// What the model said instead of an answer, if it refused.
+    pub fn refusal(&self) -> Option<String> {
+        let texts: Vec<&str> = self
+            .answer()?
+            .contents
+            .iter()
+            .filter_map(|content| match &content.body {
+                Body::Refusal(text) => Some(text.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.concat())
+    }
+
+    /// The model's last message, unless something other than the results of calls that a limit
+    /// refused came after it.
+    pub(crate) fn answer(&self) -> Option<&Message> {
+        self.messages
+            .iter()
+            .rev()
+            .find(|message| message.role != Role::Tool || !only_refused(message))
+            .filter(|message| message.role == Role::Assistant)
+    }
+}
+
+/// Whether all results say that a limit was reached.
+fn only_refused(message: &Message) -> bool {
+    message
+        .contents
+        .iter()
+        .filter_map(|content| content.as_tool_result())
+        .all(|result| result.outcome == Ending::Limit)
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The model could not be called.
+    #[error("the model call failed")]
+    Client(#[source] ClientError),
+    /// The tools of the run do not fit together.
+    #[error("the tools of this run cannot be used together")]
+    Tools(#[source] SetError),
+    /// A limit of the run allows nothing.
+    #[error("a limit of this run cannot be used")]
+    Limits(#[source] BadLimit),
+    /// There is nothing to go on with.
+    #[error("no run on thread {thread} is parked or failed; start one with run_on")]
+    NothingToResume {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Somebody answered a call that does not wait for that.
+    #[error("call {call} does not wait for this; pending: {}", pending.join(", "))]
+    NotPending {
+        /// The call.
+        call: String,
+        /// The calls that wait.
+        pending: Vec<String>,
+    },
+}
+
+/// A run that failed, with its transcript so far.
+#[derive(Debug)]
+pub struct RunFailed {
+    /// What it left.
+    pub outcome: Box<Outcome>,
+    /// Why.
+    pub source: RunError,
+}
+
+impl fmt::Display for RunFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} failed after {} messages",
+            self.outcome.run,
+            self.outcome.messages.len()
+        )
+    }
+}
+
+impl Error for RunFailed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}

@@ -1,0 +1,56 @@
+use std::fmt;
+
+/// Why a run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// The model said what it had to say.
+    Done,
+    /// Calls wait for an approval or for results from outside.
+    Parked,
+    /// The round limit was reached.
+    RoundLimit,
+    /// Too many rounds in a row had a failure.
+    ErrorLimit,
+    /// A budget of calls, tokens or time was used up.
+    Budget,
+    /// A tool asked for the end.
+    Terminated,
+    /// Somebody cancelled it, or whoever started it went away.
+    Cancelled,
+    /// The model could not be reached, or something else went wrong for good.
+    Failed,
+}
+
+impl StopReason {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Parked,
+        Self::RoundLimit,
+        Self::ErrorLimit,
+        Self::Budget,
+        Self::Terminated,
+        Self::Cancelled,
+        Self::Failed,
+    ];
+
+    /// The stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Parked => "parked",
+            Self::RoundLimit => "round_limit",
+            Self::ErrorLimit => "error_limit",
+            Self::Budget => "budget",
+            Self::Terminated => "terminated",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,569 @@
+//! The loop's decisions as a pure machine: values in, values out. No clock, no store, no network.
+//!
+//! A [`Turn`] is told what happened (a model answered, a tool ended, somebody cancelled) and says
+//! what to do next ([`Order`]). Whatever happens, it ends with a stop reason and a closed
+//! transcript, unless it is parked or failed, where it can be gone on with.
+
+mod round;
+mod words;
+
+#[cfg(test)]
+mod simulation;
+
+use std::collections::VecDeque;
+
+use throughline_model::{
+    Body, ContentAt, Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop,
+    ToolCall, pairs,
+};
+use throughline_store::{ItemNo, ItemRef, RunId};
+
+use super::limits::{Calling, Limits};
+use super::stop::StopReason;
+use super::usage::RunUsage;
+pub use round::Awaits;
+pub(crate) use round::{Ended, Verdict};
+use round::{Round, Slot, State};
+use words::rejected;
+pub(crate) use words::{gone, unknown_tool};
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Call the model.
+    Ask(Ask),
+    /// Start these calls of the round, then wait for one to end.
+    Dispatch(Vec<u32>),
+    /// Wait for a call to end.
+    Wait,
+    /// It is over: stop whatever still runs.
+    End(StopReason),
+}
+
+/// How to call the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// For the first time in the run: what the caller chose about tools holds.
+    First,
+    /// With tools, as the model sees fit.
+    Next,
+    /// Without tools, for the last time.
+    Last,
+}
+
+/// What was decided about a call that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// It may run; this is what is to become of it now.
+    Approved(Verdict),
+    /// It may not run.
+    Rejected { reason: Option<String> },
+    /// Nobody said anything in time.
+    Expired,
+    /// Its result.
+    Result { outcome: Outcome, output: Output },
+}
+
+/// A call that waits, or runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting<'t> {
+    pub(crate) position: u32,
+    pub(crate) call: &'t ToolCall,
+    pub(crate) awaits: Awaits,
+}
+
+/// An answer that does not fit where the turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotPending;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Asking(Ask),
+    Tools(Round),
+    Parked(Round),
+    Failed(Ask),
+    Over,
+}
+
+/// One run's decisions.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    run: RunId,
+    limits: Limits,
+    calling: Calling,
+    phase: Phase,
+    /// Messages that entered the transcript and were not taken yet.
+    fresh: Vec<Message>,
+    next_item: ItemNo,
+    /// Said while the run goes on, not delivered yet.
+    injected: VecDeque<Message>,
+    asked: u32,
+    rounds: u32,
+    failed_rounds: u32,
+    executed: u32,
+    usage: RunUsage,
+    finish: Option<Stop>,
+    /// Why the next model call is the last.
+    closing: Option<StopReason>,
+}
+
+impl Turn {
+    pub(crate) fn new(run: RunId, limits: Limits, calling: Calling) -> Self {
+        Self {
+            run,
+            limits,
+            calling,
+            phase: Phase::New,
+            fresh: Vec::new(),
+            next_item: 1,
+            injected: VecDeque::new(),
+            asked: 0,
+            rounds: 0,
+            failed_rounds: 0,
+            executed: 0,
+            usage: RunUsage::default(),
+            finish: None,
+            closing: None,
+        }
+    }
+
+    /// Begin with what the caller says.
+    pub(crate) fn start(&mut self, input: Vec<Message>) -> Order {
+        // What waited was said before.
+        self.deliver();
+        for mut message in input {
+            message.source = Some(Source::Caller);
+            self.say(message);
+        }
+        self.ask(Ask::First)
+    }
+
+    /// Messages that entered the transcript since this was last called.
+    pub(crate) fn take_fresh(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Say something with the next model call.
+    pub(crate) fn inject(&mut self, message: Message) {
+        self.injected.push_back(message);
+    }
+
+    /// What was injected and never delivered.
+    pub(crate) fn take_undelivered(&mut self) -> Vec<Message> {
+        self.injected.drain(..).collect()
+    }
+
+    pub(crate) fn usage(&self) -> &RunUsage {
+        &self.usage
+    }
+
+    /// Why the model stopped in its last answer.
+    pub(crate) fn finish(&self) -> Option<&Stop> {
+        self.finish.as_ref()
+    }
+
+    /// How many model calls were answered.
+    pub(crate) fn asked(&self) -> u32 {
+        self.asked
+    }
+
+    /// Whether calls wait for somebody outside.
+    pub(crate) fn is_parked(&self) -> bool {
+        matches!(self.phase, Phase::Parked(_))
+    }
+
+    /// The step whose calls run: the last model call that was answered.
+    pub(crate) fn step(&self) -> u32 {
+        self.asked.saturating_sub(1)
+    }
+
+    /// The number of the round that is going on, from 0.
+    pub(crate) fn round(&self) -> u32 {
+        self.rounds.saturating_sub(1)
+    }
+
+    /// A call of the round that is going on.
+    pub(crate) fn call(&self, position: u32) -> Option<&ToolCall> {
+        let slot = self.open_round()?.slots.get(position as usize)?;
+        Some(&slot.call)
+    }
+
+    fn open_round(&self) -> Option<&Round> {
+        match &self.phase {
+            Phase::Tools(round) | Phase::Parked(round) => Some(round),
+            Phase::New | Phase::Asking(_) | Phase::Failed(_) | Phase::Over => None,
+        }
+    }
+
+    /// The calls that wait.
+    pub(crate) fn waiting(&self) -> Vec<Waiting<'_>> {
+        let slots = self.open_round().map_or(&[][..], |round| &round.slots);
+        slots
+            .iter()
+            .zip(0..)
+            .filter_map(|(slot, position)| match slot.state {
+                State::Waiting(awaits) => Some(Waiting {
+                    position,
+                    call: &slot.call,
+                    awaits,
+                }),
+                State::Planned(_) | State::Running(_) | State::Done { .. } => None,
+            })
+            .collect()
+    }
+
+    /// The results of a round that is not complete, for readers of a parked run.
+    pub(crate) fn partial_results(&self) -> Option<Message> {
+        let mut message = self.open_round()?.message()?;
+        message.id = Some(self.id());
+        Some(message)
+    }
+
+    fn id(&self) -> throughline_model::MessageId {
+        let place = ItemRef {
+            run: self.run,
+            no: self.next_item,
+        };
+        place.message_id()
+    }
+
+    fn say(&mut self, mut message: Message) {
+        message.id = Some(self.id());
+        // Each result is an item of its own in the record.
+        let items = match message.role {
+            Role::Tool => message.contents.len().max(1),
+            _ => 1,
+        };
+        self.next_item += ItemNo::try_from(items).unwrap_or(ItemNo::MAX - self.next_item);
+        self.fresh.push(message);
+    }
+
+    /// Say what was injected.
+    fn deliver(&mut self) {
+        while let Some(mut message) = self.injected.pop_front() {
+            message.source = Some(Source::Caller);
+            self.say(message);
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) -> Order {
+        self.deliver();
+        self.phase = Phase::Asking(ask);
+        Order::Ask(ask)
+    }
+
+    fn end(&mut self, stop: StopReason) -> Order {
+        self.phase = Phase::Over;
+        Order::End(stop)
+    }
+
+    /// The model answered. `judge` says what is to become of a call that is ours.
+    pub(crate) fn answered(
+        &mut self,
+        response: Response,
+        judge: &mut dyn FnMut(&ToolCall) -> Verdict,
+    ) -> Order {
+        let last = self.phase == Phase::Asking(Ask::Last);
+        self.asked += 1;
+        self.usage.add(response.usage.as_ref());
+        let cut_short = response.stop == Stop::Length;
+        let paused = response.stop == Stop::Paused;
+        self.finish = Some(response.stop);
+        let calls = open_calls(&response.messages);
+        self.heard(response.messages, cut_short);
+        let over_tokens = self
+            .limits
+            .tokens
+            .is_some_and(|most| self.usage.tokens() >= most);
+        if calls.is_empty() {
+            return self.said_its_say(last, paused, over_tokens);
+        }
+        if last || over_tokens {
+            self.answer_all(calls, Outcome::Limit);
+            let stop = self.closing.filter(|_| last);
+            return self.end(stop.unwrap_or(StopReason::Budget));
+        }
+        self.rounds += 1;
+        let mut round = Round::default();
+        for call in calls {
+            let slot = self.plan(call, &mut round.over_budget, judge);
+            round.slots.push(slot);
+        }
+        self.go_on(round)
+    }
+
+    /// Put what a model said into the transcript.
+    fn heard(&mut self, messages: Vec<Message>, cut_short: bool) {
+        let count = messages.len();
+        for (place, mut message) in messages.into_iter().enumerate() {
+            if message.contents.is_empty() {
+                continue;
+            }
+            message.source = Some(match message.role {
+                Role::Tool => Source::Tool,
+                _ => Source::Model,
+            });
+            if cut_short && place + 1 == count {
+                message.status = Some(Status::Incomplete);
+            }
+            self.say(message);
+        }
+    }
+
+    /// An answer without calls.
+    fn said_its_say(&mut self, last: bool, paused: bool, over_tokens: bool) -> Order {
+        if last && let Some(stop) = self.closing {
+            return self.end(stop);
+        }
+        if !paused && self.injected.is_empty() {
+            return self.end(StopReason::Done);
+        }
+        if over_tokens {
+            return self.end(StopReason::Budget);
+        }
+        if paused {
+            // It counts like a round: a model that pauses for ever must end too.
+            self.rounds += 1;
+            if self.rounds >= self.limits.rounds {
+                return self.ask_last(StopReason::RoundLimit);
+            }
+        }
+        self.ask(Ask::Next)
+    }
+
+    fn ask_last(&mut self, stop: StopReason) -> Order {
+        self.closing = Some(stop);
+        self.ask(Ask::Last)
+    }
+
+    fn plan(
+        &mut self,
+        call: ToolCall,
+        over_budget: &mut bool,
+        judge: &mut dyn FnMut(&ToolCall) -> Verdict,
+    ) -> Slot {
+        let verdict = judge(&call);
+        let mut slot = Slot {
+            call,
+            state: State::Waiting(Awaits::Result),
+        };
+        match verdict {
+            Verdict::Run(effect) => {
+                if self.limits.calls.is_some_and(|most| self.executed >= most) {
+                    *over_budget = true;
+                    slot.close(Outcome::Limit);
+                } else {
+                    self.executed += 1;
+                    slot.state = State::Planned(effect);
+                }
+            }
+            Verdict::Ask(_) => slot.state = State::Waiting(Awaits::Approval),
+            Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
+            Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
+        }
+        slot
+    }
+
+    /// Start what can be started; park, or go to the next model call, when nothing runs.
+    fn go_on(&mut self, mut round: Round) -> Order {
+        let started = round.start(self.calling == Calling::Serial);
+        if !started.is_empty() || round.is_running() {
+            self.phase = Phase::Tools(round);
+            return match started.is_empty() {
+                true => Order::Wait,
+                false => Order::Dispatch(started),
+            };
+        }
+        if round.terminate {
+            round.close_all(Outcome::Terminated);
+        }
+        if round.is_waiting() {
+            self.phase = Phase::Parked(round);
+            return Order::End(StopReason::Parked);
+        }
+        self.complete(&round)
+    }
+
+    /// Every call of the round has its result.
+    fn complete(&mut self, round: &Round) -> Order {
+        if let Some(message) = round.message() {
+            self.say(message);
+        }
+        if round.terminate {
+            return self.end(StopReason::Terminated);
+        }
+        match round.failed() {
+            true => self.failed_rounds += 1,
+            false => self.failed_rounds = 0,
+        }
+        if round.over_budget {
+            return self.ask_last(StopReason::Budget);
+        }
+        if self.failed_rounds >= self.limits.failed_rounds {
+            return self.ask_last(StopReason::ErrorLimit);
+        }
+        if self.rounds >= self.limits.rounds {
+            return self.ask_last(StopReason::RoundLimit);
+        }
+        self.ask(Ask::Next)
+    }
+
+    /// A call ended.
+    pub(crate) fn tool_ended(&mut self, position: u32, ended: Ended) -> Order {
+        let Phase::Tools(round) = &mut self.phase else {
+            return Order::Wait;
+        };
+        if let Some(slot) = round.slots.get_mut(position as usize)
+            && matches!(slot.state, State::Running(_))
+        {
+            slot.end(ended.outcome, ended.output);
+            round.terminate |= ended.terminate;
+        }
+        if round.terminate && self.calling == Calling::Serial {
+            for slot in &mut round.slots {
+                if matches!(slot.state, State::Planned(_)) {
+                    slot.close(Outcome::Terminated);
+                }
+            }
+        }
+        let round = std::mem::take(round);
+        self.go_on(round)
+    }
+
+    /// Something was decided about a call that waits.
+    pub(crate) fn resolve(
+        &mut self,
+        position: u32,
+        resolution: Resolution,
+    ) -> Result<(), NotPending> {
+        let (Phase::Parked(round) | Phase::Tools(round)) = &mut self.phase else {
+            return Err(NotPending);
+        };
+        let slot = round.slots.get_mut(position as usize).ok_or(NotPending)?;
+        let State::Waiting(awaits) = slot.state else {
+            return Err(NotPending);
+        };
+        match (awaits, resolution) {
+            (Awaits::Approval, Resolution::Approved(verdict)) => match verdict {
+                Verdict::Run(effect) | Verdict::Ask(effect) => {
+                    if self.limits.calls.is_some_and(|most| self.executed >= most) {
+                        round.over_budget = true;
+                        slot.close(Outcome::Limit);
+                    } else {
+                        self.executed += 1;
+                        slot.state = State::Planned(effect);
+                    }
+                }
+                Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
+                Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
+            },
+            (Awaits::Approval, Resolution::Rejected { reason }) => {
+                let text = rejected(reason.as_deref());
+                slot.end(Outcome::Rejected, Output::Text(text));
+            }
+            (_, Resolution::Expired) => slot.close(Outcome::Expired),
+            (Awaits::Result, Resolution::Result { outcome, output }) => slot.end(outcome, output),
+            (Awaits::Approval, Resolution::Result { .. })
+            | (Awaits::Result, Resolution::Approved(_) | Resolution::Rejected { .. }) => {
+                return Err(NotPending);
+            }
+        }
+        Ok(())
+    }
+
+    /// Go on with a parked turn after something was decided, or with a failed one.
+    pub(crate) fn resume(&mut self) -> Order {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Parked(round) => self.go_on(round),
+            Phase::Failed(ask) => self.ask(ask),
+            Phase::New => self.ask(Ask::First),
+            other => {
+                self.phase = other;
+                Order::Wait
+            }
+        }
+    }
+
+    /// The conversation went on without a parked turn: its open calls are closed.
+    pub(crate) fn withdraw(&mut self) {
+        if let Phase::Parked(round) = &mut self.phase {
+            round.close_all(Outcome::Withdrawn);
+            if let Some(message) = round.message() {
+                self.phase = Phase::Over;
+                self.say(message);
+            }
+        }
+        self.phase = Phase::Over;
+    }
+
+    /// The model could not be called, for good.
+    pub(crate) fn failed(&mut self) -> Order {
+        if let Phase::Asking(ask) = self.phase {
+            self.phase = Phase::Failed(ask);
+        }
+        Order::End(StopReason::Failed)
+    }
+
+    /// Somebody cancelled, or the time is up. `partial` is what the model had said.
+    pub(crate) fn cut(&mut self, stop: StopReason, partial: Option<Response>) -> Order {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Asking(_) => {
+                if let Some(response) = partial {
+                    self.usage.add(response.usage.as_ref());
+                    let calls = open_calls(&response.messages);
+                    self.heard(response.messages, true);
+                    self.answer_all(calls, Outcome::Cancelled);
+                }
+            }
+            Phase::Tools(mut round) | Phase::Parked(mut round) => {
+                for slot in &mut round.slots {
+                    slot.cut();
+                }
+                if let Some(message) = round.message() {
+                    self.say(message);
+                }
+            }
+            Phase::New | Phase::Failed(_) | Phase::Over => {}
+        }
+        self.end(stop)
+    }
+
+    /// Answer calls that will not run.
+    fn answer_all(&mut self, calls: Vec<ToolCall>, outcome: Outcome) {
+        let mut round = Round::default();
+        for call in calls {
+            let mut slot = Slot {
+                call,
+                state: State::Waiting(Awaits::Result),
+            };
+            slot.close(outcome);
+            round.slots.push(slot);
+        }
+        if let Some(message) = round.message() {
+            self.say(message);
+        }
+    }
+}
+
+/// The calls of an answer that wait for us: not the vendor's own, and not those that have their
+/// result in the same answer.
+fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
+    let answered: Vec<ContentAt> = pairs(messages).iter().map(|pair| pair.call).collect();
+    let mut calls = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        for (place, content) in message.contents.iter().enumerate() {
+            let here = ContentAt {
+                message: at,
+                content: place,
+            };
+            if let Body::ToolCall(call) = &content.body
+                && call.runner == Runner::Client
+                && !answered.contains(&here)
+            {
+                calls.push(call.clone());
+            }
+        }
+    }
+    calls
+}

@@ -1,0 +1,150 @@
+//! One round: the calls of a model answer and what becomes of them.
+
+use throughline_model::{Content, Message, Outcome, Output, Role, Source, ToolCall};
+use throughline_store::Effect;
+
+use super::words;
+
+/// What is to become of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Its arguments fit: run it here.
+    Run(Effect),
+    /// Somebody must agree first.
+    Ask(Effect),
+    /// Its result comes from outside.
+    Outside,
+    /// It cannot run; the model reads why.
+    Refuse(String),
+}
+
+/// How a call that ran ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) output: Output,
+    /// Whether the tool asked for the end of the run.
+    pub(crate) terminate: bool,
+}
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Awaits {
+    /// Somebody's leave.
+    Approval,
+    /// A result from outside.
+    Result,
+}
+
+/// Where a call stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Planned(Effect),
+    Running(Effect),
+    Waiting(Awaits),
+    Done { outcome: Outcome, output: Output },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) call: ToolCall,
+    pub(super) state: State,
+}
+
+impl Slot {
+    pub(super) fn end(&mut self, outcome: Outcome, output: Output) {
+        self.state = State::Done { outcome, output };
+    }
+
+    /// End it without a result of its own, if it has not ended.
+    pub(super) fn close(&mut self, outcome: Outcome) {
+        if !matches!(self.state, State::Done { .. }) {
+            self.end(outcome, Output::Text(words::closed(outcome).to_owned()));
+        }
+    }
+
+    /// The run is cut off here.
+    pub(super) fn cut(&mut self) {
+        let outcome = match self.state {
+            State::Running(Effect::ReadOnly) | State::Planned(_) | State::Waiting(_) => {
+                Outcome::Cancelled
+            }
+            State::Running(_) => Outcome::Unknown,
+            State::Done { .. } => return,
+        };
+        self.close(outcome);
+    }
+}
+
+/// The calls of one answer that are ours, in call order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Round {
+    pub(super) slots: Vec<Slot>,
+    pub(super) terminate: bool,
+    /// A call was refused because the budget of calls is used up.
+    pub(super) over_budget: bool,
+}
+
+impl Round {
+    /// The calls that are to be started now.
+    pub(super) fn start(&mut self, serial: bool) -> Vec<u32> {
+        let mut started = Vec::new();
+        let busy = |slot: &Slot| matches!(slot.state, State::Running(_));
+        if serial && self.slots.iter().any(busy) {
+            return started;
+        }
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let State::Planned(effect) = slot.state {
+                slot.state = State::Running(effect);
+                started.push(u32::try_from(place).unwrap_or(u32::MAX));
+                if serial {
+                    break;
+                }
+            }
+        }
+        started
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        let live = |slot: &Slot| matches!(slot.state, State::Running(_) | State::Planned(_));
+        self.slots.iter().any(live)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        let waits = |slot: &Slot| matches!(slot.state, State::Waiting(_));
+        self.slots.iter().any(waits)
+    }
+
+    /// Whether a call failed.
+    pub(super) fn failed(&self) -> bool {
+        self.slots.iter().any(|slot| match &slot.state {
+            State::Done { outcome, .. } => matches!(outcome, Outcome::Error | Outcome::Unknown),
+            State::Planned(_) | State::Running(_) | State::Waiting(_) => false,
+        })
+    }
+
+    pub(super) fn close_all(&mut self, outcome: Outcome) {
+        for slot in &mut self.slots {
+            slot.close(outcome);
+        }
+    }
+
+    /// The results so far, in call order; `None` if there is none.
+    pub(super) fn message(&self) -> Option<Message> {
+        let results: Vec<Content> = self
+            .slots
+            .iter()
+            .filter_map(|slot| match &slot.state {
+                State::Done { outcome, output } => {
+                    Some(slot.call.answer(*outcome, output.clone()).into())
+                }
+                State::Planned(_) | State::Running(_) | State::Waiting(_) => None,
+            })
+            .collect();
+        (!results.is_empty()).then(|| {
+            let mut message = Message::new(Role::Tool, results);
+            message.source = Some(Source::Tool);
+            message
+        })
+    }
+}

@@ -1,0 +1,297 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use throughline_model::{Content, Event, Place};
+use tokio::time::Instant;
+
+use super::{Breaker, BreakerPolicy, BreakerState, Retry, RetryPolicy};
+use crate::client::fake::{FakeClient, hello, with_request};
+use crate::client::{
+    ChatClient, ClientError, ClientExt, ErrorKind, GaveUp, Happening, Observer, TimeoutPhase,
+};
+
+fn error(kind: ErrorKind) -> ClientError {
+    ClientError::new(kind, "fake", "no")
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn seeded() -> Retry {
+    Retry::new(RetryPolicy {
+        seed: Some(7),
+        ..RetryPolicy::default()
+    })
+}
+
+async fn ask(client: &dyn ChatClient) -> Result<(), ErrorKind> {
+    let outcome = with_request(async |request| client.respond(request).await).await;
+    outcome.map(drop).map_err(|error| error.kind())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_pass_is_tried_again_and_nothing_else() {
+    let kinds = [
+        (ErrorKind::Connect, 3),
+        (ErrorKind::Timeout(TimeoutPhase::Idle), 3),
+        (ErrorKind::Cut, 3),
+        (ErrorKind::RateLimited, 3),
+        (ErrorKind::Unavailable, 3),
+        (ErrorKind::Open, 1),
+        (ErrorKind::Quota, 1),
+        (ErrorKind::Auth, 1),
+        (ErrorKind::NotFound, 1),
+        (ErrorKind::Invalid, 1),
+        (ErrorKind::TooLong, 1),
+        (ErrorKind::Filtered, 1),
+        (ErrorKind::Malformed, 1),
+        (ErrorKind::TooLarge, 1),
+        (ErrorKind::Setup, 1),
+    ];
+    for (kind, expected) in kinds {
+        let fake = Arc::new(FakeClient::new(move |_| Err(error(kind))));
+        let client = Arc::clone(&fake).layer(seeded());
+        assert_eq!(ask(&client).await, Err(kind));
+        assert_eq!(fake.asked(), expected, "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_services_word_on_retrying_wins() {
+    let refused = Arc::new(FakeClient::new(|_| {
+        Err(error(ErrorKind::Unavailable).with_should_retry(Some(false)))
+    }));
+    assert!(ask(&Arc::clone(&refused).layer(seeded())).await.is_err());
+    assert_eq!(refused.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_that_a_service_asks_for_is_kept() {
+    let fake = FakeClient::new(|asked| match asked {
+        1 => Err(error(ErrorKind::RateLimited).with_retry_after(Some(secs(20)))),
+        _ => Ok(hello()),
+    });
+    let start = Instant::now();
+    assert_eq!(ask(&fake.layer(seeded())).await, Ok(()));
+    let waited = start.elapsed();
+    assert!(waited >= secs(20) && waited <= secs(21), "{waited:?}");
+
+    let fake = Arc::new(FakeClient::new(|_| {
+        Err(error(ErrorKind::RateLimited).with_retry_after(Some(secs(3600))))
+    }));
+    let start = Instant::now();
+    let client = Arc::clone(&fake).layer(seeded());
+    assert!(ask(&client).await.is_err());
+    assert_eq!((fake.asked(), start.elapsed()), (1, secs(0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_grow_within_their_cap_and_follow_from_the_seed() {
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        let seen = Arc::new(Seen::default());
+        let policy = RetryPolicy {
+            attempts: 8,
+            base: secs(1),
+            cap: secs(4),
+            seed: Some(1),
+            ..RetryPolicy::default()
+        };
+        let retry = Retry::new(policy).observed_by(seen.clone());
+        let client = FakeClient::new(|_| Err(error(ErrorKind::Cut))).layer(retry);
+        assert!(ask(&client).await.is_err());
+        all.push(seen.waits());
+    }
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0].len(), 7);
+    for (place, wait) in all[0].iter().enumerate() {
+        assert!(*wait <= secs(1 << place.min(2)), "{place}: {wait:?}");
+    }
+}
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<(Duration, Option<GaveUp>)>>);
+
+impl Seen {
+    fn waits(&self) -> Vec<Duration> {
+        let seen = self.0.lock().unwrap();
+        let waits = seen.iter().filter(|(_, why)| why.is_none());
+        waits.map(|(wait, _)| *wait).collect()
+    }
+}
+
+impl Observer for Seen {
+    fn observe(&self, happening: &Happening<'_>) {
+        match happening {
+            Happening::Retry { wait, .. } => self.0.lock().unwrap().push((*wait, None)),
+            Happening::GaveUp { why, .. } => {
+                self.0.lock().unwrap().push((secs(0), Some(*why)));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_total_failure_few_more_requests_than_calls_are_sent() {
+    const CALLS: u32 = 10_000;
+    let fake = Arc::new(FakeClient::new(|_| Err(error(ErrorKind::Unavailable))));
+    let client = Arc::clone(&fake).layer(seeded());
+    with_request(async |request| {
+        for place in 0..CALLS {
+            if place % 2 == 0 {
+                assert!(client.respond(request).await.is_err());
+            } else {
+                assert!(client.stream(request).await.is_err());
+            }
+        }
+    })
+    .await;
+    let ratio = f64::from(fake.asked()) / f64::from(CALLS);
+    assert!((1.0..=1.2).contains(&ratio), "{ratio}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_tried_again_until_its_first_content_and_never_after() {
+    let at = Place::new(0, 0, 0);
+    let started = Event::Started {
+        id: Some("r1".into()),
+        model: None,
+    };
+    let opened = Event::Opened {
+        at,
+        content: Content::text(""),
+    };
+    for (before, asked) in [
+        (vec![started.clone()], 2),
+        (vec![started.clone(), opened], 1),
+    ] {
+        let fake = Arc::new(FakeClient::new(|asked| match asked {
+            1 => Err(error(ErrorKind::Cut)),
+            _ => Ok(hello()),
+        }));
+        *fake.before_failing.lock().unwrap() = Some(before);
+        let client = Arc::clone(&fake).layer(seeded());
+        let events = with_request(async |request| client.stream(request).await).await;
+        let events: Vec<_> = events.unwrap().collect().await;
+        assert_eq!(fake.asked(), asked);
+        let first = events[0].as_ref().unwrap();
+        // Of an attempt that was given up nothing is heard.
+        assert_eq!(*first == started, asked == 1);
+        assert_eq!(events.last().unwrap().is_err(), asked == 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breaker_opens_and_fails_at_once() {
+    let fake = Arc::new(FakeClient::new(|_| Err(error(ErrorKind::Unavailable))));
+    let breaker = Breaker::default();
+    let client = Arc::clone(&fake).layer(breaker.clone());
+    for _ in 0..5 {
+        assert_eq!(ask(&client).await, Err(ErrorKind::Unavailable));
+    }
+    assert_eq!(breaker.state(), BreakerState::Open);
+    let refused = with_request(async |request| client.respond(request).await).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Open);
+    assert_eq!(refused.retry_after(), Some(secs(1)));
+    assert_eq!(fake.asked(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breaker_probes_seldom_and_heals_within_ten_seconds() {
+    let down_until = Instant::now() + secs(60);
+    let fake = Arc::new(FakeClient::new(move |_| {
+        if Instant::now() < down_until {
+            Err(error(ErrorKind::Connect))
+        } else {
+            Ok(hello())
+        }
+    }));
+    let breaker = Breaker::default();
+    let client = Arc::clone(&fake).layer(breaker.clone());
+    while Instant::now() < down_until {
+        assert!(ask(&client).await.is_err());
+        tokio::time::advance(Duration::from_millis(20)).await;
+    }
+    // 3,000 calls in a minute: five to open it, then probes after 1, 2, 4, 5, 5, … seconds.
+    assert!(fake.asked() <= 5 + 3 + 12, "{}", fake.asked());
+    while ask(&client).await.is_err() {
+        tokio::time::advance(Duration::from_millis(20)).await;
+    }
+    let healed = Instant::now() - down_until;
+    assert!(healed <= secs(10), "{healed:?}");
+    assert_eq!(breaker.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_probe_at_a_time_and_one_that_vanishes_does_not_matter() {
+    let fake = Arc::new(FakeClient::new(|asked| match asked {
+        1..=5 => Err(error(ErrorKind::Cut)),
+        _ => Ok(hello()),
+    }));
+    let breaker = Breaker::default();
+    let client = Arc::clone(&fake).layer(breaker.clone());
+    for _ in 0..5 {
+        assert!(ask(&client).await.is_err());
+    }
+    tokio::time::advance(secs(1)).await;
+    let probe = with_request(async |request| client.stream(request).await).await;
+    assert_eq!(breaker.state(), BreakerState::HalfOpen);
+    assert_eq!(ask(&client).await, Err(ErrorKind::Open));
+    // Nobody listened to the answer: it shows nothing, and the next call is a probe.
+    drop(probe.unwrap());
+    assert_eq!(breaker.state(), BreakerState::HalfOpen);
+    let probe = with_request(async |request| client.stream(request).await).await;
+    let mut probe = probe.unwrap();
+    assert!(probe.next().await.unwrap().is_ok());
+    assert_eq!(breaker.state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_and_rate_limits_do_not_open_a_breaker() {
+    for kind in [
+        ErrorKind::RateLimited,
+        ErrorKind::Auth,
+        ErrorKind::Invalid,
+        ErrorKind::TooLong,
+    ] {
+        let breaker = Breaker::default();
+        let client = FakeClient::new(move |_| Err(error(kind))).layer(breaker.clone());
+        for _ in 0..50 {
+            assert_eq!(ask(&client).await, Err(kind));
+        }
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_of_many_calls_failing_opens_a_breaker() {
+    let breaker = Breaker::new(BreakerPolicy::default());
+    let fake = FakeClient::new(|asked| match asked % 2 {
+        0 => Err(error(ErrorKind::Unavailable)),
+        _ => Ok(hello()),
+    });
+    let client = fake.layer(breaker.clone());
+    for _ in 0..20 {
+        assert_eq!(breaker.state(), BreakerState::Closed);
+        let _ = ask(&client).await;
+    }
+    assert_eq!(breaker.state(), BreakerState::Open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn together_they_stop_asking_and_come_back() {
+    let fake = Arc::new(FakeClient::new(|asked| match asked {
+        1..=5 => Err(error(ErrorKind::Unavailable)),
+        _ => Ok(hello()),
+    }));
+    let client = Arc::clone(&fake).layer(Breaker::default()).layer(seeded());
+    assert_eq!(ask(&client).await, Err(ErrorKind::Unavailable));
+    assert_eq!(ask(&client).await, Err(ErrorKind::Open));
+    assert_eq!(fake.asked(), 5);
+    tokio::time::advance(secs(1)).await;
+    assert_eq!(ask(&client).await, Ok(()));
+}

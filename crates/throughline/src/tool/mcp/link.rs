@@ -1,0 +1,101 @@
+//! The connection as tools see it: there, or made again.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rmcp::{Peer, RoleClient};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::client::{self, Client};
+use super::{McpError, McpServer};
+
+/// How long to wait after the first attempt that failed; each further one doubles it.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+pub(super) struct Link {
+    pub(super) server: Arc<McpServer>,
+    /// Set when the server says that its tools are others now.
+    pub(super) changed: Arc<AtomicBool>,
+    /// Held while a connection is made, so that calls that come meanwhile wait for that one.
+    state: Mutex<State>,
+}
+
+struct State {
+    client: Option<Client>,
+    failures: u32,
+    next: Option<Instant>,
+    closed: bool,
+}
+
+impl Link {
+    pub(super) async fn connect(server: Arc<McpServer>) -> Result<Self, McpError> {
+        let changed = Arc::new(AtomicBool::new(false));
+        let client = client::connect(&server, Arc::clone(&changed)).await?;
+        let state = State {
+            client: Some(client),
+            failures: 0,
+            next: None,
+            closed: false,
+        };
+        Ok(Self {
+            server,
+            changed,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Whom to call: the server as it is connected, or connected again if it was gone.
+    pub(super) async fn peer(&self) -> Result<Peer<RoleClient>, McpError> {
+        let mut state = self.state.lock().await;
+        let label = || self.server.label.clone();
+        if state.closed {
+            return Err(McpError::Closed { label: label() });
+        }
+        if let Some(client) = &state.client
+            && !client.is_transport_closed()
+        {
+            return Ok(client.peer().clone());
+        }
+        let now = Instant::now();
+        if let Some(next) = state.next.filter(|next| *next > now) {
+            return Err(McpError::Gone {
+                label: label(),
+                failures: state.failures,
+                wait: next - now,
+            });
+        }
+        state.client = None;
+        match client::connect(&self.server, Arc::clone(&self.changed)).await {
+            Ok(client) => {
+                tracing::info!(server = %self.server.label, "connected to the MCP server again");
+                let peer = client.peer().clone();
+                state.client = Some(client);
+                state.failures = 0;
+                state.next = None;
+                Ok(peer)
+            }
+            Err(error) => {
+                let doubled = FIRST_WAIT.saturating_mul(1 << state.failures.min(10));
+                state.failures = state.failures.saturating_add(1);
+                state.next = Some(Instant::now() + doubled.min(LONGEST_WAIT));
+                Err(error)
+            }
+        }
+    }
+
+    /// End the connection and wait until the process, if there is one, has ended.
+    pub(super) async fn close(&self) {
+        let client = {
+            let mut state = self.state.lock().await;
+            state.closed = true;
+            state.client.take()
+        };
+        if let Some(client) = client {
+            // It only fails if the task of the connection panicked, and then it is gone too.
+            let _ = client.cancel().await;
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! One test for each line of the library's behaviours: its name is the line's number and content.
+//! Each runs whole and streamed.
+
+mod calling;
+mod changing;
+mod errors;
+mod foreign;
+mod injected;
+mod limits;
+mod order;
+mod outside;
+mod streams;
+mod support;
+mod usage;

@@ -1,0 +1,20 @@
+//! An agent in ten lines. The demo model works offline; `Anthropic::new("claude-…")` or another
+//! client takes its place.
+//!
+//! ```sh
+//! cargo run -p throughline --example ten_lines
+//! ```
+
+use throughline::{Agent, Demo, Thread};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let agent = Agent::builder(Demo::new())
+        .instructions("You know the harbour.")
+        .build()?;
+    let mut thread = Thread::new();
+    agent.run_on(&mut thread, "The pilot boards at four.").await?;
+    let outcome = agent.run_on(&mut thread, "What did I say first?").await?;
+    println!("{}", outcome.text());
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Tools: a function with typed arguments, one that asks first, and one that the application runs.
+//!
+//! ```sh
+//! cargo run -p throughline --example tools
+//! ```
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use throughline::{Agent, CallContext, Demo, Effect, StopReason, Thread, tool};
+
+/// What `get_tide` takes. The model reads these lines.
+#[derive(Deserialize, JsonSchema)]
+struct Harbour {
+    /// The name of the port.
+    port: String,
+}
+
+/// Something that tools depend on.
+struct Almanac;
+
+impl Almanac {
+    fn high_water(&self, port: &str) -> String {
+        format!("high water at {port}: 04:12")
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let get_tide = tool(
+        "get_tide",
+        "When is high water?",
+        |harbour: Harbour, call: CallContext| async move {
+            let almanac = call.dependency::<Almanac>().ok_or("no almanac")?;
+            Ok::<_, throughline::ToolError>(almanac.high_water(&harbour.port))
+        },
+    );
+    let book_berth = tool(
+        "book_berth",
+        "Books a berth.",
+        |harbour: Harbour| async move { format!("booked at {}", harbour.port) },
+    );
+    let agent = Agent::builder(Demo::new())
+        .dependency(Almanac)
+        .tool(get_tide.effect(Effect::ReadOnly))
+        .tool(book_berth.needs_approval())
+        .build()?;
+
+    let mut thread = Thread::new();
+    let outcome = agent.run_on(&mut thread, "use get_tide with port=Hull").await?;
+    println!("{}", outcome.text());
+
+    // A call that needs approval parks the run, for as long as it takes.
+    let parked = agent.run_on(&mut thread, "use book_berth with port=Hull").await?;
+    assert_eq!(parked.stop, StopReason::Parked);
+    let waiting = &parked.pending[0];
+    println!("may {} run?", waiting.tool);
+    let outcome = agent.resume(&mut thread).approve(&waiting.call).await?;
+    println!("{}", outcome.text());
+    Ok(())
+}
