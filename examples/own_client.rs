@@ -41,9 +41,15 @@ impl ChatClient for Backwards {
         let mut updates = Updates::new();
         let mut fold = Fold::new();
         for piece in self.pieces(request) {
-            updates.push(piece).into_iter().for_each(|event| fold.push(event));
+            updates
+                .push(piece)
+                .into_iter()
+                .for_each(|event| fold.push(event));
         }
-        updates.end(Stop::Done).into_iter().for_each(|event| fold.push(event));
+        updates
+            .end(Stop::Done)
+            .into_iter()
+            .for_each(|event| fold.push(event));
         Ok(fold.finish())
     }
 

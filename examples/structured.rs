@@ -24,7 +24,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Step::text("I would rather not say."),
     ]);
     let agent = Agent::builder(model).build()?;
-    let typed = agent.run("When is high water at Hull?").typed::<Tide>().await?;
+    let typed = agent
+        .run("When is high water at Hull?")
+        .typed::<Tide>()
+        .await?;
     if let Some(tide) = typed.value {
         println!("{}: {}", tide.port, tide.high);
     }

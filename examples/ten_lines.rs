@@ -13,7 +13,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .instructions("You know the harbour.")
         .build()?;
     let mut thread = Thread::new();
-    agent.run_on(&mut thread, "The pilot boards at four.").await?;
+    agent
+        .run_on(&mut thread, "The pilot boards at four.")
+        .await?;
     let outcome = agent.run_on(&mut thread, "What did I say first?").await?;
     println!("{}", outcome.text());
     Ok(())
