@@ -8,7 +8,7 @@ use throughline::model::{
 };
 use throughline::{ChatClient, ErrorKind, RetryPolicy, View};
 use throughline_testkit::scripted::Reading;
-use throughline_testkit::upstream::{KEY, Reply, Script, Upstream};
+use throughline_testkit::upstream::{KEY, Recorded, Reply, Script, Upstream};
 
 use crate::common::{Ask, READINGS, WIRES, all_words, ask, client_of, run, run_in_turns};
 use crate::watch;
@@ -115,12 +115,7 @@ fn a_strict_server_accepts_every_turn_and_both_readings_are_one_answer() {
                     assert_eq!(whole, streamed, "{wire}, answer {turn}");
                 }
                 assert_eq!(server.left(), 0, "{wire}");
-                assert!(
-                    server
-                        .requests()
-                        .iter()
-                        .all(|request| request.is_accepted())
-                );
+                assert!(server.requests().iter().all(Recorded::is_accepted));
             }
         }
     });
