@@ -5,6 +5,11 @@
 //! cargo run -p throughline --example own_client
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use async_trait::async_trait;
 use futures_util::stream;
 use throughline::model::{Content, Fold, Response, Stop};
@@ -41,9 +46,15 @@ impl ChatClient for Backwards {
         let mut updates = Updates::new();
         let mut fold = Fold::new();
         for piece in self.pieces(request) {
-            updates.push(piece).into_iter().for_each(|event| fold.push(event));
+            updates
+                .push(piece)
+                .into_iter()
+                .for_each(|event| fold.push(event));
         }
-        updates.end(Stop::Done).into_iter().for_each(|event| fold.push(event));
+        updates
+            .end(Stop::Done)
+            .into_iter()
+            .for_each(|event| fold.push(event));
         Ok(fold.finish())
     }
 

@@ -5,6 +5,11 @@
 //! cargo run -p throughline --example structured
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline::{Agent, TypedError};
@@ -24,7 +29,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Step::text("I would rather not say."),
     ]);
     let agent = Agent::builder(model).build()?;
-    let typed = agent.run("When is high water at Hull?").typed::<Tide>().await?;
+    let typed = agent
+        .run("When is high water at Hull?")
+        .typed::<Tide>()
+        .await?;
     if let Some(tide) = typed.value {
         println!("{}: {}", tide.port, tide.high);
     }

@@ -5,6 +5,11 @@
 //! cargo run -p throughline --example ten_lines
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use throughline::{Agent, Demo, Thread};
 
 #[tokio::main(flavor = "current_thread")]
@@ -13,7 +18,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .instructions("You know the harbour.")
         .build()?;
     let mut thread = Thread::new();
-    agent.run_on(&mut thread, "The pilot boards at four.").await?;
+    agent
+        .run_on(&mut thread, "The pilot boards at four.")
+        .await?;
     let outcome = agent.run_on(&mut thread, "What did I say first?").await?;
     println!("{}", outcome.text());
     Ok(())

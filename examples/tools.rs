@@ -4,6 +4,11 @@
 //! cargo run -p throughline --example tools
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline::{Agent, CallContext, Demo, Effect, StopReason, Thread, tool};
@@ -46,11 +51,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
 
     let mut thread = Thread::new();
-    let outcome = agent.run_on(&mut thread, "use get_tide with port=Hull").await?;
+    let outcome = agent
+        .run_on(&mut thread, "use get_tide with port=Hull")
+        .await?;
     println!("{}", outcome.text());
 
     // A call that needs approval parks the run, for as long as it takes.
-    let parked = agent.run_on(&mut thread, "use book_berth with port=Hull").await?;
+    let parked = agent
+        .run_on(&mut thread, "use book_berth with port=Hull")
+        .await?;
     assert_eq!(parked.stop, StopReason::Parked);
     let waiting = &parked.pending[0];
     println!("may {} run?", waiting.tool);

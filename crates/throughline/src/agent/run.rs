@@ -207,7 +207,11 @@ impl Running {
     async fn finish(&mut self) -> Result<Outcome, RunFailed> {
         match (&mut self.task).await {
             Ok(result) => result,
-            Err(error) => panic::resume_unwind(error.into_panic()),
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => panic::resume_unwind(payload),
+                // The runtime is being shut down, and whoever waits with it.
+                Err(_) => std::future::pending().await,
+            },
         }
     }
 }
