@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::tool::{self, Failure};
 
 /// The test programs with campaigns, and the features that they are built with.
-const PACKAGES: &[&str] = &["throughline-testkit", "throughline-store"];
+const PACKAGES: &[&str] = &["throughline-testkit", "throughline-store", "throughline"];
 const FEATURES: &str = "throughline-testkit/trials,throughline-store/conformance";
 
 /// After this time a test with a mistake planted does not end any more.

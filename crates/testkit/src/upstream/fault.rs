@@ -3,6 +3,7 @@
 use std::fmt;
 
 use throughline::{ErrorKind, TimeoutPhase};
+use throughline_model::Wire;
 
 use crate::scripted::Reading;
 
@@ -196,19 +197,19 @@ impl Fault {
     }
 
     /// What must come of one attempt.
-    pub fn expected(self, reading: Reading) -> Expected {
+    pub fn expected(self, wire: &Wire, reading: Reading) -> Expected {
         use ErrorKind as Kind;
+        // Streams of this format have no end mark: whatever comes is part of the answer.
+        let endless = *wire == Wire::Gemini && reading == Reading::Streamed;
         Expected::Error(match (self, reading) {
+            (Self::AfterTheEnd, _) if endless => &[Kind::Malformed],
             (Self::Refused, _) => &[Kind::Connect],
             (Self::Reset | Self::CutInHead | Self::CutBetweenEvents | Self::CutInCharacter, _) => {
                 &[Kind::Cut]
             }
             (Self::Silent, _) => &[FIRST_BYTE],
             (Self::Stalls, _) => &[IDLE],
-            (Self::NoEndMark, Reading::Streamed) => &[Kind::Cut],
-            (Self::NoEndMark, Reading::Whole) => &[Kind::Malformed],
-            (Self::Empty, Reading::Streamed) => &[Kind::Cut],
-            (Self::Empty, Reading::Whole) => &[Kind::Malformed],
+            (Self::NoEndMark | Self::Empty, _) => &[Kind::Cut],
             (Self::InvalidRequest, _) => &[Kind::Invalid],
             (Self::Unauthorised, _) => &[Kind::Auth],
             (Self::NoSuchModel, _) => &[Kind::NotFound],
@@ -232,8 +233,8 @@ impl Fault {
     ///
     /// What has been handed out of a stream cannot be taken back, so there a fault after the first
     /// words is final.
-    pub fn expected_with_retries(self, reading: Reading) -> Expected {
-        let once = self.expected(reading);
+    pub fn expected_with_retries(self, wire: &Wire, reading: Reading) -> Expected {
+        let once = self.expected(wire, reading);
         let Expected::Error(kinds) = once else {
             return once;
         };

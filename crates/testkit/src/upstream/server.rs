@@ -192,9 +192,11 @@ impl Upstream {
     /// whatever its extent: nobody is there to count.
     pub async fn inflict(&self, fault: Fault, extent: Extent) {
         self.shared.state().fault = Some((fault, extent));
-        if fault == Fault::Refused {
-            self.order(Order::Close).await;
-        }
+        self.order(match fault {
+            Fault::Refused => Order::Close,
+            _ => Order::Open,
+        })
+        .await;
     }
 
     /// From now on nothing goes wrong.

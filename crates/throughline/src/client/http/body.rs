@@ -21,7 +21,14 @@ pub(in crate::client) struct BodyReader {
     announced: Option<u64>,
     seen: u64,
     limit: u64,
+    /// The body has come to its end, or broke off.
+    ended: bool,
 }
+
+/// How long to wait for the end of a body when the answer in it is over.
+const LINGER: Duration = Duration::from_millis(100);
+/// How much may follow the end of an answer.
+const TRAILING: usize = 64 * 1024;
 
 impl BodyReader {
     pub(in crate::client) fn new(
@@ -37,6 +44,7 @@ impl BodyReader {
             idle,
             seen: 0,
             limit,
+            ended: false,
         }
     }
 
@@ -52,6 +60,7 @@ impl BodyReader {
                 }
             },
         };
+        self.ended = !matches!(piece, Some(Ok(_)));
         let Some(piece) = piece else {
             return match self.announced {
                 Some(length) if length != self.seen => Err(self.error(
@@ -92,7 +101,27 @@ impl BodyReader {
     /// Read what has already come after the end of an answer, so that its connection can be used
     /// again. Does not wait.
     pub(in crate::client) fn settle(&mut self) {
-        while let Some(Some(Ok(_))) = self.body.next().now_or_never() {}
+        while !self.ended
+            && let Some(piece) = self.body.next().now_or_never()
+        {
+            self.ended = !matches!(piece, Some(Ok(_)));
+        }
+    }
+
+    /// The same, but wait a moment for the end of the body, which comes right behind the end of the
+    /// answer as a rule.
+    pub(in crate::client) async fn linger(&mut self) {
+        let rest = async {
+            let mut left = TRAILING;
+            while !self.ended {
+                match self.body.next().await {
+                    Some(Ok(piece)) if piece.len() <= left => left -= piece.len(),
+                    Some(Ok(_) | Err(_)) | None => self.ended = true,
+                }
+            }
+        };
+        // A service that keeps the body open loses a connection, nothing more.
+        let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
     fn error(&self, kind: ErrorKind, message: impl Into<String>) -> ClientError {

@@ -75,11 +75,15 @@ fn kind(status: u16, error: &VendorError) -> ErrorKind {
         .unwrap_or(ErrorKind::Unavailable)
 }
 
+/// Our word for a quota that comes back tomorrow: waiting is of no use to whoever asks now.
+const DAILY: &str = "daily_quota";
+
 /// Words that mean one thing whatever the status.
 const PLAIN: &[(ErrorKind, &[&str])] = &[
     (
         ErrorKind::Quota,
         &[
+            DAILY,
             "insufficient_quota",
             "billing_hard_limit_reached",
             "billing_not_active",
@@ -181,6 +185,14 @@ fn reasons(body: &RawJson) -> Vec<String> {
     let error = value.get("error").unwrap_or(&value);
     let details = error.get("details").and_then(|details| details.as_array());
     let details = details.unwrap_or_default().iter();
+    // Google says in one way that it is too much for a minute and that it is too much for a day.
+    let violations = details.clone().flat_map(|detail| {
+        let violations = detail.get("violations").and_then(|list| list.as_array());
+        violations.unwrap_or_default().iter()
+    });
+    let daily = violations
+        .filter_map(|violation| violation.get("quotaId")?.as_str())
+        .any(|quota| quota.contains("PerDay"));
     let inner = ["innererror", "inner_error"]
         .iter()
         .find_map(|key| error.get(key)?.get("code")?.as_str());
@@ -188,6 +200,7 @@ fn reasons(body: &RawJson) -> Vec<String> {
         .filter_map(|detail| detail.get("reason")?.as_str())
         .chain(inner)
         .map(|word| word.to_ascii_lowercase())
+        .chain(daily.then(|| DAILY.to_owned()))
         .collect()
 }
 

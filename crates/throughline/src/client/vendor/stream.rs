@@ -57,6 +57,7 @@ impl Reader {
     pub(super) async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         loop {
             if self.over {
+                self.body.linger().await;
                 return Ok(None);
             }
             if let Some(event) = self.ready.pop_front() {
