@@ -29,7 +29,7 @@ impl VendorClient {
         delivery: Delivery,
     ) -> Result<Answer, ClientError> {
         let model = request.model.or(self.model.as_deref()).unwrap_or_default();
-        if model.is_empty() && self.members.is_empty() {
+        if model.is_empty() && self.names_model {
             return Err(self.setup("no model is named, by the client or by the request"));
         }
         let url = self.base.request(self.dialect.route, model, delivery);
@@ -170,7 +170,7 @@ impl VendorClient {
 
     /// With the members that every body has. Whoever asks an agent names no model: it has one.
     fn with_members(&self, body: String) -> String {
-        if self.members.is_empty() {
+        if self.names_model {
             return body;
         }
         let Ok(body) = RawJson::new(&body) else {

@@ -341,6 +341,7 @@ impl ClientBuilder {
                 self.token_limit_elsewhere
             }),
             end_mark: self.end_mark,
+            names_model: self.needs_model,
             members: self.members,
         })
     }
