@@ -36,9 +36,13 @@ fn object(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!({}))
 }
 
-/// A seal in the vendor's looks, unique.
+/// A seal in the vendor's looks, unique, and base 64.
 fn seal(asked: &Asked<'_>, place: usize) -> String {
-    format!("gAAAAAB{:06}{place:02}sealed==", asked.number)
+    format!(
+        "gAAAAAB{:06}{:02}sealedA==",
+        asked.number % 1_000_000,
+        place % 100
+    )
 }
 
 fn responses(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {

@@ -152,6 +152,16 @@ pub(crate) fn all_words(error: &ClientError) -> String {
     words
 }
 
+/// Run a test on a runtime of its own with one thread, so that connections and their users take
+/// turns.
+pub(crate) fn run_in_turns<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime starts")
+        .block_on(future)
+}
+
 /// Run a test on a runtime of its own.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
