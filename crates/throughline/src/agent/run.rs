@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::agent::Inner;
 use super::driver::{self, Job};
 use super::event::RunEvent;
+use super::inner::Inner;
 use super::input::Input;
 use super::limits::{Calling, Limits};
 use super::options::RunOptions;
