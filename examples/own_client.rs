@@ -5,6 +5,11 @@
 //! cargo run -p throughline --example own_client
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use async_trait::async_trait;
 use futures_util::stream;
 use throughline::model::{Content, Fold, Response, Stop};

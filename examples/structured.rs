@@ -5,6 +5,11 @@
 //! cargo run -p throughline --example structured
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline::{Agent, TypedError};

@@ -5,6 +5,11 @@
 //! cargo run -p throughline --example ten_lines
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use throughline::{Agent, Demo, Thread};
 
 #[tokio::main(flavor = "current_thread")]

@@ -4,6 +4,11 @@
 //! cargo run -p throughline --example tools
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline::{Agent, CallContext, Demo, Effect, StopReason, Thread, tool};

@@ -3,6 +3,20 @@
 //! An agent has instructions, tools and a [`ChatClient`]; running it makes model calls and tool
 //! calls until it stops, and every exit says why and returns the whole transcript.
 //!
+//! ```
+//! use throughline::{Agent, Demo};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = Agent::builder(Demo::new())
+//!     .instructions("You know the harbour.")
+//!     .build()?;
+//! let outcome = agent.run("How many messages are there?").await?;
+//! println!("{} ({})", outcome.text(), outcome.stop);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Where things are: `client` speaks to models, `tool` is what a model may call, `agent` is the
 //! loop (its decisions are the pure `agent/turn`), `history` is what a thread holds and what a
 //! model is shown of it.
@@ -43,3 +57,12 @@ pub use tool::{
 };
 #[cfg(feature = "mcp")]
 pub use tool::{MCP_IDEMPOTENCY_KEY, McpError, McpServer, McpTools};
+
+// The examples of the guide and of the README are tested like those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/agents.md")]
+struct Guide;

@@ -49,7 +49,7 @@ pub(super) fn run(seed: &str) -> Outcome {
 }
 
 /// The interpreter of an environment that has the SDKs.
-fn environment() -> Result<PathBuf, Failure> {
+pub(super) fn environment() -> Result<PathBuf, Failure> {
     let folder = tool::root().join(FOLDER).join("python");
     let python = folder.join("bin/python");
     let stamp = folder.join("installed.txt");

@@ -93,7 +93,21 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
         run.step("docs", docs);
     }
     run.step("build tests", || output::build_tests(tools.runner()));
-    run.step("tests", || output::run_tests(tools.runner(), &seed));
+    let mut python = None;
+    run.step("SDKs", || {
+        tools.with_python(|| match clients::environment() {
+            Ok(found) => {
+                python = Some(found);
+                Outcome::Done(Counts::default())
+            }
+            Err(failure) => {
+                println!("skipped: the SDKs cannot be installed: {failure}");
+                Outcome::Skipped(format!("the SDKs cannot be installed: {failure}"))
+            }
+        })
+    });
+    let python = python.as_deref();
+    run.step("tests", || output::run_tests(tools.runner(), &seed, python));
     if extent == Extent::Full {
         run.step("doc tests", || output::run_doc_tests(&seed));
         run.step("README", readme::run_examples);
@@ -201,7 +215,7 @@ fn lints() -> Outcome {
         "--workspace",
         "--all-targets",
         "--features",
-        "throughline-testkit/trials",
+        output::FEATURES,
         "--locked",
         "--keep-going",
         "--",
@@ -223,6 +237,8 @@ fn docs() -> Outcome {
     let arguments = [
         "doc",
         "--workspace",
+        "--features",
+        output::FEATURES,
         "--no-deps",
         "--locked",
         "--keep-going",

@@ -2,6 +2,7 @@
 //! passing tests say what they covered.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
@@ -10,6 +11,10 @@ use crate::tool;
 
 /// How lines start that a passing test wants to be seen.
 const SHOWN: &[&str] = &["property ", "table ", "campaign ", "skipped "];
+
+/// What is built for tests: campaigns need fault points in the store, which nothing else is built with, and what
+/// users turn on is tested too.
+pub(super) const FEATURES: &str = "throughline-testkit/trials,throughline/mcp";
 
 /// What runs the tests.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +31,8 @@ pub(super) fn build_tests(runner: Runner) -> Outcome {
     }
 }
 
-/// Runs all tests but those in documentation.
-pub(super) fn run_tests(runner: Runner, seed: &str) -> Outcome {
+/// Runs all tests but those in documentation. Some of them start servers in Python.
+pub(super) fn run_tests(runner: Runner, seed: &str, python: Option<&Path>) -> Outcome {
     let mut command = tests(runner);
     match runner {
         Runner::Nextest => command.args([
@@ -45,6 +50,9 @@ pub(super) fn run_tests(runner: Runner, seed: &str) -> Outcome {
             "--color=never",
         ]),
     };
+    if let Some(python) = python {
+        command.env("THROUGHLINE_PYTHON", python);
+    }
     filtered(command.env("THROUGHLINE_SEED", seed))
 }
 
@@ -53,6 +61,8 @@ pub(super) fn run_doc_tests(seed: &str) -> Outcome {
     let arguments = [
         "test",
         "--workspace",
+        "--features",
+        FEATURES,
         "--locked",
         "--doc",
         "--no-fail-fast",
@@ -76,8 +86,7 @@ fn tests(runner: Runner) -> Command {
             "--examples",
         ]),
     };
-    // Campaigns need fault points in the store, which nothing else is built with.
-    command.args(["--features", "throughline-testkit/trials"]);
+    command.args(["--features", FEATURES]);
     command
 }
 

@@ -6,7 +6,7 @@ use throughline_store::{Clock, Ids, SystemClock};
 use tokio_util::task::TaskTracker;
 
 use super::Agent;
-use super::agent::{Details, Inner};
+use super::inner::{Details, Inner};
 use super::limits::{BadLimit, Calling, Limits};
 use crate::client::ChatClient;
 use crate::tool::{Dependencies, SetError, Tool, ToolSet};

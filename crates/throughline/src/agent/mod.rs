@@ -2,10 +2,10 @@
 //!
 //! What to do next is decided by the pure machine in `turn`; `driver` does it.
 
-mod agent;
 mod builder;
 mod driver;
 mod event;
+mod inner;
 mod input;
 mod limits;
 mod options;
@@ -16,10 +16,10 @@ mod turn;
 mod typed;
 mod usage;
 
-pub use agent::Agent;
 pub use builder::{AgentBuilder, BuildError};
 pub(crate) use driver::Parked;
 pub use event::RunEvent;
+pub use inner::Agent;
 pub use input::Input;
 pub use limits::{BadLimit, Calling, Limits};
 pub use options::RunOptions;

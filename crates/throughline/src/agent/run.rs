@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::agent::Inner;
 use super::driver::{self, Job};
 use super::event::RunEvent;
+use super::inner::Inner;
 use super::input::Input;
 use super::limits::{Calling, Limits};
 use super::options::RunOptions;
@@ -207,7 +207,11 @@ impl Running {
     async fn finish(&mut self) -> Result<Outcome, RunFailed> {
         match (&mut self.task).await {
             Ok(result) => result,
-            Err(error) => panic::resume_unwind(error.into_panic()),
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => panic::resume_unwind(payload),
+                // The runtime is being shut down, and whoever waits with it.
+                Err(_) => std::future::pending().await,
+            },
         }
     }
 }

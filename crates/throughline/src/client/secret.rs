@@ -30,6 +30,7 @@ impl Secret {
     }
 
     /// A text without the secret, should it stand in there.
+    #[cfg(feature = "http")]
     pub(crate) fn scrub(&self, text: &str) -> Option<String> {
         // A very short one would stand in innocent words, and protects nothing.
         let is_long = self.0.len() >= 4;

@@ -2,6 +2,7 @@
 //! Each runs whole and streamed.
 
 mod calling;
+mod cancelled;
 mod changing;
 mod errors;
 mod foreign;

@@ -16,8 +16,8 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Inner;
 use super::event::RunEvent;
+use super::inner::Inner;
 use super::limits::Limits;
 use super::options::RunOptions;
 use super::outcome::{Outcome, RunError, RunFailed, Step};

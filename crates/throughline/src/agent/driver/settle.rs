@@ -4,7 +4,7 @@ use throughline_model::Message;
 use throughline_store::RunId;
 
 use super::{Driver, Job, Parked, Plan};
-use crate::agent::agent::Inner;
+use crate::agent::inner::Inner;
 use crate::agent::limits::Calling;
 use crate::agent::options::RunOptions;
 use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};

@@ -393,10 +393,10 @@ fn closed(history: &[Message], counts: &mut Counts) -> Result<(), String> {
                 content: place,
             };
             match &content.body {
-                Body::ToolCall(call) if call.runner == Runner::Client => {
-                    if !answered.contains(&here) {
-                        return Err(format!("{here:?} has no result in {}", short(history)));
-                    }
+                Body::ToolCall(call)
+                    if call.runner == Runner::Client && !answered.contains(&here) =>
+                {
+                    return Err(format!("{here:?} has no result in {}", short(history)));
                 }
                 Body::ToolResult(result) => {
                     *counts.outcomes.entry(result.outcome.as_str()).or_default() += 1;

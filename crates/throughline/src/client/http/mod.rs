@@ -7,6 +7,9 @@ mod settings;
 mod transport;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub(super) use body::BodyReader;
 pub use command::CommandTokens;
 pub use credential::{CachedTokens, Token, TokenError, TokenProvider};

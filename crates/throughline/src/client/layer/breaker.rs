@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 use throughline_model::{Event, Response};
 use tokio::time::Instant;
 
+use super::state::BreakerState;
 use crate::client::observe::{Happening, Observer, Watch};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
@@ -52,28 +53,6 @@ impl BreakerPolicy {
             in_a_row: u32::MAX,
             at_least: u32::MAX,
             ..Self::default()
-        }
-    }
-}
-
-/// What a breaker does with calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BreakerState {
-    /// All go to the service.
-    Closed,
-    /// All fail at once.
-    Open,
-    /// One goes to the service, to see whether it is well again; all others fail at once.
-    HalfOpen,
-}
-
-impl BreakerState {
-    /// The stable name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::HalfOpen => "half_open",
         }
     }
 }

@@ -4,9 +4,11 @@ mod breaker;
 mod budget;
 mod jitter;
 mod retry;
+mod state;
 
 #[cfg(test)]
 mod tests;
 
-pub use breaker::{Breaker, BreakerPolicy, BreakerState};
+pub use breaker::{Breaker, BreakerPolicy};
 pub use retry::{Retry, RetryPolicy};
+pub use state::BreakerState;

@@ -1,8 +1,10 @@
 //! Sending one request.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use throughline_model::Effort;
 use throughline_model::json::{ObjectWriter, RawJson};
+use throughline_model::{Effort, Settings};
 use throughline_wire::Losses;
 use throughline_wire::compose::{Delivery, Prompt, compose};
 use throughline_wire::http::ResponseMeta;
@@ -29,7 +31,7 @@ impl VendorClient {
         delivery: Delivery,
     ) -> Result<Answer, ClientError> {
         let model = request.model.or(self.model.as_deref()).unwrap_or_default();
-        if model.is_empty() && self.members.is_empty() {
+        if model.is_empty() && self.names_model {
             return Err(self.setup("no model is named, by the client or by the request"));
         }
         let url = self.base.request(self.dialect.route, model, delivery);
@@ -141,6 +143,7 @@ impl VendorClient {
             thinking,
             ..self.target.clone()
         };
+        let settings = self.settings(request);
         let rendering = request.view.render(&target, &self.options);
         let mut losses = Losses::default();
         let body = compose(
@@ -152,7 +155,7 @@ impl VendorClient {
                 items: &rendering.items,
                 tools: request.tools,
                 choice: request.choice,
-                settings: request.settings,
+                settings: &settings,
                 delivery,
                 limit: self.token_limit,
             },
@@ -168,9 +171,21 @@ impl VendorClient {
         self.with_members(body)
     }
 
+    /// What the caller set, and one call at a time for a service that cannot take more.
+    fn settings<'r>(&self, request: &ChatRequest<'r>) -> Cow<'r, Settings> {
+        let several = self.abilities.parallel_calls || request.settings.parallel_calls.is_some();
+        if several || request.tools.is_empty() {
+            return Cow::Borrowed(request.settings);
+        }
+        Cow::Owned(Settings {
+            parallel_calls: Some(false),
+            ..request.settings.clone()
+        })
+    }
+
     /// With the members that every body has. Whoever asks an agent names no model: it has one.
     fn with_members(&self, body: String) -> String {
-        if self.members.is_empty() {
+        if self.names_model {
             return body;
         }
         let Ok(body) = RawJson::new(&body) else {

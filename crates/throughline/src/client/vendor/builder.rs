@@ -322,6 +322,9 @@ impl ClientBuilder {
             .collect();
         headers.extend(self.headers);
         let at_home = self.base_url.is_none();
+        let mut target = self.target;
+        // What is sealed is only good for a service that takes it back.
+        target.same_account &= self.abilities.reasoning_round_trip;
         Ok(VendorClient {
             dialect: self.dialect,
             codec,
@@ -333,7 +336,7 @@ impl ClientBuilder {
             transport,
             timeouts: self.timeouts,
             bounds: self.bounds,
-            target: self.target,
+            target,
             options,
             token_limit: self.token_limit.unwrap_or(if at_home {
                 TokenLimit::default()
@@ -341,6 +344,7 @@ impl ClientBuilder {
                 self.token_limit_elsewhere
             }),
             end_mark: self.end_mark,
+            names_model: self.needs_model,
             members: self.members,
         })
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use throughline_model::VendorError;
-use throughline_model::json::{Limits, RawJson, parse_bytes};
+use throughline_model::json::{Limits, RawJson, Value, parse_bytes};
 use throughline_wire::Codec;
 
 use super::answer::Head;
@@ -15,7 +15,7 @@ pub(super) async fn refused(codec: &dyn Codec, head: &Head, mut body: BodyReader
     // Whatever happens to the body, the status alone says enough.
     let body = body.whole().await.unwrap_or_default();
     let value = parse_bytes(&body, Limits::default());
-    if let Some(error) = value.ok().and_then(|value| codec.decode_error(&value)) {
+    if let Some(error) = value.ok().and_then(|value| told(codec, &value)) {
         return said(head, error);
     }
     let text = match head.status {
@@ -23,6 +23,30 @@ pub(super) async fn refused(codec: &dyn Codec, head: &Head, mut body: BodyReader
         _ => "the service refuses",
     };
     advised(head, head.error(by_status(head.status), text), None)
+}
+
+/// The error that a body tells: in the vendor's form, or in that of a gateway before it.
+pub(super) fn told(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
+    codec.decode_error(body).or_else(|| {
+        let error = body.get("error").filter(|error| !error.is_null());
+        let inner = error.filter(|error| error.as_object().is_some());
+        let inner = inner.unwrap_or(body);
+        let text = |key: &str| inner.get(key)?.as_str();
+        let bare = error.and_then(Value::as_str);
+        let message = bare.or_else(|| text("message")).or_else(|| text("detail"));
+        if error.is_none() && message.is_none() {
+            return None;
+        }
+        Some(VendorError {
+            wire: codec.wire(),
+            message: message.unwrap_or_default().into_owned(),
+            kind: text("type").map(Into::into),
+            code: text("code").map(Into::into),
+            param: None,
+            retry_after_ms: None,
+            body: Some(RawJson::of(body)),
+        })
+    })
 }
 
 /// The vendor's own error as ours.
@@ -179,7 +203,7 @@ fn by_message(message: &str) -> Option<ErrorKind> {
     }
 }
 
-/// Reasons deeper in a body: Google's details, Azure's inner error.
+/// Reasons elsewhere in a body: Google's details, Azure's inner error, a status as a number.
 fn reasons(body: &RawJson) -> Vec<String> {
     let value = body.value();
     let error = value.get("error").unwrap_or(&value);
@@ -196,11 +220,16 @@ fn reasons(body: &RawJson) -> Vec<String> {
     let inner = ["innererror", "inner_error"]
         .iter()
         .find_map(|key| error.get(key)?.get("code")?.as_str());
+    // Gateways put a status where others have a word.
+    let number = ["code", "status"]
+        .iter()
+        .find_map(|key| Some(error.get(key)?.as_u64()?.to_string()));
     details
         .filter_map(|detail| detail.get("reason")?.as_str())
         .chain(inner)
         .map(|word| word.to_ascii_lowercase())
         .chain(daily.then(|| DAILY.to_owned()))
+        .chain(number)
         .collect()
 }
 

@@ -14,6 +14,9 @@ mod url;
 mod vendors;
 mod whole;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,7 +54,9 @@ pub struct VendorClient {
     options: Options,
     token_limit: TokenLimit,
     end_mark: EndMark,
-    /// Members that every body has, such as the agent to ask.
+    /// Whether requests name a model; agents have their own.
+    names_model: bool,
+    /// Members that every body for an agent has.
     members: Vec<(&'static str, String)>,
 }
 

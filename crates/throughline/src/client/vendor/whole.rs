@@ -6,6 +6,7 @@ use throughline_wire::sse::Frame;
 use throughline_wire::{Codec, DecodeError, Shape};
 
 use super::answer::Head;
+use super::failure;
 use crate::client::{ClientError, ErrorKind};
 
 /// The response in a body. Anything but a whole, finished answer is an error.
@@ -64,14 +65,11 @@ pub(super) fn malformed(head: &Head, error: DecodeError) -> ClientError {
     .with_source(error)
 }
 
-/// The error that a body of another shape tells.
+/// The error that a body tells in place of an answer.
 pub(super) fn said(codec: &dyn Codec, head: &Head, value: &Value<'_>) -> ClientError {
-    match codec.decode_error(value) {
+    match failure::told(codec, value) {
         Some(error) => head.vendor(error),
-        None => head.error(
-            ErrorKind::Unavailable,
-            "the service answers with an error of its own form",
-        ),
+        None => head.error(ErrorKind::Unavailable, "the service tells of an error"),
     }
 }
 

@@ -11,6 +11,9 @@ use crate::tool::Parameters;
 /// The field under which a type is offered that is not an object.
 const FIELD: &str = "input";
 
+/// Where a type stands that is offered in the field and holds itself.
+const MOVED: &str = "#/$defs/input";
+
 /// What a type takes as arguments.
 pub struct Derived {
     pub(super) parameters: Parameters,
@@ -45,14 +48,24 @@ pub(super) fn of<T: JsonSchema>() -> Derived {
     {
         return Derived::plain(parameters(&schema));
     }
-    let defs = schema.remove("$defs");
+    // A type that holds itself refers to the root, where it stands no longer.
+    let mut moved = Moved { found: false };
+    moved.transform(&mut schema);
+    let mut defs = match schema.remove("$defs") {
+        Some(Value::Object(defs)) => defs,
+        _ => serde_json::Map::new(),
+    };
+    if moved.found {
+        defs.insert(FIELD.to_owned(), schema.to_value());
+        schema = schemars::json_schema!({ "$ref": MOVED });
+    }
     let mut outer = schemars::json_schema!({
         "type": "object",
         "properties": { FIELD: schema },
         "required": [FIELD],
     });
-    if let Some(defs) = defs {
-        outer.insert("$defs".to_owned(), defs);
+    if !defs.is_empty() {
+        outer.insert("$defs".to_owned(), Value::Object(defs));
     }
     Derived {
         parameters: parameters(&outer),
@@ -93,6 +106,21 @@ impl Transform for Clean {
         let ours = ["int", "int8", "int16", "int128"];
         if format.is_some_and(|format| format.starts_with("uint") || ours.contains(&format)) {
             schema.remove("format");
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+/// Lets references to the root lead to where the type went.
+struct Moved {
+    found: bool,
+}
+
+impl Transform for Moved {
+    fn transform(&mut self, schema: &mut Schema) {
+        if schema.get("$ref").and_then(Value::as_str) == Some("#") {
+            schema.insert("$ref".to_owned(), MOVED.into());
+            self.found = true;
         }
         transform_subschemas(self, schema);
     }

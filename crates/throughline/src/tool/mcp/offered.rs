@@ -8,6 +8,7 @@ use rmcp::ServiceError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorCode, RequestMetaObject, Tool as Listed,
 };
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use throughline_model::json::RawJson;
 
 use super::link::Link;
@@ -157,14 +158,12 @@ fn failure(error: ServiceError) -> ToolError {
 }
 
 /// Whether no connection was made at all.
-fn never_left(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let http = error.downcast_ref::<reqwest::Error>();
-        if http.is_some_and(reqwest::Error::is_connect) {
-            return true;
-        }
-        next = error.source();
+fn never_left(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(failed) = error else {
+        return false;
+    };
+    match failed.error.downcast_ref() {
+        Some(StreamableHttpError::Client(error)) => reqwest::Error::is_connect(error),
+        _ => false,
     }
-    false
 }

@@ -65,19 +65,13 @@ fn plain(mut blocks: Vec<ContentBlock>) -> Output {
 fn part(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(text.text),
-        ContentBlock::Image(image) => media(Some(image.mime_type), image.data, None),
-        ContentBlock::Audio(audio) => media(Some(audio.mime_type), audio.data, None),
+        ContentBlock::Image(image) => media(MediaKind::Image, Some(image.mime_type), image.data),
+        ContentBlock::Audio(audio) => media(MediaKind::Audio, Some(audio.mime_type), audio.data),
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::TextResourceContents { text, .. } => Content::text(text),
             ResourceContents::BlobResourceContents {
-                uri,
-                mime_type,
-                blob,
-                ..
-            } => {
-                let name = uri.rsplit('/').next().filter(|name| !name.is_empty());
-                media(mime_type, blob, name.map(str::to_owned))
-            }
+                mime_type, blob, ..
+            } => media(kind(mime_type.as_deref()), mime_type, blob),
             other => unknown(&other),
         },
         // Only the server can follow its links, so the model is told of them in words.
@@ -95,21 +89,21 @@ fn unknown(block: &impl serde::Serialize) -> Content {
     Content::text(serde_json::to_string(block).unwrap_or_default())
 }
 
-fn media(media_type: Option<String>, data: String, name: Option<String>) -> Content {
-    let main = media_type
-        .as_deref()
-        .and_then(|kind| kind.split('/').next());
-    let kind = match main {
+fn kind(media_type: Option<&str>) -> MediaKind {
+    match media_type.and_then(|kind| kind.split('/').next()) {
         Some("image") => MediaKind::Image,
         Some("audio") => MediaKind::Audio,
         Some("video") => MediaKind::Video,
         _ => MediaKind::File,
-    };
+    }
+}
+
+fn media(kind: MediaKind, media_type: Option<String>, data: String) -> Content {
     Content::new(Body::Media(Media {
         kind,
         media_type,
         source: MediaSource::Data(data),
-        name,
+        name: None,
         transcript: None,
     }))
 }

@@ -2,8 +2,9 @@
 
 use throughline_model::json::Value;
 
-use super::check::{Check, Finding, Kind, Place, Sink};
+use super::check::Check;
 use super::describe::{found, shown};
+use super::sink::{Finding, Kind, Place, Sink};
 use super::{Node, NodeId, Schema};
 
 /// How many reasons are looked for in one alternative.

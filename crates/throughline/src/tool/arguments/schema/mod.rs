@@ -12,13 +12,15 @@ mod describe;
 mod literal;
 mod near;
 mod number;
+mod sink;
 mod twice;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use check::{Finding, Verdict};
+pub(super) use check::Verdict;
 pub(super) use describe::found;
+pub(super) use sink::Finding;
 
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 
 use throughline_model::json::{Node as Json, Value};
 
-use super::check::{Kind, Place, Sink};
+use super::sink::{Kind, Place, Sink};
 
 pub(super) fn refuse_twice(value: &Value<'_>, place: &Place<'_>, sink: &mut Sink) {
     match value.node() {

@@ -1,0 +1,6 @@
+mod cuts;
+mod errors;
+mod faults;
+mod requests;
+mod secrets;
+mod support;
