@@ -24,6 +24,19 @@ pub enum ToolFault {
     Lost,
 }
 
+impl ToolFault {
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Arguments => "arguments",
+            Self::Cancelled => "cancelled",
+            Self::Reported => "reported",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 impl ToolError {
     /// The tool itself failed.
     pub fn new(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

@@ -14,12 +14,47 @@ use crate::agent::inner::Details;
 use crate::agent::outcome::Step;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{Ended, Order};
+use crate::telemetry::ToolEnd;
 use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput};
 
 /// What a task that ran a tool says.
 pub(super) enum Finished {
     Returned(Result<ToolOutput, ToolError>, Effect),
     TimedOut(Duration, Effect),
+}
+
+impl Finished {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Returned(Ok(_), _) => Outcome::Ok,
+            Self::Returned(Err(error), effect) => match error.fault() {
+                ToolFault::Lost => lost(*effect),
+                ToolFault::Failed
+                | ToolFault::Arguments
+                | ToolFault::Reported
+                | ToolFault::Cancelled => Outcome::Error,
+            },
+            Self::TimedOut(_, effect) => lost(*effect),
+        }
+    }
+
+    /// What is told to whoever watches.
+    fn told(&self, tell: &mut dyn FnMut(ToolEnd<'_>)) {
+        let (error, output) = match self {
+            Self::Returned(Ok(output), _) => (None, Some(&output.output)),
+            Self::Returned(Err(error), _) => (Some(error.fault().as_str()), None),
+            Self::TimedOut(..) => (Some("timeout"), None),
+        };
+        tell(ToolEnd {
+            outcome: self.outcome(),
+            error,
+            output,
+            text: &|| match self {
+                Self::Returned(Err(error), _) => Some(error.to_string()),
+                Self::Returned(Ok(_), _) | Self::TimedOut(..) => None,
+            },
+        });
+    }
 }
 
 impl Driver<'_> {
@@ -50,8 +85,10 @@ impl Driver<'_> {
             call: call.call.clone(),
             tool: call.name.clone(),
         });
-        let time = tool.spec().timeout.or(self.plan.limits.tool_time);
         let effect = tool.spec().effect;
+        let watch = &self.agent.telemetry;
+        let watch = watch.tool(self.run, call, arguments.get(), effect);
+        let time = tool.spec().timeout.or(self.plan.limits.tool_time);
         let work = async move {
             let call = tool.call(&arguments, context.clone());
             let work = context.clone().scope(call);
@@ -66,7 +103,7 @@ impl Driver<'_> {
                 }
             }
         };
-        let task = self.running.spawn(work);
+        let task = self.running.spawn(watch.over(work, Finished::told));
         self.tasks.insert(task.id(), position);
     }
 
@@ -123,47 +160,32 @@ impl Driver<'_> {
         finished: Finished,
     ) -> (Option<u32>, Ended, Option<String>) {
         let name = self.tool_name(position);
+        let outcome = finished.outcome();
         match finished {
             Finished::Returned(Ok(output), _) => {
                 let ended = Ended {
-                    outcome: Outcome::Ok,
+                    outcome,
                     output: output.output,
                     terminate: output.terminate,
                 };
                 (position, ended, None)
             }
-            Finished::Returned(Err(error), effect) => {
+            Finished::Returned(Err(error), _) => {
                 let whole = error.to_string();
-                let outcome = match error.fault() {
-                    ToolFault::Lost => lost(effect),
-                    ToolFault::Failed
-                    | ToolFault::Arguments
-                    | ToolFault::Reported
-                    | ToolFault::Cancelled => Outcome::Error,
-                };
                 let text = match (error.fault(), self.agent.details) {
                     // These are for the model to read.
                     (ToolFault::Arguments | ToolFault::Reported, _) => whole.clone(),
                     (_, Details::Shown) => format!("the tool {name} failed: {whole}"),
                     (_, Details::Hidden) => format!("the tool {name} failed"),
                 };
-                let shown = match outcome {
-                    Outcome::Unknown => format!("{text}; it may or may not have had its effect"),
-                    _ => text,
-                };
-                (position, failed(outcome, shown), Some(whole))
+                (position, failed(outcome, text), Some(whole))
             }
-            Finished::TimedOut(time, effect) => {
-                let outcome = lost(effect);
+            Finished::TimedOut(time, _) => {
                 let text = format!(
                     "the tool {name} did not end within {} s",
                     time.as_secs_f64()
                 );
-                let shown = match outcome {
-                    Outcome::Unknown => format!("{text}; it may or may not have had its effect"),
-                    _ => text.clone(),
-                };
-                (position, failed(outcome, shown), Some(text))
+                (position, failed(outcome, text.clone()), Some(text))
             }
         }
     }
@@ -204,6 +226,10 @@ fn lost(effect: Effect) -> Outcome {
 }
 
 fn failed(outcome: Outcome, text: String) -> Ended {
+    let text = match outcome {
+        Outcome::Unknown => format!("{text}; it may or may not have had its effect"),
+        _ => text,
+    };
     Ended {
         outcome,
         output: Output::Text(text),

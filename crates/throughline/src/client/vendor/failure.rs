@@ -121,7 +121,6 @@ const PLAIN: &[(ErrorKind, &[&str])] = &[
             "context_length_exceeded",
             "context_window_exceeded",
             "model_context_window_exceeded",
-            "string_above_max_length",
             "request_too_large",
         ],
     ),
