@@ -9,7 +9,7 @@ fn run(example: &str, arguments: &[&str]) -> String {
     let profile: PathBuf = test.ancestors().nth(2).expect("two folders up").into();
     let program = profile.join("examples").join(example);
     let output = Command::new(&program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    let output = output.expect("examples are built with the tests");
     assert!(output.status.success(), "{example}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
