@@ -5,7 +5,7 @@
 //!
 //! Where things are: `client` speaks to models, `tool` is what a model may call, `agent` is the
 //! loop (its decisions are the pure `agent/turn`), `history` is what a thread holds and what a
-//! model is shown of it.
+//! model is shown of it, `telemetry` is what can be watched of all this.
 
 mod agent;
 mod client;
@@ -31,6 +31,10 @@ pub use client::{
     TransportError, TransportFault, VendorClient,
 };
 pub use history::{Mailbox, Rendering, Thread, View};
+pub use telemetry::{
+    HistogramValue, Instrument, Metric, MetricSink, Metrics, MetricsSnapshot, Point, PointValue,
+    Shape,
+};
 pub use throughline_model as model;
 pub use throughline_store::{RunId, ThreadId};
 #[cfg(feature = "http")]

@@ -11,6 +11,7 @@ use super::limits::{Calling, Limits};
 use super::run::Run;
 use crate::client::ChatClient;
 use crate::history::Thread;
+use crate::telemetry::Telemetry;
 use crate::tool::{Dependencies, ToolSet};
 
 /// How much a model reads of a tool's error.
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Ids,
     pub(super) tasks: TaskTracker,
+    pub(super) telemetry: Telemetry,
 }
 
 /// Something with instructions, tools and a client that can run on threads, many at once. Cloning

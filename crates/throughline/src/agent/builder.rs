@@ -9,6 +9,7 @@ use super::Agent;
 use super::agent::{Details, Inner};
 use super::limits::{BadLimit, Calling, Limits};
 use crate::client::ChatClient;
+use crate::telemetry::{Metrics, Recording, Telemetry};
 use crate::tool::{Dependencies, SetError, Tool, ToolSet};
 
 /// Why an agent cannot be built.
@@ -38,6 +39,8 @@ pub struct AgentBuilder {
     details: Details,
     clock: Arc<dyn Clock>,
     ids: Option<Ids>,
+    recording: Recording,
+    metrics: Option<Metrics>,
 }
 
 impl AgentBuilder {
@@ -55,6 +58,8 @@ impl AgentBuilder {
             details: Details::Hidden,
             clock: Arc::new(SystemClock),
             ids: None,
+            recording: Recording::default(),
+            metrics: None,
         }
     }
 
@@ -131,12 +136,26 @@ impl AgentBuilder {
         self
     }
 
+    /// Where its runs, model calls and tools are counted and measured.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Let spans hold what is said: instructions, messages, arguments, results and error texts.
+    /// Without this they have names, numbers and kinds only.
+    pub fn record_content(mut self) -> Self {
+        self.recording = Recording::Content;
+        self
+    }
+
     /// The agent. Refused if two tools share a name or a limit allows nothing.
     pub fn build(self) -> Result<Agent, BuildError> {
         self.limits.check()?;
         let ids = self
             .ids
             .unwrap_or_else(|| Ids::new(Arc::clone(&self.clock)));
+        let telemetry = Telemetry::of(&self.name, self.recording, self.metrics);
         Ok(Agent::of(Inner {
             client: self.client,
             name: self.name,
@@ -151,6 +170,7 @@ impl AgentBuilder {
             clock: self.clock,
             ids,
             tasks: TaskTracker::new(),
+            telemetry,
         }))
     }
 }

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use futures_util::StreamExt;
 use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice, ToolDef};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::Driver;
 use crate::agent::event::RunEvent;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Ask;
 use crate::client::{ChatRequest, ClientError, ErrorKind};
+use crate::telemetry::{CallWatch, Streaming};
 
 /// How a model call ended.
 pub(super) enum Asked {
@@ -33,15 +35,34 @@ impl Driver<'_> {
             Ask::First | Ask::Next | Ask::Last => &ToolChoice::Auto,
         };
         let request = self.request(&offered, choice);
+        let streaming = match self.job.events {
+            None => Streaming::Whole,
+            Some(_) => Streaming::Streamed,
+        };
+        let abilities = self.agent.client.abilities();
+        let watch = self.agent.telemetry.call(abilities, &request, streaming);
+        let hearing = self.hear(&request, step, &watch);
+        let asked = hearing.instrument(watch.span()).await;
+        match &asked {
+            Asked::Answered(response) => watch.answered(response),
+            Asked::Failed(error) => watch.failed(error),
+            Asked::Cut(stop, _) => watch.cut(*stop),
+        }
+        asked
+    }
+
+    /// Make the call, and listen until the answer is whole or the run is cut off.
+    async fn hear(&self, request: &ChatRequest<'_>, step: u32, watch: &CallWatch<'_>) -> Asked {
         let client = &self.agent.client;
         let mut heard = Heard::default();
         let answer = async {
             if self.job.events.is_none() {
-                return client.respond(&request).await;
+                return client.respond(request).await;
             }
-            let mut stream = client.stream(&request).await?;
+            let mut stream = client.stream(request).await?;
             while let Some(event) = stream.next().await {
                 let event = event?;
+                watch.event();
                 heard.tell(&event, step, |event| self.job.emit(|| event));
                 heard.fold.push(event);
                 if heard.fold.is_over() {

@@ -26,6 +26,7 @@ use super::stop::StopReason;
 use super::turn::{Order, Turn};
 use crate::client::ClientError;
 use crate::history::{Held, Mailbox, Thread};
+use crate::telemetry;
 use crate::tool::ToolSet;
 use ask::Asked;
 use judge::Prepared;
@@ -102,8 +103,19 @@ struct Driver<'h> {
     stop_tools: CancellationToken,
 }
 
-/// Run an agent on a thread, from its input or from where it stopped.
-pub(crate) async fn drive(
+/// Run an agent on a thread, from its input or from where it stopped. What is entered now is the
+/// parent of the run's span, so this is no `async fn`: its body would begin in the run's own task.
+pub(crate) fn drive(
+    agent: Arc<Inner>,
+    job: Job,
+    options: RunOptions,
+    start: Start,
+) -> impl Future<Output = Result<Outcome, RunFailed>> + Send {
+    let watch = agent.telemetry.run(agent.client.abilities(), &job.thread);
+    watch.over(driven(agent, job, options, start))
+}
+
+async fn driven(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
@@ -161,6 +173,7 @@ pub(crate) async fn drive(
 impl<'h> Driver<'h> {
     fn new(agent: Arc<Inner>, job: Job, held: &'h mut Held, parked: Parked) -> Self {
         let time = parked.plan.limits.time;
+        telemetry::name_run(parked.run);
         job.emit(|| RunEvent::Started {
             run: parked.run,
             thread: job.thread.clone(),

@@ -14,12 +14,48 @@ use crate::agent::event::RunEvent;
 use crate::agent::outcome::Step;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{Ended, Order};
+use crate::telemetry::ToolEnd;
 use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput};
 
 /// What a task that ran a tool says.
 pub(super) enum Finished {
     Returned(Result<ToolOutput, ToolError>),
     TimedOut(Duration, Effect),
+}
+
+impl Finished {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Returned(Ok(_)) => Outcome::Ok,
+            Self::Returned(Err(_)) | Self::TimedOut(_, Effect::ReadOnly) => Outcome::Error,
+            Self::TimedOut(
+                _,
+                Effect::Idempotent
+                | Effect::Keyed
+                | Effect::Probe
+                | Effect::Transactional
+                | Effect::Once,
+            ) => Outcome::Unknown,
+        }
+    }
+
+    /// What is told to whoever watches.
+    fn told(&self, tell: &mut dyn FnMut(ToolEnd<'_>)) {
+        let (error, output) = match self {
+            Self::Returned(Ok(output)) => (None, Some(&output.output)),
+            Self::Returned(Err(error)) => (Some(error.fault().as_str()), None),
+            Self::TimedOut(..) => (Some("timeout"), None),
+        };
+        tell(ToolEnd {
+            outcome: self.outcome(),
+            error,
+            output,
+            text: &|| match self {
+                Self::Returned(Err(error)) => Some(error.to_string()),
+                Self::Returned(Ok(_)) | Self::TimedOut(..) => None,
+            },
+        });
+    }
 }
 
 impl Driver<'_> {
@@ -50,6 +86,9 @@ impl Driver<'_> {
             call: call.call.clone(),
             tool: call.name.clone(),
         });
+        let effect = tool.spec().effect;
+        let watch = &self.agent.telemetry;
+        let watch = watch.tool(self.run, call, arguments.get(), effect);
         let time = tool.spec().timeout.or(self.plan.limits.tool_time);
         let work = async move {
             let call = tool.call(&arguments, context.clone());
@@ -61,11 +100,11 @@ impl Driver<'_> {
                 Ok(result) => Finished::Returned(result),
                 Err(_) => {
                     context.cancel.cancel();
-                    Finished::TimedOut(time, tool.spec().effect)
+                    Finished::TimedOut(time, effect)
                 }
             }
         };
-        let task = self.running.spawn(work);
+        let task = self.running.spawn(watch.over(work, Finished::told));
         self.tasks.insert(task.id(), position);
     }
 
@@ -122,10 +161,11 @@ impl Driver<'_> {
         finished: Finished,
     ) -> (Option<u32>, Ended, Option<String>) {
         let name = self.tool_name(position);
+        let outcome = finished.outcome();
         match finished {
             Finished::Returned(Ok(output)) => {
                 let ended = Ended {
-                    outcome: Outcome::Ok,
+                    outcome,
                     output: output.output,
                     terminate: output.terminate,
                 };
@@ -139,17 +179,9 @@ impl Driver<'_> {
                     (_, Details::Shown) => format!("the tool {name} failed: {whole}"),
                     (_, Details::Hidden) => format!("the tool {name} failed"),
                 };
-                (position, failed(Outcome::Error, text), Some(whole))
+                (position, failed(outcome, text), Some(whole))
             }
-            Finished::TimedOut(time, effect) => {
-                let outcome = match effect {
-                    Effect::ReadOnly => Outcome::Error,
-                    Effect::Idempotent
-                    | Effect::Keyed
-                    | Effect::Probe
-                    | Effect::Transactional
-                    | Effect::Once => Outcome::Unknown,
-                };
+            Finished::TimedOut(time, _) => {
                 let text = format!(
                     "the tool {name} did not end within {} s",
                     time.as_secs_f64()

@@ -1,0 +1,190 @@
+//! The span of a model call.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use throughline_model::{Response, Usage};
+use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+
+use super::metrics::CallLabels;
+use super::words::{self, provider};
+use super::{Telemetry, Tokens, content, failed};
+use crate::agent::StopReason;
+use crate::client::{Abilities, ChatRequest, ClientError};
+
+/// How an answer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streaming {
+    Whole,
+    Streamed,
+}
+
+/// A model call that is being watched.
+pub(crate) struct CallWatch<'a> {
+    telemetry: &'a Telemetry,
+    span: Span,
+    provider: &'a str,
+    model: Option<&'a str>,
+    began: Option<Instant>,
+    first: OnceLock<Duration>,
+}
+
+impl Telemetry {
+    /// Watch a model call of the run whose span is entered.
+    pub(crate) fn call<'a>(
+        &'a self,
+        abilities: &'a Abilities,
+        request: &ChatRequest<'a>,
+        streaming: Streaming,
+    ) -> CallWatch<'a> {
+        let model = request.model.or(abilities.model.as_deref());
+        let provider = provider(abilities);
+        let span = info_span!(
+            target: "throughline",
+            "chat",
+            otel.name = words::name("chat", model),
+            otel.kind = "client",
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = provider,
+            gen_ai.request.model = model,
+            gen_ai.request.stream = streaming == Streaming::Streamed,
+            gen_ai.response.model = Empty,
+            gen_ai.response.id = Empty,
+            gen_ai.response.finish_reasons = Empty,
+            gen_ai.response.time_to_first_chunk = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            gen_ai.usage.cache_read.input_tokens = Empty,
+            gen_ai.usage.cache_creation.input_tokens = Empty,
+            gen_ai.usage.reasoning.output_tokens = Empty,
+            gen_ai.system_instructions = Empty,
+            gen_ai.input.messages = Empty,
+            gen_ai.output.messages = Empty,
+            throughline.upstream = &*abilities.upstream,
+            throughline.stop_reason = Empty,
+            error.type = Empty,
+        );
+        if self.records_content(&span) {
+            if let Some(instructions) = request.instructions {
+                let instructions = content::instructions(instructions);
+                span.record("gen_ai.system_instructions", instructions);
+            }
+            let messages = request.view.messages().iter().map(|message| &**message);
+            span.record("gen_ai.input.messages", content::input(messages));
+        }
+        CallWatch {
+            telemetry: self,
+            provider,
+            model,
+            began: self.began(&span),
+            span,
+            first: OnceLock::new(),
+        }
+    }
+}
+
+impl CallWatch<'_> {
+    /// The span to make the call in.
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// An event of a streamed answer came.
+    pub(crate) fn event(&self) {
+        let Some(began) = self.began else {
+            return;
+        };
+        self.first.get_or_init(|| {
+            let time = began.elapsed();
+            let seconds = time.as_secs_f64();
+            self.span
+                .record("gen_ai.response.time_to_first_chunk", seconds);
+            time
+        });
+    }
+
+    /// The model answered.
+    pub(crate) fn answered(&self, response: &Response) {
+        let Some(began) = self.began else {
+            return;
+        };
+        let labels = self.labels(response.model.as_deref());
+        self.measure(labels, began, None);
+        if let (Some(metrics), Some(usage)) = (&self.telemetry.metrics, &response.usage) {
+            metrics.tokens(labels, usage);
+        }
+        let span = &self.span;
+        if span.is_disabled() {
+            return;
+        }
+        span.record("gen_ai.response.model", response.model.as_deref());
+        span.record("gen_ai.response.id", response.id.as_deref());
+        let reasons = words::finish_reasons(response);
+        span.record("gen_ai.response.finish_reasons", reasons);
+        if let Some(usage) = &response.usage {
+            tokens(usage).record(span);
+        }
+        if self.telemetry.records_content(span) {
+            let output = content::output(&response.messages, Some(&response.stop));
+            span.record("gen_ai.output.messages", output);
+        }
+    }
+
+    /// The call failed for good.
+    pub(crate) fn failed(&self, error: &ClientError) {
+        let Some(began) = self.began else {
+            return;
+        };
+        let labels = self.labels(None);
+        self.measure(labels, began, Some(error.kind().as_str()));
+        if let Some(metrics) = &self.telemetry.metrics {
+            metrics.model_error(labels, error.kind());
+        }
+        let text = self.telemetry.records_content(&self.span);
+        let text = text.then(|| content::error(error));
+        failed(&self.span, error.kind().as_str(), text.as_deref());
+    }
+
+    /// The run was cut off before the answer was whole. Nothing is wrong with the service, so the
+    /// span is not marked as failed; its time is kept apart from that of whole answers.
+    pub(crate) fn cut(&self, stop: StopReason) {
+        let Some(began) = self.began else {
+            return;
+        };
+        self.measure(self.labels(None), began, Some(stop.as_str()));
+        self.span.record("throughline.stop_reason", stop.as_str());
+        self.span.record("error.type", stop.as_str());
+    }
+
+    fn labels<'s>(&'s self, answered: Option<&'s str>) -> CallLabels<'s> {
+        CallLabels {
+            provider: self.provider,
+            request_model: self.model.unwrap_or_default(),
+            response_model: answered.unwrap_or_default(),
+        }
+    }
+
+    fn measure(&self, labels: CallLabels<'_>, began: Instant, error: Option<&str>) {
+        let Some(metrics) = &self.telemetry.metrics else {
+            return;
+        };
+        metrics.model_call(labels, began.elapsed(), error);
+        if let Some(first) = self.first.get() {
+            metrics.first_event(labels, *first);
+        }
+    }
+}
+
+fn tokens(usage: &Usage) -> Tokens {
+    Tokens {
+        input: usage.input,
+        output: usage.output,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        reasoning: usage.reasoning,
+    }
+}

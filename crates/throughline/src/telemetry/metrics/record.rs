@@ -1,0 +1,108 @@
+//! What each thing that happens adds to which instrument.
+
+use std::time::Duration;
+
+use throughline_model::{Outcome, Usage};
+
+use super::{Instrument, Metrics};
+use crate::agent::StopReason;
+use crate::client::{BreakerState, ErrorKind, Happening, Observer};
+
+const CHAT: &str = "chat";
+
+/// Who was asked; what is not known is empty.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallLabels<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) request_model: &'a str,
+    pub(crate) response_model: &'a str,
+}
+
+impl Metrics {
+    /// A model call ended, well or not.
+    pub(crate) fn model_call(&self, of: CallLabels<'_>, time: Duration, error: Option<&str>) {
+        let labels = [
+            CHAT,
+            of.provider,
+            of.request_model,
+            of.response_model,
+            error.unwrap_or_default(),
+        ];
+        self.record(Instrument::OperationDuration, time.as_secs_f64(), labels);
+    }
+
+    pub(crate) fn first_event(&self, of: CallLabels<'_>, time: Duration) {
+        let labels = [CHAT, of.provider, of.request_model, of.response_model];
+        self.record(Instrument::TimeToFirstChunk, time.as_secs_f64(), labels);
+    }
+
+    pub(crate) fn model_error(&self, of: CallLabels<'_>, kind: ErrorKind) {
+        let labels = [of.provider, of.request_model, kind.as_str()];
+        self.record(Instrument::ModelErrors, 1.0, labels);
+    }
+
+    /// What a vendor reported; what it did not say is not counted as nothing.
+    pub(crate) fn tokens(&self, of: CallLabels<'_>, usage: &Usage) {
+        let count = |instrument, kind, tokens: Option<u64>| {
+            if let Some(tokens) = tokens {
+                let labels = [CHAT, of.provider, of.request_model, of.response_model, kind];
+                self.record(instrument, tokens as f64, labels);
+            }
+        };
+        count(Instrument::TokenUsage, "input", usage.input);
+        count(Instrument::TokenUsage, "output", usage.output);
+        count(Instrument::TokenDetails, "cache_read", usage.cache_read);
+        count(Instrument::TokenDetails, "cache_write", usage.cache_write);
+        count(Instrument::TokenDetails, "reasoning", usage.reasoning);
+    }
+
+    pub(crate) fn tool(
+        &self,
+        [agent, tool]: [&str; 2],
+        outcome: Outcome,
+        error: Option<&str>,
+        time: Duration,
+    ) {
+        let labels = [agent, tool, outcome.as_str()];
+        self.record(Instrument::ToolCalls, 1.0, labels);
+        let labels = [agent, tool, "function", error.unwrap_or_default()];
+        self.record(Instrument::ToolDuration, time.as_secs_f64(), labels);
+    }
+
+    pub(crate) fn run(&self, agent: &str, stop: StopReason, error: Option<&str>, time: Duration) {
+        self.record(Instrument::Runs, 1.0, [agent, stop.as_str()]);
+        let labels = [agent, error.unwrap_or_default()];
+        self.record(Instrument::RunDuration, time.as_secs_f64(), labels);
+    }
+}
+
+/// Retries and breakers tell what they do.
+impl Observer for Metrics {
+    fn observe(&self, happening: &Happening<'_>) {
+        match *happening {
+            Happening::Attempt { upstream, .. } => {
+                self.record(Instrument::Attempts, 1.0, [upstream]);
+            }
+            Happening::Retry { upstream, kind, .. } => {
+                self.record(Instrument::Retries, 1.0, [upstream, kind.as_str()]);
+            }
+            Happening::GaveUp {
+                upstream,
+                kind,
+                why,
+                ..
+            } => {
+                let labels = [upstream, kind.as_str(), why.as_str()];
+                self.record(Instrument::GaveUp, 1.0, labels);
+            }
+            Happening::Breaker { upstream, state } => {
+                let value = match state {
+                    BreakerState::Closed => 0.0,
+                    BreakerState::HalfOpen => 1.0,
+                    BreakerState::Open => 2.0,
+                };
+                self.record(Instrument::BreakerState, value, [upstream]);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The span of a tool execution.
+
+use throughline_model::{Outcome, Output, ToolCall};
+use throughline_store::{Effect, RunId};
+use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
+
+use super::{Telemetry, content, failed};
+
+/// How an execution ended.
+pub(crate) struct ToolEnd<'a> {
+    pub(crate) outcome: Outcome,
+    /// The class of the error, if there was one.
+    pub(crate) error: Option<&'static str>,
+    /// What the tool gave back.
+    pub(crate) output: Option<&'a Output>,
+    /// The text of the error, made only if it is asked for.
+    pub(crate) text: &'a dyn Fn() -> Option<String>,
+}
+
+/// A tool execution that is being watched. Dropping it before it ended says that it was cut off.
+pub(crate) struct ToolWatch {
+    telemetry: Telemetry,
+    span: Span,
+    /// The name, if there are metrics to count it in.
+    tool: Option<Box<str>>,
+    effect: Effect,
+    began: Option<Instant>,
+    ended: bool,
+}
+
+impl Telemetry {
+    /// Watch a tool execution of the run whose span is entered.
+    pub(crate) fn tool(
+        &self,
+        run: RunId,
+        call: &ToolCall,
+        arguments: &str,
+        effect: Effect,
+    ) -> ToolWatch {
+        let span = info_span!(
+            target: "throughline",
+            "execute_tool",
+            otel.name = format!("execute_tool {}", call.name),
+            otel.kind = "internal",
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.agent.name = &*self.agent,
+            gen_ai.tool.name = &*call.name,
+            gen_ai.tool.type = "function",
+            gen_ai.tool.call.id = call.call.value(),
+            gen_ai.tool.call.arguments = Empty,
+            gen_ai.tool.call.result = Empty,
+            throughline.run = %run,
+            throughline.outcome = Empty,
+            error.type = Empty,
+        );
+        if self.records_content(&span) {
+            span.record("gen_ai.tool.call.arguments", arguments);
+        }
+        ToolWatch {
+            telemetry: self.clone(),
+            tool: self.metrics.as_ref().map(|_| call.name.as_str().into()),
+            effect,
+            began: self.began(&span),
+            ended: false,
+            span,
+        }
+    }
+}
+
+impl ToolWatch {
+    /// Run the tool inside the span, so that spans which it makes are children, and tell how it
+    /// ended.
+    pub(crate) async fn over<T>(
+        mut self,
+        work: impl Future<Output = T>,
+        read: impl FnOnce(&T, &mut dyn FnMut(ToolEnd<'_>)),
+    ) -> T {
+        let done = work.instrument(self.span.clone()).await;
+        read(&done, &mut |end| self.end(&end));
+        done
+    }
+
+    /// Whether nobody listens.
+    #[cfg(test)]
+    pub(super) fn notes_nothing(&self) -> bool {
+        self.span.is_disabled() && self.began.is_none() && self.tool.is_none()
+    }
+
+    fn end(&mut self, end: &ToolEnd<'_>) {
+        self.ended = true;
+        let Some(began) = self.began else {
+            return;
+        };
+        let ToolEnd { outcome, error, .. } = *end;
+        if let (Some(metrics), Some(tool)) = (&self.telemetry.metrics, &self.tool) {
+            let names = [&*self.telemetry.agent, &**tool];
+            metrics.tool(names, outcome, error, began.elapsed());
+        }
+        let span = &self.span;
+        if span.is_disabled() {
+            return;
+        }
+        span.record("throughline.outcome", outcome.as_str());
+        let with_content = self.telemetry.records_content(span);
+        if let Some(error) = error {
+            let text = if with_content { (end.text)() } else { None };
+            failed(span, error, text.as_deref());
+        }
+        if let (true, Some(output)) = (with_content, end.output) {
+            span.record("gen_ai.tool.call.result", content::result(output));
+        }
+    }
+}
+
+impl Drop for ToolWatch {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        // What the run records of a call that was cut off while it ran, or that panicked.
+        let (outcome, error) = match (std::thread::panicking(), self.effect) {
+            (true, _) => (Outcome::Error, "panic"),
+            (false, Effect::ReadOnly) => (Outcome::Cancelled, "cancelled"),
+            (
+                false,
+                Effect::Idempotent
+                | Effect::Keyed
+                | Effect::Probe
+                | Effect::Transactional
+                | Effect::Once,
+            ) => (Outcome::Unknown, "cancelled"),
+        };
+        self.end(&ToolEnd {
+            outcome,
+            error: Some(error),
+            output: None,
+            text: &|| None,
+        });
+    }
+}

@@ -1,0 +1,7 @@
+//! What is seen of runs: spans, metrics, and no content unless it was asked for.
+
+mod capture;
+mod content;
+mod metrics;
+mod spans;
+mod support;

@@ -1,0 +1,110 @@
+//! What these tests share.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use throughline::model::json::RawJson;
+use throughline::{
+    CallContext, Outcome, Parameters, Run, RunFailed, Tool, ToolError, ToolOutput, ToolSpec,
+};
+
+use crate::capture::Capture;
+
+/// How a run is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Whole,
+    Streamed,
+}
+
+impl How {
+    pub(crate) async fn finish(self, run: Run) -> Result<Outcome, RunFailed> {
+        match self {
+            Self::Whole => run.await,
+            Self::Streamed => {
+                let mut stream = run.stream();
+                while stream.next().await.is_some() {}
+                stream.outcome().await
+            }
+        }
+    }
+}
+
+/// Run a test whole and streamed on a clock that moves only when everything waits, each time with
+/// somebody who sees all spans and events.
+pub(crate) fn both(test: impl AsyncFn(How, Capture)) {
+    for how in [How::Whole, How::Streamed] {
+        watched(async |capture| test(how, capture).await);
+    }
+}
+
+/// Run a test on a clock that moves only when everything waits, with somebody who sees all spans
+/// and events.
+pub(crate) fn watched(test: impl AsyncFn(Capture)) {
+    let capture = Capture::default();
+    tracing::subscriber::with_default(capture.clone(), || alone(async || test(capture).await));
+}
+
+/// Run a test on a clock that moves only when everything waits.
+pub(crate) fn alone(test: impl AsyncFnOnce()) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(test());
+}
+
+type Work =
+    dyn Fn(RawJson, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A tool that does what it is told and takes any object.
+#[derive(Clone)]
+pub(crate) struct Fake {
+    pub(crate) spec: ToolSpec,
+    work: Arc<Work>,
+}
+
+impl Fake {
+    pub(crate) fn doing<F>(
+        name: &str,
+        work: impl Fn(RawJson, CallContext) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        let mut spec = ToolSpec::named(name);
+        spec.parameters = Parameters::any();
+        Self {
+            spec,
+            work: Arc::new(move |arguments, context| Box::pin(work(arguments, context))),
+        }
+    }
+
+    /// A tool that says something.
+    pub(crate) fn saying(name: &str, text: &'static str) -> Self {
+        Self::doing(name, move |_, _| async move { Ok(ToolOutput::text(text)) })
+    }
+
+    /// A tool that fails with a text.
+    pub(crate) fn failing(name: &str, text: &'static str) -> Self {
+        Self::doing(name, move |_, _| async move { Err(text.into()) })
+    }
+}
+
+#[async_trait]
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        (self.work)(arguments.clone(), context).await
+    }
+}
