@@ -31,6 +31,8 @@ pub use client::{
     TransportError, TransportFault, VendorClient,
 };
 pub use history::{Mailbox, Rendering, Thread, View};
+#[cfg(feature = "otel")]
+pub use telemetry::OtelMetrics;
 pub use telemetry::{
     HistogramValue, Instrument, Metric, MetricSink, Metrics, MetricsSnapshot, Point, PointValue,
     Shape,

@@ -8,6 +8,8 @@
 mod call;
 mod content;
 mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 mod run;
 mod tool;
 mod words;
@@ -25,6 +27,8 @@ pub use metrics::{
     HistogramValue, Instrument, Metric, MetricSink, Metrics, MetricsSnapshot, Point, PointValue,
     Shape,
 };
+#[cfg(feature = "otel")]
+pub use otel::OtelMetrics;
 pub(crate) use run::name_run;
 pub(crate) use tool::ToolEnd;
 

@@ -3,5 +3,7 @@
 mod capture;
 mod content;
 mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 mod spans;
 mod support;
