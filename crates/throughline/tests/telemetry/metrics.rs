@@ -158,7 +158,7 @@ fn layered(client: ScriptedClient, metrics: &Metrics) -> Agent {
     Agent::builder(client)
         .metrics(metrics.clone())
         .build()
-        .unwrap()
+        .expect("an agent")
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::support::{Fake, alone};
 /// What an exporter was given: name and unit, and for each point its attributes and its value.
 fn exported(exporter: &InMemoryMetricExporter) -> BTreeMap<String, Vec<String>> {
     let mut seen = BTreeMap::new();
-    for resource in exporter.get_finished_metrics().unwrap() {
+    for resource in exporter.get_finished_metrics().expect("metrics") {
         for scope in resource.scope_metrics() {
             for metric in scope.metrics() {
                 let mut points = match metric.data() {
