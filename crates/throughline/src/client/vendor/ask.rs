@@ -1,8 +1,9 @@
 //! Sending one request.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use throughline_model::Effort;
-use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_wire::Losses;
 use throughline_wire::compose::{Delivery, Prompt, compose};
 use throughline_wire::http::ResponseMeta;
@@ -137,9 +138,12 @@ impl VendorClient {
             Some(Effort::Off) => false,
             Some(Effort::Minimal | Effort::Low | Effort::Medium | Effort::High) => true,
         };
-        let target = Target {
-            thinking,
-            ..self.target.clone()
+        let target = match thinking == self.target.thinking {
+            true => Cow::Borrowed(&self.target),
+            false => Cow::Owned(Target {
+                thinking,
+                ..self.target.clone()
+            }),
         };
         let rendering = request.view.render(&target, &self.options);
         let mut losses = Losses::default();
@@ -149,12 +153,13 @@ impl VendorClient {
                 model,
                 instructions: request.instructions,
                 system: rendering.system.as_deref(),
-                items: &rendering.items,
+                items: rendering.items(),
                 tools: request.tools,
                 choice: request.choice,
                 settings: request.settings,
                 delivery,
                 limit: self.token_limit,
+                answered_by: &self.members,
             },
             &mut losses,
         );
@@ -165,27 +170,7 @@ impl VendorClient {
             losses = rendering.losses + losses.as_slice().len(),
             "request"
         );
-        self.with_members(body)
-    }
-
-    /// With the members that every body has. Whoever asks an agent names no model: it has one.
-    fn with_members(&self, body: String) -> String {
-        if self.members.is_empty() {
-            return body;
-        }
-        let Ok(body) = RawJson::new(&body) else {
-            return body;
-        };
-        let names = |key: &str| self.members.iter().any(|(name, _)| *name == key);
-        let kept = body.without(|key| key == "model" || names(key));
-        let mut out = String::with_capacity(kept.get().len() + 64);
-        let mut object = ObjectWriter::new(&mut out);
-        object.members_of(kept.get());
-        for (name, json) in &self.members {
-            object.raw(name, json);
-        }
-        object.end();
-        out
+        body
     }
 
     fn error(&self, kind: ErrorKind, message: &str) -> ClientError {
