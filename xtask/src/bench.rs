@@ -6,6 +6,9 @@ use crate::tool::{self, Failure};
 
 const FOLDER: &str = "crates/testkit/src/bin";
 
+/// Features of the testkit that a program needs.
+const FEATURES: &[(&str, &str)] = &[("agent", "agents")];
+
 /// `cargo xtask bench`
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     let programs = programs()?;
@@ -39,7 +42,12 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
             "throughline-testkit",
             "--bin",
         ];
-        if let Err(failure) = tool::run(tool::cargo().args(arguments).arg(binary)) {
+        let mut command = tool::cargo();
+        command.args(arguments).arg(binary);
+        for (_, feature) in FEATURES.iter().filter(|(program, _)| program == name) {
+            command.args(["--features", feature]);
+        }
+        if let Err(failure) = tool::run(&mut command) {
             println!("{failure}");
             over.push(name.as_str());
         }
@@ -65,8 +73,11 @@ fn programs() -> Result<Vec<String>, Failure> {
             .file_name()
             .to_string_lossy()
             .into_owned();
-        let name = file.strip_suffix(".rs").unwrap_or(&file);
-        names.extend(name.strip_prefix("bench-").map(str::to_owned));
+        // A folder beside a program holds its modules.
+        let name = file
+            .strip_prefix("bench-")
+            .and_then(|name| name.strip_suffix(".rs"));
+        names.extend(name.map(str::to_owned));
     }
     names.sort();
     Ok(names)

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use throughline_model::json::{ObjectWriter, RawJson, push_string};
 
+use crate::render::Items;
+
 /// The members of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Members<'m>(Vec<(Cow<'m, str>, Json<'m>)>);
@@ -12,10 +14,10 @@ pub(crate) struct Members<'m>(Vec<(Cow<'m, str>, Json<'m>)>);
 #[derive(Debug)]
 enum Json<'m> {
     Text(Cow<'m, str>),
-    /// An array with one more element in front.
-    Longer {
-        first: String,
-        array: &'m str,
+    /// An array, with one more element in front if there is one.
+    Items {
+        first: Option<String>,
+        items: Items<'m>,
     },
 }
 
@@ -69,9 +71,14 @@ impl<'m> Members<'m> {
         self.raw(key, json);
     }
 
-    /// The text of an array with one more element in front.
-    pub(crate) fn longer(&mut self, key: &'m str, first: String, array: &'m str) {
-        self.set(Cow::Borrowed(key), Json::Longer { first, array });
+    /// Rendered messages, with one more in front if there is one.
+    pub(crate) fn items(&mut self, key: &'m str, first: Option<String>, items: Items<'m>) {
+        self.set(Cow::Borrowed(key), Json::Items { first, items });
+    }
+
+    /// Without a member.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.retain(|(found, _)| found != key);
     }
 
     /// Every member of another object; one that is here already is replaced where it stands.
@@ -88,7 +95,9 @@ impl<'m> Members<'m> {
         let room = |(key, json): &(Cow<'_, str>, Json<'_>)| {
             let json = match json {
                 Json::Text(text) => text.len(),
-                Json::Longer { first, array } => first.len() + array.len() + 1,
+                Json::Items { first, items } => {
+                    first.as_ref().map_or(0, |first| first.len() + 1) + items.len()
+                }
             };
             key.len() + key.len() / 8 + json + 6
         };
@@ -99,21 +108,14 @@ impl<'m> Members<'m> {
             let out = object.key(key);
             match json {
                 Json::Text(text) => out.push_str(text),
-                Json::Longer { first, array } => push_longer(out, first, array),
+                Json::Items { first: None, items } => items.push_to(out),
+                Json::Items {
+                    first: Some(first),
+                    items,
+                } => items.push_after(first, out),
             }
         }
         object.end();
         out
     }
-}
-
-fn push_longer(out: &mut String, first: &str, array: &str) {
-    let rest = array.trim_start();
-    let rest = rest.strip_prefix('[').unwrap_or(rest).trim_start();
-    out.push('[');
-    out.push_str(first);
-    if !rest.starts_with(']') {
-        out.push(',');
-    }
-    out.push_str(rest);
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::Message;
-use throughline_wire::render::{self, Options, Renderer, Target};
+use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
 /// The messages that a model is given, oldest first. They only grow, so what was rendered for one
 /// call is kept for the next: a call costs what is new, not what is old.
@@ -18,7 +18,8 @@ use throughline_wire::render::{self, Options, Renderer, Target};
 /// let mut view = View::new([Message::user("hi")]);
 /// view.push(Message::user("still there?"));
 /// let rendering = view.render(&Target::newest(Wire::OpenAiChat), &Options::default());
-/// assert!(rendering.items.starts_with(r#"[{"role":"user","content":"hi"}"#));
+/// let items = rendering.items().to_string();
+/// assert!(items.starts_with(r#"[{"role":"user","content":"hi"}"#));
 /// ```
 #[derive(Default)]
 pub struct View {
@@ -32,18 +33,19 @@ struct Kept {
     target: Target,
     renderer: Renderer,
     seen: usize,
-    /// The settled items, each followed by a comma.
-    joined: String,
+    /// The opening bracket and the settled items. Lent to renderings, which are gone before there is
+    /// more to say; one that is not gets a copy of its own.
+    settled: Arc<String>,
     items: usize,
 }
 
 /// The conversation as a vendor's own messages or items.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Rendering {
     /// System text that the target takes outside the messages.
     pub system: Option<String>,
-    /// A JSON array of messages or items.
-    pub items: String,
+    settled: Arc<String>,
+    rest: String,
     /// How many changes it took for the target to accept it.
     pub repairs: usize,
     /// How much could not be said.
@@ -91,7 +93,7 @@ impl View {
                     target: target.clone(),
                     renderer,
                     seen: 0,
-                    joined: String::new(),
+                    settled: Arc::new("[".to_owned()),
                     items: 0,
                 });
                 kept.len() - 1
@@ -115,27 +117,30 @@ impl Kept {
             self.renderer.push(message).ok()?;
         }
         self.seen = messages.len();
-        for item in &self.renderer.items()[self.items..] {
-            self.joined.push_str(&item.json);
-            self.joined.push(',');
+        let fresh = &self.renderer.items()[self.items..];
+        if !fresh.is_empty() {
+            let settled = Arc::make_mut(&mut self.settled);
+            for item in fresh {
+                if self.items > 0 {
+                    settled.push(',');
+                }
+                settled.push_str(&item.json);
+                self.items += 1;
+            }
         }
-        self.items = self.renderer.items().len();
         let tail = self.renderer.tail().ok()?;
-        let more: usize = tail.items.iter().map(|item| item.json.len() + 1).sum();
-        let mut items = String::with_capacity(self.joined.len() + more + 2);
-        items.push('[');
-        items.push_str(&self.joined);
-        for item in &tail.items {
-            items.push_str(&item.json);
-            items.push(',');
+        let mut rest = String::new();
+        for (place, item) in tail.items.iter().enumerate() {
+            if self.items + place > 0 {
+                rest.push(',');
+            }
+            rest.push_str(&item.json);
         }
-        if items.ends_with(',') {
-            items.pop();
-        }
-        items.push(']');
+        rest.push(']');
         Some(Rendering {
             system: self.renderer.system_text(),
-            items,
+            settled: Arc::clone(&self.settled),
+            rest,
             repairs: self.renderer.repairs().len() + tail.repairs.len(),
             losses: self.renderer.losses().len() + tail.losses.len(),
         })
@@ -146,10 +151,34 @@ fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rende
     let messages: Vec<Message> = messages.iter().map(|one| Message::clone(one)).collect();
     let rendered = render::render(&messages, target, options);
     Rendering {
-        items: rendered.array(),
+        settled: Arc::new(rendered.array()),
+        rest: String::new(),
         repairs: rendered.repairs.len(),
         losses: rendered.losses.len(),
         system: rendered.system,
+    }
+}
+
+impl Rendering {
+    /// The messages or items as a JSON array.
+    pub fn items(&self) -> Items<'_> {
+        Items {
+            settled: &self.settled,
+            rest: &self.rest,
+        }
+    }
+}
+
+impl Default for Rendering {
+    /// Of nothing.
+    fn default() -> Self {
+        Self {
+            system: None,
+            settled: Arc::new("[]".to_owned()),
+            rest: String::new(),
+            repairs: 0,
+            losses: 0,
+        }
     }
 }
 

@@ -37,17 +37,6 @@ impl ToolFault {
     }
 }
 
-impl ToolFault {
-    /// The stable name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::Arguments => "arguments",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
 impl ToolError {
     /// The tool itself failed.
     pub fn new(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

@@ -127,13 +127,11 @@ fn b17_on_the_last_call_nothing_is_asked_and_a_vendors_pair_is_kept() {
 
 #[test]
 fn b19_a_limit_of_zero_is_refused_when_the_agent_is_built() {
-    let changes: [(&str, fn(&mut Limits)); 2] = [
-        ("rounds", |limits| limits.rounds = 0),
-        ("failed_rounds", |limits| limits.failed_rounds = 0),
-    ];
-    for (setting, change) in changes {
+    let rounds = limits(|limits| limits.rounds = 0);
+    let failed_rounds = limits(|limits| limits.failed_rounds = 0);
+    for (setting, limits) in [("rounds", rounds), ("failed_rounds", failed_rounds)] {
         let built = Agent::builder(ScriptedClient::new([]))
-            .limits(limits(change))
+            .limits(limits)
             .build();
         let Err(error @ BuildError::Limits(_)) = built else {
             panic!("{setting} was accepted");

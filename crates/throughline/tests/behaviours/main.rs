@@ -1,11 +1,7 @@
 //! One test for each line of the library's behaviours: its name is the line's number and content.
 //! Each runs whole and streamed.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests are tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod calling;
 mod cancelled;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use throughline::model::json::Value;
 use throughline::model::{
     CallId, Content, Message, Output, Role, Source, ToolCall, ToolChoice, Wire,
 };
@@ -46,7 +47,7 @@ fn b2_three_rounds_then_text_has_each_result_directly_after_its_call() {
 /// Tools that end after 1, 2 and 3 time units, called so that they end in the order 3, 1, 2.
 fn slow() -> Fake {
     Fake::doing("slow", |arguments, _| async move {
-        let wait = arguments.value().get("wait").and_then(|wait| wait.as_u64());
+        let wait = arguments.value().get("wait").and_then(Value::as_u64);
         sleep(Duration::from_millis(wait.unwrap_or(0))).await;
         Ok(ToolOutput::text(arguments.get()))
     })

@@ -23,7 +23,7 @@ mod tests;
 
 use throughline_model::{Path, Settings, ToolChoice, ToolDef, Wire};
 
-use crate::render::Target;
+use crate::render::{Items, Target};
 use crate::{LossKind, Losses};
 
 use draft::Draft;
@@ -41,8 +41,8 @@ pub struct Prompt<'a> {
     pub instructions: Option<&'a str>,
     /// System text that rendering placed outside the messages.
     pub system: Option<&'a str>,
-    /// The rendered messages or items, the text of a JSON array. It is copied as it is.
-    pub items: &'a str,
+    /// The rendered messages or items, the text of a JSON array. It is copied as it is, once.
+    pub items: Items<'a>,
     /// Tools on offer.
     pub tools: &'a [ToolDef],
     /// Which of them to call.
@@ -53,6 +53,9 @@ pub struct Prompt<'a> {
     pub delivery: Delivery,
     /// By which name a Chat Completions server knows the limit of tokens.
     pub limit: TokenLimit,
+    /// Members as JSON text that say what answers, such as an agent with a model of its own. They
+    /// come last and win, and with any of them no model is named.
+    pub answered_by: &'a [(&'a str, String)],
 }
 
 /// How an answer is to come.
@@ -90,18 +93,19 @@ static NOTHING_SET: Settings = Settings {
 
 impl<'a> Prompt<'a> {
     /// Rendered items for a model: nothing else said, no tools, nothing set.
-    pub fn new(target: &'a Target, model: &'a str, items: &'a str) -> Self {
+    pub fn new(target: &'a Target, model: &'a str, items: impl Into<Items<'a>>) -> Self {
         Self {
             target,
             model,
             instructions: None,
             system: None,
-            items,
+            items: items.into(),
             tools: &[],
             choice: &ToolChoice::Auto,
             settings: &NOTHING_SET,
             delivery: Delivery::default(),
             limit: TokenLimit::default(),
+            answered_by: &[],
         }
     }
 }

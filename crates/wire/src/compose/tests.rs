@@ -3,7 +3,7 @@ use throughline_model::{AnswerShape, Effort, Family, Settings, ToolChoice, ToolD
 
 use super::{Delivery, Prompt, TokenLimit, compose};
 use crate::Losses;
-use crate::render::{Chain, ChainAt, Target};
+use crate::render::{Chain, ChainAt, Items, Target};
 use crate::validate::{Chained, Generation};
 
 fn raw(text: &str) -> RawJson {
@@ -387,6 +387,48 @@ fn a_system_message_goes_before_any_items() {
             format!(r#"{{"model":"m","messages":[{{"role":"system","content":"Moor."}}{rest}}}"#);
         assert_eq!(body, expected);
     }
+}
+
+#[test]
+fn items_in_two_pieces_are_written_as_one_array() {
+    for (settled, rest, whole) in [
+        ("[", "]", "[]"),
+        ("[", "{\"a\":1}]", "[{\"a\":1}]"),
+        ("[{\"a\":1}", "]", "[{\"a\":1}]"),
+        ("[{\"a\":1}", ",{\"b\":2}]", "[{\"a\":1},{\"b\":2}]"),
+    ] {
+        for instructions in [None, Some("Moor.")] {
+            for wire in Wire::KNOWN {
+                let target = Target::newest(wire);
+                let pieces = Items { settled, rest };
+                let [found, expected] = [pieces, Items::from(whole)].map(|items| {
+                    composed(&Prompt {
+                        instructions,
+                        ..Prompt::new(&target, "m", items)
+                    })
+                });
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_answers_stands_in_place_of_a_model() {
+    let target = Target::newest(Wire::Foundry);
+    let settings = Settings {
+        extra: Some(raw(r#"{"agent":1,"model":"other","store":true}"#)),
+        ..Settings::default()
+    };
+    let (body, _) = composed(&Prompt {
+        settings: &settings,
+        answered_by: &[("agent", "{\"name\":\"pilot\"}".to_owned())],
+        ..Prompt::new(&target, "m", "[]")
+    });
+    assert_eq!(
+        body,
+        r#"{"input":[],"store":true,"agent":{"name":"pilot"}}"#
+    );
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! The members of a request body that follow from a history and its target.
 
-use std::borrow::Cow;
-
 use throughline_model::Wire;
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 
+use super::items::Items;
 use super::switches::Switches;
 use super::target::{Chain, ChainAt, Target};
 use crate::members::Members;
@@ -16,7 +15,7 @@ pub(crate) struct Said<'s> {
     /// System text that stands outside the messages.
     pub(crate) system: Option<&'s str>,
     /// The messages or items, a JSON array.
-    pub(crate) items: &'s str,
+    pub(crate) items: Items<'s>,
 }
 
 /// Add them: system text, messages, and what is continued.
@@ -27,29 +26,24 @@ pub(crate) fn add<'m>(
     switches: Switches,
 ) {
     let Said { system, items } = said;
-    let items = Cow::Borrowed(items);
     match target.wire {
         Wire::OpenAiResponses | Wire::Foundry => {
             if let Some(text) = system {
                 body.str("instructions", text);
             }
-            body.raw("input", items);
+            body.items("input", None, items);
             if let Some(chain) = &target.chain {
                 continued(body, chain, switches);
             }
         }
-        Wire::OpenAiChat | Wire::Other(_) => match system {
-            Some(text) => {
-                let first = openai_chat::encode::system(text);
-                body.longer("messages", first, said.items);
-            }
-            None => body.raw("messages", items),
-        },
+        Wire::OpenAiChat | Wire::Other(_) => {
+            body.items("messages", system.map(openai_chat::encode::system), items);
+        }
         Wire::Anthropic => {
             if let Some(text) = system {
                 body.str("system", text);
             }
-            body.raw("messages", items);
+            body.items("messages", None, items);
             if let Some(container) = &target.container {
                 body.str("container", container);
             }
@@ -58,13 +52,13 @@ pub(crate) fn add<'m>(
             if let Some(text) = system {
                 body.raw("systemInstruction", instruction(text));
             }
-            body.raw("contents", items);
+            body.items("contents", None, items);
         }
         Wire::GeminiInteractions => {
             if let Some(text) = system {
                 body.str("system_instruction", text);
             }
-            body.raw("input", items);
+            body.items("input", None, items);
             if let Some(ChainAt::Response(id)) = target.chain.as_ref().map(|chain| &chain.at) {
                 body.str("previous_interaction_id", id);
             }

@@ -30,6 +30,7 @@ mod body;
 mod envelope;
 mod ids;
 mod item_ids;
+mod items;
 mod legal;
 mod order;
 mod plain;
@@ -54,6 +55,7 @@ use crate::members::Members;
 use crate::{Loss, codec};
 
 pub(crate) use body::{Said, add as add_said};
+pub use items::Items;
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
@@ -141,7 +143,7 @@ impl Rendered {
         let items = self.array();
         let said = Said {
             system: self.system.as_deref(),
-            items: &items,
+            items: Items::from(&items),
         };
         let mut members = Members::default();
         body::add(&mut members, said, target, options.switches);

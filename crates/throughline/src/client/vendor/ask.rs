@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_model::{Effort, Settings};
 use throughline_wire::Losses;
 use throughline_wire::compose::{Delivery, Prompt, compose};
@@ -139,9 +138,12 @@ impl VendorClient {
             Some(Effort::Off) => false,
             Some(Effort::Minimal | Effort::Low | Effort::Medium | Effort::High) => true,
         };
-        let target = Target {
-            thinking,
-            ..self.target.clone()
+        let target = match thinking == self.target.thinking {
+            true => Cow::Borrowed(&self.target),
+            false => Cow::Owned(Target {
+                thinking,
+                ..self.target.clone()
+            }),
         };
         let settings = self.settings(request);
         let rendering = request.view.render(&target, &self.options);
@@ -152,12 +154,13 @@ impl VendorClient {
                 model,
                 instructions: request.instructions,
                 system: rendering.system.as_deref(),
-                items: &rendering.items,
+                items: rendering.items(),
                 tools: request.tools,
                 choice: request.choice,
                 settings: &settings,
                 delivery,
                 limit: self.token_limit,
+                answered_by: &self.members,
             },
             &mut losses,
         );
@@ -168,7 +171,7 @@ impl VendorClient {
             losses = rendering.losses + losses.as_slice().len(),
             "request"
         );
-        self.with_members(body)
+        body
     }
 
     /// What the caller set, and one call at a time for a service that cannot take more.
@@ -181,26 +184,6 @@ impl VendorClient {
             parallel_calls: Some(false),
             ..request.settings.clone()
         })
-    }
-
-    /// With the members that every body has. Whoever asks an agent names no model: it has one.
-    fn with_members(&self, body: String) -> String {
-        if self.names_model {
-            return body;
-        }
-        let Ok(body) = RawJson::new(&body) else {
-            return body;
-        };
-        let names = |key: &str| self.members.iter().any(|(name, _)| *name == key);
-        let kept = body.without(|key| key == "model" || names(key));
-        let mut out = String::with_capacity(kept.get().len() + 64);
-        let mut object = ObjectWriter::new(&mut out);
-        object.members_of(kept.get());
-        for (name, json) in &self.members {
-            object.raw(name, json);
-        }
-        object.end();
-        out
     }
 
     fn error(&self, kind: ErrorKind, message: &str) -> ClientError {

@@ -263,6 +263,9 @@ impl Renderer {
 
     /// The end of the history as it would be sent now: open calls closed, a user at the end.
     pub fn tail(&self) -> Result<Tail, Stale> {
+        if self.waiting.is_empty() && !self.needs_user(self.last) {
+            return Ok(Tail::default());
+        }
         // Nothing that was settled is needed for this but its length.
         let mut end = Self {
             items: Vec::new(),
@@ -290,12 +293,7 @@ impl Renderer {
         }
         let settled = self.items.len();
         end.close()?;
-        let needs_user = match end.last {
-            Last::Nothing => self.rules.first_user,
-            Last::Model => self.rules.last_user || self.ends_in_space(),
-            Last::User | Last::Results => false,
-        };
-        if needs_user {
+        if self.needs_user(end.last) {
             let detail = "the target must end with the user";
             end.insert_user(RepairKind::TrailingUser, detail);
         }
@@ -307,6 +305,15 @@ impl Renderer {
             losses: end.losses,
             repairs: end.repairs,
         })
+    }
+
+    /// Whether the history cannot end with what was rendered last.
+    fn needs_user(&self, last: Last) -> bool {
+        match last {
+            Last::Nothing => self.rules.first_user,
+            Last::Model => self.rules.last_user || self.ends_in_space(),
+            Last::User | Last::Results => false,
+        }
     }
 
     /// Where the model may go on with its own words, they must not end in white space.
