@@ -11,6 +11,7 @@ use super::nodes::{NewState, NodeOf, move_leased, place_node};
 use super::publish::answer;
 use super::queue::{Effect, Tx};
 use super::rows::{SHOWN, flag, int};
+use super::seal::seal;
 use super::sql::run_sql;
 use crate::{Append, Published, RunState, TenantScope, Version};
 
@@ -119,8 +120,9 @@ pub(super) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) 
     };
     let placed = place_node(tx, &mut live, &of)?.base;
     move_leased(tx, &mut live, base, placed)?;
-    let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=0 WHERE run=?";
-    run_sql(tx.conn, sql, (placed.tl, int(placed.first), row))?;
+    let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=0, flags=flags & 255 | ? WHERE run=?";
+    let sealed = seal(&live.id, live.flags, Some((placed.tl, placed.first, 0)));
+    run_sql(tx.conn, sql, (placed.tl, int(placed.first), sealed, row))?;
     tx.then(Effect::Moved(thread.row));
     tx.then(Effect::Head(
         (tenant, append.thread.clone()),

@@ -10,6 +10,7 @@ use super::items::{self, Ready};
 use super::nodes::{NewState, NodeOf, minute, place_node};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int};
+use super::seal::seal;
 use super::sql::{one, run_sql};
 use crate::digest::Digest;
 use crate::{
@@ -240,7 +241,12 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
     let sql = "UPDATE run SET state=?, flags=?, next_step=?, next_item=?, pub_tl=?, pub_first=?, pub_step=?, progress=?, note=? WHERE run=?";
     let values = params![
         new.ended.code(),
-        flags(new),
+        flags(new)
+            | seal(
+                &new.node.run,
+                flags(new),
+                Some((placed.tl, placed.first, new.node.step))
+            ),
         new.node.step + 1,
         from + count,
         placed.tl,

@@ -33,6 +33,7 @@ mod readers;
 mod rows;
 mod runs;
 mod schema;
+mod seal;
 mod settle;
 mod sql;
 mod steps;

@@ -12,6 +12,7 @@ use super::items::{self, Original, Ready};
 use super::nodes::{NewState, NodeOf, publish_node, thread_version};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int, num};
+use super::seal::seal;
 use super::sql::{one, run_sql};
 use crate::trials::{self, Point};
 use crate::{
@@ -190,7 +191,7 @@ fn write(
         .map_or(live.next_event, crate::Flush::end);
     let values = params![
         state.code(),
-        flags,
+        flags | seal(&live.id, live.flags | flags, guess),
         next_item,
         publish.step + 1,
         int(next_event),
@@ -264,13 +265,13 @@ fn write(
     };
     let moved = if published.moved { flag::MOVED } else { 0 };
     if live.published != guess || published.version.0 != version || flags & flag::MOVED != moved {
-        let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & ~72 | ? WHERE run=?";
+        let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 183 | ? WHERE run=?";
         let values = (
             live.published.map(|(tl, _, _)| tl),
             live.published.map(|(_, first, _)| int(first)),
             live.published.map(|(_, _, step)| step),
             int(published.version.0),
-            flags & !flag::MOVED | moved,
+            flags & !flag::MOVED | moved | seal(&live.id, live.flags | flags, live.published),
             live.row,
         );
         run_sql(conn, sql, values)?;

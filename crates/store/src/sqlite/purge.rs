@@ -262,7 +262,7 @@ fn drop_run(conn: &Connection, run: i64, sweep: &mut Sweep) -> Done<()> {
     let sql = "SELECT request FROM run WHERE run=?";
     let request: Option<i64> = one(conn, sql, [run], |row| row.get(0))?.flatten();
     if !drop_husk(conn, run)? {
-        let sql = "UPDATE run SET state=?2, idem=NULL, idem_digest=NULL, request=NULL, note=NULL, pub_tl=NULL, pub_first=NULL WHERE run=?1";
+        let sql = "UPDATE run SET state=?2, idem=NULL, idem_digest=NULL, request=NULL, note=NULL, pub_tl=NULL, pub_first=NULL, flags=flags & 255 WHERE run=?1";
         run_sql(conn, sql, (run, HUSK))?;
     }
     if let Some(request) = request {

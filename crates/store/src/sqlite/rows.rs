@@ -6,6 +6,7 @@ use throughline_model::json::RawJson;
 use super::cache::{Base, StateAt};
 use super::event_log::Worked;
 use super::fault::{Done, corrupt, missing};
+use super::seal::{Last, fits};
 use crate::digest::Digest;
 use crate::{
     Alias, Millis, Mode, MovedBy, NodeId, Position, Run, RunId, RunKind, RunState, Thread,
@@ -70,11 +71,20 @@ pub(super) struct NodeRow {
 
 /// The columns of a node `n`, its run `r` and its state `s`.
 pub(super) const NODE: &str = "n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
- n.state_run, n.state_step, s.digest, n.tokens, n.created, n.digest, r.flags, r.pub_tl=n.tl AND r.pub_first=n.first";
+ n.state_run, n.state_step, s.digest, n.tokens, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step";
 
 /// The tables of a node, after `FROM`.
 pub(super) const NODE_TABLES: &str = "node n CROSS JOIN run r ON r.run=n.run
  LEFT JOIN state s ON s.run=n.state_run AND s.step=n.state_step";
+
+/// The last node of a run, from three columns.
+fn last_node(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Last>> {
+    let timeline: Option<i64> = row.get(at)?;
+    Ok(match timeline {
+        Some(timeline) => Some((timeline, num(row.get(at + 1)?), row.get(at + 2)?)),
+        None => None,
+    })
+}
 
 impl NodeRow {
     pub(super) fn read(row: &Row<'_>, at: usize) -> rusqlite::Result<Self> {
@@ -93,14 +103,18 @@ impl NodeRow {
         let (found_first, found_last) = (num(row.get(at + 1)?), num(row.get(at + 2)?));
         let first = found_first.max(1);
         let last = found_last.clamp(first, first.saturating_add(u64::from(u32::MAX)));
-        let possible = (first, last) == (found_first, found_last);
+        let run = RunId::from_bytes(row.get(at + 4)?);
+        let run_flags = row.get(at + 14)?;
+        let ends = last_node(row, at + 15)?;
+        let possible = (first, last) == (found_first, found_last) && fits(&run, run_flags, ends);
+        let tl = row.get(at)?;
         Ok(Self {
-            tl: row.get(at)?,
+            tl,
             first,
             last,
             run: row.get(at + 3)?,
             id: NodeId {
-                run: RunId::from_bytes(row.get(at + 4)?),
+                run,
                 step: row.get(at + 5)?,
             },
             item_lo: row.get(at + 6)?,
@@ -113,8 +127,8 @@ impl NodeRow {
             } else {
                 Digest::default()
             },
-            run_flags: row.get(at + 14)?,
-            is_last: row.get::<_, Option<bool>>(at + 15)?.unwrap_or(false),
+            run_flags,
+            is_last: ends.is_some_and(|(timeline, at, _)| (timeline, at) == (tl, first)),
         })
     }
 
@@ -272,7 +286,7 @@ pub(super) struct RunRow {
     pub(super) next_step: u32,
     pub(super) next_item: u32,
     pub(super) next_event: u64,
-    pub(super) published: Option<(i64, Position, u32)>,
+    pub(super) published: Option<Last>,
     pub(super) created: Millis,
     pub(super) progress: Millis,
     pub(super) key: Option<String>,
@@ -298,7 +312,6 @@ impl RunRow {
         let thread: Option<String> = row.get(3)?;
         let base_tl: Option<i64> = row.get(11)?;
         let base_run: Option<[u8; 16]> = row.get(13)?;
-        let pub_tl: Option<i64> = row.get(20)?;
         Ok(Self {
             row: row.get(0)?,
             id: RunId::from_bytes(row.get(1)?),
@@ -328,10 +341,7 @@ impl RunRow {
             next_step: row.get(17)?,
             next_item: row.get(18)?,
             next_event: num(row.get(19)?),
-            published: match pub_tl {
-                Some(tl) => Some((tl, num(row.get(21)?), row.get(22)?)),
-                None => None,
-            },
+            published: last_node(row, 20)?,
             created: num(row.get(23)?),
             progress: num(row.get(24)?),
             key: row.get(25)?,

@@ -51,7 +51,7 @@ UPDATE thread SET head_digest=(SELECT n.digest FROM node n WHERE n.tl=thread.hea
 ///   `touched`: its index changes once a minute and not once a turn. `borrowed`: the head is on a
 ///   timeline of another thread.
 /// - `run.live`: 0 for the leased run that is not settled, another number for a free one, NULL
-///   when it is settled. `run.flags` and `node.flags`: see `rows`.
+///   when it is settled. `run.flags` and `node.flags`: see `rows`; the upper bits of the former: see `seal`.
 /// - `item.kind`: the kind, and 16 if the body is compressed. `again`: the item that is said again.
 /// - `run.next_event` is as of the last step: flushes leave the run's row alone, see `event_log`.
 /// - `run.state` 10 is a husk: items of it are said again by others, nothing else is left.

@@ -13,6 +13,7 @@ use super::nodes::{NewState, NodeOf, publish_node};
 use super::publish::{check_version, is_open, last_of_steps};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int, num};
+use super::seal::seal;
 use super::sql::{one, run_sql};
 use crate::digest::Digest;
 use crate::trials;
@@ -249,8 +250,10 @@ fn write_step(
             };
             let published = publish_node(tx, &mut live, &of, tenant)?;
             let (tl, at, no) = live.published.unwrap_or_default();
-            let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=? WHERE run=?";
-            run_sql(conn, sql, (tl, int(at), no, int(live.version), live.row))?;
+            let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 255 | ? WHERE run=?";
+            let sealed = seal(&live.id, live.flags, live.published);
+            let values = (tl, int(at), no, int(live.version), sealed, live.row);
+            run_sql(conn, sql, values)?;
             Some(published)
         }
     };

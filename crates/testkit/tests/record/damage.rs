@@ -73,7 +73,7 @@ fn grown(scratch: &Scratch) -> std::path::PathBuf {
 }
 
 /// Columns that digests cover: one changed bit in any of them is found.
-const COVERED: [(&str, &[&str]); 4] = [
+const COVERED: [(&str, &[&str]); 5] = [
     (
         "item",
         &["body", "digest", "kind", "source", "tokens", "no", "run"],
@@ -86,6 +86,7 @@ const COVERED: [(&str, &[&str]); 4] = [
     ),
     ("state", &["body", "digest"]),
     ("thread", &["head_tl", "head_first", "head_digest"]),
+    ("run", &["pub_tl", "pub_first", "pub_step"]),
 ];
 
 /// Change one bit of a row.
@@ -95,6 +96,7 @@ fn flip(connection: &Connection, rng: &mut Rng) -> Option<String> {
     // The head of a deleted thread is nobody's.
     let table_and_rows = match *table {
         "thread" => "thread WHERE stage=0",
+        "run" => "run WHERE pub_tl IS NOT NULL",
         other => other,
     };
     let count = format!("SELECT count(*) FROM {table_and_rows}");

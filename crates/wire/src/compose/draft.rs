@@ -143,7 +143,7 @@ impl<'p> Draft<'p> {
             Some(extra) if extra.get().starts_with('{') => self.body.replace_by(extra),
             Some(_) => self.lost("extra", "not an object"),
         }
-        if !self.prompt.answered_by.is_empty() {
+        if self.prompt.model.is_empty() || !self.prompt.answered_by.is_empty() {
             self.body.remove("model");
         }
         for (key, json) in self.prompt.answered_by {

@@ -35,7 +35,7 @@ pub use anthropic::DEFAULT_MAX_TOKENS as ANTHROPIC_MAX_TOKENS;
 pub struct Prompt<'a> {
     /// Whom the items were rendered for. Its format decides what is written.
     pub target: &'a Target,
-    /// The model, by the vendor's name for it.
+    /// The model, by the vendor's name for it; with none, none is named.
     pub model: &'a str,
     /// The application's instructions. They stand above everything else.
     pub instructions: Option<&'a str>,

@@ -4,6 +4,8 @@
 //! what to do next ([`Order`]). Whatever happens, it ends with a stop reason and a closed
 //! transcript, unless it is parked or failed, where it can be gone on with.
 
+mod leave;
+mod order;
 mod round;
 mod words;
 
@@ -12,69 +14,17 @@ mod simulation;
 
 use std::collections::VecDeque;
 
-use throughline_model::{
-    Body, ContentAt, Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop,
-    ToolCall, pairs,
-};
+use throughline_model::{Message, Outcome, Output, Response, Role, Source, Status, Stop, ToolCall};
 use throughline_store::{ItemNo, ItemRef, RunId};
 
 use super::limits::{Calling, Limits};
 use super::stop::StopReason;
 use super::usage::RunUsage;
+pub(crate) use order::{Ask, Order, Resolution, Waiting};
 pub use round::Awaits;
 pub(crate) use round::{Ended, Verdict};
-use round::{Round, Slot, State};
-use words::rejected;
+use round::{Round, Slot, State, open_calls};
 pub(crate) use words::{gone, unknown_tool};
-
-/// What to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Call the model.
-    Ask(Ask),
-    /// Start these calls of the round, then wait for one to end.
-    Dispatch(Vec<u32>),
-    /// Wait for a call to end.
-    Wait,
-    /// It is over: stop whatever still runs.
-    End(StopReason),
-}
-
-/// How to call the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// For the first time in the run: what the caller chose about tools holds.
-    First,
-    /// With tools, as the model sees fit.
-    Next,
-    /// Without tools, for the last time.
-    Last,
-}
-
-/// What was decided about a call that waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Resolution {
-    /// It may run; this is what is to become of it now.
-    Approved(Verdict),
-    /// It may not run.
-    Rejected { reason: Option<String> },
-    /// Nobody said anything in time.
-    Expired,
-    /// Its result.
-    Result { outcome: Outcome, output: Output },
-}
-
-/// A call that waits, or runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting<'t> {
-    pub(crate) position: u32,
-    pub(crate) call: &'t ToolCall,
-    pub(crate) awaits: Awaits,
-}
-
-/// An answer that does not fit where the turn stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotPending;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
@@ -430,140 +380,4 @@ impl Turn {
         let round = std::mem::take(round);
         self.go_on(round)
     }
-
-    /// Something was decided about a call that waits.
-    pub(crate) fn resolve(
-        &mut self,
-        position: u32,
-        resolution: Resolution,
-    ) -> Result<(), NotPending> {
-        let (Phase::Parked(round) | Phase::Tools(round)) = &mut self.phase else {
-            return Err(NotPending);
-        };
-        let slot = round.slots.get_mut(position as usize).ok_or(NotPending)?;
-        let State::Waiting(awaits) = slot.state else {
-            return Err(NotPending);
-        };
-        match (awaits, resolution) {
-            (Awaits::Approval, Resolution::Approved(verdict)) => match verdict {
-                Verdict::Run(effect) | Verdict::Ask(effect) => {
-                    if self.limits.calls.is_some_and(|most| self.executed >= most) {
-                        round.over_budget = true;
-                        slot.close(Outcome::Limit);
-                    } else {
-                        self.executed += 1;
-                        slot.state = State::Planned(effect);
-                    }
-                }
-                Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
-                Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
-            },
-            (Awaits::Approval, Resolution::Rejected { reason }) => {
-                let text = rejected(reason.as_deref());
-                slot.end(Outcome::Rejected, Output::Text(text));
-            }
-            (_, Resolution::Expired) => slot.close(Outcome::Expired),
-            (Awaits::Result, Resolution::Result { outcome, output }) => slot.end(outcome, output),
-            (Awaits::Approval, Resolution::Result { .. })
-            | (Awaits::Result, Resolution::Approved(_) | Resolution::Rejected { .. }) => {
-                return Err(NotPending);
-            }
-        }
-        Ok(())
-    }
-
-    /// Go on with a parked turn after something was decided, or with a failed one.
-    pub(crate) fn resume(&mut self) -> Order {
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Parked(round) => self.go_on(round),
-            Phase::Failed(ask) => self.ask(ask),
-            Phase::New => self.ask(Ask::First),
-            other => {
-                self.phase = other;
-                Order::Wait
-            }
-        }
-    }
-
-    /// The conversation went on without a parked turn: its open calls are closed.
-    pub(crate) fn withdraw(&mut self) {
-        if let Phase::Parked(round) = &mut self.phase {
-            round.close_all(Outcome::Withdrawn);
-            if let Some(message) = round.message() {
-                self.phase = Phase::Over;
-                self.say(message);
-            }
-        }
-        self.phase = Phase::Over;
-    }
-
-    /// The model could not be called, for good.
-    pub(crate) fn failed(&mut self) -> Order {
-        if let Phase::Asking(ask) = self.phase {
-            self.phase = Phase::Failed(ask);
-        }
-        Order::End(StopReason::Failed)
-    }
-
-    /// Somebody cancelled, or the time is up. `partial` is what the model had said.
-    pub(crate) fn cut(&mut self, stop: StopReason, partial: Option<Response>) -> Order {
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Asking(_) => {
-                if let Some(response) = partial {
-                    self.usage.add(response.usage.as_ref());
-                    let calls = open_calls(&response.messages);
-                    self.heard(response.messages, true);
-                    self.answer_all(calls, Outcome::Cancelled);
-                }
-            }
-            Phase::Tools(mut round) | Phase::Parked(mut round) => {
-                for slot in &mut round.slots {
-                    slot.cut();
-                }
-                if let Some(message) = round.message() {
-                    self.say(message);
-                }
-            }
-            Phase::New | Phase::Failed(_) | Phase::Over => {}
-        }
-        self.end(stop)
-    }
-
-    /// Answer calls that will not run.
-    fn answer_all(&mut self, calls: Vec<ToolCall>, outcome: Outcome) {
-        let mut round = Round::default();
-        for call in calls {
-            let mut slot = Slot {
-                call,
-                state: State::Waiting(Awaits::Result),
-            };
-            slot.close(outcome);
-            round.slots.push(slot);
-        }
-        if let Some(message) = round.message() {
-            self.say(message);
-        }
-    }
-}
-
-/// The calls of an answer that wait for us: not the vendor's own, and not those that have their
-/// result in the same answer.
-fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
-    let answered: Vec<ContentAt> = pairs(messages).iter().map(|pair| pair.call).collect();
-    let mut calls = Vec::new();
-    for (at, message) in messages.iter().enumerate() {
-        for (place, content) in message.contents.iter().enumerate() {
-            let here = ContentAt {
-                message: at,
-                content: place,
-            };
-            if let Body::ToolCall(call) = &content.body
-                && call.runner == Runner::Client
-                && !answered.contains(&here)
-            {
-                calls.push(call.clone());
-            }
-        }
-    }
-    calls
 }

@@ -1,6 +1,8 @@
 //! One round: the calls of a model answer and what becomes of them.
 
-use throughline_model::{Content, Message, Outcome, Output, Role, Source, ToolCall};
+use throughline_model::{
+    Body, Content, ContentAt, Message, Outcome, Output, Role, Runner, Source, ToolCall, pairs,
+};
 use throughline_store::Effect;
 
 use super::words;
@@ -147,4 +149,26 @@ impl Round {
             message
         })
     }
+}
+
+/// The calls of an answer that wait for us: not the vendor's own, and not those that have their
+/// result in the same answer.
+pub(super) fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
+    let answered: Vec<ContentAt> = pairs(messages).iter().map(|pair| pair.call).collect();
+    let mut calls = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        for (place, content) in message.contents.iter().enumerate() {
+            let here = ContentAt {
+                message: at,
+                content: place,
+            };
+            if let Body::ToolCall(call) = &content.body
+                && call.runner == Runner::Client
+                && !answered.contains(&here)
+            {
+                calls.push(call.clone());
+            }
+        }
+    }
+    calls
 }

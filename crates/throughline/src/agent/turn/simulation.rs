@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use throughline_model::json::{self, RawJson};
 use throughline_model::{
-    Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
-    Reasoning, Response, Role, Runner, Stop, ToolCall, Usage, Wire, pairs,
+    Body, CallId, Content, ContentAt, Family, Media, MediaKind, MediaSource, Message, Outcome,
+    Output, Reasoning, Response, Role, Runner, Stop, ToolCall, Usage, Wire, pairs,
 };
 use throughline_store::{Effect, RunId};
 use throughline_testkit::{Rng, property};

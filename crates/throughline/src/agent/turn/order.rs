@@ -1,0 +1,55 @@
+//! What the machine orders, and what it is told about calls that wait.
+
+use throughline_model::{Outcome, Output, ToolCall};
+
+use super::round::{Awaits, Verdict};
+use crate::agent::stop::StopReason;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Call the model.
+    Ask(Ask),
+    /// Start these calls of the round, then wait for one to end.
+    Dispatch(Vec<u32>),
+    /// Wait for a call to end.
+    Wait,
+    /// It is over: stop whatever still runs.
+    End(StopReason),
+}
+
+/// How to call the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// For the first time in the run: what the caller chose about tools holds.
+    First,
+    /// With tools, as the model sees fit.
+    Next,
+    /// Without tools, for the last time.
+    Last,
+}
+
+/// What was decided about a call that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// It may run; this is what is to become of it now.
+    Approved(Verdict),
+    /// It may not run.
+    Rejected { reason: Option<String> },
+    /// Nobody said anything in time.
+    Expired,
+    /// Its result.
+    Result { outcome: Outcome, output: Output },
+}
+
+/// A call that waits, or runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting<'t> {
+    pub(crate) position: u32,
+    pub(crate) call: &'t ToolCall,
+    pub(crate) awaits: Awaits,
+}
+
+/// An answer that does not fit where the turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotPending;
