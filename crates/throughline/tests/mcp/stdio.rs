@@ -5,7 +5,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
 use crate::setup::{
-    call, check_answers, check_cancelling, check_growing, find, stdio, text, with_python,
+    call, check_answers, check_cancelling, check_growing, find, script, stdio, text, with_python,
 };
 
 #[test]
@@ -160,4 +160,22 @@ fn a_command_that_is_not_there_is_said_to_be_missing() {
             assert!(matches!(error, McpError::Connect { .. }), "{error}");
         },
     );
+}
+
+/// The example, as a process that starts the server as a process of its own.
+#[test]
+fn the_example_gives_the_tools_of_a_server_to_an_agent() {
+    with_python("mcp example", |python| async move {
+        let test = std::env::current_exe().unwrap();
+        // target/PROFILE/deps/THIS beside target/PROFILE/examples/mcp
+        let profile = test.ancestors().nth(2).unwrap();
+        let output = tokio::process::Command::new(profile.join("examples/mcp"))
+            .args(["use echo with text=ahoy", &python, &script(), "stdio"])
+            .output()
+            .await
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("ahoy"), "{said}");
+    });
 }
