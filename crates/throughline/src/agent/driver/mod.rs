@@ -112,7 +112,8 @@ pub(crate) fn drive(
     start: Start,
 ) -> impl Future<Output = Result<Outcome, RunFailed>> + Send {
     let watch = agent.telemetry.run(agent.client.abilities(), &job.thread);
-    watch.over(driven(agent, job, options, start))
+    // In a box, because what is put around it would move it, and it is large.
+    watch.over(Box::pin(driven(agent, job, options, start)))
 }
 
 async fn driven(
@@ -144,7 +145,8 @@ async fn driven(
             let mut driver = Driver::new(agent, job, &mut held, parked);
             driver.mail();
             let order = driver.turn.start(input.into_messages());
-            driver.work(order).await
+            let ended = driver.work(order).await;
+            driver.end(ended)
         }
         Start::Unsettled(replies) => {
             let Some(mut parked) = held.unsettled.take() else {
@@ -165,7 +167,8 @@ async fn driven(
             driver.prepared = prepared;
             driver.mail();
             let order = driver.turn.resume();
-            driver.work(order).await
+            let ended = driver.work(order).await;
+            driver.end(ended)
         }
     }
 }
@@ -197,7 +200,7 @@ impl<'h> Driver<'h> {
     }
 
     /// Follow orders until the last.
-    async fn work(mut self, mut order: Order) -> Result<Outcome, RunFailed> {
+    async fn work(&mut self, mut order: Order) -> (StopReason, Option<ClientError>) {
         let mut failure = None;
         loop {
             self.tell();
@@ -217,7 +220,7 @@ impl<'h> Driver<'h> {
                     self.wait().await
                 }
                 Order::Wait => self.wait().await,
-                Order::End(stop) => return self.end(stop, failure),
+                Order::End(stop) => return (stop, failure),
             };
         }
     }
@@ -239,7 +242,10 @@ impl<'h> Driver<'h> {
         }
     }
 
-    fn end(mut self, stop: StopReason, failure: Option<ClientError>) -> Result<Outcome, RunFailed> {
+    fn end(
+        mut self,
+        (stop, failure): (StopReason, Option<ClientError>),
+    ) -> Result<Outcome, RunFailed> {
         self.stop_tools.cancel();
         self.running.abort_all();
         let events = self.job.events.clone();
