@@ -29,7 +29,7 @@ fn bad(kind: &'static str, expected: &'static str, text: &str) -> BadId {
 /// The public id of a thread, which is also its storage key: the caller's own, or `thr_` and a
 /// UUID version 7 in hex.
 ///
-/// Invariant: 1 to 128 visible ASCII characters.
+/// Invariant: 1 to 128 visible ASCII characters without slashes, so that an id is one part of a path.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(Arc<str>);
 
@@ -41,14 +41,16 @@ impl ThreadId {
     ///
     /// assert_eq!(ThreadId::new("ticket-4711").unwrap().as_str(), "ticket-4711");
     /// assert!(ThreadId::new("").is_err());
+    /// assert!(ThreadId::new("a/b").is_err());
     /// ```
     pub fn new(text: &str) -> Result<Self, BadId> {
-        if (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
+        if (1..=128).contains(&text.len()) && text.bytes().all(fits) {
             return Ok(Self(text.into()));
         }
         Err(bad(
             "thread id",
-            "one has 1 to 128 visible ASCII characters",
+            "one has 1 to 128 visible ASCII characters without slashes",
             text,
         ))
     }
