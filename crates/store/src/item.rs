@@ -155,15 +155,25 @@ impl NewItem {
         items
     }
 
+    /// How many items [`NewItem::push`] makes of a message.
+    ///
+    /// ```
+    /// use throughline_model::Message;
+    /// use throughline_store::NewItem;
+    ///
+    /// assert_eq!(NewItem::count(&Message::user("hello")), 1);
+    /// ```
+    pub fn count(message: &Message) -> u32 {
+        if is_round(message) {
+            u32::try_from(message.contents.len()).unwrap_or(u32::MAX)
+        } else {
+            1
+        }
+    }
+
     /// Append the items of a message that counts as `tokens`.
     pub fn push(items: &mut Vec<Self>, message: &Message, tokens: u32) {
-        let results = message.role == Role::Tool
-            && message.contents.len() > 1
-            && message
-                .contents
-                .iter()
-                .all(|content| matches!(content.body, Body::ToolResult(_)));
-        if !results {
+        if !is_round(message) {
             items.push(Self::Said(said(ItemKind::Message, message, tokens)));
             return;
         }
@@ -199,6 +209,16 @@ impl NewItem {
     pub fn part(message: &Message, tokens: u32) -> Self {
         Self::Said(said(ItemKind::Part, message, tokens))
     }
+}
+
+/// Whether each content of a message is an item: all of them are results.
+fn is_round(message: &Message) -> bool {
+    message.role == Role::Tool
+        && message.contents.len() > 1
+        && message
+            .contents
+            .iter()
+            .all(|content| matches!(content.body, Body::ToolResult(_)))
 }
 
 fn said(kind: ItemKind, message: &Message, tokens: u32) -> Said {
@@ -247,10 +267,22 @@ pub struct Entry {
     pub last: Position,
     /// Where its first item is stored.
     pub at: ItemRef,
+    /// The numbers of its further items, in the same run; see [`Entry::item_refs`]. They need not
+    /// follow each other: where a result is missing, there is a hole.
+    pub parts: Vec<ItemNo>,
     /// Tokens that it counts as.
     pub tokens: u32,
     /// Who removed its content, if somebody did.
     pub redacted: Option<Redaction>,
+}
+
+impl Entry {
+    /// Where its items are stored, in their order.
+    pub fn item_refs(&self) -> impl Iterator<Item = ItemRef> + '_ {
+        let numbers = std::iter::once(self.at.no).chain(self.parts.iter().copied());
+        let run = self.at.run;
+        numbers.map(move |no| ItemRef { run, no })
+    }
 }
 
 impl Item {
@@ -292,6 +324,7 @@ pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredErro
             (ItemKind::Part, Some(before)) => {
                 before.message.contents.extend(item.message()?.contents);
                 before.last = position;
+                before.parts.push(item.at.no);
                 before.tokens += item.tokens;
                 if let Err(redaction) = &item.body {
                     before.redacted = Some(redaction.clone());
@@ -307,6 +340,7 @@ pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredErro
                     first: position,
                     last: position,
                     at: item.at,
+                    parts: Vec::new(),
                     tokens: item.tokens,
                     redacted: item.body.as_ref().err().cloned(),
                 });

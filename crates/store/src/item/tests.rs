@@ -1,4 +1,5 @@
 use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Source, ToolCall};
+use throughline_testkit::{messages, property};
 
 use super::{Item, ItemKind, ItemRef, NewItem, entries};
 use crate::RunId;
@@ -61,6 +62,29 @@ fn results_of_one_message_are_items_and_read_back_as_one_message() {
     let mut expected = round;
     expected.id = Some(items[1].at.message_id());
     assert_eq!(read[1].message, expected);
+}
+
+#[test]
+fn items_are_counted_as_they_are_made() {
+    let mut rounds = 0;
+    property("items are counted as they are made", 400, |rng, size| {
+        let mut message = messages::anything(rng, size);
+        if rng.bool() {
+            let ids = (0..rng.below(4)).map(|n| format!("c{n}"));
+            message.role = Role::Tool;
+            message.contents = ids.map(|id| result(&id)).collect();
+        }
+        let mut items = Vec::new();
+        NewItem::push(&mut items, &message, 1);
+        rounds += usize::from(items.len() > 1);
+        let counted = NewItem::count(&message);
+        if counted as usize == items.len() {
+            Ok(())
+        } else {
+            Err(format!("{counted} of {}: {message:?}", items.len()))
+        }
+    });
+    assert!(rounds > 50, "only {rounds} messages had several items");
 }
 
 #[test]
