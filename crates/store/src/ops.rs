@@ -164,6 +164,8 @@ pub struct Step {
     pub events: Option<Flush>,
     /// In `per_call`: make everything up to the last of `items` a node and move the head.
     pub node: Option<StepNode>,
+    /// Messages of the thread's queue that it delivers; those that are gone already are no matter.
+    pub dequeue: Vec<QueueNo>,
 }
 
 /// The node that a step publishes.
@@ -183,6 +185,8 @@ pub struct CallResult {
     /// The result, as a tool message with one content; of the second call and on it is a part of
     /// the message that the first one starts.
     pub item: NewItem,
+    /// Whether the tool asks for the end of the run with it.
+    pub ends: bool,
 }
 
 impl CallResult {
@@ -196,7 +200,13 @@ impl CallResult {
             step,
             position,
             item,
+            ends: false,
         }
+    }
+
+    /// The same result, with which the tool asks for the end of the run.
+    pub fn ending(self) -> Self {
+        Self { ends: true, ..self }
     }
 }
 
@@ -241,6 +251,8 @@ pub struct Publish {
     pub note: Option<RawJson>,
     /// Its last events.
     pub events: Option<Flush>,
+    /// Messages of the thread's queue that it delivers; those that are gone already are no matter.
+    pub dequeue: Vec<QueueNo>,
 }
 
 impl Publish {
@@ -255,6 +267,7 @@ impl Publish {
             ending: Ending::Committed,
             note: None,
             events: None,
+            dequeue: Vec::new(),
         }
     }
 }
@@ -299,6 +312,9 @@ pub enum Stopped {
 pub enum Claim {
     /// One whose owner is gone.
     Orphan,
+    /// One of this very process that nobody in it works on any more, as after an error of the
+    /// storage; or one whose owner is gone. Only the caller knows that nobody does.
+    Own,
     /// A parked one, to go on with it.
     Parked,
     /// Any that is not finished, or that was never published: held and unpublished ones too.

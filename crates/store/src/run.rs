@@ -160,7 +160,8 @@ pub struct Run {
     pub leased: bool,
     /// Counts its owners.
     pub epoch: u32,
-    /// How often it was taken over.
+    /// How often it was taken over from a worker that was lost. Going on with a parked run is no
+    /// take-over.
     pub attempt: u32,
     /// The node that it started from.
     pub base: Option<NodeId>,
@@ -329,6 +330,8 @@ pub struct Execution {
     pub approval: Option<ApprovalId>,
     /// The run that took it over.
     pub taken_by: Option<RunId>,
+    /// Whether the tool asked for the end of the run with its result.
+    pub ends: bool,
 }
 
 /// One step in the journal.

@@ -209,6 +209,78 @@ pub(super) async fn a_parked_run_waits(f: &mut Fixture<'_>) {
     assert_eq!(f.texts(&id).await, ["one", "call a", "result a", "end"]);
 }
 
+pub(super) async fn a_run_that_was_given_up_is_claimed_by_its_process(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let old = f.begin(&id, "one").await.lease;
+    let event = |n| {
+        let event = StoredEvent {
+            kind: 1,
+            body: b"word".to_vec(),
+        };
+        Flush::new(n, &[event])
+    };
+    f.store.flush(&f.scope, old, &event(0)).await.unwrap();
+    let other = f.other().await;
+    for claim in [Claim::Orphan, Claim::Own, Claim::Parked, Claim::Settle] {
+        let error = other.claim(&f.scope, old.run, 1, claim).await;
+        assert!(
+            matches!(error, Err(Error::Busy { .. })),
+            "{claim:?}: {error:?}"
+        );
+    }
+    for claim in [Claim::Orphan, Claim::Parked, Claim::Settle] {
+        let error = f.store.claim(&f.scope, old.run, 1, claim).await;
+        assert!(
+            matches!(error, Err(Error::Busy { .. })),
+            "{claim:?}: {error:?}"
+        );
+    }
+    let new = f.store.claim(&f.scope, old.run, 1, Claim::Own).await;
+    let new = new.unwrap().lease;
+    assert_eq!(new.epoch, 2);
+    let run = f.store.run(&f.scope, old.run).await.unwrap();
+    assert_eq!((run.state, run.attempt), (RunState::Running, 1));
+    assert_eq!(run.next_event, 1);
+    // The task that had it is fenced like any other owner, and a claim is made once.
+    let error = f.store.flush(&f.scope, old, &event(1)).await;
+    assert!(matches!(error, Err(Error::Fenced { .. })), "{error:?}");
+    let error = f.store.claim(&f.scope, old.run, 1, Claim::Own).await;
+    assert!(matches!(error, Err(Error::Fenced { .. })), "{error:?}");
+    f.store.flush(&f.scope, new, &event(1)).await.unwrap();
+    // One whose process is gone may be had this way too.
+    f.clock.advance(past_the_lease());
+    let last = other.claim(&f.scope, old.run, 2, Claim::Own).await;
+    let last = last.unwrap().lease;
+    other.flush(&f.scope, last, &event(2)).await.unwrap();
+    let publish = Publish::new(0, said_by_model("end"));
+    other.publish(&f.scope, last, &publish).await.unwrap();
+    let run = f.store.run(&f.scope, old.run).await.unwrap();
+    assert_eq!((run.epoch, run.attempt, run.next_event), (3, 2, 3));
+    let error = other.claim(&f.scope, old.run, 3, Claim::Own).await;
+    assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
+}
+
+pub(super) async fn going_on_with_a_parked_run_is_no_take_over(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let mut lease = f.begin(&id, "one").await.lease;
+    for claim in [Claim::Parked, Claim::Settle] {
+        f.store.park(&f.scope, lease, None).await.unwrap();
+        let error = f.store.claim(&f.scope, lease.run, lease.epoch, Claim::Own);
+        let error = error.await;
+        assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
+        let claimed = f.store.claim(&f.scope, lease.run, lease.epoch, claim).await;
+        lease = claimed.unwrap().lease;
+    }
+    let run = f.store.run(&f.scope, lease.run).await.unwrap();
+    assert_eq!((run.epoch, run.attempt), (3, 0));
+    f.clock.advance(past_the_lease());
+    let other = f.other().await;
+    let claimed = other.claim(&f.scope, lease.run, 3, Claim::Settle).await;
+    let lease = claimed.unwrap().lease;
+    let run = f.store.run(&f.scope, lease.run).await.unwrap();
+    assert_eq!((run.epoch, run.attempt), (4, 1));
+}
+
 pub(super) async fn the_journal_is_enough_to_go_on(f: &mut Fixture<'_>) {
     for mode in [Mode::PerRun, Mode::PerCall] {
         let id = f.thread(&format!("{mode:?}")).await;

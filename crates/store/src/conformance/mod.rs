@@ -20,7 +20,9 @@ mod imports;
 mod leases;
 mod messages;
 mod modes;
+mod queues;
 mod repeats;
+mod results;
 mod threads;
 mod tree;
 mod turns;
@@ -79,6 +81,10 @@ cases! {
     threads::another_tenant_sees_nothing,
     /// Messages wait in a queue and are taken with a run.
     threads::queued_messages_are_taken_with_a_run,
+    /// Messages of the queue go with the step or the publication that delivers them.
+    queues::queued_messages_go_with_what_delivers_them,
+    /// Which messages a write delivers is part of what it says.
+    queues::a_delivery_is_part_of_its_write,
     /// One read, two writes, and the next turn sees the first.
     turns::a_plain_turn,
     /// A run that opens its thread.
@@ -119,6 +125,10 @@ cases! {
     modes::a_gap_that_was_published_stays,
     /// A call has one result and one intent.
     modes::a_call_has_one_result,
+    /// That a tool asked for the end of the run survives its process.
+    results::a_result_that_ends_the_run_says_so,
+    /// A message tells the numbers of its items, also where some are missing.
+    results::a_message_names_its_items,
     /// A run that nobody published can be published or discarded.
     modes::unpublished_runs_are_published_or_discarded,
     /// A free run moves the head only from its base.
@@ -177,6 +187,10 @@ cases! {
     leases::a_heartbeat_keeps_every_run,
     /// A parked run has no owner and waits.
     leases::a_parked_run_waits,
+    /// A run that its process has given up is taken over by that process alone.
+    leases::a_run_that_was_given_up_is_claimed_by_its_process,
+    /// Only a worker that was lost counts as an attempt.
+    leases::going_on_with_a_parked_run_is_no_take_over,
     /// What a claim gives is enough to go on.
     leases::the_journal_is_enough_to_go_on,
     /// A cancel is seen by the owner.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::digest;
 use crate::{
     Anchor, Append, Begin, Begun, CallRef, CallState, Error, Flush, Lease, Leasing, Mode,
-    NewThread, Published, Result, RunId, RunKind, RunState, Started, Version,
+    NewThread, Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
 use super::items::room;
@@ -89,16 +89,24 @@ impl Desk<'_> {
         for call in &begin.takes {
             self.take(*call, begin.run);
         }
-        if let Some(thread) = self.realm.threads.get_mut(&thread) {
-            thread
-                .queue
-                .retain(|queued| !begin.dequeue.contains(&queued.no));
-            if leased {
-                thread.unsettled = Some(begin.run);
-            }
+        self.dequeue(thread, &begin.dequeue);
+        if let Some(thread) = self.realm.threads.get_mut(&thread)
+            && leased
+        {
+            thread.unsettled = Some(begin.run);
         }
         self.shared.renew(self.me, self.until);
         Ok(Begun::Started(started))
+    }
+
+    /// Take messages out of a thread's queue.
+    pub(super) fn dequeue(&mut self, thread: Row, numbers: &[QueueNo]) {
+        if numbers.is_empty() {
+            return;
+        }
+        if let Some(thread) = self.realm.threads.get_mut(&thread) {
+            thread.queue.retain(|queued| !numbers.contains(&queued.no));
+        }
     }
 
     /// The run that has a key, if the request is the same.

@@ -15,6 +15,7 @@ pub(super) struct NewResult {
     position: u32,
     pub(super) no: ItemNo,
     item: ItemRow,
+    ends: bool,
 }
 
 impl Desk<'_> {
@@ -116,7 +117,7 @@ impl Desk<'_> {
                 _ => None,
             };
             let wanted = match (known, call.state) {
-                (Some(known), _) if known == item.digest => continue,
+                (Some(known), _) if known == item.digest && call.ends == result.ends => continue,
                 (Some(_), _) | (None, CallState::Done) => "it has another result",
                 (None, CallState::Taken) => "another run answers it",
                 (None, _) if run.item(at.no).is_some() => "its place was published without one",
@@ -132,6 +133,7 @@ impl Desk<'_> {
                         position,
                         no: at.no,
                         item,
+                        ends: result.ends,
                     });
                     continue;
                 }
@@ -150,6 +152,7 @@ impl Desk<'_> {
             let mut approval = None;
             if let Some(call) = run.call_mut(result.step, result.position) {
                 call.state = CallState::Done;
+                call.ends = result.ends;
                 approval = call.approval;
             }
             run.unanswered = run.unanswered.saturating_sub(1);
@@ -269,6 +272,7 @@ impl Desk<'_> {
         let thread = self.thread_of(run)?;
         let state = self.shared.state(run, self.now);
         let wanted = match (state, claim) {
+            (RunState::Running, Claim::Own) if run.owner == Some(self.me) => None,
             (RunState::Running, _) => {
                 return Err(Error::Busy {
                     thread: thread.id.clone(),
@@ -276,7 +280,7 @@ impl Desk<'_> {
                     state,
                 });
             }
-            (RunState::Interrupted, Claim::Orphan | Claim::Settle)
+            (RunState::Interrupted, Claim::Orphan | Claim::Own | Claim::Settle)
             | (RunState::Parked, Claim::Parked | Claim::Settle)
             | (RunState::Held, Claim::Settle) => None,
             (RunState::Unpublished, Claim::Settle) => {
@@ -286,6 +290,7 @@ impl Desk<'_> {
                 None
             }
             (_, Claim::Orphan) => Some("only a running one can be an orphan"),
+            (_, Claim::Own) => Some("only a running one can be one's own"),
             (_, Claim::Parked) => Some("it is not parked"),
             (_, Claim::Settle) => Some("it needs no settling"),
         };
@@ -302,7 +307,8 @@ impl Desk<'_> {
         let run = self.run_mut(id)?;
         run.state = RunState::Running;
         run.epoch += 1;
-        run.attempt += 1;
+        // Nobody was lost who worked on a parked one.
+        run.attempt += u32::from(state != RunState::Parked);
         run.owner = Some(me);
         run.progress = now;
         run.ended = None;

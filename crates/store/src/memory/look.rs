@@ -83,6 +83,7 @@ impl Desk<'_> {
             result: call.result,
             approval: call.approval,
             taken_by: call.taken_by,
+            ends: call.ends,
         }
     }
 

@@ -58,7 +58,7 @@ impl<'a> Print<'a> {
     fn results(&mut self, results: &[CallResult]) {
         self.words(results.len());
         for result in results {
-            self.words((result.step, result.position));
+            self.words((result.step, result.position, result.ends));
             self.item(0, &result.item);
         }
     }
@@ -101,6 +101,7 @@ pub(super) fn step(tenant: &Tenant, run: RunId, step: &Step) -> Digest {
         &step.approvals,
         &step.note,
         &step.node,
+        &step.dequeue,
     ));
     print.items(&step.items);
     print.events(step.events.as_ref());
@@ -110,7 +111,7 @@ pub(super) fn step(tenant: &Tenant, run: RunId, step: &Step) -> Digest {
 pub(super) fn publish(tenant: &Tenant, run: RunId, publish: &Publish) -> Digest {
     let mut print = Print::new(tenant, run, "publish");
     print.words((publish.step, publish.through, publish.ending));
-    print.words((&publish.state, &publish.note));
+    print.words((&publish.state, &publish.note, &publish.dequeue));
     print.results(&publish.results);
     print.items(&publish.items);
     print.events(publish.events.as_ref());

@@ -45,6 +45,7 @@ impl Desk<'_> {
         let thread = run.thread;
         let said_anything = !items.is_empty();
         self.put(id, items);
+        self.dequeue(thread, &step.dequeue);
         for approval in &step.approvals {
             self.insert_approval(thread, id, approval);
         }
@@ -149,9 +150,10 @@ impl Desk<'_> {
             }
         }
 
-        let id = run.id;
+        let (id, thread) = (run.id, run.thread);
         self.store_results(id, results);
         self.put(id, items);
+        self.dequeue(thread, &publish.dequeue);
         let now = self.now;
         let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
         run.add_events(publish.events.as_ref());
@@ -395,6 +397,7 @@ fn call_row(step: u32, position: u32, call: &PlannedCall, epoch: u32, result: It
         result,
         approval: None,
         taken_by: None,
+        ends: false,
     }
 }
 

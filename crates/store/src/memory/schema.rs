@@ -250,6 +250,7 @@ pub(super) struct CallRow {
     pub(super) result: ItemNo,
     pub(super) approval: Option<ApprovalId>,
     pub(super) taken_by: Option<RunId>,
+    pub(super) ends: bool,
 }
 
 pub(super) struct ItemRow {

@@ -370,10 +370,7 @@ fn write(
         };
         event_log::append(tx, of, events)?;
     }
-    for no in &begin.dequeue {
-        let sql = "DELETE FROM queue WHERE no=? AND thread=?";
-        run_sql(conn, sql, (int(*no), start.thread))?;
-    }
+    super::threads::dequeue(tx, start.thread, &begin.dequeue)?;
     for call in &begin.takes {
         let sql = "UPDATE call SET state=?1, taken_by=?2 WHERE run=(SELECT run FROM run WHERE tenant=?3 AND id=?4) AND step=?5 AND pos=?6";
         let taken = CallState::Taken.code();

@@ -18,6 +18,7 @@ pub(super) struct Filled {
     step: u32,
     position: u32,
     pub(super) item: Ready,
+    ends: bool,
 }
 
 impl Filled {
@@ -26,6 +27,7 @@ impl Filled {
             step: result.step,
             position: result.position,
             item: Ready::unnumbered(&result.item),
+            ends: result.ends,
         };
         results.iter().map(ready).collect()
     }
@@ -38,6 +40,10 @@ pub(super) struct Place {
     pub(super) is_new: bool,
 }
 
+/// The bit of `call.effect` that says that the tool asked for the end of the run with its result.
+/// Not one of `call.state`: a call with a result is done, for every statement and every version.
+pub(super) const ENDS: u8 = 16;
+
 /// A call as it is stored.
 struct CallRow {
     state: CallState,
@@ -45,27 +51,32 @@ struct CallRow {
     result: u32,
     /// Where the approval stands, if it has one.
     approval: Option<i64>,
+    ends: bool,
 }
 
 fn call(tx: &Tx<'_>, row: &RunRow, step: u32, position: u32) -> Done<CallRow> {
-    let sql = "SELECT c.state, c.epoch, c.result_no, a.state FROM call c CROSS JOIN run r ON r.run=c.run
+    let sql = "SELECT c.state, c.epoch, c.result_no, a.state, c.effect FROM call c CROSS JOIN run r ON r.run=c.run
       LEFT JOIN approval a ON a.tenant=r.tenant AND a.id=c.approval WHERE c.run=? AND c.step=? AND c.pos=?";
     let found = one(tx.conn, sql, (row.row, step, position), |row| {
-        Ok((row.get::<_, u8>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        let effect: u8 = row.get(4)?;
+        let state: u8 = row.get(0)?;
+        let stored = CallRow {
+            state: CallState::Planned,
+            epoch: row.get(1)?,
+            result: row.get(2)?,
+            approval: row.get(3)?,
+            ends: effect & ENDS != 0,
+        };
+        Ok((state, stored))
     })?;
     let place = || format!("{position} of step {step} of {}", row.id);
-    let Some((state, epoch, result, approval)) = found else {
+    let Some((state, stored)) = found else {
         return Err(missing("call", &place()));
     };
     let state = CallState::of(state).ok_or_else(|| {
         super::fault::corrupt(format!("call {}", place()), "it is in no known state")
     })?;
-    Ok(CallRow {
-        state,
-        epoch,
-        result,
-        approval,
-    })
+    Ok(CallRow { state, ..stored })
 }
 
 fn wrong_call(
@@ -177,7 +188,8 @@ pub(super) fn places(
             CallState::Done => {
                 let run = (row.row, row.id);
                 let item = std::slice::from_ref(&filled.item);
-                let other = !items::same(tx.conn, scope.tenant(), run, no, item)?;
+                let other = call.ends != filled.ends
+                    || !items::same(tx.conn, scope.tenant(), run, no, item)?;
                 if trials::unless("result-other", other) {
                     return Err(wrong(call.state.as_str(), "it has another result already"));
                 }
@@ -230,6 +242,10 @@ pub(super) fn fill(
         let sql = "UPDATE call SET state=? WHERE run=? AND step=? AND pos=?";
         let done = CallState::Done.code();
         run_sql(tx.conn, sql, (done, run.0, filled.step, filled.position))?;
+        if filled.ends {
+            let sql = "UPDATE call SET effect=effect|? WHERE run=? AND step=? AND pos=?";
+            run_sql(tx.conn, sql, (ENDS, run.0, filled.step, filled.position))?;
+        }
         super::approvals::withdraw_call(tx, run.0, filled.step, filled.position)?;
         let at = ItemRef {
             run: run.1,

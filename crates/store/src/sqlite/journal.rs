@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 
 use super::branch::{journal_entries, run_items};
+use super::calls::ENDS;
 use super::event_log;
 use super::fault::{Done, corrupt, missing};
 use super::find::{node_of, shown_run};
@@ -101,11 +102,12 @@ fn calls(reading: &Reading<'_>, run: &RunRow) -> Done<Vec<Execution>> {
             key: call_key(reading.scope.tenant(), run.id, at.step, at.position, &call),
             call,
             tool: row.get(6)?,
-            effect: Effect::of(effect),
+            effect: Effect::of(effect & !ENDS),
             state: CallState::Planned,
             result: row.get(4)?,
             approval: row.get::<_, Option<_>>(7)?.map(ApprovalId::from_bytes),
             taken_by: row.get::<_, Option<_>>(8)?.map(RunId::from_bytes),
+            ends: effect & ENDS != 0,
         };
         Ok((state, execution))
     })?;

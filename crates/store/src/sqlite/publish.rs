@@ -237,6 +237,7 @@ fn write(
         live.mark(mark);
     }
     live.next_item = next_item;
+    super::threads::dequeue(tx, live.thread, &publish.dequeue)?;
     let events = publish.events.as_ref();
     super::event_log::settle(tx, live.worked(), live.next_event, events)?;
     if publish.ending == Ending::Cancelled && live.calls {
@@ -303,6 +304,7 @@ fn repeated(
     let first = row.next_item - count;
     if !items::same(tx.conn, scope.tenant(), run, first, &ending.items)?
         || !same_results(tx, scope, row, &ending.results)?
+        || super::threads::is_queued(tx, row.thread, &publish.dequeue)?
     {
         return Ok(None);
     }

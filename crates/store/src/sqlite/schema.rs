@@ -52,6 +52,7 @@ UPDATE thread SET head_digest=(SELECT n.digest FROM node n WHERE n.tl=thread.hea
 ///   timeline of another thread.
 /// - `run.live`: 0 for the leased run that is not settled, another number for a free one, NULL
 ///   when it is settled. `run.flags` and `node.flags`: see `rows`; the upper bits of the former: see `seal`.
+/// - `call.effect`: the class, and 16 if the tool asked for the end of the run with its result.
 /// - `item.kind`: the kind, and 16 if the body is compressed. `again`: the item that is said again.
 /// - `run.next_event` is as of the last step: flushes leave the run's row alone, see `event_log`.
 /// - `run.state` 10 is a husk: items of it are said again by others, nothing else is left.

@@ -109,16 +109,18 @@ pub(super) fn claim(
         .into());
     }
     let state = row.seen(tx.now);
-    if trials::unless("claim-living", state == RunState::Running) {
+    let mine = row.state == RunState::Running && row.owner == Some(tx.owner);
+    let given_up = claim == Claim::Own && !trials::unless("claim-others", !mine);
+    if trials::unless("claim-living", state == RunState::Running && !given_up) {
         return Err(Error::Busy { thread, run, state }.into());
     }
     let fits = match (claim, state) {
         (_, RunState::Running) => true,
-        (Claim::Orphan | Claim::Settle, RunState::Interrupted)
+        (Claim::Orphan | Claim::Own | Claim::Settle, RunState::Interrupted)
         | (Claim::Parked | Claim::Settle, RunState::Parked)
         | (Claim::Settle, RunState::Held | RunState::Unpublished) => true,
         (
-            Claim::Orphan | Claim::Parked | Claim::Settle,
+            Claim::Orphan | Claim::Own | Claim::Parked | Claim::Settle,
             RunState::Interrupted
             | RunState::Parked
             | RunState::Held
@@ -132,6 +134,7 @@ pub(super) fn claim(
     if !fits {
         let wanted = match claim {
             Claim::Orphan => "its owner must be gone",
+            Claim::Own => "it must be running",
             Claim::Parked => "it must be parked",
             Claim::Settle => "it must not be finished",
         };
@@ -141,16 +144,22 @@ pub(super) fn claim(
     if trials::unless("claim-busy", late) {
         not_busy(tx, row.thread, &thread)?;
     }
-    let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+1, progress=?2,
+    let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
       live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
-    run_sql(tx.conn, sql, (tx.owner, int(tx.now), flag::LEASED, row.row))?;
+    // Nobody was lost who worked on a parked one.
+    let lost = state != RunState::Parked;
+    let now = int(tx.now);
+    run_sql(tx.conn, sql, (tx.owner, now, flag::LEASED, row.row, lost))?;
     if row.state == RunState::Running {
         // What the owner before has stored goes on with the run, whatever becomes of its slots.
         event_log::gather(tx, row.worked())?;
         event_log::sweep(tx, Some(row.row))?;
     }
     tx.then(Effect::Forget(run));
-    tx.then(Effect::Began);
+    // One of this process is counted already.
+    if !mine {
+        tx.then(Effect::Began);
+    }
     let after = run_by_row(tx.conn, row.row)?;
     started(tx, &after.ok_or_else(|| missing("run", &run))?)
 }

@@ -95,6 +95,11 @@ fn content(step: &Step) -> Digest {
             text(state.to_json().as_bytes());
         }
     }
+    // Nothing if there are none: steps of earlier versions stay what they are.
+    for no in &step.dequeue {
+        text(&[6]);
+        text(&no.to_le_bytes());
+    }
     let mut digest = Digest::default();
     digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
     digest
@@ -225,6 +230,7 @@ fn write_step(
     }
     insert_calls(tx, &live, ready, first + count)?;
     super::approvals::insert(tx, tenant, &live, &step.approvals)?;
+    super::threads::dequeue(tx, live.thread, &step.dequeue)?;
     if let Some(events) = &step.events {
         append(tx, live.worked(), events)?;
     }

@@ -225,6 +225,26 @@ pub(super) fn enqueue(
     Ok(num(tx.conn.last_insert_rowid()))
 }
 
+/// Take messages out of a queue. Those that are gone already are no matter.
+pub(super) fn dequeue(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<()> {
+    for no in numbers {
+        let sql = "DELETE FROM queue WHERE no=? AND thread=?";
+        run_sql(tx.conn, sql, (int(*no), thread))?;
+    }
+    Ok(())
+}
+
+/// Whether one of these messages still waits in a queue.
+pub(super) fn is_queued(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<bool> {
+    for no in numbers {
+        let sql = "SELECT 1 FROM queue WHERE no=? AND thread=?";
+        if one(tx.conn, sql, (int(*no), thread), |_| Ok(()))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What waits in a queue.
 pub(super) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Done<Vec<Queued>> {
     let thread = shown_thread(conn, tenant, id)?;
