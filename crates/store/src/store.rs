@@ -67,6 +67,11 @@ impl Store {
     pub fn ids(&self) -> &Ids {
         &self.ids
     }
+
+    /// What it is on, for an engine that wraps another: both go to [`Store::on`].
+    pub fn parts(&self) -> (Arc<dyn Engine>, Arc<Ids>) {
+        (Arc::clone(&self.engine), Arc::clone(&self.ids))
+    }
 }
 
 impl Deref for Store {

@@ -14,6 +14,7 @@ pub mod bench;
 pub mod checkers;
 pub mod chunks;
 pub mod disk;
+pub mod engines;
 pub mod generate;
 pub mod messages;
 pub mod mutate;

@@ -1,0 +1,98 @@
+//! What is asked of an engine, in numbers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline_store::{Result, Store};
+
+use super::forward::{Class, Method, Pass, over};
+
+/// Counts the calls of an engine, from when they are made, whatever becomes of them.
+///
+/// The engine's own heartbeats are no calls and are not seen.
+#[derive(Debug, Default)]
+pub struct Counted(Mutex<Vec<Method>>);
+
+impl Counted {
+    /// The same store, counted.
+    ///
+    /// ```
+    /// use throughline_store::{NewThread, Store, TenantScope, ThreadId};
+    /// use throughline_testkit::engines::Counted;
+    /// use throughline_testkit::record::block_on;
+    ///
+    /// block_on(async {
+    ///     let (store, counted) = Counted::over(&Store::open("memory:").await.unwrap());
+    ///     let new = NewThread::new(ThreadId::new("t").unwrap());
+    ///     store.open_or_create(&TenantScope::local(), &new, 0).await.unwrap();
+    ///     assert_eq!(counted.log(), ["open_or_create"]);
+    ///     assert_eq!((counted.reads(), counted.writes()), (1, 0));
+    /// });
+    /// ```
+    pub fn over(store: &Store) -> (Store, Arc<Self>) {
+        over(store, Self::default())
+    }
+
+    /// Calls that only look.
+    pub fn reads(&self) -> usize {
+        self.of_class(Class::Read)
+    }
+
+    /// Calls that change something, flushes not counted.
+    pub fn writes(&self) -> usize {
+        self.of_class(Class::Write)
+    }
+
+    /// Calls that store events of a stream by themselves.
+    pub fn flushes(&self) -> usize {
+        self.of_class(Class::Flush)
+    }
+
+    /// Calls that say that the process is alive.
+    pub fn renewals(&self) -> usize {
+        self.of_class(Class::Renewal)
+    }
+
+    /// Calls of one class.
+    pub fn of_class(&self, class: Class) -> usize {
+        let calls = self.calls();
+        calls.iter().filter(|call| call.class == class).count()
+    }
+
+    /// Calls of one method.
+    ///
+    /// # Panics
+    ///
+    /// When no method has the name.
+    pub fn of(&self, method: &str) -> usize {
+        let method = Method::of(method);
+        self.calls().iter().filter(|call| **call == method).count()
+    }
+
+    /// The names of all calls in the order in which they were made. Renewals are left out: when
+    /// they come is a matter of time.
+    pub fn log(&self) -> Vec<&'static str> {
+        let calls = self.calls();
+        let timeless = calls.iter().filter(|call| call.class != Class::Renewal);
+        timeless.map(|call| call.name).collect()
+    }
+
+    /// Forget everything so far.
+    pub fn reset(&self) {
+        self.calls().clear();
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<Method>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pass for Counted {
+    async fn pass<T: Send>(
+        &self,
+        method: Method,
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        self.calls().push(method);
+        call.await
+    }
+}
