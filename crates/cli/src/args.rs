@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod approvals;
 mod store;
 
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use throughline_store::Tenant;
 use throughline_wire::transcript::Limits;
 use throughline_wire::{Format, sse};
 
+pub(crate) use approvals::{Approvals, ApprovalsAnswer, ApprovalsList};
 pub(crate) use store::{
     Backup, Export, Fork, Import, RemoveThread, Restore, Runs, RunsList, Show, Threads, ThreadsList,
 };
@@ -53,6 +55,9 @@ pub(crate) enum Command {
     /// List and show runs; publish or discard what was left behind.
     #[command(subcommand)]
     Runs(Runs),
+    /// List calls that wait for somebody's word; answer them.
+    #[command(subcommand)]
+    Approvals(Approvals),
     /// Check every digest and every reference of the store. Exit 1 if something is damaged.
     Fsck,
     /// Write a copy of the whole store to a new file while it is in use.

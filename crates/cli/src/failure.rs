@@ -28,7 +28,6 @@ const USAGE: u8 = 2;
 const PLANNED: &[&str] = &[
     "serve",
     "chat",
-    "approvals",
     "runs resume",
     "view",
     "compact",

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Validate(validate) => validate::run(validate, args.json),
         Command::Threads(_)
         | Command::Runs(_)
+        | Command::Approvals(_)
         | Command::Fsck
         | Command::Backup(_)
         | Command::Restore(_)

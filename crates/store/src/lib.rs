@@ -20,6 +20,7 @@ mod digest;
 mod engine;
 mod error;
 mod event;
+mod filter;
 mod id;
 mod import;
 mod item;
@@ -54,6 +55,7 @@ pub use digest::call_key;
 pub use engine::{Backups, Engine};
 pub use error::{Error, ErrorKind, Result, Unanswerable};
 pub use event::{EventNo, Flush, StoredEvent};
+pub use filter::MessageFilter;
 pub use id::{ApprovalId, BadId, Ids, NodeId, OwnerId, RunId, ThreadId};
 pub use import::{Import, ImportItem, ImportNode, Orphan};
 pub use item::{

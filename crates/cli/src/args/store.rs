@@ -176,7 +176,7 @@ pub(crate) struct Restore {
     pub(crate) file: PathBuf,
 }
 
-fn thread(text: &str) -> Result<ThreadId, String> {
+pub(super) fn thread(text: &str) -> Result<ThreadId, String> {
     ThreadId::new(text).map_err(|error| error.to_string())
 }
 

@@ -23,18 +23,18 @@ pub(super) fn array<T>(out: &mut String, values: &[T], write: impl Fn(&mut Strin
     array.end();
 }
 
-fn opt_str(object: &mut ObjectWriter<'_>, key: &str, text: Option<&str>) {
+pub(super) fn opt_str(object: &mut ObjectWriter<'_>, key: &str, text: Option<&str>) {
     match text {
         Some(text) => object.str(key, text),
         None => object.raw(key, "null"),
     };
 }
 
-fn opt_raw(object: &mut ObjectWriter<'_>, key: &str, raw: Option<&RawJson>) {
+pub(super) fn opt_raw(object: &mut ObjectWriter<'_>, key: &str, raw: Option<&RawJson>) {
     object.raw(key, raw.map_or("null", RawJson::get));
 }
 
-fn opt_number(object: &mut ObjectWriter<'_>, key: &str, number: Option<u64>) {
+pub(super) fn opt_number(object: &mut ObjectWriter<'_>, key: &str, number: Option<u64>) {
     match number {
         Some(number) => object.number(key, number),
         None => object.raw(key, "null"),

@@ -1,5 +1,7 @@
 //! Commands that work on a store.
 
+mod approvals;
+mod asked;
 mod forms;
 mod read;
 mod runs;
@@ -16,7 +18,7 @@ use throughline_store::{
     Alias, At, Authority, Error, ErrorKind, NodeRef, Opened, RunId, Store, TenantScope, ThreadId,
 };
 
-use crate::args::{Args, Command, Runs, Threads};
+use crate::args::{Approvals, Args, Command, Runs, Threads};
 use crate::failure::Failure;
 
 /// What the commands share.
@@ -65,6 +67,10 @@ impl Context<'_> {
                 Runs::Publish { run } => settle::publish(self, *run).await,
                 Runs::Discard { run } => settle::discard(self, *run).await,
                 Runs::NotBuilt(words) => Err(Failure::not_built("runs", words)),
+            },
+            Command::Approvals(approvals) => match approvals {
+                Approvals::List(args) => approvals::list(self, args).await,
+                Approvals::Answer(args) => approvals::answer(self, args).await,
             },
             Command::Fsck => upkeep::fsck(self).await,
             Command::Backup(args) => upkeep::backup(self, args).await,
@@ -135,6 +141,7 @@ impl Context<'_> {
             Error::NotFound { what, .. } => {
                 let list = match *what {
                     "run" | "node" => "throughline runs list",
+                    "approval" => "throughline approvals list --all",
                     _ => "throughline threads list",
                 };
                 Failure::no(format!(
