@@ -82,6 +82,8 @@ pub enum Event {
         usage: Option<Usage>,
         /// The error of a response that failed.
         error: Option<VendorError>,
+        /// The id under which the service keeps the conversation from here on, if it keeps it.
+        service: Option<String>,
         /// The vendor's body, hollow.
         vendor: Option<Box<Vendor>>,
     },
@@ -115,6 +117,7 @@ struct End {
     stop: Stop,
     usage: Option<Usage>,
     error: Option<VendorError>,
+    service: Option<String>,
     vendor: Option<Box<Vendor>>,
 }
 
@@ -165,12 +168,14 @@ impl Fold {
                 stop,
                 usage,
                 error,
+                service,
                 vendor,
             } => {
                 self.end = Some(End {
                     stop,
                     usage,
                     error,
+                    service,
                     vendor,
                 });
             }
@@ -198,6 +203,7 @@ impl Fold {
             stop: Stop::Cut,
             usage: None,
             error: None,
+            service: None,
             vendor: None,
         });
         let mut messages: Vec<Message> = Vec::new();
@@ -229,6 +235,7 @@ impl Fold {
             usage: end.usage,
             stop: end.stop,
             error: end.error,
+            service: end.service,
             vendor: end.vendor.map(|vendor| *vendor),
         }
     }

@@ -43,6 +43,9 @@ pub struct Response {
     pub stop: Stop,
     /// The error of a response that failed.
     pub error: Option<VendorError>,
+    /// The id under which the service keeps the conversation from this answer on; none if it does
+    /// not keep it.
+    pub service: Option<String>,
     /// The vendor's body, hollow where the messages say it already.
     pub vendor: Option<Vendor>,
 }
@@ -98,6 +101,7 @@ impl Response {
             stop: self.stop.clone(),
             usage: self.usage.clone(),
             error: self.error.clone(),
+            service: self.service.clone(),
             vendor: self.vendor.clone().map(Box::new),
         }
     }

@@ -34,8 +34,9 @@ pub use agent::{
 };
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
-    ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Layer, Observer, Retry,
-    RetryPolicy, Secret, StoresHistory, TimeoutPhase, Update, Updates,
+    ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
+    PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, StoresHistory, TimeoutPhase, Update,
+    Updates,
 };
 #[cfg(feature = "http")]
 pub use client::{

@@ -72,6 +72,7 @@ fn body(codec: &dyn Codec) -> String {
         stop: Stop::Done,
         error: None,
         vendor: None,
+        service: None,
     };
     codec.encode_response(&response, &mut Losses::default())
 }

@@ -310,6 +310,7 @@ impl Samples<'_> {
             stop,
             error,
             vendor: None,
+            service: None,
         };
         if self.others.is_empty() || self.rng.bool() {
             return Ok(response);

@@ -8,7 +8,7 @@
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! use throughline::model::{Message, Settings, ToolChoice};
-//! use throughline::{ChatClient, ChatRequest, View};
+//! use throughline::{ChatClient, ChatRequest, Kept, View};
 //! use throughline_testkit::scripted::{ScriptedClient, Step};
 //!
 //! let client = ScriptedClient::new([
@@ -23,6 +23,8 @@
 //!     tools: &[],
 //!     choice: &ToolChoice::Auto,
 //!     settings: &Settings::default(),
+//!     kept: Kept::Here,
+//!     persist: None,
 //! };
 //! client.respond(&request).await.unwrap();
 //! let answer = client.respond(&request).await.unwrap();

@@ -92,6 +92,7 @@ impl Step {
             stop: if waits { Stop::ToolCalls } else { Stop::Done },
             error: None,
             vendor: None,
+            service: None,
         })
     }
 

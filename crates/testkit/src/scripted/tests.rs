@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use throughline::model::{Event, Fold, Message, Response, Settings, Stop, ToolChoice};
-use throughline::{ChatClient, ChatRequest, ClientError, ErrorKind, View};
+use throughline::{ChatClient, ChatRequest, ClientError, ErrorKind, Kept, View};
 
 use super::{Chunk, Reading, ScriptedClient, Step};
 
@@ -25,6 +25,8 @@ fn request(view: &View) -> ChatRequest<'_> {
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &SETTINGS,
+        kept: Kept::Here,
+        persist: None,
     }
 }
 
@@ -146,6 +148,7 @@ fn chunks_wait_and_steps_are_decided_by_what_was_asked() {
             usage: None,
             error: None,
             vendor: None,
+            service: None,
         };
         let client = ScriptedClient::new([
             Step::chunks([

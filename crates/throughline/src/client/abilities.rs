@@ -30,6 +30,9 @@ pub struct Abilities {
     pub reasoning_round_trip: bool,
     /// Whether one answer may hold several calls.
     pub parallel_calls: bool,
+    /// Whether it sets the mark of a call that was answered whole, so that the call is published at
+    /// once ([`PersistEachCall`](crate::PersistEachCall), or a layer of the application's own).
+    pub persists_each_call: bool,
     /// The size of its window in tokens, if it is known.
     pub window: Option<u64>,
 }
@@ -45,6 +48,7 @@ impl Abilities {
             native_tool_history: true,
             reasoning_round_trip: true,
             parallel_calls: true,
+            persists_each_call: false,
             window: None,
         }
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 use throughline_model::{Content, Event, Message, Response, Role, Settings, Stop, ToolChoice};
 
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream};
+use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Kept};
 use crate::history::View;
 
 /// Runs `ask` with a request that says "hi".
@@ -20,6 +20,8 @@ pub(super) async fn with_request<T>(ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &Settings::default(),
+        kept: Kept::Here,
+        persist: None,
     };
     ask(&request).await
 }
@@ -34,6 +36,7 @@ pub(super) fn hello() -> Response {
         stop: Stop::Done,
         error: None,
         vendor: None,
+        service: None,
     }
 }
 

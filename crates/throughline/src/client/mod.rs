@@ -33,9 +33,9 @@ pub use http::{
     HttpResponse, HttpSettings, HttpTransport, ProxyChoice, Timeouts, Token, TokenError,
     TokenProvider, Transport, TransportError, TransportFault,
 };
-pub use layer::{Breaker, BreakerPolicy, BreakerState, Retry, RetryPolicy};
+pub use layer::{Breaker, BreakerPolicy, BreakerState, PersistEachCall, Retry, RetryPolicy};
 pub use observe::{GaveUp, Happening, Observer};
-pub use request::ChatRequest;
+pub use request::{ChatRequest, Kept, PersistMark};
 pub use secret::Secret;
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use throughline_model::{Settings, ToolChoice, ToolDef};
 
 use crate::history::View;
@@ -17,4 +20,58 @@ pub struct ChatRequest<'a> {
     pub choice: &'a ToolChoice,
     /// How to answer.
     pub settings: &'a Settings,
+    /// Who keeps the conversation.
+    pub kept: Kept<'a>,
+    /// What a layer sets that wants this call published as soon as it is answered.
+    pub persist: Option<&'a PersistMark>,
+}
+
+impl ChatRequest<'_> {
+    /// Say that the call was answered whole and is to be published at once. Without a mark nobody
+    /// asked, and nothing happens.
+    pub fn persist_call(&self) {
+        if let Some(mark) = self.persist {
+            mark.set();
+        }
+    }
+}
+
+/// Who keeps the conversation that a call belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Kept<'a> {
+    /// We do: the view is the whole of it, and a service that can be told not to store is told so.
+    #[default]
+    Here,
+    /// The service does: the view holds only what it does not have yet.
+    There {
+        /// What names that which it has; none if it has nothing yet.
+        id: Option<&'a str>,
+    },
+}
+
+/// A mark on one model call, set when the call is to be published at once.
+///
+/// Whoever holds a copy sees the same mark: a stream outlives the request it came from, so a layer
+/// keeps a copy for the moment in which the answer is whole.
+///
+/// ```
+/// let mark = throughline::PersistMark::default();
+/// let copy = mark.clone();
+/// assert!(!mark.is_set());
+/// copy.set();
+/// assert!(mark.is_set());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PersistMark(Arc<AtomicBool>);
+
+impl PersistMark {
+    /// Set the mark.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }

@@ -20,6 +20,8 @@ pub struct Update {
     pub contents: Vec<Content>,
     /// Tokens so far.
     pub usage: Option<Usage>,
+    /// The id under which the service keeps the conversation, if it keeps it; a later one counts.
+    pub service: Option<String>,
     /// Anything else, an object; a later value of a member counts.
     pub meta: Option<RawJson>,
 }
@@ -57,6 +59,7 @@ pub struct Updates {
     /// Contents that may still grow.
     open: Vec<(Place, Content)>,
     usage: Option<Usage>,
+    service: Option<String>,
     meta: Vec<(String, String)>,
 }
 
@@ -94,6 +97,7 @@ impl Updates {
                 Some(earlier) => newest(earlier, usage),
             });
         }
+        self.service = update.service.or(self.service.take());
         for (name, value) in update.meta.iter().flat_map(members) {
             match self.meta.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => *known = value,
@@ -123,6 +127,7 @@ impl Updates {
             usage: self.usage.take(),
             error: None,
             vendor: meta,
+            service: self.service.take(),
         });
         events
     }

@@ -87,6 +87,7 @@ fn b43_a_loop_over_a_client_that_ran_the_tools_runs_none_again() {
             stop: Stop::Done,
             error: None,
             vendor: None,
+            service: None,
         };
         let speaks = response.events();
         assert!(

@@ -57,6 +57,7 @@ fn slow_answer(text: &str) -> Step {
             }),
             error: None,
             vendor: None,
+            service: None,
         }),
     ])
 }

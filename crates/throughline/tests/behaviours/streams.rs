@@ -504,6 +504,7 @@ fn b86_the_first_text_is_out_before_the_stream_ends_and_a_call_appears_once() {
                 usage: None,
                 error: None,
                 vendor: None,
+                service: None,
             }),
         ];
         [Step::chunks(chunks), Step::text("done")]

@@ -26,6 +26,7 @@ fn with_vendor_usage(step: Content, input: u64, output: u64, cached: u64) -> Ste
         }),
         error: None,
         vendor: None,
+        service: None,
     })
 }
 

@@ -274,6 +274,7 @@ fn the_first_event_is_timed_and_details_of_usage_are_told() {
             stop: Stop::Length,
             error: None,
             vendor: None,
+            service: None,
         };
         let step = Step::response(response).after(Duration::from_millis(1500));
         let agent = Agent::builder(ScriptedClient::new([step])).build().unwrap();

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use throughline::model::json::RawJson;
 use throughline::model::{Event, Family, Fold, Response, Settings, ToolChoice, ToolDef, Wire};
 use throughline::{
-    Anthropic, Bounds, ChatClient, ChatRequest, ClientBuilder, ClientError, Foundry, Gemini,
+    Anthropic, Bounds, ChatClient, ChatRequest, ClientBuilder, ClientError, Foundry, Gemini, Kept,
     OpenAi, ProxyChoice, Timeouts, View,
 };
 use throughline_testkit::scripted::Reading;
@@ -110,6 +110,8 @@ impl Ask {
             tools: &self.tools,
             choice: &self.choice,
             settings: &self.settings,
+            kept: Kept::Here,
+            persist: None,
         }
     }
 }

@@ -348,6 +348,7 @@ pub(super) fn around(body: &Value<'_>, kept: RawJson) -> Response {
         stop: stop(body),
         error: None,
         vendor: Some(Vendor::item(Wire::Anthropic, kept)),
+        service: None,
     }
 }
 

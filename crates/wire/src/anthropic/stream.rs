@@ -159,6 +159,7 @@ impl Decoder {
                     usage: None,
                     error: decode::error(event),
                     vendor: None,
+                    service: None,
                 });
                 Ok(())
             }

@@ -73,6 +73,7 @@ fn silent() -> Response {
         stop: Stop::Done,
         error: None,
         vendor: None,
+        service: None,
     }
 }
 
@@ -1017,6 +1018,7 @@ fn cached_tokens_count_as_input() {
         stop: Stop::ToolCalls,
         error: None,
         vendor: None,
+        service: None,
     };
     let mut losses = Losses::default();
     assert_eq!(
@@ -1175,6 +1177,7 @@ fn fragments_are_passed_on_as_they_come() {
                 }),
                 error: None,
                 vendor: Some(Box::new(Vendor::item(Wire::Anthropic, body))),
+                service: None,
             },
         ]
     );

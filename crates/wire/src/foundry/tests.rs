@@ -204,6 +204,7 @@ fn foreign_response() -> Response {
         stop: Stop::ToolCalls,
         error: None,
         vendor: None,
+        service: None,
     }
 }
 

@@ -297,6 +297,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         usage,
         error,
         vendor: Some(Vendor::item(Wire::Gemini, RawJson::of_with(body, &edits))),
+        service: None,
     })
 }
 

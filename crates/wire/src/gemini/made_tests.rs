@@ -41,6 +41,7 @@ fn failed(contents: Vec<Content>) -> Response {
             body: None,
         }),
         vendor: None,
+        service: None,
     }
 }
 

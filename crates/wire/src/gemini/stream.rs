@@ -73,6 +73,7 @@ impl Decoder {
                         .and_then(|body| decode::usage(&body.value())),
                     error: Some(error),
                     vendor: None,
+                    service: None,
                 },
             });
             return Ok(());

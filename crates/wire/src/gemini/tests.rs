@@ -594,6 +594,7 @@ fn a_response_from_elsewhere_is_a_candidate() {
         stop: Stop::Length,
         error: None,
         vendor: None,
+        service: None,
     };
     let mut losses = Losses::default();
     let text = Gemini.encode_response(&found, &mut losses);

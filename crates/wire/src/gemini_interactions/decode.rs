@@ -417,6 +417,7 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         stop: stop(text_of(body, "status").as_deref(), waits),
         error: error.map(|error| google::error_object(&WIRE, error)),
         vendor: Some(Vendor::item(WIRE, hollow.keep())),
+        service: None,
     };
     Ok((response, counts))
 }

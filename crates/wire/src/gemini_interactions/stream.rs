@@ -85,6 +85,7 @@ impl Decoder {
                     usage,
                     error: Some(error),
                     vendor: None,
+                    service: None,
                 });
                 self.over = true;
             }

@@ -318,6 +318,7 @@ fn a_response_from_elsewhere_is_an_interaction() {
         stop: Stop::Done,
         error: None,
         vendor: None,
+        service: None,
     };
     let text = GeminiInteractions.encode_response(&found, &mut Losses::default());
     assert_eq!(

@@ -132,6 +132,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         usage,
         error: member(body, "error").map(error_object),
         vendor: Some(Vendor::item(WIRE, RawJson::of_with(body, &edits))),
+        service: None,
     })
 }
 

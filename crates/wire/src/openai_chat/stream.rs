@@ -61,6 +61,7 @@ impl Decoder {
                 usage: None,
                 error: Some(decode::error_object(error)),
                 vendor: None,
+                service: None,
             });
             self.over = true;
         }

@@ -602,6 +602,7 @@ pub(super) fn with_output(
         usage,
         error: member(body, "error").map(|value| error_object(&dialect.wire, value)),
         vendor: Some(Vendor::item(dialect.wire.clone(), kept)),
+        service: None,
     }
 }
 

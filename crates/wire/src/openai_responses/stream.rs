@@ -259,6 +259,7 @@ fn failed(error: VendorError) -> Event {
         usage: None,
         error: Some(error),
         vendor: None,
+        service: None,
     }
 }
 

@@ -627,6 +627,7 @@ fn foreign_response(contents: Vec<Content>, stop: Stop) -> Response {
         stop,
         error: None,
         vendor: None,
+        service: None,
     }
 }
 

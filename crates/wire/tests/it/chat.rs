@@ -365,6 +365,7 @@ fn whatever_comes_from_elsewhere_can_be_read_again() {
                         stop: Stop::Done,
                         error: None,
                         vendor: None,
+                        service: None,
                     };
                     let body = to.encode_response(&response, &mut Losses::default());
                     to.decode_response(&json::parse(&body).unwrap()).unwrap();

@@ -180,6 +180,7 @@ fn response(codec: &dyn Codec, entries: &[Entry], rng: &mut Rng, size: usize) ->
         stop: throughline_model::Stop::Done,
         error: None,
         vendor: None,
+        service: None,
     };
     if rng.bool() && !said.is_empty() {
         // Fragments of a stream are merged by key, so a key that stands twice has no streamed form.

@@ -11,7 +11,7 @@ use super::Driver;
 use crate::agent::event::RunEvent;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Ask;
-use crate::client::{ChatRequest, ClientError, ErrorKind};
+use crate::client::{ChatRequest, ClientError, ErrorKind, Kept};
 use crate::telemetry::{CallWatch, Streaming};
 
 /// How a model call ended.
@@ -94,6 +94,8 @@ impl Driver<'_> {
             tools,
             choice,
             settings: &self.plan.settings,
+            kept: Kept::Here,
+            persist: None,
         }
     }
 

@@ -209,6 +209,7 @@ impl Simulated {
             stop: rng.pick(&stops).clone(),
             error: None,
             vendor: None,
+            service: None,
         }
     }
 

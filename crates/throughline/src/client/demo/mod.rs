@@ -27,7 +27,7 @@ use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream};
 ///
 /// ```
 /// use throughline::model::{Message, Settings, ToolChoice};
-/// use throughline::{ChatClient, ChatRequest, Demo, View};
+/// use throughline::{ChatClient, ChatRequest, Demo, Kept, View};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let view = View::new(vec![
@@ -41,6 +41,8 @@ use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream};
 ///     tools: &[],
 ///     choice: &ToolChoice::Auto,
 ///     settings: &Settings::default(),
+///     kept: Kept::Here,
+///     persist: None,
 /// };
 /// let response = Demo::new().respond(&request).await?;
 /// assert_eq!(response.messages[0].text(), "You first said: \"The tide turns at ten.\"");
@@ -120,6 +122,7 @@ fn answer(request: &ChatRequest<'_>) -> Response {
         stop,
         error: None,
         vendor: None,
+        service: None,
     }
 }
 

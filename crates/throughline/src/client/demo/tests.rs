@@ -5,7 +5,7 @@ use throughline_model::{
 };
 
 use super::Demo;
-use crate::client::{ChatClient, ChatRequest};
+use crate::client::{ChatClient, ChatRequest, Kept};
 use crate::history::View;
 
 fn tool(name: &str, schema: &str) -> ToolDef {
@@ -39,6 +39,8 @@ async fn respond(view: &View, settings: &Settings) -> throughline_model::Respons
         tools: &tools,
         choice: &ToolChoice::Auto,
         settings,
+        kept: Kept::Here,
+        persist: None,
     };
     let whole = Demo::new().respond(&request).await.unwrap();
     let mut fold = Fold::new();

@@ -1,8 +1,9 @@
-//! Layers around any client: retries within a budget, and a breaker.
+//! Layers around any client: retries within a budget, a breaker, and publishing each call.
 
 mod breaker;
 mod budget;
 mod jitter;
+mod persist;
 mod retry;
 mod state;
 
@@ -10,5 +11,6 @@ mod state;
 mod tests;
 
 pub use breaker::{Breaker, BreakerPolicy};
+pub use persist::PersistEachCall;
 pub use retry::{Retry, RetryPolicy};
 pub use state::BreakerState;

@@ -1,0 +1,84 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use throughline_model::{Event, Response, Stop};
+
+use crate::client::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
+
+/// A layer that has each model call published as soon as it is answered, not with the end of its
+/// run.
+///
+/// It stores nothing itself: it sets the mark of a call that was answered whole
+/// ([`ChatRequest::persist_call`]), for a stream when its end has come and before that is passed on,
+/// and the agent publishes a call whose mark is set. A layer of the application's own may do the
+/// same for the calls that it chooses; it declares so with
+/// [`Abilities::persists_each_call`], and keeps a copy of [`ChatRequest::persist`] for the end of a
+/// stream.
+///
+/// ```
+/// use throughline::{ChatClient, ClientExt, Demo, PersistEachCall};
+///
+/// let client = Demo::new().layer(PersistEachCall);
+/// assert!(client.abilities().persists_each_call);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PersistEachCall;
+
+impl Layer for PersistEachCall {
+    fn around(self, inner: Arc<dyn ChatClient>) -> Arc<dyn ChatClient> {
+        let abilities = Abilities {
+            persists_each_call: true,
+            ..inner.abilities().clone()
+        };
+        Arc::new(Persisting { inner, abilities })
+    }
+}
+
+struct Persisting {
+    inner: Arc<dyn ChatClient>,
+    abilities: Abilities,
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl ChatClient for Persisting {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        let response = self.inner.respond(request).await?;
+        if is_whole(&response.stop) {
+            request.persist_call();
+        }
+        Ok(response)
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let mark = request.persist.cloned();
+        let events = self.inner.stream(request).await?;
+        let marked = events.inspect(move |event| {
+            if let (Ok(Event::Finished { stop, .. }), Some(mark)) = (event, &mark)
+                && is_whole(stop)
+            {
+                mark.set();
+            }
+        });
+        Ok(Box::pin(marked))
+    }
+}
+
+/// Whether an answer that stopped so is one: what failed on the way is no history.
+fn is_whole(stop: &Stop) -> bool {
+    match stop {
+        Stop::Done
+        | Stop::ToolCalls
+        | Stop::Length
+        | Stop::ContentFilter
+        | Stop::Refusal
+        | Stop::Paused
+        | Stop::Other(_) => true,
+        Stop::Cut | Stop::InProgress | Stop::Failed | Stop::Cancelled => false,
+    }
+}
