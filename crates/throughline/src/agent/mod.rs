@@ -5,6 +5,16 @@
 mod builder;
 mod driver;
 mod event;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "runs do not store their events yet")
+)]
+#[expect(
+    unreachable_pub,
+    unused_imports,
+    reason = "public once runs can be attached to"
+)]
+mod events;
 mod inner;
 mod input;
 mod limits;
