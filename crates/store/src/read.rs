@@ -3,8 +3,8 @@
 use throughline_model::json::RawJson;
 
 use crate::{
-    Alias, Cursor, Entry, Item, ItemNo, Millis, Mode, NodeId, NodeRef, Position, Run, RunKind,
-    RunState, State, Thread, ThreadId, Tip,
+    Alias, Cursor, Entry, Item, ItemNo, Millis, Mode, NodeId, NodeRef, Position, Run, RunId,
+    RunKind, RunState, State, Thread, ThreadId, Tip,
 };
 
 /// Something that names a place in a thread.
@@ -113,4 +113,29 @@ pub struct NodeRecord {
     pub items: Vec<Item>,
     /// Whether it has more items after these.
     pub more: bool,
+}
+
+impl From<ThreadId> for At {
+    fn from(thread: ThreadId) -> Self {
+        Self::Thread(thread)
+    }
+}
+
+impl From<Alias> for At {
+    fn from(alias: Alias) -> Self {
+        Self::Alias(alias)
+    }
+}
+
+impl From<NodeId> for At {
+    fn from(node: NodeId) -> Self {
+        Self::Node(NodeRef::Node(node))
+    }
+}
+
+impl From<RunId> for At {
+    /// The run's last node: a response id is a run's.
+    fn from(run: RunId) -> Self {
+        Self::Node(NodeRef::Run(run))
+    }
 }

@@ -28,9 +28,9 @@ mod telemetry;
 mod tool;
 
 pub use agent::{
-    Agent, AgentBuilder, Awaits, BadLimit, BuildError, Calling, Input, Limits, Outcome, Pending,
-    Run, RunError, RunEvent, RunFailed, RunOptions, RunStream, RunUsage, Step, StopReason, Typed,
-    TypedError, TypedRun,
+    Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,
+    Input, Limits, Outcome, Pending, Run, RunError, RunEvent, RunFailed, RunOptions, RunStream,
+    RunUsage, Step, StopReason, Typed, TypedError, TypedRun,
 };
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
@@ -45,7 +45,12 @@ pub use client::{
     HttpTransport, OpenAi, ProxyChoice, Timeouts, Token, TokenError, TokenProvider, Transport,
     TransportError, TransportFault, VendorClient,
 };
-pub use history::{Mailbox, Rendering, Thread, View};
+pub use history::{
+    Additions, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox, MessageFilter, MessageStore,
+    MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnServiceId, Owner,
+    OwnerError, Parity, Persistence, ProviderContext, ProviderError, ProviderScope, ProviderSpec,
+    ProviderState, Rendering, StateError, Thread, ThreadJsonError, Threads, Told, VendorCopy, View,
+};
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;
 pub use telemetry::{
@@ -53,6 +58,7 @@ pub use telemetry::{
     Shape,
 };
 pub use throughline_model as model;
+pub use throughline_store as store;
 pub use throughline_store::{RunId, ThreadId};
 #[cfg(feature = "http")]
 pub use throughline_wire::compose::TokenLimit;

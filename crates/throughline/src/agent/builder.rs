@@ -1,14 +1,19 @@
 use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use throughline_model::Settings;
-use throughline_store::{Clock, Ids, SystemClock};
+use throughline_store::{Clock, Ids, Store, SystemClock};
 use tokio_util::task::TaskTracker;
 
 use super::Agent;
-use super::inner::{Details, Inner};
+use super::inner::{Answers, Details, Inner};
 use super::limits::{BadLimit, Calling, Limits};
 use crate::client::ChatClient;
+use crate::history::{
+    ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Persistence, Threads,
+};
 use crate::telemetry::{Metrics, Recording, Telemetry};
 use crate::tool::{Dependencies, SetError, Tool, ToolSet};
 
@@ -22,6 +27,18 @@ pub enum BuildError {
     /// A limit allows nothing.
     #[error(transparent)]
     Limits(#[from] BadLimit),
+    /// Two context providers have one name, and so one state.
+    #[error("two context providers are called {name:?}; their state would be one")]
+    ProviderClash {
+        /// The name.
+        name: String,
+    },
+    /// A context provider has a name that state cannot be kept under.
+    #[error("a context provider cannot be called {name:?}; the name is empty or reserved")]
+    ProviderName {
+        /// The name.
+        name: String,
+    },
 }
 
 /// Puts an [`Agent`] together.
@@ -41,6 +58,15 @@ pub struct AgentBuilder {
     ids: Option<Ids>,
     recording: Recording,
     metrics: Option<Metrics>,
+    threads: Option<Threads>,
+    policy: HistoryPolicy,
+    providers: Vec<Arc<dyn ContextProvider>>,
+    filters: Vec<Arc<dyn MessageFilter>>,
+    message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
+    sub_agent: String,
+    as_is: bool,
+    answers: Answers,
+    approval_time: Option<Duration>,
 }
 
 impl AgentBuilder {
@@ -60,7 +86,89 @@ impl AgentBuilder {
             ids: None,
             recording: Recording::default(),
             metrics: None,
+            threads: None,
+            policy: HistoryPolicy::default(),
+            providers: Vec::new(),
+            filters: Vec::new(),
+            message_stores: BTreeMap::new(),
+            sub_agent: String::new(),
+            as_is: false,
+            answers: Answers::Streamed,
+            approval_time: None,
         }
+    }
+
+    /// Where its new threads are kept. Threads that were opened elsewhere bring their own store.
+    pub fn threads(mut self, threads: &Threads) -> Self {
+        self.threads = Some(threads.clone());
+        self
+    }
+
+    /// Where its new threads are kept, as those of tenant `local`.
+    pub fn store(self, store: &Store) -> Self {
+        self.threads(&Threads::of(store))
+    }
+
+    /// What is to become of history where one can choose.
+    pub fn history(mut self, policy: HistoryPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// When the history moves: at the end of a run, or after each model call.
+    pub fn persistence(mut self, persistence: Persistence) -> Self {
+        self.policy.persistence = persistence;
+        self
+    }
+
+    /// Something that adds to what the model is told, and learns from the result.
+    pub fn provider(mut self, provider: impl ContextProvider + 'static) -> Self {
+        self.providers.push(Arc::new(provider));
+        self
+    }
+
+    /// Decides what of a conversation the model is shown.
+    pub fn filter(mut self, filter: impl MessageFilter + 'static) -> Self {
+        self.filters.push(Arc::new(filter));
+        self
+    }
+
+    /// A message store of the application, for threads whose owner is
+    /// [`Owner::External`](crate::Owner::External) with this name.
+    pub fn message_store(
+        mut self,
+        name: impl Into<String>,
+        store: impl MessageStore + 'static,
+    ) -> Self {
+        self.message_stores.insert(name.into(), Arc::new(store));
+        self
+    }
+
+    /// Keep the ids that services give for this agent apart from those of others on the same
+    /// thread, under a name.
+    pub fn sub_agent(mut self, name: impl Into<String>) -> Self {
+        self.sub_agent = name.into();
+        self
+    }
+
+    /// Use the client as it is: put no layer around it. To publish each call, its own layers must
+    /// have one that does; see [`PersistEachCall`](crate::PersistEachCall).
+    pub fn client_as_is(mut self) -> Self {
+        self.as_is = true;
+        self
+    }
+
+    /// Ask for whole answers, not for streams. What a model had said when a run is cut off is then
+    /// lost.
+    pub fn whole_answers(mut self) -> Self {
+        self.answers = Answers::Whole;
+        self
+    }
+
+    /// How long an approval can be answered.
+    pub fn approvals_expire_after(mut self, time: Duration) -> Self {
+        self.approval_time = Some(time);
+        self
     }
 
     /// Its name, for telemetry and as author.
@@ -152,6 +260,16 @@ impl AgentBuilder {
     /// The agent. Refused if two tools share a name or a limit allows nothing.
     pub fn build(self) -> Result<Agent, BuildError> {
         self.limits.check()?;
+        let mut names = BTreeSet::new();
+        for provider in &self.providers {
+            let name = &provider.spec().name;
+            if !names.insert(name) {
+                return Err(BuildError::ProviderClash { name: name.clone() });
+            }
+            if name.is_empty() || name.starts_with("throughline.") {
+                return Err(BuildError::ProviderName { name: name.clone() });
+            }
+        }
         let ids = self
             .ids
             .unwrap_or_else(|| Ids::new(Arc::clone(&self.clock)));
@@ -171,6 +289,17 @@ impl AgentBuilder {
             ids,
             tasks: TaskTracker::new(),
             telemetry,
+            threads: self.threads,
+            policy: self.policy,
+            providers: self.providers,
+            filters: self.filters,
+            message_stores: self.message_stores,
+            sub_agent: self.sub_agent,
+            as_is: self.as_is,
+            answers: self.answers,
+            approval_time: self
+                .approval_time
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         }))
     }
 }

@@ -1,8 +1,9 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use throughline_model::Settings;
-use throughline_store::{Clock, Ids};
+use throughline_store::{At, Clock, Ids, Millis, NewThread};
 use tokio_util::task::TaskTracker;
 
 use super::builder::AgentBuilder;
@@ -10,7 +11,9 @@ use super::input::Input;
 use super::limits::{Calling, Limits};
 use super::run::Run;
 use crate::client::ChatClient;
-use crate::history::Thread;
+use crate::history::{
+    ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Thread, Threads,
+};
 use crate::telemetry::Telemetry;
 use crate::tool::{Dependencies, ToolSet};
 
@@ -36,6 +39,27 @@ pub(crate) struct Inner {
     pub(super) ids: Ids,
     pub(super) tasks: TaskTracker,
     pub(super) telemetry: Telemetry,
+    pub(super) threads: Option<Threads>,
+    pub(super) policy: HistoryPolicy,
+    pub(super) providers: Vec<Arc<dyn ContextProvider>>,
+    pub(super) filters: Vec<Arc<dyn MessageFilter>>,
+    pub(super) message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
+    /// Under which name services keep conversations of this agent.
+    pub(super) sub_agent: String,
+    /// Whether no layer of ours is put around the client.
+    pub(super) as_is: bool,
+    pub(super) answers: Answers,
+    /// How long an approval can be answered.
+    pub(super) approval_time: Option<Millis>,
+}
+
+/// How model calls are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// As streams, so that what came is kept when a run is cut off.
+    Streamed,
+    /// Whole.
+    Whole,
 }
 
 /// Something with instructions, tools and a client that can run on threads, many at once. Cloning
@@ -80,13 +104,37 @@ impl Agent {
         &self.inner.name
     }
 
-    /// Run on a new thread of its own. Await it for the outcome, or take [`Run::stream`].
+    /// Run on a new thread of its own, in the agent's store if it has one. Await it for the
+    /// outcome, or take [`Run::stream`].
     pub fn run(&self, input: impl Into<Input>) -> Run {
-        Run::begin(
-            self,
-            &Thread::with_id(self.inner.ids.thread()),
-            input.into(),
-        )
+        Run::begin(self, &self.new_thread(), input.into())
+    }
+
+    /// A new thread in the agent's store; without a store, one in memory.
+    pub fn new_thread(&self) -> Thread {
+        let id = self.inner.ids.thread();
+        match &self.inner.threads {
+            Some(threads) => threads.make(NewThread::new(id)),
+            None => Thread::with_id(id),
+        }
+    }
+
+    /// The threads of the agent's store.
+    pub fn threads(&self) -> Option<&Threads> {
+        self.inner.threads.as_ref()
+    }
+
+    /// Open a thread of the agent's store by its id or an alias, to go on at its head; or by a node
+    /// or a run (a response id), to go on there. One round trip.
+    pub async fn open(&self, at: impl Into<At>) -> Result<Thread, throughline_store::Error> {
+        let at = at.into();
+        match &self.inner.threads {
+            Some(threads) => threads.open(at).await,
+            None => Err(throughline_store::Error::NotFound {
+                what: "thread",
+                id: format!("{at:?}, since the agent has no store"),
+            }),
+        }
     }
 
     /// Run on a thread.
@@ -94,9 +142,15 @@ impl Agent {
         Run::begin(self, thread, input.into())
     }
 
-    /// Go on with a run that is parked, or that failed: nothing that has finished is done again.
+    /// Go on with a run that is parked, died or failed: nothing that has finished is done again.
     pub fn resume(&self, thread: &mut Thread) -> Run {
         Run::resume(self, thread)
+    }
+
+    /// Cancel the run on a thread, wherever it is at work, or parked: what waits is closed, its
+    /// approvals are withdrawn, and what had finished is published.
+    pub fn cancel(&self, thread: &mut Thread) -> Run {
+        Run::cancel(self, thread)
     }
 
     /// Wait until every run has left its thread in order, those included whose callers went away.

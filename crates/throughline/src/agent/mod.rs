@@ -5,15 +5,6 @@
 mod builder;
 mod driver;
 mod event;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "runs do not store their events yet")
-)]
-#[expect(
-    unreachable_pub,
-    unused_imports,
-    reason = "public once runs can be attached to"
-)]
 mod events;
 mod inner;
 mod input;
@@ -27,8 +18,9 @@ mod typed;
 mod usage;
 
 pub use builder::{AgentBuilder, BuildError};
-pub(crate) use driver::Parked;
+pub(crate) use driver::pending_of;
 pub use event::RunEvent;
+pub use events::{AttachError, Attached, BadEvent};
 pub use inner::Agent;
 pub use input::Input;
 pub use limits::{BadLimit, Calling, Limits};

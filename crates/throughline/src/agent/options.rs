@@ -4,6 +4,7 @@ use std::sync::Arc;
 use throughline_model::{Settings, ToolChoice};
 
 use super::limits::{Calling, Limits};
+use crate::history::{ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, Persistence};
 use crate::tool::Tool;
 
 /// What a caller may choose for one run; what is absent is the agent's.
@@ -24,6 +25,21 @@ pub struct RunOptions {
     pub calling: Option<Calling>,
     /// What the application says behind the agent's instructions.
     pub instructions: Option<String>,
+    /// Context providers for this run. One that has the name of an agent's stands in for it.
+    pub providers: Vec<Arc<dyn ContextProvider>>,
+    /// When the history moves.
+    pub persistence: Option<Persistence>,
+    /// What to do when another run works on the thread.
+    pub on_busy: Option<OnBusy>,
+    /// What to do with a run that died.
+    pub on_interrupt: Option<OnInterrupt>,
+    /// What to do with calls that wait.
+    pub on_open_calls: Option<OnOpenCalls>,
+    /// The id that the service is expected to have for this conversation; another one is refused
+    /// before the call.
+    pub service_id: Option<String>,
+    /// A key under which the same input makes one run, however often it is sent.
+    pub key: Option<String>,
 }
 
 impl fmt::Debug for RunOptions {

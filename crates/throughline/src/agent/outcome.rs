@@ -2,13 +2,14 @@ use std::error::Error;
 use std::fmt;
 
 use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
-use throughline_store::{RunId, ThreadId};
+use throughline_store::{ApprovalId, RunId, ThreadId};
 
 use super::limits::BadLimit;
 use super::stop::StopReason;
 use super::turn::Awaits;
 use super::usage::RunUsage;
 use crate::client::ClientError;
+use crate::history::{MessageStoreError, ProviderError};
 use crate::tool::SetError;
 
 /// What a run leaves: its whole transcript, and why it stopped.
@@ -45,6 +46,8 @@ pub struct Pending {
     pub awaits: Awaits,
     /// Its position among the calls of its response, from 0.
     pub position: u32,
+    /// The record that is to be answered, if it waits for an approval.
+    pub approval: Option<ApprovalId>,
 }
 
 /// One thing that happened in a run.
@@ -134,6 +137,105 @@ pub enum RunError {
     /// A limit of the run allows nothing.
     #[error("a limit of this run cannot be used")]
     Limits(#[source] BadLimit),
+    /// The store refused or failed. What the journal has stays; a run that could not be ended can
+    /// be gone on with.
+    #[error("the store did not take it")]
+    Store(#[source] throughline_store::Error),
+    /// What the journal has cannot be read.
+    #[error("the journal cannot be read: {why}")]
+    Journal {
+        /// Why.
+        why: String,
+    },
+    /// A run on the thread died, and this one may not settle it.
+    #[error("{run} on this thread was interrupted; resume it first")]
+    Interrupted {
+        /// The run.
+        run: RunId,
+    },
+    /// Calls wait, and this run may not withdraw them.
+    #[error("{run} waits for {}; answer these calls first", pending.join(", "))]
+    OpenCalls {
+        /// The run.
+        run: RunId,
+        /// The calls that wait.
+        pending: Vec<String>,
+    },
+    /// It was cancelled before it began.
+    #[error("the run was cancelled before it began")]
+    Cancelled,
+    /// The input answers a question that nobody asked.
+    #[error(
+        "the input answers {request}, which is no question of the record; answer approvals with resume"
+    )]
+    Unasked {
+        /// The question.
+        request: String,
+    },
+    /// Somebody said something else about a call before.
+    #[error("call {call} has another answer, which stands")]
+    AlreadyAnswered {
+        /// The call.
+        call: String,
+    },
+    /// The service keeps the conversation although its history is local.
+    #[error(
+        "{upstream} keeps this conversation itself, and its history is local; make the thread the service's, or choose another on_service_id"
+    )]
+    ServiceKeepsHistory {
+        /// The upstream.
+        upstream: String,
+    },
+    /// The history is a service's, and no id came back.
+    #[error("{upstream} keeps this conversation and gave no id for it")]
+    NoServiceId {
+        /// The upstream.
+        upstream: String,
+    },
+    /// The options name another id than the thread has.
+    #[error("the options name {named:?}, the thread has {}", known.as_deref().unwrap_or("no service id"))]
+    OtherServiceId {
+        /// The one in the options.
+        named: String,
+        /// The one of the thread.
+        known: Option<String>,
+    },
+    /// The history is with another upstream.
+    #[error(
+        "the history of this thread is kept by {owner}; hand it over with set_owner before running on {upstream}"
+    )]
+    KeptElsewhere {
+        /// Who keeps it.
+        owner: String,
+        /// Who was to be called.
+        upstream: String,
+    },
+    /// The thread's history is in a message store that the agent does not know.
+    #[error(
+        "the history of this thread is in the message store {name:?}; the agent knows {known:?}"
+    )]
+    UnknownMessageStore {
+        /// The store.
+        name: String,
+        /// Those that the agent knows.
+        known: Vec<String>,
+    },
+    /// A message store of the application failed. The run waits and can be gone on with.
+    #[error("the message store failed")]
+    MessageStore {
+        /// Why.
+        #[source]
+        source: MessageStoreError,
+    },
+    /// A context provider failed.
+    #[error("the context provider {name} failed")]
+    Provider {
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        source: ProviderError,
+    },
     /// There is nothing to go on with.
     #[error("no run on thread {thread} is parked or failed; start one with run_on")]
     NothingToResume {

@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use throughline_model::{CallId, Output, Settings, ToolChoice};
+use throughline_store::EventNo;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::driver::{self, Job};
+use super::driver::{self, Heard, Job};
 use super::event::RunEvent;
 use super::inner::Inner;
 use super::input::Input;
@@ -20,7 +21,7 @@ use super::limits::{Calling, Limits};
 use super::options::RunOptions;
 use super::outcome::{Outcome, RunFailed};
 use super::{Agent, TypedRun};
-use crate::history::Thread;
+use crate::history::{ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, Persistence, Thread};
 use crate::tool::Tool;
 
 /// What is said about a call that waits.
@@ -36,6 +37,7 @@ pub(crate) enum Reply {
 pub(crate) enum Start {
     Input(Input),
     Unsettled(Vec<(CallId, Reply)>),
+    Cancel,
 }
 
 /// A run that was asked for. It begins when it is awaited or streamed; dropping it while it goes
@@ -64,6 +66,10 @@ impl Run {
 
     pub(super) fn resume(agent: &Agent, thread: &Thread) -> Self {
         Self::new(agent, thread, Start::Unsettled(Vec::new()))
+    }
+
+    pub(super) fn cancel(agent: &Agent, thread: &Thread) -> Self {
+        Self::new(agent, thread, Start::Cancel)
     }
 
     /// With options, which stay the caller's. A run that is gone on with keeps those that it began
@@ -100,6 +106,42 @@ impl Run {
     /// With the calls of a round one after the other.
     pub fn serial_calls(mut self) -> Self {
         self.options.calling = Some(Calling::Serial);
+        self
+    }
+
+    /// With a context provider, for this run only.
+    pub fn provider(mut self, provider: impl ContextProvider + 'static) -> Self {
+        self.options.providers.push(Arc::new(provider));
+        self
+    }
+
+    /// With a persistence of its own.
+    pub fn persistence(mut self, persistence: Persistence) -> Self {
+        self.options.persistence = Some(persistence);
+        self
+    }
+
+    /// With a choice about a thread that is busy.
+    pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
+        self.options.on_busy = Some(on_busy);
+        self
+    }
+
+    /// With a choice about a run that died on the thread.
+    pub fn on_interrupt(mut self, on_interrupt: OnInterrupt) -> Self {
+        self.options.on_interrupt = Some(on_interrupt);
+        self
+    }
+
+    /// With a choice about calls that wait on the thread.
+    pub fn on_open_calls(mut self, on_open_calls: OnOpenCalls) -> Self {
+        self.options.on_open_calls = Some(on_open_calls);
+        self
+    }
+
+    /// Once: the same key and input again give this run's answer, and another input is refused.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.options.key = Some(key.into());
         self
     }
 
@@ -143,7 +185,9 @@ impl Run {
         match &mut self.start {
             Start::Unsettled(replies) => replies.push((call.clone(), reply)),
             // An answer where nothing waits is refused when the run begins.
-            Start::Input(_) => self.start = Start::Unsettled(vec![(call.clone(), reply)]),
+            Start::Input(_) | Start::Cancel => {
+                self.start = Start::Unsettled(vec![(call.clone(), reply)])
+            }
         }
         self
     }
@@ -163,7 +207,7 @@ impl Run {
             .get_or_insert_with(|| agent.settings.clone())
     }
 
-    fn spawn(self, events: Option<mpsc::UnboundedSender<RunEvent>>) -> Running {
+    fn spawn(self, events: Option<mpsc::UnboundedSender<Heard>>) -> Running {
         let cancel = self.job.cancel.child_token();
         let mut job = self.job;
         job.cancel = cancel.clone();
@@ -184,6 +228,7 @@ impl Run {
         RunStream {
             running: self.spawn(Some(sender)),
             receiver,
+            last: None,
         }
     }
 }
@@ -236,10 +281,17 @@ impl Running {
 /// ```
 pub struct RunStream {
     running: Running,
-    receiver: mpsc::UnboundedReceiver<RunEvent>,
+    receiver: mpsc::UnboundedReceiver<Heard>,
+    last: Option<EventNo>,
 }
 
 impl RunStream {
+    /// The number of the last event that was read: [`Threads::attach`](crate::Threads::attach)
+    /// goes on from there. Events rise by 1 from 0.
+    pub fn last_no(&self) -> Option<EventNo> {
+        self.last
+    }
+
     /// Wait for the end of the run; events that were not read are passed over.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailed> {
         self.running.finish().await
@@ -250,6 +302,11 @@ impl Stream for RunStream {
     type Item = RunEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        self.receiver.poll_recv(cx)
+        let next = self.receiver.poll_recv(cx);
+        next.map(|heard| {
+            let (no, event) = heard?;
+            self.last = no.or(self.last);
+            Some(event)
+        })
     }
 }

@@ -34,6 +34,11 @@ impl StopReason {
         Self::Failed,
     ];
 
+    /// The reason with a name.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stop| stop.as_str() == word)
+    }
+
     /// The stable name.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,50 +1,85 @@
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use throughline_model::Message;
+use throughline_model::json::RawJson;
+use throughline_store::{QueueNo, Result};
+
+use super::thread::Shared;
 
 /// Where messages for a thread are left while a run works on it. The run's next model call brings
 /// them to the model, each once, in the order in which they were left; what no run took waits for
-/// the next one.
-#[derive(Clone, Default)]
-pub struct Mailbox(Arc<Mutex<VecDeque<Message>>>);
+/// the next one, also in another process.
+#[derive(Clone)]
+pub struct Mailbox(pub(super) Arc<Shared>);
+
+/// Counts what was left through this handle, so that a run looks only when there is something.
+#[derive(Default)]
+pub(super) struct Left(AtomicU64);
+
+impl Left {
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 impl Mailbox {
-    /// Leave a message.
-    pub fn leave(&self, message: impl Into<Message>) {
-        self.queue().push_back(message.into());
+    pub(crate) fn on(thread: &Arc<Shared>) -> Self {
+        Self(Arc::clone(thread))
     }
 
-    /// How many wait.
-    pub fn len(&self) -> usize {
-        self.queue().len()
+    /// Leave a message. When this answers, it is stored.
+    pub async fn leave(&self, message: impl Into<Message>) -> Result<()> {
+        let message: Message = message.into();
+        let body = RawJson::new(&message.to_json()).map_err(|error| {
+            let why = error.to_string();
+            throughline_store::Error::Invalid {
+                what: "message",
+                why,
+            }
+        })?;
+        self.0.create().await?;
+        let home = &self.0.home;
+        home.store.enqueue(&home.scope, &self.0.id, &body).await?;
+        self.0.left.0.fetch_add(1, Ordering::AcqRel);
+        Ok(())
     }
 
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.queue().is_empty()
+    /// The messages that wait, oldest first.
+    pub async fn waiting(&self) -> Result<Vec<Message>> {
+        let queued = self.0.queued().await?;
+        Ok(queued.into_iter().map(|(_, message)| message).collect())
     }
+}
 
-    pub(crate) fn take(&self) -> Vec<Message> {
-        self.queue().drain(..).collect()
-    }
-
-    /// Put back what was taken and not delivered, in front of what came since.
-    pub(crate) fn put_back(&self, messages: Vec<Message>) {
-        let mut queue = self.queue();
-        for message in messages.into_iter().rev() {
-            queue.push_front(message);
+impl Shared {
+    /// What waits, with the numbers by which it is taken.
+    pub(crate) async fn queued(&self) -> Result<Vec<(QueueNo, Message)>> {
+        if self.is_new() {
+            return Ok(Vec::new());
         }
+        let queue = self.home.store.queue(&self.home.scope, &self.id).await?;
+        let read = |queued: throughline_store::Queued| {
+            let message = Message::from_json(queued.body.get()).map_err(|error| {
+                throughline_store::Error::Corrupt {
+                    place: format!("queued message {} of thread {}", queued.no, self.id),
+                    detail: error.to_string(),
+                }
+            })?;
+            Ok((queued.no, message))
+        };
+        queue.into_iter().map(read).collect()
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Message>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How often something was left through this handle.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.count()
     }
 }
 
 impl fmt::Debug for Mailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mailbox({})", self.len())
+        write!(f, "Mailbox({})", self.0.id)
     }
 }

@@ -1,10 +1,33 @@
-//! What a thread holds, and what a model is shown of it.
+//! What a thread holds, what is written of a run, and what a model is shown of it.
 
+mod home;
+mod json;
+pub(crate) mod live;
 mod mailbox;
+mod message_store;
+mod owner;
+mod policy;
+mod provider;
+mod recorder;
 mod thread;
+mod threads;
 mod view;
 
+pub use json::ThreadJsonError;
+pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;
-pub(crate) use thread::Held;
+pub use message_store::{MessageStore, MessageStoreError};
+pub use owner::Owner;
+pub(crate) use owner::ThreadSettings;
+pub use policy::{
+    HistoryPolicy, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnServiceId, Parity, Persistence,
+};
+pub use provider::{
+    Additions, ContextProvider, Keep, MessageFilter, Need, ProviderContext, ProviderError,
+    ProviderScope, ProviderSpec, ProviderState, StateError, Told,
+};
+pub(crate) use recorder::{Closing, Recorder};
 pub use thread::Thread;
+pub(crate) use thread::{Leaving, Loaded, Shared, messages};
+pub use threads::{Deleted, OwnerError, Threads, VendorCopy};
 pub use view::{Rendering, View};

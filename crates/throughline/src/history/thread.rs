@@ -1,19 +1,25 @@
-//! A thread in memory.
+//! A thread: a handle on what a store keeps under an id.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_model::Message;
-use throughline_store::{Ids, SystemClock, ThreadId};
-use tokio::sync::Mutex;
+use throughline_store::{
+    Append, At, Ids, NewItem, NewThread, NodeId, Opened, Options, Result, RunState, ServiceId,
+    State, Store, SystemClock, TenantScope, ThreadId, Version,
+};
 
-use super::{Mailbox, View};
-use crate::agent::{Parked, Pending};
+use super::View;
+use super::home::Home;
+use super::mailbox::{Left, Mailbox};
+use super::owner::{Owner, ThreadSettings};
+use crate::agent::Pending;
 
-/// One conversation: its id, its history, and a run that waits, if there is one.
+/// One conversation: its id, and the place in it where runs go on.
 ///
-/// Runs take turns: while one works on the thread the next one waits for it. The history shows
-/// none or all of a run.
+/// A thread of a store is just its id: opened again, by whichever process, it has the same history,
+/// state and waiting run. One that was made with [`Thread::new`] has a store of its own, in memory,
+/// which goes with it.
 ///
 /// ```
 /// use throughline::{Agent, Demo, Thread};
@@ -29,116 +35,468 @@ use crate::agent::{Parked, Pending};
 /// # }
 /// ```
 pub struct Thread {
-    id: ThreadId,
-    shown: Arc<RwLock<Shown>>,
-    held: Arc<Mutex<Held>>,
-    mailbox: Mailbox,
+    pub(super) shared: Arc<Shared>,
 }
 
-/// What readers see.
-#[derive(Default)]
-struct Shown {
-    history: Vec<Arc<Message>>,
+/// What a thread's handle and the runs on it share.
+pub(crate) struct Shared {
+    pub(crate) home: Home,
+    pub(crate) id: ThreadId,
+    /// Whether nobody but this handle can know of the store.
+    pub(super) private: bool,
+    pub(super) left: Left,
+    seen: Mutex<Seen>,
+}
+
+/// What is known of the thread; always something that was committed.
+struct Seen {
+    place: Place,
+    /// Read when the thread was opened, and not used by a run yet.
+    opened: Option<Box<Opened>>,
+    /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
+    /// is the one to go on from.
+    cached: Option<Cached>,
+    shown: Vec<Arc<Message>>,
     pending: Vec<Pending>,
+    state: State,
+    settings: ThreadSettings,
 }
 
-/// What a run has while it works on the thread.
-#[derive(Default)]
-pub(crate) struct Held {
-    /// The history, and behind it what an unsettled run said.
+/// Where runs go on.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// Nothing is stored yet.
+    New(Box<Seed>),
+    /// At the head, wherever that is.
+    Head,
+    /// At a node, without moving a head that is elsewhere.
+    Node(NodeId),
+}
+
+/// What a thread begins with.
+#[derive(Clone)]
+pub(crate) struct Seed {
+    pub(crate) thread: NewThread,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) state: State,
+}
+
+struct Cached {
+    node: Option<NodeId>,
+    view: View,
+}
+
+/// A thread as a run finds it.
+pub(crate) struct Loaded {
+    /// `None` if nothing is stored yet.
+    pub(crate) opened: Option<Box<Opened>>,
+    /// What the thread begins with, if nothing is stored yet.
+    pub(crate) seed: Option<Box<Seed>>,
+    /// Whether it goes on at a node, not at the head.
+    pub(crate) at_node: Option<NodeId>,
     pub(crate) view: View,
-    /// How much of the view is history.
-    pub(crate) published: usize,
-    /// A run that is parked, or that failed and can be gone on with.
-    pub(crate) unsettled: Option<Box<Parked>>,
-    shown: Arc<RwLock<Shown>>,
+    pub(crate) settings: ThreadSettings,
+}
+
+impl Loaded {
+    pub(crate) fn state(&self) -> State {
+        match (&self.opened, &self.seed) {
+            (Some(opened), _) => opened.state.clone(),
+            (None, Some(seed)) => seed.state.clone(),
+            (None, None) => State::default(),
+        }
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.opened
+            .as_ref()
+            .map_or_else(Version::default, |opened| opened.thread.version)
+    }
+}
+
+/// What a run leaves behind for the next one.
+pub(crate) struct Leaving {
+    /// The node to go on from.
+    pub(crate) node: Option<NodeId>,
+    pub(crate) view: View,
+    /// The state there, if the run changed what holds.
+    pub(crate) state: Option<State>,
+    pub(crate) pending: Vec<Pending>,
 }
 
 impl Thread {
-    /// A new thread.
+    /// A new thread with a store of its own, in memory.
     pub fn new() -> Self {
         Self::with_id(Ids::new(Arc::new(SystemClock)).thread())
     }
 
-    /// A new thread with an id of the caller's.
+    /// A new thread with an id of the caller's, and a store of its own, in memory.
     pub fn with_id(id: ThreadId) -> Self {
         Self::of(id, Vec::new())
     }
 
-    /// A thread that starts with a history.
+    /// A new thread that starts with a history, and with a store of its own, in memory.
     pub fn of(id: ThreadId, history: Vec<Message>) -> Self {
-        let history: Vec<Arc<Message>> = history.into_iter().map(Arc::new).collect();
-        let shown = Arc::new(RwLock::new(Shown {
-            history: history.clone(),
+        Self::seeded(Seed {
+            thread: NewThread::new(id),
+            messages: history,
+            state: State::default(),
+        })
+    }
+
+    pub(super) fn seeded(seed: Seed) -> Self {
+        let ids = Arc::new(Ids::new(Arc::new(SystemClock)));
+        let engine = throughline_store::Memory::new(Options::default(), &ids);
+        let home = Home {
+            store: Store::on(Arc::new(engine), ids),
+            scope: TenantScope::local(),
+        };
+        Self::made(home, true, seed)
+    }
+
+    /// A thread that is made when something is said on it.
+    pub(super) fn made(home: Home, private: bool, seed: Seed) -> Self {
+        let shown = seed.messages.iter().cloned().map(Arc::new).collect();
+        let state = seed.state.clone();
+        let id = seed.thread.id.clone();
+        // Whoever made the settings wrote them just now.
+        let settings = ThreadSettings::read(seed.thread.settings.as_ref()).unwrap_or_default();
+        let seen = Seen {
+            place: Place::New(Box::new(seed)),
+            opened: None,
+            cached: None,
+            shown,
             pending: Vec::new(),
-        }));
-        let held = Held {
-            published: history.len(),
-            view: View::new(history),
-            unsettled: None,
-            shown: Arc::clone(&shown),
+            state,
+            settings,
         };
         Self {
-            id,
-            shown,
-            held: Arc::new(Mutex::new(held)),
-            mailbox: Mailbox::default(),
+            shared: Arc::new(Shared {
+                home,
+                id,
+                private,
+                left: Left::default(),
+                seen: Mutex::new(seen),
+            }),
         }
     }
 
-    /// Its id.
+    /// A thread that was opened.
+    pub(super) fn opened(home: Home, at: &At, mut opened: Opened) -> Result<Self> {
+        let id = opened.thread.id.clone();
+        let settings = settings(&opened)?;
+        let place = match (at, opened.tip) {
+            (At::Node(_), Some(tip)) => Place::Node(tip.node),
+            _ => Place::Head,
+        };
+        let entries = std::mem::take(&mut opened.entries);
+        let shown: Vec<Arc<Message>> = messages(entries);
+        let seen = Seen {
+            place,
+            cached: Some(Cached {
+                node: opened.tip.map(|tip| tip.node),
+                view: View::new(shown.iter().cloned()),
+            }),
+            shown,
+            pending: Vec::new(),
+            state: opened.state.clone(),
+            settings,
+            opened: Some(Box::new(opened)),
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                home,
+                id,
+                private: false,
+                left: Left::default(),
+                seen: Mutex::new(seen),
+            }),
+        })
+    }
+
+    /// Its id: the public one, which is also its key in the store.
     pub fn id(&self) -> &ThreadId {
-        &self.id
+        &self.shared.id
     }
 
-    /// Its history: what is published, oldest first.
+    /// Its history as this handle last saw it: what is published, oldest first. Runs through this
+    /// handle bring it up to date; [`Thread::refresh`] does too.
     pub fn history(&self) -> Vec<Arc<Message>> {
-        self.read(|shown| shown.history.clone())
+        self.shared.seen().shown.clone()
     }
 
-    /// The calls that a parked run waits for.
+    /// The calls that a parked run waits for, as this handle last saw it.
     pub fn pending(&self) -> Vec<Pending> {
-        self.read(|shown| shown.pending.clone())
+        self.shared.seen().pending.clone()
+    }
+
+    /// Who owns its history.
+    pub fn owner(&self) -> Owner {
+        self.shared.seen().settings.owner.clone()
+    }
+
+    /// The ids under which services keep this conversation, as this handle last saw them.
+    pub fn service_ids(&self) -> Vec<ServiceId> {
+        self.shared.seen().state.services().to_vec()
+    }
+
+    /// The state at the end of its history, as this handle last saw it.
+    pub fn state(&self) -> State {
+        self.shared.seen().state.clone()
     }
 
     /// Where messages can be left while a run works.
     pub fn mailbox(&self) -> Mailbox {
-        self.mailbox.clone()
+        Mailbox(Arc::clone(&self.shared))
     }
 
-    pub(crate) fn held(&self) -> Arc<Mutex<Held>> {
-        Arc::clone(&self.held)
-    }
-
-    fn read<T>(&self, look: impl FnOnce(&Shown) -> T) -> T {
-        look(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
-impl Held {
-    /// Everything in the view is history now.
-    pub(crate) fn publish(&mut self) {
-        let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
-        let fresh = &self.view.messages()[self.published..];
-        shown.history.extend(fresh.iter().cloned());
-        shown.pending.clear();
-        self.published = self.view.messages().len();
-        self.unsettled = None;
+/// The messages of entries, without those of which nothing is left.
+pub(crate) fn messages(entries: Vec<throughline_store::Entry>) -> Vec<Arc<Message>> {
+    let whole = |entry: &throughline_store::Entry| {
+        entry.redacted.is_none() || !entry.message.contents.is_empty()
+    };
+    let kept = entries.into_iter().filter(whole);
+    kept.map(|entry| Arc::new(entry.message)).collect()
+}
+
+pub(super) fn settings(opened: &Opened) -> Result<ThreadSettings> {
+    let stored = opened.thread.settings.as_ref();
+    ThreadSettings::read(stored).map_err(|error| throughline_store::Error::Corrupt {
+        place: format!("settings of thread {}", opened.thread.id),
+        detail: error.to_string(),
+    })
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run stays as it is, with the calls that it waits for; the history does not move.
-    pub(crate) fn keep(&mut self, unsettled: Box<Parked>, pending: Vec<Pending>) {
-        let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
-        shown.pending = pending;
-        self.unsettled = Some(unsettled);
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.seen().place, Place::New(_))
     }
 
-    /// What an unsettled run said goes; the history stays.
-    pub(crate) fn discard(&mut self) {
-        let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
-        shown.pending.clear();
-        self.unsettled = None;
-        self.view.rewind(self.published);
+    pub(super) fn place(&self) -> Place {
+        self.seen().place.clone()
+    }
+
+    /// Make the thread in the store, with what it begins with, if it is not there.
+    pub(crate) async fn create(&self) -> Result<()> {
+        let Place::New(seed) = self.place() else {
+            return Ok(());
+        };
+        let Home { store, scope } = &self.home;
+        let opened = store.open_or_create(scope, &seed.thread, 0).await?;
+        if !seed.messages.is_empty() && opened.tip.is_none() {
+            let append = Append {
+                run: store.ids().run(),
+                thread: self.id.clone(),
+                expected: Some(opened.thread.version),
+                items: NewItem::of(&seed.messages),
+                state: (!seed.state.is_empty()).then(|| seed.state.clone()),
+                key: None,
+            };
+            store.append(scope, &append).await?;
+        }
+        self.seen().place = Place::Head;
+        Ok(())
+    }
+
+    /// Read the thread: one round trip, and none for one that is new. What is known already is not
+    /// read again.
+    pub(crate) async fn load(&self) -> Result<Loaded> {
+        let (place, opened, cached) = {
+            let mut seen = self.seen();
+            let place = seen.place.clone();
+            (place, seen.opened.take(), seen.cached.take())
+        };
+        if let Place::New(seed) = place {
+            if seed.messages.is_empty() {
+                let settings = ThreadSettings::read(seed.thread.settings.as_ref());
+                return Ok(Loaded {
+                    opened: None,
+                    seed: Some(seed),
+                    at_node: None,
+                    view: View::default(),
+                    settings: settings.unwrap_or_default(),
+                });
+            }
+            self.create().await?;
+            return Box::pin(self.load()).await;
+        }
+        let at = match place {
+            Place::Node(node) => At::Node(throughline_store::NodeRef::Node(node)),
+            Place::New(_) | Place::Head => At::Thread(self.id.clone()),
+        };
+        let window = match cached {
+            Some(_) => 0,
+            None => usize::MAX,
+        };
+        let fresh = opened.is_none();
+        let mut opened = match opened {
+            Some(opened) => opened,
+            None => {
+                let Home { store, scope } = &self.home;
+                Box::new(store.open(scope, &at, window).await?)
+            }
+        };
+        let settings = settings(&opened)?;
+        let node = opened.tip.map(|tip| tip.node);
+        let view = match cached {
+            Some(cached) if cached.node == node => cached.view,
+            _ if fresh && window > 0 => {
+                let entries = std::mem::take(&mut opened.entries);
+                View::new(self.whole(entries, node).await?)
+            }
+            _ => View::new(self.whole(Vec::new(), node).await?),
+        };
+        Ok(Loaded {
+            opened: Some(opened),
+            seed: None,
+            at_node: match place {
+                Place::Node(node) => Some(node),
+                Place::New(_) | Place::Head => None,
+            },
+            view,
+            settings,
+        })
+    }
+
+    /// All messages up to a node; `entries` are the last ones.
+    async fn whole(
+        &self,
+        mut entries: Vec<throughline_store::Entry>,
+        node: Option<NodeId>,
+    ) -> Result<Vec<Arc<Message>>> {
+        let Some(node) = node else {
+            return Ok(Vec::new());
+        };
+        let at = At::Node(throughline_store::NodeRef::Node(node));
+        let Home { store, scope } = &self.home;
+        loop {
+            let span = match entries.first() {
+                Some(first) if first.first <= 1 => break,
+                Some(first) => throughline_store::Span::Before(first.first),
+                None => throughline_store::Span::Tail,
+            };
+            let page = store.read(scope, &at, span, usize::MAX).await?;
+            if page.entries.is_empty() {
+                break;
+            }
+            let mut older = page.entries;
+            older.append(&mut entries);
+            entries = older;
+            if !page.more {
+                break;
+            }
+        }
+        Ok(messages(entries))
+    }
+
+    /// What a run left: the next one goes on from there.
+    pub(crate) fn keep(&self, left: Leaving) {
+        let mut seen = self.seen();
+        if let (Place::Node(_), Some(node)) = (&seen.place, left.node) {
+            seen.place = Place::Node(node);
+        } else if matches!(seen.place, Place::New(_)) {
+            seen.place = Place::Head;
+        }
+        let shown = left.view.messages();
+        let same = seen.shown.len() <= shown.len()
+            && seen.shown.last().is_none_or(|last| {
+                let place = seen.shown.len() - 1;
+                shown[place].id == last.id
+            });
+        if same {
+            let known = seen.shown.len();
+            seen.shown.extend(shown[known..].iter().cloned());
+        } else {
+            seen.shown = shown.to_vec();
+        }
+        seen.pending = left.pending;
+        if let Some(state) = left.state {
+            seen.state = state;
+        }
+        seen.cached = Some(Cached {
+            node: left.node,
+            view: left.view,
+        });
+        seen.opened = None;
+    }
+
+    /// Nothing came of it: what was read is not read again.
+    pub(crate) fn put_back(&self, loaded: Loaded) {
+        let Some(opened) = loaded.opened else {
+            return;
+        };
+        self.seen().cached = Some(Cached {
+            node: opened.tip.map(|tip| tip.node),
+            view: loaded.view,
+        });
+    }
+
+    /// The history up to a node.
+    pub(crate) async fn view_at(&self, node: Option<NodeId>) -> Result<View> {
+        Ok(View::new(self.whole(Vec::new(), node).await?))
+    }
+
+    /// The calls that the unsettled run waits for.
+    pub(super) async fn waiting(&self, loaded: &Loaded) -> Result<Vec<Pending>> {
+        let unsettled = loaded
+            .opened
+            .as_ref()
+            .and_then(|one| one.unsettled.as_ref());
+        let Some(run) = unsettled.filter(|run| run.state == RunState::Parked) else {
+            return Ok(Vec::new());
+        };
+        let journal = self.home.store.journal(&self.home.scope, run.id).await?;
+        Ok(crate::agent::pending_of(&journal))
+    }
+
+    /// The thread is stored now.
+    pub(crate) fn exists(&self) {
+        let mut seen = self.seen();
+        if matches!(seen.place, Place::New(_)) {
+            seen.place = Place::Head;
+        }
+    }
+
+    pub(crate) fn set_settings(&self, settings: ThreadSettings) {
+        self.seen().settings = settings;
+    }
+
+    pub(crate) fn settings(&self) -> ThreadSettings {
+        self.seen().settings.clone()
+    }
+
+    /// Change the settings of a thread that is not stored yet.
+    pub(super) fn change_seed(&self, settings: &ThreadSettings) -> bool {
+        let mut seen = self.seen();
+        let Place::New(seed) = &mut seen.place else {
+            return false;
+        };
+        seed.thread.settings = settings.to_json();
+        seen.settings = settings.clone();
+        true
+    }
+
+    pub(super) fn show(&self, loaded: Loaded, pending: Vec<Pending>) {
+        let state = loaded.state();
+        let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
+        let mut seen = self.seen();
+        seen.shown = loaded.view.messages().to_vec();
+        seen.pending = pending;
+        seen.state = state;
+        seen.settings = loaded.settings;
+        seen.cached = Some(Cached {
+            node: node.map(|tip| tip.node),
+            view: loaded.view,
+        });
     }
 }
 
@@ -150,11 +508,11 @@ impl Default for Thread {
 
 impl fmt::Debug for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (history, pending) = self.read(|shown| (shown.history.len(), shown.pending.len()));
+        let seen = self.shared.seen();
         f.debug_struct("Thread")
-            .field("id", &self.id)
-            .field("history", &history)
-            .field("pending", &pending)
+            .field("id", &self.shared.id)
+            .field("history", &seen.shown.len())
+            .field("pending", &seen.pending.len())
             .finish()
     }
 }

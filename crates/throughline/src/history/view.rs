@@ -29,6 +29,7 @@ pub struct View {
 }
 
 /// What was rendered for one target.
+#[derive(Clone)]
 struct Kept {
     target: Target,
     renderer: Renderer,
@@ -76,6 +77,15 @@ impl View {
         if length < self.messages.len() {
             self.messages.truncate(length);
             self.kept = Mutex::default();
+        }
+    }
+
+    /// The same messages with what was rendered of them, to go on with in another way.
+    pub(crate) fn fork(&self) -> Self {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            messages: self.messages.clone(),
+            kept: Mutex::new(kept.clone()),
         }
     }
 

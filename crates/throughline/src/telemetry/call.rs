@@ -36,10 +36,11 @@ impl Telemetry {
     pub(crate) fn call<'a>(
         &'a self,
         abilities: &'a Abilities,
-        request: &ChatRequest<'a>,
+        request: &ChatRequest<'_>,
+        model: Option<&'a str>,
         streaming: Streaming,
     ) -> CallWatch<'a> {
-        let model = request.model.or(abilities.model.as_deref());
+        let model = model.or(abilities.model.as_deref());
         let provider = provider(abilities);
         let span = info_span!(
             target: "throughline",

@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use throughline_model::{CallId, Message};
 use throughline_store::{RunId, ThreadId};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ impl fmt::Debug for Dependencies {
 }
 
 /// What a run lets a tool do to it.
+#[async_trait]
 pub(crate) trait RunHandle: Send + Sync {
     /// Add tools, all or none.
     fn add_tools(&self, tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError>;
@@ -43,12 +45,13 @@ pub(crate) trait RunHandle: Send + Sync {
     /// Ask for approval before a tool runs, from now on.
     fn guard_tool(&self, name: &str) -> Result<(), SetError>;
     /// Say something to the model with the next call.
-    fn inject(&self, message: Message);
+    async fn inject(&self, message: Message) -> throughline_store::Result<()>;
 }
 
 /// There is no run.
 struct NoRun;
 
+#[async_trait]
 impl RunHandle for NoRun {
     fn add_tools(&self, _tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError> {
         Ok(())
@@ -66,7 +69,9 @@ impl RunHandle for NoRun {
         Ok(())
     }
 
-    fn inject(&self, _message: Message) {}
+    async fn inject(&self, _message: Message) -> throughline_store::Result<()> {
+        Ok(())
+    }
 }
 
 /// What a tool knows of the call that it answers.
@@ -173,9 +178,10 @@ impl CallContext {
         self.handle.guard_tool(name)
     }
 
-    /// Say something to the model with its next call.
-    pub fn inject(&self, message: impl Into<Message>) {
-        self.handle.inject(message.into());
+    /// Say something to the model with its next call. When this answers, it is stored: if the run
+    /// ends before that call, the next run says it.
+    pub async fn inject(&self, message: impl Into<Message>) -> throughline_store::Result<()> {
+        self.handle.inject(message.into()).await
     }
 }
 

@@ -42,6 +42,23 @@ pub trait Tool: Send + Sync {
         arguments: &RawJson,
         context: CallContext,
     ) -> Result<ToolOutput, ToolError>;
+
+    /// Say what became of an earlier dispatch of the same call whose result was lost. Asked only of
+    /// tools whose effect is [`Effect::Probe`]; others have no answer.
+    async fn probe(&self, _arguments: &RawJson, _context: CallContext) -> Result<Probe, ToolError> {
+        Ok(Probe::Unknown)
+    }
+}
+
+/// What became of a call whose result was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// It had its effect, with this result.
+    Done(ToolOutput),
+    /// It had none: the call may run again.
+    NotDone,
+    /// Nobody knows.
+    Unknown,
 }
 
 #[async_trait]
@@ -56,5 +73,9 @@ impl<T: Tool + ?Sized> Tool for std::sync::Arc<T> {
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
         (**self).call(arguments, context).await
+    }
+
+    async fn probe(&self, arguments: &RawJson, context: CallContext) -> Result<Probe, ToolError> {
+        (**self).probe(arguments, context).await
     }
 }

@@ -14,7 +14,7 @@ use crate::support::{Fake, Rig, both, said, short};
 fn b47_a_message_injected_while_tools_run_goes_out_once_behind_the_results() {
     both(async |how| {
         let teller = Fake::doing("teller", |_, context| async move {
-            context.inject(Message::user("hurry"));
+            context.inject(Message::user("hurry")).await.unwrap();
             Ok(throughline::ToolOutput::default())
         });
         let calls = [("c1", "teller", "{}")];
@@ -74,7 +74,7 @@ fn b48_a_message_injected_while_the_answer_comes_gets_one_more_model_call() {
         let run = rig.agent.run_on(&mut rig.thread, "when?");
         let (outcome, ()) = tokio::join!(how.finish(run), async {
             sleep(Duration::from_millis(500)).await;
-            mailbox.leave(Message::user("and at Goole?"));
+            mailbox.leave(Message::user("and at Goole?")).await.unwrap();
         });
         let outcome = outcome.unwrap();
         assert_eq!(said(&outcome), "u a u a");
@@ -94,7 +94,7 @@ fn b49_a_hundred_injections_arrive_once_each_in_the_order_of_acceptance() {
         let mut rig = Rig::new(how, steps, |agent| agent);
         let mailbox = rig.thread.mailbox();
         let run = rig.agent.run_on(&mut rig.thread, "go");
-        let accepted = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let accepted = std::sync::Arc::new(tokio::sync::Mutex::new(Vec::new()));
         let injecting = async {
             let mut tasks = JoinSet::new();
             for number in 0..100_u64 {
@@ -102,8 +102,11 @@ fn b49_a_hundred_injections_arrive_once_each_in_the_order_of_acceptance() {
                 tasks.spawn(async move {
                     sleep(Duration::from_millis(number * 37 % 100)).await;
                     // Held while the message is left: this order is the order of acceptance.
-                    let mut accepted = accepted.lock().unwrap();
-                    mailbox.leave(Message::user(number.to_string()));
+                    let mut accepted = accepted.lock().await;
+                    mailbox
+                        .leave(Message::user(number.to_string()))
+                        .await
+                        .unwrap();
                     accepted.push(number.to_string());
                 });
             }
@@ -112,9 +115,9 @@ fn b49_a_hundred_injections_arrive_once_each_in_the_order_of_acceptance() {
         let (outcome, ()) = tokio::join!(how.finish(run), injecting);
         let outcome = outcome.unwrap();
         let texts: Vec<String> = outcome.messages[2..102].iter().map(Message::text).collect();
-        assert_eq!(texts, *accepted.lock().unwrap());
+        assert_eq!(texts, *accepted.lock().await);
         assert_eq!(outcome.messages.len(), 103);
-        assert!(mailbox.is_empty());
+        assert!(mailbox.waiting().await.unwrap().is_empty());
     });
 }
 
@@ -122,17 +125,17 @@ fn b49_a_hundred_injections_arrive_once_each_in_the_order_of_acceptance() {
 fn what_a_run_did_not_deliver_waits_for_the_next() {
     both(async |how| {
         let enough = Fake::doing("enough", |_, context| async move {
-            context.inject(Message::user("too late"));
+            context.inject(Message::user("too late")).await.unwrap();
             Ok(throughline::ToolOutput::default().and_terminate())
         });
         let steps = [Step::calls([("c1", "enough", "{}")]), Step::text("done")];
         let mut rig = Rig::new(how, steps, |agent| agent.tool(enough));
         assert_eq!(said(&rig.run("go").await), "u a(c1) t(c1)");
-        assert_eq!(rig.thread.mailbox().len(), 1);
+        assert_eq!(rig.thread.mailbox().waiting().await.unwrap().len(), 1);
         let outcome = rig.run("next").await;
         assert_eq!(said(&outcome), "u u a");
         let texts: Vec<String> = outcome.messages.iter().map(Message::text).collect();
         assert_eq!(texts[..2], ["too late", "next"]);
-        assert!(rig.thread.mailbox().is_empty());
+        assert!(rig.thread.mailbox().waiting().await.unwrap().is_empty());
     });
 }

@@ -58,7 +58,8 @@ fn a_scripted_run_is_counted_to_the_last_token() {
                 .after(Duration::from_millis(750)),
             Step::fails(ErrorKind::Quota),
         ];
-        let agent = Agent::builder(ScriptedClient::new(steps))
+        let agent = how
+            .builder(ScriptedClient::new(steps))
             .name("harbour")
             .tool(slow)
             .tool(Fake::failing("pier", "closed"))

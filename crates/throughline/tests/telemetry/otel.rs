@@ -67,6 +67,7 @@ fn the_sdk_sees_every_measurement_under_the_names_of_the_conventions() {
             Step::text("At four.").with_usage(200, 30),
         ];
         let agent = Agent::builder(ScriptedClient::new(steps))
+            .whole_answers()
             .name("harbour")
             .tool(Fake::saying("tide", "at four"))
             .metrics(metrics.clone())

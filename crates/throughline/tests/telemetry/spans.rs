@@ -45,7 +45,8 @@ fn rounds() -> ScriptedClient {
 #[test]
 fn a_run_with_two_rounds_is_one_tree() {
     both(async |how, capture| {
-        let agent = Agent::builder(rounds())
+        let agent = how
+            .builder(rounds())
             .name("harbour")
             .tool(tide())
             .tool(Fake::failing("pier", "the pier is closed"))

@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use throughline::model::json::RawJson;
 use throughline::{
-    CallContext, Outcome, Parameters, Run, RunFailed, Tool, ToolError, ToolOutput, ToolSpec,
+    Agent, AgentBuilder, CallContext, ChatClient, Outcome, Parameters, Run, RunFailed, Tool,
+    ToolError, ToolOutput, ToolSpec,
 };
 
 use crate::capture::Capture;
@@ -20,6 +21,15 @@ pub(crate) enum How {
 }
 
 impl How {
+    /// An agent whose model calls are made as the run is read.
+    pub(crate) fn builder(self, client: impl ChatClient + 'static) -> AgentBuilder {
+        let agent = Agent::builder(client);
+        match self {
+            Self::Whole => agent.whole_answers(),
+            Self::Streamed => agent,
+        }
+    }
+
     pub(crate) async fn finish(self, run: Run) -> Result<Outcome, RunFailed> {
         match self {
             Self::Whole => run.await,

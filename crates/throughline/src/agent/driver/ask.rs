@@ -1,18 +1,31 @@
 //! One model call.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
-use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice, ToolDef};
+use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::Driver;
+use super::{Broken, Driver};
 use crate::agent::event::RunEvent;
+use crate::agent::inner::Answers;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Ask;
-use crate::client::{ChatRequest, ClientError, ErrorKind, Kept};
+use crate::client::{ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, PersistMark};
+use crate::history::Persistence;
 use crate::telemetry::{CallWatch, Streaming};
+
+/// How often a run that takes long looks whether another process asked for its end.
+const LOOK_FOR_CANCEL: Duration = Duration::from_secs(1);
+
+/// A model call that was sent.
+enum Begun {
+    Over(Asked),
+    Coming(EventStream),
+}
 
 /// How a model call ended.
 pub(super) enum Asked {
@@ -22,86 +35,171 @@ pub(super) enum Asked {
     Cut(StopReason, Option<Response>),
 }
 
-impl Driver<'_> {
-    pub(super) async fn ask(&self, ask: Ask) -> Asked {
+impl Driver {
+    /// Make a model call.
+    pub(super) async fn ask(&mut self, ask: Ask) -> Result<Asked, Broken> {
         let step = self.turn.asked();
-        self.job.emit(|| RunEvent::Asked { step });
+        self.before_call().await.map_err(Broken::Run)?;
+        let telling = &mut self.telling;
+        telling.say(&mut self.recorder, || RunEvent::Asked { step });
         let offered = match ask {
             Ask::First | Ask::Next => self.tools.offered(),
             Ask::Last => [].into(),
         };
         let choice = match ask {
-            Ask::First if !offered.is_empty() => &self.plan.choice,
-            Ask::First | Ask::Next | Ask::Last => &ToolChoice::Auto,
+            Ask::First if !offered.is_empty() => self.plan.choice.clone(),
+            Ask::First | Ask::Next | Ask::Last => ToolChoice::Auto,
         };
-        let request = self.request(&offered, choice);
-        let streaming = match self.job.events {
-            None => Streaming::Whole,
-            Some(_) => Streaming::Streamed,
+        let client = Arc::clone(&self.plan.client);
+        let agent = Arc::clone(&self.agent);
+        let model = self.plan.model.clone();
+        let instructions = self.instructions();
+        let special = self.special_view();
+        let mark = PersistMark::default();
+        let per_call = self.recorder.mode == Persistence::PerCall;
+        let request = ChatRequest {
+            model: model.as_deref(),
+            instructions: instructions.as_deref(),
+            view: special.as_ref().unwrap_or(self.sight.view()),
+            tools: &offered,
+            choice: &choice,
+            settings: &self.plan.settings,
+            kept: self.owner.kept(),
+            persist: per_call.then_some(&mark),
         };
-        let abilities = self.agent.client.abilities();
-        let watch = self.agent.telemetry.call(abilities, &request, streaming);
-        let hearing = self.hear(&request, step, &watch);
-        let asked = hearing.instrument(watch.span()).await;
+        let streaming = match agent.answers {
+            Answers::Whole => Streaming::Whole,
+            Answers::Streamed => Streaming::Streamed,
+        };
+        let watch = agent
+            .telemetry
+            .call(client.abilities(), &request, model.as_deref(), streaming);
+        let begun = self
+            .begin_call(&*client, &request, streaming)
+            .instrument(watch.span())
+            .await;
+        let asked = match begun {
+            Begun::Over(asked) => asked,
+            Begun::Coming(stream) => {
+                self.hear(stream, step, &watch)
+                    .instrument(watch.span())
+                    .await?
+            }
+        };
+        self.marked = mark.is_set();
         match &asked {
             Asked::Answered(response) => watch.answered(response),
             Asked::Failed(error) => watch.failed(error),
             Asked::Cut(stop, _) => watch.cut(*stop),
         }
-        asked
+        Ok(asked)
     }
 
-    /// Make the call, and listen until the answer is whole or the run is cut off.
-    async fn hear(&self, request: &ChatRequest<'_>, step: u32, watch: &CallWatch<'_>) -> Asked {
-        let client = &self.agent.client;
-        let mut heard = Heard::default();
-        let answer = async {
-            if self.job.events.is_none() {
-                return client.respond(request).await;
-            }
-            let mut stream = client.stream(request).await?;
-            while let Some(event) = stream.next().await {
-                let event = event?;
-                watch.event();
-                heard.tell(&event, step, |event| self.job.emit(|| event));
-                heard.fold.push(event);
-                if heard.fold.is_over() {
-                    break;
+    /// Send the request, unless the run is cut off first.
+    async fn begin_call(
+        &self,
+        client: &dyn ChatClient,
+        request: &ChatRequest<'_>,
+        streaming: Streaming,
+    ) -> Begun {
+        let begun = async {
+            match streaming {
+                Streaming::Whole => {
+                    let answer = client.respond(request).await;
+                    Begun::Over(self.read_answer(answer))
                 }
+                Streaming::Streamed => match client.stream(request).await {
+                    Ok(stream) => Begun::Coming(stream),
+                    Err(error) => Begun::Over(Asked::Failed(error)),
+                },
             }
-            Ok(std::mem::take(&mut heard.fold).finish())
         };
-        let cut = tokio::select! {
+        tokio::select! {
             biased;
-            () = self.job.cancel.cancelled() => StopReason::Cancelled,
-            () = until(self.deadline) => StopReason::Budget,
-            answer = answer => {
-                return match answer.and_then(|response| self.whole(response)) {
-                    Ok(response) => Asked::Answered(response),
-                    Err(error) => Asked::Failed(error),
-                };
+            () = self.cancelled() => Begun::Over(Asked::Cut(StopReason::Cancelled, None)),
+            () = until(self.deadline) => Begun::Over(Asked::Cut(StopReason::Budget, None)),
+            begun = begun => begun,
+        }
+    }
+
+    /// Listen until the answer is whole or the run is cut off.
+    async fn hear(
+        &mut self,
+        mut stream: EventStream,
+        step: u32,
+        watch: &CallWatch<'_>,
+    ) -> Result<Asked, Broken> {
+        let mut heard = Heard::default();
+        let cut = loop {
+            let next = tokio::select! {
+                biased;
+                () = self.cancelled() => break StopReason::Cancelled,
+                () = until(self.deadline) => break StopReason::Budget,
+                next = stream.next() => Some(next),
+                // Events that gather are stored while nothing more comes.
+                () = until(self.telling.due()) => None,
+            };
+            let Some(next) = next else {
+                self.pump().await?;
+                continue;
+            };
+            let event = match next {
+                Some(Ok(event)) => event,
+                Some(Err(error)) => return Ok(Asked::Failed(error)),
+                None => return Ok(self.read_answer(Ok(heard.fold.finish()))),
+            };
+            watch.event();
+            if self.telling.is_heard() {
+                let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+                heard.tell(&event, step, |event| telling.say(recorder, || event));
+            } else {
+                heard.notice(&event);
+            }
+            heard.fold.push(event);
+            if heard.fold.is_over() {
+                return Ok(self.read_answer(Ok(heard.fold.finish())));
+            }
+            if self.telling.due().is_some_and(|due| due <= Instant::now()) {
+                self.pump().await?;
             }
         };
         let partial = heard.any.then(|| heard.fold.interrupt());
-        Asked::Cut(cut, partial)
+        Ok(Asked::Cut(cut, partial))
     }
 
-    fn request<'r>(&'r self, tools: &'r [ToolDef], choice: &'r ToolChoice) -> ChatRequest<'r> {
-        ChatRequest {
-            model: self.plan.model.as_deref(),
-            instructions: self.plan.instructions.as_deref(),
-            view: &self.held.view,
-            tools,
-            choice,
-            settings: &self.plan.settings,
-            kept: Kept::Here,
-            persist: None,
+    fn read_answer(&self, answer: Result<Response, ClientError>) -> Asked {
+        match answer.and_then(|response| self.whole(response)) {
+            Ok(response) => Asked::Answered(response),
+            Err(error) => Asked::Failed(error),
+        }
+    }
+
+    /// Wait until somebody asks for the end of the run, here or in another process.
+    pub(super) fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let cancel = self.job.cancel.clone();
+        let home = self.recorder.home().clone();
+        let run = self.run;
+        async move {
+            let elsewhere = async {
+                loop {
+                    tokio::time::sleep(LOOK_FOR_CANCEL).await;
+                    let run = home.store.run(&home.scope, run).await;
+                    if run.is_ok_and(|run| run.cancelling) {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {}
+                () = elsewhere => cancel.cancel(),
+            }
         }
     }
 
     /// An answer that is not whole is none, whoever made it.
     fn whole(&self, response: Response) -> Result<Response, ClientError> {
-        let upstream = &self.agent.client.abilities().upstream;
+        let upstream = &self.plan.client.abilities().upstream;
         let error = match response.stop {
             Stop::Cut | Stop::InProgress => {
                 let text = "the answer ended before it was whole";
@@ -182,24 +280,32 @@ fn brought(content: &Content) -> String {
 }
 
 impl Heard {
+    /// Whether anything came that a reader would see.
+    fn notice(&mut self, event: &Event) {
+        self.any |= matches!(
+            event,
+            Event::Opened { .. } | Event::Delta { .. } | Event::Content { .. }
+        );
+    }
+
     /// Say what an event means for readers: text as it comes, everything else when it is whole.
-    fn tell(&mut self, event: &Event, step: u32, emit: impl Fn(RunEvent)) {
+    fn tell(&mut self, event: &Event, step: u32, mut emit: impl FnMut(RunEvent)) {
         match event {
             Event::Opened { at, content } => {
                 self.any = true;
                 self.growing.insert(*at, growing(content));
-                delta(growing(content), step, *at, brought(content), emit);
+                delta(growing(content), step, *at, brought(content), &mut emit);
             }
             Event::Delta { at, text } => {
                 self.any = true;
                 let kind = *self.growing.entry(*at).or_insert(Growing::Text);
-                delta(kind, step, *at, text.clone(), emit);
+                delta(kind, step, *at, text.clone(), &mut emit);
             }
             Event::Content { at, content } => {
                 self.any = true;
                 // One that did not grow is told as one delta.
                 if self.growing.insert(*at, Growing::Other).is_none() {
-                    delta(growing(content), step, *at, brought(content), &emit);
+                    delta(growing(content), step, *at, brought(content), &mut emit);
                 }
                 emit(RunEvent::Content {
                     step,
@@ -215,7 +321,7 @@ impl Heard {
     }
 }
 
-fn delta(kind: Growing, step: u32, at: Place, delta: String, emit: impl Fn(RunEvent)) {
+fn delta(kind: Growing, step: u32, at: Place, delta: String, mut emit: impl FnMut(RunEvent)) {
     if delta.is_empty() {
         return;
     }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use throughline_model::json::RawJson;
-use throughline_model::{CallId, Response, ToolCall};
+use throughline_model::{CallId, Outcome as Ending, Response, Runner, ToolCall};
 
-use super::{Driver, Parked};
-use crate::agent::outcome::{RunError, Step};
+use super::Driver;
+use crate::agent::outcome::RunError;
 use crate::agent::run::Reply;
 use crate::agent::turn::{Awaits, Order, Resolution, Turn, Verdict, gone, unknown_tool};
 use crate::tool::{Runs, Tool, ToolSet, prepare};
@@ -20,6 +20,10 @@ pub(super) struct Prepared {
 
 /// What is to become of a call, and what it takes to run it.
 fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<Prepared>) {
+    // The vendor runs it; only the question is ours to pass on.
+    if call.runner == Runner::Vendor {
+        return (Verdict::Outside, None);
+    }
     let Some(tool) = tools.find(&call.name) else {
         let why = unknown_tool(&call.name, &tools.names());
         return (Verdict::Refuse(why), None);
@@ -44,25 +48,14 @@ fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<Prepared>) {
     (verdict, Some(prepared))
 }
 
-impl Driver<'_> {
-    /// The model answered: note it, and decide about its calls.
-    pub(super) fn answered(&mut self, response: Response) -> Order {
-        self.mail();
+impl Driver {
+    /// Decide about the calls of an answer.
+    pub(super) fn judged(&mut self, response: Response) -> Order {
         let tools = self.tools.set();
         let mut prepared = HashMap::new();
         let mut position = 0;
-        self.steps.push(Step::Model {
-            step: self.turn.asked(),
-            response: response.id.clone(),
-            model: response.model.clone(),
-            finish: response.stop.clone(),
-            usage: response.usage.clone(),
-        });
         let order = self.turn.answered(response, &mut |call| {
-            let (verdict, ready) = judge(&tools, call);
-            if let (Verdict::Run(_), Some(ready)) = (&verdict, ready) {
-                prepared.insert(position, ready);
-            }
+            let verdict = judge_into(&tools, call, position, &mut prepared);
             position += 1;
             verdict
         });
@@ -71,18 +64,58 @@ impl Driver<'_> {
     }
 }
 
-/// Apply what was said about waiting calls: all of it or, when something does not fit, nothing.
+/// What is to become of a call, with what it takes to run it.
+pub(super) fn judge_into(
+    tools: &ToolSet,
+    call: &ToolCall,
+    position: u32,
+    prepared: &mut HashMap<u32, Prepared>,
+) -> Verdict {
+    let (verdict, ready) = judge(tools, call);
+    if let (Verdict::Run(_), Some(ready)) = (&verdict, ready) {
+        prepared.insert(position, ready);
+    }
+    verdict
+}
+
+/// What it takes to run a call again that was dispatched before; why it cannot if it cannot.
+pub(super) fn again(tools: &ToolSet, call: &ToolCall) -> Result<Prepared, String> {
+    if tools.find(&call.name).is_none() {
+        return Err(gone(&call.name));
+    }
+    let (verdict, ready) = judge(tools, call);
+    match (verdict, ready) {
+        (_, Some(ready)) => Ok(ready),
+        (Verdict::Refuse(why), None) => Err(why),
+        _ => Err(gone(&call.name)),
+    }
+}
+
+/// What a reply comes to: the position of the call, and what is to become of it.
+pub(super) struct Resolved {
+    pub(super) position: u32,
+    pub(super) resolution: Resolution,
+}
+
+/// What was said about waiting calls: all of it or, when something does not fit, nothing. What was
+/// said before in the same words says nothing new.
 pub(super) fn replies(
-    parked: &mut Parked,
+    turn: &Turn,
+    tools: &ToolSet,
+    asked: &dyn Fn(u32) -> bool,
     replies: &[(CallId, Reply)],
-) -> Result<HashMap<u32, Prepared>, RunError> {
-    let mut turn = parked.turn.clone();
+) -> Result<(Vec<Resolved>, HashMap<u32, Prepared>), RunError> {
+    let mut turn = turn.clone();
     let mut prepared = HashMap::new();
+    let mut resolved = Vec::new();
     for (call, reply) in replies {
-        let position = find(&turn, call, reply).ok_or_else(|| not_pending(&turn, call))?;
+        let Some(position) = find(&turn, call, reply) else {
+            said_before(&turn, tools, asked, (call, reply))?;
+            continue;
+        };
         let resolution = match reply {
             Reply::Approve => {
-                let (verdict, ready) = approved(&parked.tools, turn.call(position));
+                let (verdict, ready) = approved(tools, turn.call(position));
                 if let Some(ready) = ready {
                     prepared.insert(position, ready);
                 }
@@ -97,15 +130,56 @@ pub(super) fn replies(
                 output: output.clone(),
             },
         };
-        turn.resolve(position, resolution)
+        turn.resolve(position, resolution.clone())
             .map_err(|_| not_pending(&turn, call))?;
+        resolved.push(Resolved {
+            position,
+            resolution,
+        });
     }
-    parked.turn = turn;
-    Ok(prepared)
+    Ok((resolved, prepared))
+}
+
+/// A call that does not wait: fine if it has exactly this answer.
+fn said_before(
+    turn: &Turn,
+    tools: &ToolSet,
+    asked: &dyn Fn(u32) -> bool,
+    (call, reply): (&CallId, &Reply),
+) -> Result<(), RunError> {
+    let outside = |name: &str| {
+        let tool = tools.find(name);
+        tool.is_none_or(|tool| tool.spec().runs == Runs::Outside)
+    };
+    let mut done = turn.done().into_iter();
+    // Only what somebody was to say: not what a tool of ours said itself.
+    let Some(done) = done.find(|one| {
+        one.call.call.value() == call.value() && (asked(one.position) || outside(&one.call.name))
+    }) else {
+        return Err(not_pending(turn, call));
+    };
+    let same = match (reply, done.content.as_tool_result()) {
+        (Reply::Result(outcome, output), Some(result)) => {
+            result.outcome == *outcome && result.output == *output
+        }
+        (Reply::Reject(_), Some(result)) => result.outcome == Ending::Rejected,
+        (Reply::Expire, Some(result)) => result.outcome == Ending::Expired,
+        (Reply::Approve, Some(result)) => !matches!(
+            result.outcome,
+            Ending::Rejected | Ending::Expired | Ending::Withdrawn
+        ),
+        (_, None) => false,
+    };
+    match same {
+        true => Ok(()),
+        false => Err(RunError::AlreadyAnswered {
+            call: call.to_string(),
+        }),
+    }
 }
 
 /// The requirement at the moment of dispatch decides, and so do the tools of that moment.
-fn approved(tools: &ToolSet, call: Option<&ToolCall>) -> (Verdict, Option<Prepared>) {
+pub(super) fn approved(tools: &ToolSet, call: Option<&ToolCall>) -> (Verdict, Option<Prepared>) {
     match call {
         Some(call) if tools.find(&call.name).is_some() => judge(tools, call),
         Some(call) => (Verdict::Refuse(gone(&call.name)), None),
@@ -116,7 +190,9 @@ fn approved(tools: &ToolSet, call: Option<&ToolCall>) -> (Verdict, Option<Prepar
 /// The first call of an id that waits for such a reply: ids may repeat.
 fn find(turn: &Turn, call: &CallId, reply: &Reply) -> Option<u32> {
     let fits = |awaits| match reply {
-        Reply::Approve | Reply::Reject(_) => awaits == Awaits::Approval,
+        Reply::Approve | Reply::Reject(_) => {
+            matches!(awaits, Awaits::Approval | Awaits::VendorApproval)
+        }
         Reply::Result(..) => awaits == Awaits::Result,
         Reply::Expire => true,
     };
@@ -129,7 +205,7 @@ fn find(turn: &Turn, call: &CallId, reply: &Reply) -> Option<u32> {
         .map(|waiting| waiting.position)
 }
 
-fn not_pending(turn: &Turn, call: &CallId) -> RunError {
+pub(super) fn not_pending(turn: &Turn, call: &CallId) -> RunError {
     RunError::NotPending {
         call: call.to_string(),
         pending: turn

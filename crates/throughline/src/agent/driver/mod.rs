@@ -1,106 +1,150 @@
-//! Does what the turn machine orders: calls models, runs tools, keeps time, tells readers.
+//! Does what the turn machine orders: calls models, runs tools, writes the journal, keeps time,
+//! tells readers.
 
+mod adopt;
 mod ask;
+mod context;
+mod enter;
 mod judge;
+mod note;
 mod own;
+mod owned;
+mod plan;
+mod restore;
 mod settle;
+mod sight;
+mod step;
+mod tell;
 mod tools;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use throughline_model::{Settings, ToolChoice};
-use throughline_store::{RunId, ThreadId};
-use tokio::sync::{Mutex, mpsc};
+use throughline_model::Message;
+use throughline_store::{ApprovalId, Millis, NodeId, QueueNo, RunId, Shown, State, ThreadId};
+use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event::RunEvent;
 use super::inner::Inner;
-use super::limits::Limits;
 use super::options::RunOptions;
 use super::outcome::{Outcome, RunError, RunFailed, Step};
 use super::run::Start;
 use super::stop::StopReason;
-use super::turn::{Order, Turn};
+use super::turn::{Fresh, Order, Turn};
 use crate::client::ClientError;
-use crate::history::{Held, Mailbox, Thread};
-use crate::telemetry;
-use crate::tool::ToolSet;
+use crate::history::{AtWork, Recorder, Shared, Thread};
 use ask::Asked;
+use context::Provided;
 use judge::Prepared;
 use own::OwnTools;
+use owned::Ownership;
+use plan::Plan;
+pub(crate) use settle::pending_of;
+use sight::Sight;
+pub(crate) use tell::Heard;
+use tell::Telling;
 use tools::Finished;
 
 /// Where a run works, and who listens.
 pub(crate) struct Job {
-    thread: ThreadId,
-    held: Arc<Mutex<Held>>,
-    mailbox: Mailbox,
+    thread: Arc<Shared>,
     pub(super) cancel: CancellationToken,
-    pub(super) events: Option<mpsc::UnboundedSender<RunEvent>>,
+    pub(super) events: Option<mpsc::UnboundedSender<Heard>>,
 }
 
 impl Job {
     pub(super) fn on(thread: &Thread) -> Self {
         Self {
-            thread: thread.id().clone(),
-            held: thread.held(),
-            mailbox: thread.mailbox(),
+            thread: Arc::clone(thread.shared()),
             cancel: CancellationToken::new(),
             events: None,
         }
     }
 
-    fn emit(&self, event: impl FnOnce() -> RunEvent) {
-        if let Some(events) = &self.events {
-            // Whoever listened may be gone; the run is then being cancelled anyway.
-            drop(events.send(event()));
-        }
+    fn id(&self) -> &ThreadId {
+        &self.thread.id
     }
 }
 
-/// What holds for all model calls of a run.
-#[derive(Clone)]
-struct Plan {
-    instructions: Option<String>,
-    settings: Settings,
-    model: Option<String>,
-    choice: ToolChoice,
-    limits: Limits,
-}
-
-/// A run that stopped and can be gone on with.
-pub(crate) struct Parked {
-    run: RunId,
-    turn: Turn,
-    tools: ToolSet,
-    plan: Plan,
-    steps: Vec<Step>,
-    /// Where in the view its messages begin.
-    base: usize,
-}
-
 /// A run at work.
-struct Driver<'h> {
+struct Driver {
     agent: Arc<Inner>,
     job: Job,
-    held: &'h mut Held,
     run: RunId,
     turn: Turn,
     tools: Arc<OwnTools>,
     plan: Plan,
+    recorder: Recorder,
+    telling: Telling,
+    sight: Sight,
+    owner: Ownership,
+    provided: Provided,
+    /// State at the end of the history, as this run changes it.
+    state: State,
+    /// What was said in this run.
+    said: Vec<Arc<Message>>,
+    /// How much of it comes from the run before, which never sent it.
+    carried: usize,
+    /// Whether results that no model was shown were said last.
+    trailing: bool,
+    /// How much of it is history already.
+    published: usize,
+    /// Whether the last model call is to be published at once.
+    marked: bool,
+    /// The node to go on from.
+    node: Option<NodeId>,
     steps: Vec<Step>,
-    base: usize,
+    /// The last step, and what is known of its calls.
+    round: Recorded,
     running: JoinSet<Finished>,
     /// Which call a task answers.
     tasks: HashMap<Id, u32>,
     /// Calls that were judged fit to run.
     prepared: HashMap<u32, Prepared>,
+    /// Numbers of queued messages that the turn was given, in its order.
+    queued: VecDeque<QueueNo>,
+    /// Numbers of queued messages that were taken.
+    taken: HashSet<QueueNo>,
+    /// How often something had been left when the queue was last looked at.
+    looked: u64,
     deadline: Option<Instant>,
     /// Cancelled when what runs is to stop.
     stop_tools: CancellationToken,
+    _at_work: AtWork,
+}
+
+/// What the journal has of the round that is going on.
+#[derive(Default)]
+struct Recorded {
+    step: u32,
+    /// When its answer came; its results carry this date.
+    at: Option<Millis>,
+    /// Calls with an intent.
+    intended: HashSet<u32>,
+    /// Calls with a result.
+    stored: HashSet<u32>,
+    approvals: HashMap<u32, (ApprovalId, Shown)>,
+}
+
+/// Why a run cannot go on.
+enum Broken {
+    /// The model could not be called; the run failed.
+    Client(ClientError),
+    /// Something else; the run failed.
+    Run(RunError),
+    /// Something that can be tried again as it is: the run waits for that.
+    Wait(RunError),
+    /// The journal cannot be written, or is somebody else's by now. Nothing more is done.
+    Journal(throughline_store::Error),
+}
+
+impl From<throughline_store::Error> for Broken {
+    fn from(error: throughline_store::Error) -> Self {
+        Self::Journal(error)
+    }
 }
 
 /// Run an agent on a thread, from its input or from where it stopped. What is entered now is the
@@ -111,154 +155,102 @@ pub(crate) fn drive(
     options: RunOptions,
     start: Start,
 ) -> impl Future<Output = Result<Outcome, RunFailed>> + Send {
-    let watch = agent.telemetry.run(agent.client.abilities(), &job.thread);
+    let watch = agent.telemetry.run(agent.client.abilities(), job.id());
     // In a box, because what is put around it would move it, and it is large.
-    watch.over(Box::pin(driven(agent, job, options, start)))
+    watch.over(Box::pin(enter::driven(agent, job, options, start)))
 }
 
-async fn driven(
-    agent: Arc<Inner>,
-    job: Job,
-    options: RunOptions,
-    start: Start,
-) -> Result<Outcome, RunFailed> {
-    let lock = Arc::clone(&job.held);
-    let mut held = lock.lock().await;
-    match start {
-        Start::Input(input) => {
-            let run = agent.ids.run();
-            let (plan, tools, calling) = match settle::plan(&agent, options) {
-                Ok(plan) => plan,
-                Err(error) => return Err(settle::refused(run, &job, error)),
-            };
-            settle::before(&mut held);
-            let base = held.view.messages().len();
-            let turn = Turn::new(run, plan.limits.clone(), calling);
-            let parked = Parked {
-                run,
-                turn,
-                tools,
-                plan,
-                steps: Vec::new(),
-                base,
-            };
-            let mut driver = Driver::new(agent, job, &mut held, parked);
-            driver.mail();
-            let order = driver.turn.start(input.into_messages());
-            let ended = driver.work(order).await;
-            driver.end(ended)
-        }
-        Start::Unsettled(replies) => {
-            let Some(mut parked) = held.unsettled.take() else {
-                let error = RunError::NothingToResume {
-                    thread: job.thread.clone(),
-                };
-                return Err(settle::refused(agent.ids.run(), &job, error));
-            };
-            let prepared = match judge::replies(&mut parked, &replies) {
-                Ok(prepared) => prepared,
-                Err(error) => {
-                    let failed = settle::refused(parked.run, &job, error);
-                    held.unsettled = Some(parked);
-                    return Err(failed);
-                }
-            };
-            let mut driver = Driver::new(agent, job, &mut held, *parked);
-            driver.prepared = prepared;
-            driver.mail();
-            let order = driver.turn.resume();
-            let ended = driver.work(order).await;
-            driver.end(ended)
-        }
-    }
-}
-
-impl<'h> Driver<'h> {
-    fn new(agent: Arc<Inner>, job: Job, held: &'h mut Held, parked: Parked) -> Self {
-        let time = parked.plan.limits.time;
-        telemetry::name_run(parked.run);
-        job.emit(|| RunEvent::Started {
-            run: parked.run,
-            thread: job.thread.clone(),
-        });
-        Self {
-            tools: Arc::new(OwnTools::new(parked.tools, job.mailbox.clone())),
-            run: parked.run,
-            turn: parked.turn,
-            plan: parked.plan,
-            steps: parked.steps,
-            base: parked.base,
-            running: JoinSet::new(),
-            tasks: HashMap::new(),
-            prepared: HashMap::new(),
-            deadline: time.map(|time| Instant::now() + time),
-            stop_tools: job.cancel.child_token(),
-            agent,
-            job,
-            held,
-        }
-    }
-
+impl Driver {
     /// Follow orders until the last.
-    async fn work(&mut self, mut order: Order) -> (StopReason, Option<ClientError>) {
-        let mut failure = None;
+    async fn work(&mut self, mut order: Order) -> Result<StopReason, Broken> {
         loop {
             self.tell();
             order = match order {
-                Order::Ask(ask) => match self.ask(ask).await {
-                    Asked::Answered(response) => self.answered(response),
-                    Asked::Failed(error) => {
-                        failure = Some(error);
-                        self.turn.failed()
+                Order::Ask(ask) => {
+                    self.store_results().await?;
+                    match self.ask(ask).await? {
+                        Asked::Answered(response) => self.answered(response).await?,
+                        Asked::Failed(error) => {
+                            self.turn.failed();
+                            return Err(Broken::Client(error));
+                        }
+                        Asked::Cut(stop, partial) => {
+                            self.begin_round();
+                            let order = self.turn.cut(stop, partial);
+                            self.tell();
+                            self.record_closed().await?;
+                            order
+                        }
                     }
-                    Asked::Cut(stop, partial) => self.turn.cut(stop, partial),
-                },
-                Order::Dispatch(positions) => {
-                    for position in positions {
-                        self.dispatch(position);
-                    }
-                    self.wait().await
                 }
-                Order::Wait => self.wait().await,
-                Order::End(stop) => return (stop, failure),
+                Order::Dispatch(positions) => {
+                    self.dispatch(&positions).await?;
+                    self.wait().await?
+                }
+                Order::Wait => self.wait().await?,
+                Order::End(stop) => return Ok(stop),
             };
         }
     }
 
     /// Bring what was left in the mailbox to the turn.
-    fn mail(&mut self) {
-        for message in self.job.mailbox.take() {
-            self.turn.inject(message);
+    async fn mail(&mut self) -> Result<(), Broken> {
+        let left = self.job.thread.left();
+        if left == self.looked {
+            return Ok(());
         }
+        self.looked = left;
+        for (no, message) in self.job.thread.queued().await? {
+            if self.taken.insert(no) {
+                self.queued.push_back(no);
+                self.turn.inject(message);
+            }
+        }
+        Ok(())
     }
 
-    /// Put what entered the transcript into the view, and tell readers.
+    /// Put what entered the transcript into the view and the journal, and tell readers.
     fn tell(&mut self) {
-        for mut message in self.turn.take_fresh() {
-            message.created = Some(self.agent.clock.now());
-            let message = Arc::new(message);
-            self.job.emit(|| RunEvent::Message((*message).clone()));
-            self.held.view.push(message);
+        for fresh in self.turn.take_fresh() {
+            let message = match fresh {
+                Fresh::Said(mut message) => {
+                    message.created = Some(self.agent.clock.now());
+                    self.recorder.say(&message);
+                    self.trailing = false;
+                    message
+                }
+                Fresh::Results(mut message) => {
+                    message.created = self.round.at;
+                    self.note_results(&message);
+                    self.trailing = true;
+                    message
+                }
+            };
+            self.enter(Arc::new(message));
+        }
+        // What is no longer with the turn was delivered, oldest first.
+        while self.queued.len() > self.turn.injected() {
+            if let Some(no) = self.queued.pop_front() {
+                self.recorder.deliver(no);
+            }
         }
     }
 
-    fn end(
-        mut self,
-        (stop, failure): (StopReason, Option<ClientError>),
-    ) -> Result<Outcome, RunFailed> {
-        self.stop_tools.cancel();
-        self.running.abort_all();
-        let events = self.job.events.clone();
-        let outcome = self.settle(stop);
-        if let Some(events) = events {
-            drop(events.send(RunEvent::Ended { stop }));
+    /// A message is in the transcript.
+    fn enter(&mut self, message: Arc<Message>) {
+        let telling = &mut self.telling;
+        telling.say(&mut self.recorder, || RunEvent::Message((*message).clone()));
+        // A service that keeps the conversation has what it said itself.
+        if !self.sight.is_incremental() || !owned::is_models(&message) {
+            self.sight.push(Arc::clone(&message));
         }
-        match failure {
-            None => Ok(outcome),
-            Some(error) => Err(RunFailed {
-                outcome: Box::new(outcome),
-                source: RunError::Client(error),
-            }),
-        }
+        self.said.push(message);
+    }
+
+    /// Store the events that are held, and tell them.
+    async fn pump(&mut self) -> Result<(), Broken> {
+        self.recorder.flush().await?;
+        self.telling.stored();
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use throughline_model::{Message, ToolDef};
 
 use crate::history::Mailbox;
@@ -49,6 +50,7 @@ impl OwnTools {
     }
 }
 
+#[async_trait]
 impl RunHandle for OwnTools {
     fn add_tools(&self, tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError> {
         self.change(|set| set.add(tools))
@@ -66,7 +68,7 @@ impl RunHandle for OwnTools {
         self.change(|set| set.guard(name))
     }
 
-    fn inject(&self, message: Message) {
-        self.mailbox.leave(message);
+    async fn inject(&self, message: Message) -> throughline_store::Result<()> {
+        self.mailbox.leave(message).await
     }
 }

@@ -1,52 +1,27 @@
-//! How a run begins on a thread, and what it leaves there.
+//! How a run ends, and what it leaves.
 
-use throughline_model::Message;
-use throughline_store::RunId;
+use throughline_model::{Content, Message, ToolCall};
+use throughline_store::{CallState, Ending, Journal, RunId, Stopped, Through};
 
-use super::{Driver, Job, Parked, Plan};
-use crate::agent::inner::Inner;
-use crate::agent::limits::Calling;
-use crate::agent::options::RunOptions;
+use super::note::EndNote;
+use super::{Broken, Driver, Job};
+use crate::agent::event::RunEvent;
 use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};
 use crate::agent::stop::StopReason;
-use crate::agent::turn::Turn;
+use crate::agent::turn::{Awaits, Turn};
 use crate::agent::usage::RunUsage;
-use crate::history::Held;
-use crate::tool::ToolSet;
-
-/// What the agent and the options say together.
-pub(super) fn plan(
-    agent: &Inner,
-    options: RunOptions,
-) -> Result<(Plan, ToolSet, Calling), RunError> {
-    let limits = options.limits.unwrap_or_else(|| agent.limits.clone());
-    limits.check().map_err(RunError::Limits)?;
-    let tools = match options.tools.is_empty() {
-        true => agent.tools.clone(),
-        false => ToolSet::new(options.tools)
-            .map_err(RunError::Tools)?
-            .over(&agent.tools),
-    };
-    let instructions = match (&agent.instructions, options.instructions) {
-        (Some(first), Some(more)) => Some(format!("{first}\n\n{more}")),
-        (first, more) => more.or_else(|| first.clone()),
-    };
-    let plan = Plan {
-        instructions,
-        settings: options.settings.unwrap_or_else(|| agent.settings.clone()),
-        model: options.model.or_else(|| agent.model.clone()),
-        choice: options.choice,
-        limits,
-    };
-    Ok((plan, tools, options.calling.unwrap_or(agent.calling)))
-}
+use crate::history::{Closing, Leaving, Parity, Persistence};
 
 /// A run that never began.
 pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
+    if let Some(events) = &job.events {
+        let stop = StopReason::Failed;
+        drop(events.send((None, RunEvent::Ended { stop })));
+    }
     RunFailed {
         outcome: Box::new(Outcome {
             run,
-            thread: job.thread.clone(),
+            thread: job.id().clone(),
             stop: StopReason::Failed,
             messages: Vec::new(),
             usage: RunUsage::default(),
@@ -58,24 +33,40 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
     }
 }
 
-/// New input settles what was left: a parked run is closed and published, a failed one goes.
-pub(super) fn before(held: &mut Held) {
-    let Some(mut unsettled) = held.unsettled.take() else {
-        return;
-    };
-    if unsettled.turn.is_parked() {
-        unsettled.turn.withdraw();
-        for message in unsettled.turn.take_fresh() {
-            held.view.push(message);
-        }
-        held.publish();
-    } else {
-        held.discard();
-    }
+/// The calls that a parked run of the journal waits for.
+pub(crate) fn pending_of(journal: &Journal) -> Vec<Pending> {
+    let contents = journal
+        .entries
+        .iter()
+        .flat_map(|entry| &entry.message.contents);
+    let calls: Vec<&ToolCall> = contents.filter_map(Content::as_tool_call).collect();
+    let waits = journal.calls.iter().filter_map(|execution| {
+        let awaits = match execution.state {
+            CallState::Approval => Awaits::Approval,
+            CallState::Client => Awaits::Result,
+            CallState::Planned | CallState::Intent | CallState::Done | CallState::Taken => {
+                return None;
+            }
+        };
+        // The newest of its id: ids may repeat.
+        let call = calls
+            .iter()
+            .rev()
+            .find(|call| call.call.value() == execution.call)?;
+        Some(Pending {
+            call: call.call.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            awaits,
+            position: execution.at.position,
+            approval: execution.approval,
+        })
+    });
+    waits.collect()
 }
 
 /// The calls that wait.
-fn pending(turn: &Turn) -> Vec<Pending> {
+pub(super) fn pending(turn: &Turn) -> Vec<Pending> {
     let waiting = turn.waiting().into_iter();
     waiting
         .map(|one| Pending {
@@ -84,55 +75,235 @@ fn pending(turn: &Turn) -> Vec<Pending> {
             arguments: one.call.arguments.clone(),
             awaits: one.awaits,
             position: one.position,
+            approval: None,
         })
         .collect()
 }
 
-impl Driver<'_> {
-    /// Leave the thread in order.
-    pub(super) fn settle(mut self, stop: StopReason) -> Outcome {
-        self.job.mailbox.put_back(self.turn.take_undelivered());
-        let said = &self.held.view.messages()[self.base..];
-        let mut messages: Vec<Message> = said.iter().map(|one| Message::clone(one)).collect();
+/// What becomes of results that no model was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trailing {
+    /// They are history.
+    History,
+    /// They stay in the journal and go out with the next run.
+    Unsent,
+}
+
+/// How a run ended for its caller.
+type Ended = Result<StopReason, (StopReason, RunError)>;
+
+impl Driver {
+    /// End as the work ended, and leave the thread in order.
+    pub(super) async fn end(
+        mut self,
+        worked: Result<StopReason, Broken>,
+    ) -> Result<Outcome, RunFailed> {
+        let ended = match worked {
+            Ok(StopReason::Parked) => self.park().await,
+            Ok(StopReason::Cancelled) => {
+                self.publish(StopReason::Cancelled, Trailing::History).await
+            }
+            Ok(stop) => self.publish(stop, self.trailing_results()).await,
+            Err(broken) => Err(broken),
+        };
+        let ended = match ended {
+            Ok(stop) => Ok(stop),
+            Err(broken) => self.fail(broken).await,
+        };
+        self.give(ended)
+    }
+
+    /// What becomes of results that no model was shown.
+    fn trailing_results(&self) -> Trailing {
+        let per_call = self.recorder.mode == Persistence::PerCall;
+        match per_call || self.plan.policy.parity == Parity::Service {
+            true => Trailing::Unsent,
+            false => Trailing::History,
+        }
+    }
+
+    fn give(mut self, ended: Ended) -> Result<Outcome, RunFailed> {
+        self.stop_tools.cancel();
+        self.running.abort_all();
+        let (stop, error) = match ended {
+            Ok(stop) => (stop, None),
+            Err((stop, error)) => (stop, Some(error)),
+        };
+        let outcome = self.leave(stop);
+        match error {
+            None => Ok(outcome),
+            Some(source) => Err(RunFailed {
+                outcome: Box::new(outcome),
+                source,
+            }),
+        }
+    }
+
+    /// Publish what was closed by others.
+    pub(super) async fn end_closed(mut self, stop: StopReason) -> Result<Outcome, RunFailed> {
+        self.tell();
+        let ended = match self.publish(stop, Trailing::History).await {
+            Ok(stop) => Ok(stop),
+            Err(broken) => self.fail(broken).await,
+        };
+        self.give(ended)
+    }
+
+    async fn park(&mut self) -> Result<StopReason, Broken> {
+        let stop = StopReason::Parked;
+        self.store_done().await?;
+        self.after_run(stop, None).await.map_err(Broken::Run)?;
+        self.recorder.park().await?;
+        self.telling.stored();
+        // The run is not over: that it stops here is no part of its events.
+        self.telling.say_unstored(RunEvent::Ended { stop });
+        Ok(stop)
+    }
+
+    async fn publish(
+        &mut self,
+        stop: StopReason,
+        trailing: Trailing,
+    ) -> Result<StopReason, Broken> {
+        // Whatever still runs has no say any more.
+        self.stop_tools.cancel();
+        self.tell();
+        self.after_run(stop, None).await.map_err(Broken::Run)?;
+        let cut = stop == StopReason::Cancelled;
+        let unsent = self.trailing && trailing == Trailing::Unsent;
+        let published = self.said.len() - usize::from(unsent);
+        let note = EndNote {
+            stop,
+            finish: self.turn.finish(),
+            tokens: self.turn.usage().tokens(),
+            error: None,
+        };
+        let note = note.to_json();
+        if self.plan.is_unpublished(&self.agent) {
+            tracing::warn!(
+                run = %self.run,
+                "each call was to be published by the client's own layers, and none of them does; \
+                 the run is kept unpublished"
+            );
+            if self.recorder.has_items() {
+                self.recorder
+                    .step(Vec::new(), Vec::new(), None, None)
+                    .await?;
+            }
+            self.store_results().await?;
+            self.say_ended(stop);
+            self.recorder.end(Stopped::Unpublished, note).await?;
+            self.telling.stored();
+            return Ok(stop);
+        }
+        self.append_external(published).await?;
+        self.say_ended(stop);
+        let closing = Closing {
+            through: match unsent {
+                true => Through::LastStep,
+                false => Through::Everything,
+            },
+            ending: match cut {
+                true => Ending::Cancelled,
+                false => Ending::Committed,
+            },
+            state: Some(self.state.clone()),
+            note,
+        };
+        let made = self.recorder.publish(closing).await?;
+        self.telling.stored();
+        self.node = made.node.or(self.node);
+        self.published = published;
+        Ok(stop)
+    }
+
+    fn say_ended(&mut self, stop: StopReason) {
+        let telling = &mut self.telling;
+        telling.say(&mut self.recorder, || RunEvent::Ended { stop });
+    }
+
+    /// The run cannot go on.
+    async fn fail(&mut self, broken: Broken) -> Ended {
+        let stop = StopReason::Failed;
+        let (error, waits) = match broken {
+            Broken::Client(error) => (RunError::Client(error), false),
+            Broken::Run(error) => (error, false),
+            Broken::Wait(error) => (error, true),
+            Broken::Journal(error) => {
+                // The journal says what is done, or somebody else does: nothing more from here.
+                let error = RunError::Store(error);
+                self.telling.say_unstored(RunEvent::Ended { stop });
+                return Err((stop, error));
+            }
+        };
+        self.tell();
+        if let Err(second) = self.after_run(stop, Some(&error)).await {
+            tracing::warn!(run = %self.run, error = %second, "a context provider failed when it was told of a failure");
+        }
+        let ended = match waits {
+            true => self.recorder.park().await,
+            false => {
+                let note = EndNote {
+                    stop,
+                    finish: self.turn.finish(),
+                    tokens: self.turn.usage().tokens(),
+                    error: Some(error.to_string()),
+                };
+                let note = note.to_json();
+                let results = self.store_results().await;
+                self.say_ended(stop);
+                match results {
+                    Ok(()) => self.recorder.end(Stopped::Failed, note).await,
+                    Err(Broken::Journal(error)) => Err(error),
+                    Err(_) => Ok(()),
+                }
+            }
+        };
+        match ended {
+            Ok(()) if waits => self.telling.say_unstored(RunEvent::Ended { stop }),
+            Ok(()) => self.telling.stored(),
+            Err(error) => {
+                tracing::warn!(run = %self.run, %error, "the end of a failed run could not be stored");
+                self.telling.say_unstored(RunEvent::Ended { stop });
+            }
+        }
+        Err((stop, error))
+    }
+
+    /// What the caller gets, and what the next run finds.
+    pub(super) fn leave(self, stop: StopReason) -> Outcome {
+        let said = self.said[self.carried..].iter();
+        let mut messages: Vec<Message> = said.map(|one| Message::clone(one)).collect();
         messages.extend(self.turn.partial_results());
+        let mut pending = pending(&self.turn);
+        for one in &mut pending {
+            let approval = self.round.approvals.get(&one.position);
+            one.approval = approval.map(|(id, _)| *id);
+        }
         let outcome = Outcome {
             run: self.run,
-            thread: self.job.thread,
+            thread: self.job.thread.id.clone(),
             stop,
             messages,
             usage: self.turn.usage().clone(),
-            pending: pending(&self.turn),
+            pending: pending.clone(),
             finish: self.turn.finish().cloned(),
-            steps: self.steps.clone(),
+            steps: self.steps,
         };
-        let keeps = match stop {
-            StopReason::Parked => true,
-            // A run of which nothing finished leaves nothing.
-            StopReason::Failed => !self.steps.is_empty(),
-            StopReason::Done
-            | StopReason::RoundLimit
-            | StopReason::ErrorLimit
-            | StopReason::Budget
-            | StopReason::Terminated
-            | StopReason::Cancelled => {
-                self.held.publish();
-                return outcome;
-            }
+        // What a failed run changed does not hold.
+        let state = match stop {
+            StopReason::Failed | StopReason::Parked => None,
+            _ => Some(self.state),
         };
-        if keeps {
-            let unsettled = Parked {
-                run: self.run,
-                turn: self.turn,
-                tools: self.tools.set(),
-                plan: self.plan,
-                steps: self.steps,
-                base: self.base,
-            };
-            let waits = outcome.pending.clone();
-            self.held.keep(Box::new(unsettled), waits);
-        } else {
-            self.held.discard();
-        }
+        self.job.thread.keep(Leaving {
+            node: self.node,
+            view: self.sight.leave(&self.said, self.published),
+            state,
+            pending: match stop {
+                StopReason::Parked => pending,
+                _ => Vec::new(),
+            },
+        });
         outcome
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use throughline_model::{Outcome, Output};
-use throughline_store::{Effect, TenantScope, call_key};
-use tokio::task::JoinError;
+use throughline_model::{Outcome, Output, ToolCall};
+use throughline_store::{CallResult, Effect, call_key};
+use tokio::task::{Id, JoinError};
 
-use super::Driver;
 use super::ask::until;
 use super::judge::Prepared;
+use super::{Broken, Driver};
 use crate::agent::event::RunEvent;
 use crate::agent::inner::Details;
 use crate::agent::outcome::Step;
@@ -57,34 +57,44 @@ impl Finished {
     }
 }
 
-impl Driver<'_> {
-    /// Start a call.
-    pub(super) fn dispatch(&mut self, position: u32) {
+impl Driver {
+    /// Start calls, after it is recorded that they may have their effect from now on.
+    pub(super) async fn dispatch(&mut self, positions: &[u32]) -> Result<(), Broken> {
+        let mut missing = Vec::new();
+        for position in positions {
+            let asked = self.round.approvals.contains_key(position);
+            let Some(Prepared { tool, .. }) = self.prepared.get(position) else {
+                continue;
+            };
+            // An answer is used up even where an intent is not needed.
+            let needs = asked || tool.spec().effect != Effect::ReadOnly;
+            if needs && self.round.intended.insert(*position) {
+                missing.push(*position);
+            }
+        }
+        if !missing.is_empty() {
+            self.recorder.intend(self.round.step, &missing).await?;
+        }
+        for position in positions {
+            self.start(*position);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, position: u32) {
         let (Some(call), Some(Prepared { tool, arguments })) =
             (self.turn.call(position), self.prepared.remove(&position))
         else {
             return;
         };
-        let step = self.turn.step();
-        let tenant = TenantScope::local();
-        let context = CallContext {
-            thread: self.job.thread.clone(),
-            run: self.run,
-            step,
-            round: self.turn.round(),
-            position,
-            call: call.call.clone(),
-            idempotency_key: call_key(tenant.tenant(), self.run, step, position, call.call.value()),
-            cancel: self.stop_tools.child_token(),
-            dependencies: self.agent.dependencies.clone(),
-            handle: self.tools.clone(),
-        };
-        self.job.emit(|| RunEvent::Dispatched {
+        let step = self.round.step;
+        let context = self.context(call, position);
+        let told = RunEvent::Dispatched {
             step,
             position,
             call: call.call.clone(),
             tool: call.name.clone(),
-        });
+        };
         let effect = tool.spec().effect;
         let watch = &self.agent.telemetry;
         let watch = watch.tool(self.run, call, arguments.get(), effect);
@@ -105,52 +115,113 @@ impl Driver<'_> {
         };
         let task = self.running.spawn(watch.over(work, Finished::told));
         self.tasks.insert(task.id(), position);
+        self.telling.say(&mut self.recorder, || told);
     }
 
-    /// Wait for a call to end, unless the run is cut off first.
-    pub(super) async fn wait(&mut self) -> Order {
-        let ended = tokio::select! {
-            biased;
-            () = self.job.cancel.cancelled() => return self.turn.cut(StopReason::Cancelled, None),
-            () = until(self.deadline) => return self.turn.cut(StopReason::Budget, None),
-            ended = self.running.join_next_with_id() => ended,
+    /// What a tool knows of a call.
+    pub(super) fn context(&self, call: &ToolCall, position: u32) -> CallContext {
+        let step = self.round.step;
+        let tenant = self.recorder.home().scope.tenant();
+        CallContext {
+            thread: self.job.thread.id.clone(),
+            run: self.run,
+            step,
+            round: self.turn.round(),
+            position,
+            call: call.call.clone(),
+            idempotency_key: call_key(tenant, self.run, step, position, call.call.value()),
+            cancel: self.stop_tools.child_token(),
+            dependencies: self.agent.dependencies.clone(),
+            handle: self.tools.clone(),
+        }
+    }
+
+    /// Wait for calls to end, unless the run is cut off first.
+    pub(super) async fn wait(&mut self) -> Result<Order, Broken> {
+        let first = loop {
+            let next = tokio::select! {
+                biased;
+                () = self.cancelled() => return Ok(self.turn.cut(StopReason::Cancelled, None)),
+                () = until(self.deadline) => return Ok(self.turn.cut(StopReason::Budget, None)),
+                ended = self.running.join_next_with_id() => Some(ended),
+                () = until(self.telling.due()) => None,
+            };
+            match next {
+                Some(ended) => break ended,
+                None => self.pump().await?,
+            }
         };
-        let (position, ended, error) = match ended {
-            Some(Ok((task, finished))) => {
+        let mut finished = Vec::new();
+        let mut next = first;
+        while let Some(ended) = next {
+            finished.push(self.finished(ended));
+            next = self.running.try_join_next_with_id();
+        }
+        if finished.is_empty() {
+            // Nothing runs although something should: close what is open rather than wait for ever.
+            return Ok(self.turn.cut(StopReason::Failed, None));
+        }
+        self.ended(finished).await
+    }
+
+    /// Which call a task answered, and how.
+    fn finished(
+        &mut self,
+        ended: Result<(Id, Finished), JoinError>,
+    ) -> (Option<u32>, Ended, Option<String>) {
+        match ended {
+            Ok((task, finished)) => {
                 let position = self.tasks.remove(&task);
                 self.read(position, finished)
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 let position = self.tasks.remove(&error.id());
                 self.read_panic(position, error)
             }
-            // Nothing runs although something should: close what is open rather than wait for ever.
-            None => return self.turn.cut(StopReason::Failed, None),
-        };
-        self.ended(position, ended, error)
+        }
     }
 
-    fn ended(&mut self, position: Option<u32>, ended: Ended, error: Option<String>) -> Order {
-        self.mail();
-        let known = position.and_then(|position| Some((position, self.turn.call(position)?)));
-        let Some((position, call)) = known else {
-            return Order::Wait;
-        };
-        let step = self.turn.step();
-        self.steps.push(Step::Tool {
-            step,
-            position,
-            call: call.call.clone(),
-            tool: call.name.clone(),
-            outcome: ended.outcome,
-            error,
-        });
-        self.job.emit(|| RunEvent::Result {
-            step,
-            position,
-            result: call.answer(ended.outcome, ended.output.clone()),
-        });
-        self.turn.tool_ended(position, ended)
+    /// Calls ended: their results are stored before anybody hears of them.
+    async fn ended(
+        &mut self,
+        finished: Vec<(Option<u32>, Ended, Option<String>)>,
+    ) -> Result<Order, Broken> {
+        let step = self.round.step;
+        let mut known = Vec::new();
+        for (position, ended, error) in finished {
+            let call = position.and_then(|position| self.turn.call(position));
+            let (Some(position), Some(call)) = (position, call) else {
+                continue;
+            };
+            let result = call.answer(ended.outcome, ended.output.clone());
+            self.steps.push(Step::Tool {
+                step,
+                position,
+                call: call.call.clone(),
+                tool: call.name.clone(),
+                outcome: ended.outcome,
+                error,
+            });
+            let one = self.result_item(result.clone().into());
+            let mut stored = CallResult::new(step, position, &one, 0);
+            stored.ends = ended.terminate;
+            if self.round.stored.insert(position) {
+                self.recorder.result(stored);
+            }
+            known.push((position, ended, result));
+        }
+        self.store_results().await?;
+        self.mail().await?;
+        let mut order = Order::Wait;
+        for (position, ended, result) in known {
+            self.telling.say(&mut self.recorder, || RunEvent::Result {
+                step,
+                position,
+                result,
+            });
+            order = self.turn.tool_ended(position, ended);
+        }
+        Ok(order)
     }
 
     /// What a finished task means, and the whole error for the trace.

@@ -11,5 +11,5 @@ mod replay;
 
 pub use attach::{AttachError, Attached};
 pub use codec::BadEvent;
-pub(crate) use codec::{decode, encode};
-pub(crate) use replay::{replayed, stop_of};
+pub(crate) use codec::encode;
+pub(crate) use replay::replayed;

@@ -35,14 +35,22 @@ impl Turn {
                 }
                 Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
                 Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
+                Verdict::Again(effect) => slot.state = State::Planned(effect),
+                Verdict::Ended { ended, .. } => {
+                    round.terminate |= ended.terminate;
+                    slot.end(ended.outcome, ended.output);
+                }
             },
-            (Awaits::Approval, Resolution::Rejected { reason }) => {
+            (Awaits::VendorApproval, Resolution::Approved(_)) => {
+                slot.end(Outcome::Ok, Output::None);
+            }
+            (Awaits::Approval | Awaits::VendorApproval, Resolution::Rejected { reason }) => {
                 let text = rejected(reason.as_deref());
                 slot.end(Outcome::Rejected, Output::Text(text));
             }
             (_, Resolution::Expired) => slot.close(Outcome::Expired),
             (Awaits::Result, Resolution::Result { outcome, output }) => slot.end(outcome, output),
-            (Awaits::Approval, Resolution::Result { .. })
+            (Awaits::Approval | Awaits::VendorApproval, Resolution::Result { .. })
             | (Awaits::Result, Resolution::Approved(_) | Resolution::Rejected { .. }) => {
                 return Err(NotPending);
             }
@@ -69,7 +77,7 @@ impl Turn {
             round.close_all(Outcome::Withdrawn);
             if let Some(message) = round.message() {
                 self.phase = Phase::Over;
-                self.say(message);
+                self.say_results(message);
             }
         }
         self.phase = Phase::Over;
@@ -85,13 +93,14 @@ impl Turn {
 
     /// Somebody cancelled, or the time is up. `partial` is what the model had said.
     pub(crate) fn cut(&mut self, stop: StopReason, partial: Option<Response>) -> Order {
+        self.planned.clear();
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Asking(_) => {
                 if let Some(response) = partial {
                     self.usage.add(response.usage.as_ref());
                     let calls = open_calls(&response.messages);
-                    self.heard(response.messages, true);
-                    self.answer_all(calls, Outcome::Cancelled);
+                    self.heard(response.messages, response.usage, true);
+                    self.close_calls(calls, Outcome::Cancelled);
                 }
             }
             Phase::Tools(mut round) | Phase::Parked(mut round) => {
@@ -99,7 +108,7 @@ impl Turn {
                     slot.cut();
                 }
                 if let Some(message) = round.message() {
-                    self.say(message);
+                    self.say_results(message);
                 }
             }
             Phase::New | Phase::Failed(_) | Phase::Over => {}
@@ -107,19 +116,19 @@ impl Turn {
         self.end(stop)
     }
 
-    /// Answer calls that will not run.
-    pub(super) fn answer_all(&mut self, calls: Vec<ToolCall>, outcome: Outcome) {
+    /// Answer calls that will not run, and be over. They are a round all the same: the record keeps
+    /// a place for each result.
+    pub(super) fn close_calls(&mut self, calls: Vec<ToolCall>, outcome: Outcome) {
         let mut round = Round::default();
         for call in calls {
-            let mut slot = Slot {
-                call,
-                state: State::Waiting(Awaits::Result),
-            };
+            let mut slot = Slot::new(call, State::Waiting(Awaits::Result));
             slot.close(outcome);
+            self.planned.push(slot.planned());
             round.slots.push(slot);
         }
         if let Some(message) = round.message() {
-            self.say(message);
+            self.say_results(message);
         }
+        self.phase = Phase::Over;
     }
 }

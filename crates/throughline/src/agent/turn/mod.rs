@@ -6,6 +6,7 @@
 
 mod leave;
 mod order;
+mod restore;
 mod round;
 mod words;
 
@@ -14,16 +15,19 @@ mod simulation;
 
 use std::collections::VecDeque;
 
-use throughline_model::{Message, Outcome, Output, Response, Role, Source, Status, Stop, ToolCall};
-use throughline_store::{ItemNo, ItemRef, RunId};
+use throughline_model::{
+    Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop, ToolCall, Usage,
+};
+use throughline_store::{ItemNo, ItemRef, NewItem, RunId};
 
 use super::limits::{Calling, Limits};
 use super::stop::StopReason;
 use super::usage::RunUsage;
-pub(crate) use order::{Ask, Order, Resolution, Waiting};
+pub(crate) use order::{Ask, Fresh, Order, Resolution, Waiting};
+pub(crate) use restore::Recorded;
 pub use round::Awaits;
-pub(crate) use round::{Ended, Verdict};
-use round::{Round, Slot, State, open_calls};
+pub(crate) use round::{Done, Ended, Planned, Verdict, closed, open_calls};
+use round::{Round, Slot, State};
 pub(crate) use words::{gone, unknown_tool};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub(crate) struct Turn {
     calling: Calling,
     phase: Phase,
     /// Messages that entered the transcript and were not taken yet.
-    fresh: Vec<Message>,
+    fresh: Vec<Fresh>,
     next_item: ItemNo,
     /// Said while the run goes on, not delivered yet.
     injected: VecDeque<Message>,
@@ -56,6 +60,8 @@ pub(crate) struct Turn {
     finish: Option<Stop>,
     /// Why the next model call is the last.
     closing: Option<StopReason>,
+    /// The calls of the answer that came last.
+    planned: Vec<Planned>,
 }
 
 impl Turn {
@@ -75,22 +81,30 @@ impl Turn {
             usage: RunUsage::default(),
             finish: None,
             closing: None,
+            planned: Vec::new(),
         }
     }
 
-    /// Begin with what the caller says.
+    /// Items of earlier runs that stand before the input: they are said already.
+    pub(crate) fn carry(&mut self, items: usize) {
+        self.next_item += ItemNo::try_from(items).unwrap_or(ItemNo::MAX - self.next_item);
+    }
+
+    /// Begin with what is said first: each message as whoever says it has marked it.
     pub(crate) fn start(&mut self, input: Vec<Message>) -> Order {
-        // What waited was said before.
-        self.deliver();
-        for mut message in input {
-            message.source = Some(Source::Caller);
+        for message in input {
             self.say(message);
         }
         self.ask(Ask::First)
     }
 
-    /// Messages that entered the transcript since this was last called.
-    pub(crate) fn take_fresh(&mut self) -> Vec<Message> {
+    /// Go on where another run failed: what it left was carried.
+    pub(crate) fn adopt(&mut self) -> Order {
+        self.ask(Ask::Next)
+    }
+
+    /// What entered the transcript since this was last called.
+    pub(crate) fn take_fresh(&mut self) -> Vec<Fresh> {
         std::mem::take(&mut self.fresh)
     }
 
@@ -99,9 +113,9 @@ impl Turn {
         self.injected.push_back(message);
     }
 
-    /// What was injected and never delivered.
-    pub(crate) fn take_undelivered(&mut self) -> Vec<Message> {
-        self.injected.drain(..).collect()
+    /// How many messages were injected and not delivered yet.
+    pub(crate) fn injected(&self) -> usize {
+        self.injected.len()
     }
 
     pub(crate) fn usage(&self) -> &RunUsage {
@@ -123,11 +137,6 @@ impl Turn {
         matches!(self.phase, Phase::Parked(_))
     }
 
-    /// The step whose calls run: the last model call that was answered.
-    pub(crate) fn step(&self) -> u32 {
-        self.asked.saturating_sub(1)
-    }
-
     /// The number of the round that is going on, from 0.
     pub(crate) fn round(&self) -> u32 {
         self.rounds.saturating_sub(1)
@@ -137,6 +146,21 @@ impl Turn {
     pub(crate) fn call(&self, position: u32) -> Option<&ToolCall> {
         let slot = self.open_round()?.slots.get(position as usize)?;
         Some(&slot.call)
+    }
+
+    /// The calls of the answer that came last, as a step records them: which of them start now, wait,
+    /// or have their result already.
+    pub(crate) fn planned(&self) -> &[Planned] {
+        &self.planned
+    }
+
+    /// The calls of the round that is going on which have their result.
+    pub(crate) fn done(&self) -> Vec<Done<'_>> {
+        let slots = self.open_round().map_or(&[][..], |round| &round.slots);
+        let numbered = slots.iter().zip(0..);
+        numbered
+            .filter_map(|(slot, position)| slot.done(position))
+            .collect()
     }
 
     fn open_round(&self) -> Option<&Round> {
@@ -180,13 +204,15 @@ impl Turn {
 
     fn say(&mut self, mut message: Message) {
         message.id = Some(self.id());
-        // Each result is an item of its own in the record.
-        let items = match message.role {
-            Role::Tool => message.contents.len().max(1),
-            _ => 1,
-        };
-        self.next_item += ItemNo::try_from(items).unwrap_or(ItemNo::MAX - self.next_item);
-        self.fresh.push(message);
+        self.next_item += NewItem::count(&message);
+        self.fresh.push(Fresh::Said(message));
+    }
+
+    /// Say the results of a round: each goes to the place that was kept for it.
+    fn say_results(&mut self, mut message: Message) {
+        message.id = Some(self.id());
+        self.next_item += ItemNo::try_from(message.contents.len()).unwrap_or(0);
+        self.fresh.push(Fresh::Results(message));
     }
 
     /// Say what was injected.
@@ -216,12 +242,13 @@ impl Turn {
     ) -> Order {
         let last = self.phase == Phase::Asking(Ask::Last);
         self.asked += 1;
+        self.planned.clear();
         self.usage.add(response.usage.as_ref());
         let cut_short = response.stop == Stop::Length;
         let paused = response.stop == Stop::Paused;
         self.finish = Some(response.stop);
         let calls = open_calls(&response.messages);
-        self.heard(response.messages, cut_short);
+        self.heard(response.messages, response.usage, cut_short);
         let over_tokens = self
             .limits
             .tokens
@@ -230,22 +257,31 @@ impl Turn {
             return self.said_its_say(last, paused, over_tokens);
         }
         if last || over_tokens {
-            self.answer_all(calls, Outcome::Limit);
             let stop = self.closing.filter(|_| last);
-            return self.end(stop.unwrap_or(StopReason::Budget));
+            self.close_calls(calls, Outcome::Limit);
+            return Order::End(stop.unwrap_or(StopReason::Budget));
         }
         self.rounds += 1;
         let mut round = Round::default();
         for call in calls {
-            let slot = self.plan(call, &mut round.over_budget, judge);
+            let slot = match call.runner {
+                // The vendor's own tool host asks: nothing runs here.
+                Runner::Vendor => self.asked_by_vendor(call, judge),
+                Runner::Client => {
+                    self.plan(call, &mut round.over_budget, &mut round.terminate, judge)
+                }
+            };
+            self.planned.push(slot.planned());
             round.slots.push(slot);
         }
         self.go_on(round)
     }
 
     /// Put what a model said into the transcript.
-    fn heard(&mut self, messages: Vec<Message>, cut_short: bool) {
+    fn heard(&mut self, messages: Vec<Message>, usage: Option<Usage>, cut_short: bool) {
         let count = messages.len();
+        // The record keeps what a call cost with what it said.
+        let mut usage = usage.filter(|_| messages.iter().all(|message| message.usage.is_none()));
         for (place, mut message) in messages.into_iter().enumerate() {
             if message.contents.is_empty() {
                 continue;
@@ -254,6 +290,7 @@ impl Turn {
                 Role::Tool => Source::Tool,
                 _ => Source::Model,
             });
+            message.usage = message.usage.or_else(|| usage.take());
             if cut_short && place + 1 == count {
                 message.status = Some(Status::Incomplete);
             }
@@ -291,13 +328,11 @@ impl Turn {
         &mut self,
         call: ToolCall,
         over_budget: &mut bool,
+        terminates: &mut bool,
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Slot {
         let verdict = judge(&call);
-        let mut slot = Slot {
-            call,
-            state: State::Waiting(Awaits::Result),
-        };
+        let mut slot = Slot::new(call, State::Waiting(Awaits::Result));
         match verdict {
             Verdict::Run(effect) => {
                 if self.limits.calls.is_some_and(|most| self.executed >= most) {
@@ -311,6 +346,29 @@ impl Turn {
             Verdict::Ask(_) => slot.state = State::Waiting(Awaits::Approval),
             Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
             Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
+            Verdict::Ended { ended, ran } => {
+                self.executed += u32::from(ran);
+                *terminates |= ended.terminate;
+                slot.end(ended.outcome, ended.output);
+            }
+            Verdict::Again(effect) => {
+                self.executed += 1;
+                slot.state = State::Planned(effect);
+            }
+        }
+        slot
+    }
+
+    /// A question of the vendor's own tool host, or what was said to it before.
+    fn asked_by_vendor(
+        &mut self,
+        call: ToolCall,
+        judge: &mut dyn FnMut(&ToolCall) -> Verdict,
+    ) -> Slot {
+        let verdict = judge(&call);
+        let mut slot = Slot::new(call, State::Waiting(Awaits::VendorApproval));
+        if let Verdict::Ended { ended, .. } = verdict {
+            slot.end(ended.outcome, ended.output);
         }
         slot
     }
@@ -338,7 +396,7 @@ impl Turn {
     /// Every call of the round has its result.
     fn complete(&mut self, round: &Round) -> Order {
         if let Some(message) = round.message() {
-            self.say(message);
+            self.say_results(message);
         }
         if round.terminate {
             return self.end(StopReason::Terminated);

@@ -1,6 +1,6 @@
 //! What the machine orders, and what it is told about calls that wait.
 
-use throughline_model::{Outcome, Output, ToolCall};
+use throughline_model::{Message, Outcome, Output, ToolCall};
 
 use super::round::{Awaits, Verdict};
 use crate::agent::stop::StopReason;
@@ -16,6 +16,25 @@ pub(crate) enum Order {
     Wait,
     /// It is over: stop whatever still runs.
     End(StopReason),
+}
+
+/// Something that entered the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// A message.
+    Said(Message),
+    /// The results of a round, one content for each of its calls, for which the record keeps
+    /// places.
+    Results(Message),
+}
+
+impl Fresh {
+    #[cfg(test)]
+    pub(crate) fn into_message(self) -> Message {
+        match self {
+            Self::Said(message) | Self::Results(message) => message,
+        }
+    }
 }
 
 /// How to call the model.

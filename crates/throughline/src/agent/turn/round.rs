@@ -1,7 +1,8 @@
 //! One round: the calls of a model answer and what becomes of them.
 
 use throughline_model::{
-    Body, Content, ContentAt, Message, Outcome, Output, Role, Runner, Source, ToolCall, pairs,
+    ApprovalRequest, ApprovalResponse, Body, Content, ContentAt, Message, Outcome, Output, Role,
+    Runner, Source, ToolCall, pairs,
 };
 use throughline_store::Effect;
 
@@ -18,6 +19,10 @@ pub(crate) enum Verdict {
     Outside,
     /// It cannot run; the model reads why.
     Refuse(String),
+    /// The record has its result; whether the call ran for it counts against the budget.
+    Ended { ended: Ended, ran: bool },
+    /// It was dispatched before, its result is lost, and it may run again.
+    Again(Effect),
 }
 
 /// How a call that ran ended.
@@ -34,6 +39,8 @@ pub(crate) struct Ended {
 pub enum Awaits {
     /// Somebody's leave.
     Approval,
+    /// Somebody's leave for a tool that the vendor runs: the answer goes back to the vendor.
+    VendorApproval,
     /// A result from outside.
     Result,
 }
@@ -53,7 +60,63 @@ pub(super) struct Slot {
     pub(super) state: State,
 }
 
+/// A call as a step records it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) call: ToolCall,
+    /// What it waits for, if it does.
+    pub(crate) awaits: Option<Awaits>,
+}
+
+/// A call that has its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Done<'t> {
+    pub(crate) position: u32,
+    pub(crate) call: &'t ToolCall,
+    pub(crate) content: Content,
+}
+
 impl Slot {
+    pub(super) fn new(call: ToolCall, state: State) -> Self {
+        Self { call, state }
+    }
+
+    pub(super) fn planned(&self) -> Planned {
+        Planned {
+            call: self.call.clone(),
+            awaits: match self.state {
+                State::Waiting(awaits) => Some(awaits),
+                State::Planned(_) | State::Running(_) | State::Done { .. } => None,
+            },
+        }
+    }
+
+    pub(super) fn done(&self, position: u32) -> Option<Done<'_>> {
+        Some(Done {
+            position,
+            call: &self.call,
+            content: self.content()?,
+        })
+    }
+
+    /// What the record says of its end.
+    fn content(&self) -> Option<Content> {
+        let State::Done { outcome, output } = &self.state else {
+            return None;
+        };
+        Some(match self.call.runner {
+            Runner::Client => self.call.answer(*outcome, output.clone()).into(),
+            Runner::Vendor => Content::new(Body::ApprovalResponse(ApprovalResponse {
+                request: self.call.call.clone(),
+                approved: *outcome == Outcome::Ok,
+                reason: match output {
+                    Output::Text(text) => Some(text.clone()),
+                    _ => None,
+                },
+            })),
+        })
+    }
+
     pub(super) fn end(&mut self, outcome: Outcome, output: Output) {
         self.state = State::Done { outcome, output };
     }
@@ -133,16 +196,7 @@ impl Round {
 
     /// The results so far, in call order; `None` if there is none.
     pub(super) fn message(&self) -> Option<Message> {
-        let results: Vec<Content> = self
-            .slots
-            .iter()
-            .filter_map(|slot| match &slot.state {
-                State::Done { outcome, output } => {
-                    Some(slot.call.answer(*outcome, output.clone()).into())
-                }
-                State::Planned(_) | State::Running(_) | State::Waiting(_) => None,
-            })
-            .collect();
+        let results: Vec<Content> = self.slots.iter().filter_map(Slot::content).collect();
         (!results.is_empty()).then(|| {
             let mut message = Message::new(Role::Tool, results);
             message.source = Some(Source::Tool);
@@ -151,9 +205,9 @@ impl Round {
     }
 }
 
-/// The calls of an answer that wait for us: not the vendor's own, and not those that have their
-/// result in the same answer.
-pub(super) fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
+/// What of an answer waits for us: calls that are not the vendor's own and have no result in the
+/// same answer, and questions of the vendor's tool host.
+pub(crate) fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
     let answered: Vec<ContentAt> = pairs(messages).iter().map(|pair| pair.call).collect();
     let mut calls = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -162,13 +216,34 @@ pub(super) fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
                 message: at,
                 content: place,
             };
-            if let Body::ToolCall(call) = &content.body
-                && call.runner == Runner::Client
-                && !answered.contains(&here)
-            {
-                calls.push(call.clone());
+            match &content.body {
+                Body::ToolCall(call)
+                    if call.runner == Runner::Client && !answered.contains(&here) =>
+                {
+                    calls.push(call.clone());
+                }
+                Body::ApprovalRequest(request) => calls.push(asked(request)),
+                _ => {}
             }
         }
     }
     calls
+}
+
+/// A question of the vendor's tool host in the shape of a call that the vendor runs.
+fn asked(request: &ApprovalRequest) -> ToolCall {
+    ToolCall {
+        arguments: request.arguments.clone(),
+        runner: Runner::Vendor,
+        ..ToolCall::function(request.request.clone(), request.name.clone(), "{}")
+    }
+}
+
+/// How a call ends that has no result of its own.
+pub(crate) fn closed(outcome: Outcome) -> Ended {
+    Ended {
+        outcome,
+        output: Output::Text(words::closed(outcome).to_owned()),
+        terminate: false,
+    }
 }

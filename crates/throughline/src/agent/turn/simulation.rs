@@ -123,7 +123,7 @@ impl Simulated {
             .collect();
         let mut order = self.turn.start(input);
         loop {
-            history.extend(self.turn.take_fresh());
+            history.extend(self.turn.take_fresh().into_iter().map(Fresh::into_message));
             if rng.chance(0.05) {
                 self.turn.inject(Message::user("one more thing"));
             }
@@ -138,7 +138,7 @@ impl Simulated {
                 Order::Dispatch(positions) => {
                     for position in positions {
                         counts.dispatched += 1;
-                        if !self.started.insert((self.turn.step(), position)) {
+                        if !self.started.insert((self.turn.asked(), position)) {
                             return Err(format!("call {position} was started twice"));
                         }
                         self.running.push(position);
@@ -310,7 +310,7 @@ impl Simulated {
                 }
                 if rng.chance(0.15) {
                     self.turn.withdraw();
-                    history.extend(self.turn.take_fresh());
+                    history.extend(self.turn.take_fresh().into_iter().map(Fresh::into_message));
                     return Ok(None);
                 }
                 for (position, awaits) in waiting {
@@ -362,10 +362,10 @@ fn resolution(rng: &mut Rng, awaits: Awaits) -> Resolution {
         return Resolution::Expired;
     }
     match awaits {
-        Awaits::Approval if rng.chance(0.3) => Resolution::Rejected {
+        Awaits::Approval | Awaits::VendorApproval if rng.chance(0.3) => Resolution::Rejected {
             reason: rng.bool().then(|| "too late".to_owned()),
         },
-        Awaits::Approval => Resolution::Approved(match verdict(rng) {
+        Awaits::Approval | Awaits::VendorApproval => Resolution::Approved(match verdict(rng) {
             Verdict::Ask(effect) | Verdict::Run(effect) => Verdict::Run(effect),
             other => other,
         }),

@@ -1,0 +1,137 @@
+//! What is kept with a step and with the end of a run.
+
+use throughline_model::json::{self, RawJson};
+use throughline_model::stored::{Fields, StoredError};
+use throughline_model::{Path, Response, Stop};
+
+use crate::agent::stop::StopReason;
+
+/// What is kept with a step beside what was said: enough to stand where it left the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StepNote {
+    pub(super) response: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) finish: Option<Stop>,
+    /// The id under which the service keeps the conversation after this call.
+    pub(super) service: Option<String>,
+    /// Why the run ends with this step, if it does.
+    pub(super) end: Option<StopReason>,
+}
+
+const FINISHES: [Stop; 6] = [
+    Stop::Done,
+    Stop::ToolCalls,
+    Stop::Length,
+    Stop::ContentFilter,
+    Stop::Refusal,
+    Stop::Paused,
+];
+
+fn word(stop: &Stop) -> &str {
+    match stop {
+        Stop::Done => "done",
+        Stop::ToolCalls => "tool_calls",
+        Stop::Length => "length",
+        Stop::ContentFilter => "content_filter",
+        Stop::Refusal => "refusal",
+        Stop::Paused => "paused",
+        Stop::Cancelled => "cancelled",
+        Stop::Failed => "failed",
+        Stop::InProgress => "in_progress",
+        Stop::Cut => "cut",
+        Stop::Other(word) => word,
+    }
+}
+
+fn finish(word: String) -> Stop {
+    let known = FINISHES.iter().find(|known| self::word(known) == word);
+    known.cloned().unwrap_or_else(|| Stop::Other(word.into()))
+}
+
+impl StepNote {
+    pub(super) fn of(response: &Response, service: Option<&str>) -> Self {
+        Self {
+            response: response.id.clone(),
+            model: response.model.clone(),
+            finish: Some(response.stop.clone()),
+            service: service.map(str::to_owned),
+            end: None,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> RawJson {
+        RawJson::object(|object| {
+            let mut text = |key: &str, text: Option<&str>| {
+                if let Some(text) = text {
+                    object.str(key, text);
+                }
+            };
+            text("response", self.response.as_deref());
+            text("model", self.model.as_deref());
+            text("finish", self.finish.as_ref().map(word));
+            text("service", self.service.as_deref());
+            text("end", self.end.map(StopReason::as_str));
+        })
+    }
+
+    pub(super) fn read(note: Option<&RawJson>) -> Result<Self, StoredError> {
+        let Some(note) = note else {
+            return Ok(Self::default());
+        };
+        let value = json::parse(note.get())?;
+        let root = Path::Root;
+        let mut fields = Fields::of(&value, &root)?;
+        Ok(Self {
+            response: fields.str("response")?,
+            model: fields.str("model")?,
+            finish: fields.str("finish")?.map(finish),
+            service: fields.str("service")?,
+            end: fields.str("end")?.and_then(|word| StopReason::named(&word)),
+        })
+    }
+}
+
+/// What is kept with the end of a run.
+pub(super) struct EndNote<'a> {
+    pub(super) stop: StopReason,
+    pub(super) finish: Option<&'a Stop>,
+    pub(super) tokens: u64,
+    pub(super) error: Option<String>,
+}
+
+impl EndNote<'_> {
+    pub(super) fn to_json(&self) -> RawJson {
+        RawJson::object(|object| {
+            object.str("stop", self.stop.as_str());
+            if let Some(finish) = self.finish {
+                object.str("finish", word(finish));
+            }
+            if self.tokens > 0 {
+                object.number("tokens", self.tokens);
+            }
+            if let Some(error) = &self.error {
+                object.str("error", error);
+            }
+        })
+    }
+}
+
+/// Why a run stopped, and how its last answer did, from the note of its end.
+pub(super) fn ended(note: Option<&RawJson>) -> (Option<StopReason>, Option<Stop>) {
+    let Some(note) = note else {
+        return (None, None);
+    };
+    let Ok(value) = json::parse(note.get()) else {
+        return (None, None);
+    };
+    let root = Path::Root;
+    let Ok(mut fields) = Fields::of(&value, &root) else {
+        return (None, None);
+    };
+    let stop = fields.str("stop").ok().flatten();
+    let last = fields.str("finish").ok().flatten();
+    (
+        stop.and_then(|word| StopReason::named(&word)),
+        last.map(finish),
+    )
+}

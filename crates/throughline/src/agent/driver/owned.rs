@@ -1,0 +1,257 @@
+//! Who keeps the conversation, and what that means for a run.
+
+use std::sync::Arc;
+
+use throughline_model::json::RawJson;
+use throughline_model::{Message, Response, Role, Source};
+use throughline_store::{ServiceId, State, ThreadPatch};
+
+use super::plan::Plan;
+use super::{Broken, Driver};
+use crate::agent::inner::Inner;
+use crate::agent::outcome::RunError;
+use crate::client::{Abilities, Kept, StoresHistory};
+use crate::history::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettings};
+
+/// Under which name the state keeps the key of a message store of the application.
+pub(crate) const KEY: &str = "throughline.key";
+
+/// Who keeps the conversation of a run.
+pub(super) enum Ownership {
+    /// We do.
+    Local,
+    /// The service does, under an id if it has given one.
+    Service { id: Option<String> },
+    /// The application does.
+    External {
+        store: Arc<dyn MessageStore>,
+        key: RawJson,
+        /// How much of what the run said was appended.
+        appended: usize,
+    },
+}
+
+/// What an answer says about who keeps the conversation.
+pub(super) enum FromService {
+    Nothing,
+    /// It is kept under this id, as it should be.
+    Kept(String),
+    /// It should be kept, and no id came.
+    Missing,
+    /// It is kept under this id although it is ours.
+    Unasked(String),
+}
+
+/// Whether a model, or the service behind it, said this.
+pub(super) fn is_models(message: &Message) -> bool {
+    match message.source {
+        Some(Source::Model) => true,
+        // Results of tools that the vendor ran came with the answer; ours go out.
+        _ => message.role == Role::Assistant,
+    }
+}
+
+impl Ownership {
+    /// Who keeps the conversation; refused where that does not fit the client, before any call.
+    pub(super) fn of(
+        agent: &Inner,
+        plan: &Plan,
+        settings: &mut ThreadSettings,
+        state: &State,
+        run: throughline_store::RunId,
+    ) -> Result<Self, RunError> {
+        let abilities = plan.client.abilities();
+        if settings.owner == Owner::Local && abilities.stores_history == StoresHistory::Always {
+            conflict(plan.policy.on_service_id, abilities, run)?;
+            if plan.policy.on_service_id.clears() {
+                settings.owner = Owner::Service {
+                    upstream: abilities.upstream.clone(),
+                };
+            }
+        }
+        let owner = match &settings.owner {
+            Owner::Local => Self::Local,
+            Owner::Service { upstream } => {
+                if *upstream != abilities.upstream {
+                    return Err(RunError::KeptElsewhere {
+                        owner: upstream.clone(),
+                        upstream: abilities.upstream.clone(),
+                    });
+                }
+                let id = state.service(upstream, &agent.sub_agent);
+                Self::Service {
+                    id: id.map(str::to_owned),
+                }
+            }
+            Owner::External { store, key } => {
+                let found = agent.message_stores.get(store);
+                let store = found.ok_or_else(|| RunError::UnknownMessageStore {
+                    name: store.clone(),
+                    known: agent.message_stores.keys().cloned().collect(),
+                })?;
+                Self::External {
+                    store: Arc::clone(store),
+                    key: state.provider(KEY).unwrap_or(key).clone(),
+                    appended: 0,
+                }
+            }
+        };
+        let known = owner.service_id();
+        match (&plan.service_id, known) {
+            (Some(named), known) if known != Some(named) => Err(RunError::OtherServiceId {
+                named: named.clone(),
+                known: known.map(str::to_owned),
+            }),
+            _ => Ok(owner),
+        }
+    }
+
+    pub(super) fn service_id(&self) -> Option<&str> {
+        match self {
+            Self::Service { id } => id.as_deref(),
+            Self::Local | Self::External { .. } => None,
+        }
+    }
+
+    pub(super) fn is_external(&self) -> bool {
+        matches!(self, Self::External { .. })
+    }
+
+    pub(super) fn kept(&self) -> Kept<'_> {
+        match self {
+            Self::Service { id } => Kept::There { id: id.as_deref() },
+            Self::Local | Self::External { .. } => Kept::Here,
+        }
+    }
+}
+
+/// A service keeps what is ours to keep.
+fn conflict(
+    how: OnServiceId,
+    abilities: &Abilities,
+    run: throughline_store::RunId,
+) -> Result<(), RunError> {
+    let upstream = &abilities.upstream;
+    if how == OnServiceId::Throw {
+        return Err(RunError::ServiceKeepsHistory {
+            upstream: upstream.clone(),
+        });
+    }
+    if how.warns() {
+        tracing::warn!(
+            %run,
+            upstream,
+            handed_over = how.clears(),
+            "the service keeps a conversation whose history is local"
+        );
+    }
+    Ok(())
+}
+
+impl Driver {
+    /// What an answer says about who keeps the conversation.
+    pub(super) fn service_of(&self, response: &Response) -> FromService {
+        match (&self.owner, &response.service) {
+            (Ownership::Service { .. }, Some(id)) => FromService::Kept(id.clone()),
+            (Ownership::Service { .. }, None) => FromService::Missing,
+            (Ownership::Local | Ownership::External { .. }, Some(id)) => {
+                FromService::Unasked(id.clone())
+            }
+            (Ownership::Local | Ownership::External { .. }, None) => FromService::Nothing,
+        }
+    }
+
+    pub(super) async fn adopt_service(&mut self, service: FromService) -> Result<(), Broken> {
+        let abilities = self.plan.client.abilities();
+        let upstream = abilities.upstream.clone();
+        let id = match service {
+            FromService::Nothing => return Ok(()),
+            FromService::Kept(id) => id,
+            FromService::Missing => {
+                return Err(Broken::Run(RunError::NoServiceId { upstream }));
+            }
+            FromService::Unasked(id) => {
+                let how = self.plan.policy.on_service_id;
+                // One that always keeps it was spoken of before the first call.
+                if abilities.stores_history != StoresHistory::Always {
+                    conflict(how, abilities, self.run).map_err(Broken::Run)?;
+                }
+                if !how.clears() {
+                    return Ok(());
+                }
+                self.hand_over(&upstream).await?;
+                id
+            }
+        };
+        self.state.set_service(ServiceId {
+            upstream,
+            agent: self.agent.sub_agent.clone(),
+            id: id.clone(),
+        });
+        self.owner = Ownership::Service { id: Some(id) };
+        Ok(())
+    }
+
+    /// The thread is the service's from now on; what it said is with it.
+    async fn hand_over(&mut self, upstream: &str) -> Result<(), Broken> {
+        self.sight.become_increments();
+        let mut settings = self.job.thread.settings();
+        settings.owner = Owner::Service {
+            upstream: upstream.to_owned(),
+        };
+        self.job.thread.write_settings(settings).await?;
+        Ok(())
+    }
+
+    /// Give a store of the application what is published next: what was said up to there.
+    pub(super) async fn append_external(&mut self, until: usize) -> Result<(), Broken> {
+        let Ownership::External {
+            store,
+            key,
+            appended,
+        } = &mut self.owner
+        else {
+            return Ok(());
+        };
+        if *appended >= until {
+            return Ok(());
+        }
+        let said = self.said[*appended..until].iter();
+        let messages: Vec<Message> = said.map(|message| Message::clone(message)).collect();
+        // The same however often it is tried: the run, and where in it.
+        let idempotency = format!("{}.{appended}", self.run);
+        let given = store.append(key, &messages, &idempotency).await;
+        match given {
+            Ok(None) => {}
+            Ok(Some(new)) => {
+                self.state.set_provider(KEY, Some(new.clone()));
+                *key = new;
+            }
+            Err(source) => return Err(Broken::Wait(RunError::MessageStore { source })),
+        }
+        *appended = until;
+        Ok(())
+    }
+
+    /// Whether the model call that just ended is to be published at once.
+    pub(super) fn publishes_call(&self) -> bool {
+        self.recorder.mode == Persistence::PerCall && self.marked
+    }
+}
+
+impl crate::history::Shared {
+    /// Write what the library keeps with the thread.
+    pub(crate) async fn write_settings(
+        &self,
+        settings: ThreadSettings,
+    ) -> throughline_store::Result<()> {
+        let patch = ThreadPatch {
+            settings: Some(settings.to_json()),
+            ..ThreadPatch::default()
+        };
+        let home = &self.home;
+        home.store.patch(&home.scope, &self.id, &patch).await?;
+        self.set_settings(settings);
+        Ok(())
+    }
+}

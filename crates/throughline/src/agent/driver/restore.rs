@@ -1,0 +1,386 @@
+//! A run as its journal tells it, so that it can be gone on with in any process.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use throughline_model::{
+    Body, Content, Message, Outcome, Output, Response, Source, Stop, ToolCall,
+};
+use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, StepRecord};
+
+use super::judge::{self, Prepared};
+use super::note::StepNote;
+use super::{Broken, Driver, Recorded};
+use crate::agent::outcome::{RunError, Step};
+use crate::agent::stop::StopReason;
+use crate::agent::turn::{self, Ended, Fresh, Order, Verdict};
+use crate::history::OnLost;
+use crate::tool::{Probe, ToolSet};
+
+/// What is to become of a run that was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Restoring {
+    /// It is gone on with.
+    Resume,
+    /// What is open in it is closed, and it is published.
+    Close,
+    /// Its waiting calls are withdrawn, and it is published.
+    Withdraw,
+    /// It is cancelled on somebody's word.
+    Cancel,
+    /// It was tried too often, and fails.
+    Seal,
+}
+
+/// The ids of calls that wait for somebody.
+pub(super) fn waiting(journal: &Journal) -> Vec<String> {
+    let waits = |call: &&Execution| matches!(call.state, CallState::Approval | CallState::Client);
+    let waiting = journal.calls.iter().filter(waits);
+    waiting.map(|call| call.call.clone()).collect()
+}
+
+/// What the journal says, looked up by item and by step.
+struct Told<'j> {
+    journal: &'j Journal,
+    /// Where a result stands: entry and content.
+    results: HashMap<ItemNo, &'j Content>,
+}
+
+impl<'j> Told<'j> {
+    fn new(journal: &'j Journal) -> Self {
+        let mut results = HashMap::new();
+        for entry in &journal.entries {
+            for (item, content) in entry.item_refs().zip(&entry.message.contents) {
+                results.insert(item.no, content);
+            }
+        }
+        Self { journal, results }
+    }
+
+    fn calls(&self, step: u32) -> Vec<&'j Execution> {
+        let mut calls: Vec<_> = self.journal.calls.iter().collect();
+        calls.retain(|call| call.at.step == step);
+        calls.sort_by_key(|call| call.at.position);
+        calls
+    }
+
+    /// What was said in a step.
+    fn entries(&self, step: &StepRecord) -> impl Iterator<Item = &'j Entry> {
+        let range = step.first..step.first + step.items;
+        let entries = self.journal.entries.iter();
+        entries.filter(move |entry| range.contains(&entry.at.no))
+    }
+
+    /// What a call that has ended came to.
+    fn ended(&self, call: &Execution) -> Option<Verdict> {
+        let content = self.results.get(&call.result)?;
+        let ended = match &content.body {
+            Body::ToolResult(result) => Ended {
+                outcome: result.outcome,
+                output: result.output.clone(),
+                terminate: call.ends,
+            },
+            Body::ApprovalResponse(answer) => Ended {
+                outcome: match answer.approved {
+                    true => Outcome::Ok,
+                    false => Outcome::Rejected,
+                },
+                output: match &answer.reason {
+                    Some(reason) => Output::Text(reason.clone()),
+                    None => Output::None,
+                },
+                terminate: false,
+            },
+            _ => return None,
+        };
+        let ran = matches!(
+            ended.outcome,
+            Outcome::Ok | Outcome::Error | Outcome::Unknown
+        );
+        Some(Verdict::Ended { ended, ran })
+    }
+}
+
+/// The model's answer of a step.
+fn response(entries: &[&Entry], note: &StepNote) -> Response {
+    let messages: Vec<Message> = entries
+        .iter()
+        .filter(|entry| entry.message.source != Some(Source::Caller))
+        .map(|entry| entry.message.clone())
+        .collect();
+    Response {
+        id: note.response.clone(),
+        model: note.model.clone(),
+        usage: messages.iter().find_map(|message| message.usage.clone()),
+        messages,
+        stop: note.finish.clone().unwrap_or(Stop::Done),
+        error: None,
+        vendor: None,
+        service: note.service.clone(),
+    }
+}
+
+/// How a call that was dispatched and has no result is gone on with.
+fn lost(
+    tools: &ToolSet,
+    (call, execution): (&ToolCall, &Execution),
+    (restoring, on_lost): (Restoring, OnLost),
+    probed: &HashMap<u32, Probe>,
+    prepared: &mut HashMap<u32, Prepared>,
+) -> Verdict {
+    let position = execution.at.position;
+    let unknown = || Verdict::Ended {
+        ended: turn::closed(Outcome::Unknown),
+        ran: true,
+    };
+    if restoring != Restoring::Resume {
+        return match execution.effect {
+            Effect::ReadOnly => Verdict::Outside,
+            _ => unknown(),
+        };
+    }
+    let mut again = || match judge::again(tools, call) {
+        Ok(ready) => {
+            prepared.insert(position, ready);
+            Verdict::Again(execution.effect)
+        }
+        Err(why) => Verdict::Refuse(why),
+    };
+    match execution.effect {
+        Effect::ReadOnly | Effect::Idempotent | Effect::Keyed | Effect::Transactional => again(),
+        Effect::Probe => match probed.get(&position) {
+            Some(Probe::Done(output)) => Verdict::Ended {
+                ended: Ended {
+                    outcome: Outcome::Ok,
+                    output: output.output.clone(),
+                    terminate: output.terminate,
+                },
+                ran: true,
+            },
+            Some(Probe::NotDone) => again(),
+            Some(Probe::Unknown) | None => unknown(),
+        },
+        Effect::Once => match on_lost {
+            OnLost::Tell => unknown(),
+            OnLost::Park => Verdict::Outside,
+        },
+    }
+}
+
+impl Driver {
+    /// Stand where the journal ends.
+    pub(super) async fn restore(
+        &mut self,
+        journal: &Journal,
+        restoring: Restoring,
+    ) -> Result<Order, Broken> {
+        let told = Told::new(journal);
+        let bad = |error: throughline_model::stored::StoredError| {
+            let why = error.to_string();
+            Broken::Run(RunError::Journal { why })
+        };
+        let mut order = self.turn.stand_after(journal.inputs as usize);
+        drop(self.turn.take_fresh());
+        let probed = match journal.steps.last() {
+            Some(step) if restoring == Restoring::Resume => self.probe(&told, step).await,
+            _ => HashMap::new(),
+        };
+        let last = journal.steps.len().saturating_sub(1);
+        let mut end = None;
+        let mut replayed: Vec<Fresh> = Vec::new();
+        for (place, step) in journal.steps.iter().enumerate() {
+            let note = StepNote::read(step.note.as_ref()).map_err(bad)?;
+            let entries: Vec<&Entry> = told.entries(step).collect();
+            let response = response(&entries, &note);
+            self.steps.push(Step::Model {
+                step: step.no,
+                response: note.response.clone(),
+                model: note.model.clone(),
+                finish: response.stop.clone(),
+                usage: response.usage.clone(),
+            });
+            let calls = told.calls(step.no);
+            self.stand_in(step, &entries, &calls);
+            end = note.end;
+            order = self.replay(
+                &told,
+                (step, place == last),
+                (entries, response),
+                restoring,
+                &probed,
+            );
+            replayed.extend(self.turn.take_fresh());
+        }
+        if let Some(stop) = end {
+            // It ended here, and only what came after was missing.
+            order = Order::End(stop);
+        }
+        self.recall(journal, replayed);
+        Ok(order)
+    }
+
+    /// What is known of the calls of a step.
+    fn stand_in(&mut self, step: &StepRecord, entries: &[&Entry], calls: &[&Execution]) {
+        let said = entries.iter().rev();
+        let at = said.map(|entry| entry.message.created).next().flatten();
+        let of = |state: CallState| {
+            let found = calls.iter().filter(move |call| call.state == state);
+            found.map(|call| call.at.position).collect::<HashSet<u32>>()
+        };
+        let shown = |call: &&Execution| {
+            let approval = call.approval?;
+            Some((call.at.position, (approval, [0; 16])))
+        };
+        self.round = Recorded {
+            step: step.no,
+            at,
+            intended: of(CallState::Intent),
+            stored: of(CallState::Done),
+            approvals: calls.iter().filter_map(shown).collect(),
+        };
+    }
+
+    /// Go through one step again.
+    fn replay(
+        &mut self,
+        told: &Told<'_>,
+        (step, is_last): (&StepRecord, bool),
+        (entries, response): (Vec<&Entry>, Response),
+        restoring: Restoring,
+        probed: &HashMap<u32, Probe>,
+    ) -> Order {
+        let delivered = entries
+            .iter()
+            .filter(|entry| entry.message.source == Some(Source::Caller))
+            .map(|entry| entry.message.clone())
+            .collect();
+        let calls = told.calls(step.no);
+        let tools = self.tools.set();
+        let on_lost = self.plan.policy.on_lost;
+        let mut prepared = HashMap::new();
+        let mut position = 0;
+        let order = self.turn.replay(turn::Recorded {
+            delivered,
+            response,
+            judge: &mut |call| {
+                let place = position;
+                position += 1;
+                let execution = calls.iter().find(|one| one.at.position == place);
+                let Some(execution) = execution else {
+                    return Verdict::Outside;
+                };
+                if let Some(ended) = told.ended(execution) {
+                    return ended;
+                }
+                match execution.state {
+                    CallState::Intent => lost(
+                        &tools,
+                        (call, execution),
+                        (restoring, on_lost),
+                        probed,
+                        &mut prepared,
+                    ),
+                    CallState::Approval => Verdict::Ask(execution.effect),
+                    CallState::Client => Verdict::Outside,
+                    CallState::Planned if is_last && restoring == Restoring::Resume => {
+                        judge::judge_into(&tools, call, place, &mut prepared)
+                    }
+                    // It never ran, and will not.
+                    CallState::Planned | CallState::Done | CallState::Taken => Verdict::Outside,
+                }
+            },
+        });
+        self.prepared = prepared;
+        order
+    }
+
+    /// Put what the journal has into the view; what replaying added to it is new.
+    fn recall(&mut self, journal: &Journal, replayed: Vec<Fresh>) {
+        // Results of a round that is still open are no message yet.
+        let open = journal.steps.last().map(|step| step.first + step.items);
+        let complete = journal.calls.iter().all(|call| {
+            call.state == CallState::Done
+                || Some(call.at.step) != journal.steps.last().map(|step| step.no)
+        });
+        let known: Vec<Arc<Message>> = journal
+            .entries
+            .iter()
+            .filter(|entry| complete || open.is_none_or(|open| entry.at.no < open))
+            .map(|entry| Arc::new(entry.message.clone()))
+            .collect();
+        let ids: HashSet<_> = known.iter().map(|message| message.id.clone()).collect();
+        let sent = self.sent(journal);
+        for (message, entry) in known.into_iter().zip(&journal.entries) {
+            let has = sent.is_some_and(|sent| entry.at.no < sent);
+            if !has && (!self.sight.is_incremental() || !super::owned::is_models(&message)) {
+                self.sight.push(Arc::clone(&message));
+            }
+            self.said.push(message);
+        }
+        self.trailing = complete
+            && journal
+                .calls
+                .iter()
+                .any(|call| Some(call.at.step) == journal.steps.last().map(|step| step.no));
+        for fresh in replayed {
+            let Fresh::Results(mut message) = fresh else {
+                continue;
+            };
+            if ids.contains(&message.id) {
+                continue;
+            }
+            message.created = self.round.at;
+            self.note_results(&message);
+            self.trailing = true;
+            self.enter(Arc::new(message));
+        }
+    }
+
+    /// Up to which item the service has what was said, if it keeps the conversation.
+    fn sent(&self, journal: &Journal) -> Option<ItemNo> {
+        if !self.sight.is_incremental() {
+            return None;
+        }
+        let step = journal.steps.last()?;
+        Some(step.first + step.items)
+    }
+
+    /// Ask tools that can say so whether a lost call had its effect.
+    async fn probe(&mut self, told: &Told<'_>, step: &StepRecord) -> HashMap<u32, Probe> {
+        let mut probed = HashMap::new();
+        let tools = self.tools.set();
+        let entries: Vec<&Entry> = told.entries(step).collect();
+        let messages: Vec<Message> = entries.iter().map(|entry| entry.message.clone()).collect();
+        let asked = turn::open_calls(&messages);
+        self.round.step = step.no;
+        for execution in told.calls(step.no) {
+            let lost = execution.state == CallState::Intent && execution.effect == Effect::Probe;
+            let call = asked.get(execution.at.position as usize);
+            let (true, Some(call)) = (lost, call) else {
+                continue;
+            };
+            let Ok(Prepared { tool, arguments }) = judge::again(&tools, call) else {
+                continue;
+            };
+            let context = self.context(call, execution.at.position);
+            let answer = tool.probe(&arguments, context).await;
+            let answer = answer.unwrap_or_else(|error| {
+                let run = self.run;
+                tracing::warn!(%run, tool = call.name, %error, "a tool could not say what became of a call");
+                Probe::Unknown
+            });
+            probed.insert(execution.at.position, answer);
+        }
+        probed
+    }
+}
+
+/// How a stop is called in a run that is closed by others.
+pub(super) fn closing(restoring: Restoring) -> StopReason {
+    match restoring {
+        Restoring::Withdraw => StopReason::Parked,
+        Restoring::Resume | Restoring::Close | Restoring::Cancel | Restoring::Seal => {
+            StopReason::Cancelled
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Telling readers, after what they hear is stored.
+
+use std::time::Duration;
+
+use throughline_store::EventNo;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::agent::event::RunEvent;
+use crate::agent::events::encode;
+use crate::history::Recorder;
+
+/// How long events are gathered before they are stored together.
+const GATHER: Duration = Duration::from_millis(25);
+
+/// An event with its number; one that is not stored has none.
+pub(crate) type Heard = (Option<EventNo>, RunEvent);
+
+/// Who listens to a run, and what they are told with the next write.
+pub(super) struct Telling {
+    reader: Option<mpsc::UnboundedSender<Heard>>,
+    held: Vec<Heard>,
+    next: EventNo,
+    flushed: Option<Instant>,
+}
+
+impl Telling {
+    pub(super) fn new(reader: Option<mpsc::UnboundedSender<Heard>>, next: EventNo) -> Self {
+        Self {
+            reader,
+            held: Vec::new(),
+            next,
+            flushed: None,
+        }
+    }
+
+    pub(super) fn is_heard(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// Say something once it is stored.
+    pub(super) fn say(&mut self, recorder: &mut Recorder, event: impl FnOnce() -> RunEvent) {
+        if self.reader.is_none() {
+            return;
+        }
+        let event = event();
+        recorder.event(encode(&event));
+        self.held.push((Some(self.next), event));
+        self.next += 1;
+    }
+
+    /// Store what was never stored, without saying it: whoever hears of it later needs its number.
+    pub(super) fn store(&mut self, recorder: &mut Recorder, events: &[RunEvent]) {
+        for event in events {
+            recorder.event(encode(event));
+            self.next += 1;
+        }
+    }
+
+    /// Say something that was stored by other means.
+    pub(super) fn say_stored(&mut self, event: RunEvent) {
+        self.held.push((Some(self.next), event));
+        self.next += 1;
+        self.stored();
+    }
+
+    /// Say something that is not part of the run's events: that it stops here for now.
+    pub(super) fn say_unstored(&mut self, event: RunEvent) {
+        self.held.push((None, event));
+        self.stored();
+    }
+
+    /// When what is held is to be stored at the latest: the first event at once, others gather.
+    pub(super) fn due(&self) -> Option<Instant> {
+        if self.held.is_empty() {
+            return None;
+        }
+        Some(match self.flushed {
+            Some(flushed) => flushed + GATHER,
+            None => Instant::now(),
+        })
+    }
+
+    /// What is held was stored.
+    pub(super) fn stored(&mut self) {
+        let Some(reader) = &self.reader else {
+            self.held.clear();
+            return;
+        };
+        if self.held.is_empty() {
+            return;
+        }
+        self.flushed = Some(Instant::now());
+        for event in self.held.drain(..) {
+            // Whoever listened may be gone; the run is then being cancelled anyway.
+            drop(reader.send(event));
+        }
+    }
+}

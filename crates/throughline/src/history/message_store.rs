@@ -1,0 +1,31 @@
+use async_trait::async_trait;
+use throughline_model::Message;
+use throughline_model::json::RawJson;
+
+/// Why a message store of the application did not do what it was asked.
+pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Messages in a system of the application: a thread whose [`Owner`](crate::Owner) is `External`
+/// reads and appends here, while the journal of its runs stays with us.
+///
+/// Keys are the store's own: any JSON, compound ones too, and each append may give another. A store
+/// may reduce its own history; it is asked before each run and nothing is kept of its answer.
+#[async_trait]
+pub trait MessageStore: Send + Sync {
+    /// The history under a key, oldest first; about `budget` tokens of it if one is given.
+    async fn load(
+        &self,
+        key: &RawJson,
+        budget: Option<u64>,
+    ) -> Result<Vec<Message>, MessageStoreError>;
+
+    /// Add messages under a key. The same `idempotency` means the same append: a store that keeps
+    /// one copy of it loses and doubles nothing when a process dies in between. A key that is given
+    /// back is the thread's from then on.
+    async fn append(
+        &self,
+        key: &RawJson,
+        messages: &[Message],
+        idempotency: &str,
+    ) -> Result<Option<RawJson>, MessageStoreError>;
+}

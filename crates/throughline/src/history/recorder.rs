@@ -1,0 +1,189 @@
+//! What a run writes into its journal, in the order in which it happens.
+//!
+//! Things are noted here as they come and go out with the next write that can carry them; nothing
+//! is dispatched, sent or acknowledged before the write that it needs is committed.
+
+use throughline_model::Message;
+use throughline_model::json::RawJson;
+use throughline_store::{
+    CallResult, End, Ending, EventNo, Flush, Lease, Mode, NewApproval, NewItem, PlannedCall,
+    Publish, Published, QueueNo, Result, Started, State, Step, StepNode, Stopped, StoredEvent,
+    Through,
+};
+
+use super::home::Home;
+
+/// The journal of one run.
+pub(crate) struct Recorder {
+    home: Home,
+    lease: Lease,
+    pub(crate) mode: Mode,
+    next_step: u32,
+    next_event: EventNo,
+    items: Vec<NewItem>,
+    results: Vec<CallResult>,
+    dequeue: Vec<QueueNo>,
+    events: Vec<StoredEvent>,
+}
+
+/// How a run ends that is published.
+pub(crate) struct Closing {
+    pub(crate) through: Through,
+    pub(crate) ending: Ending,
+    pub(crate) state: Option<State>,
+    pub(crate) note: RawJson,
+}
+
+impl Recorder {
+    pub(crate) fn new(home: Home, started: Started, mode: Mode, at: (u32, EventNo)) -> Self {
+        Self {
+            home,
+            lease: started.lease,
+            mode,
+            next_step: at.0,
+            next_event: at.1,
+            items: Vec::new(),
+            results: Vec::new(),
+            dequeue: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The number of the step that comes next.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.next_step
+    }
+
+    /// A message that goes out with the next step.
+    pub(crate) fn say(&mut self, message: &Message) {
+        NewItem::push(&mut self.items, message, 0);
+    }
+
+    /// Whether messages wait to be written.
+    pub(crate) fn has_items(&self) -> bool {
+        !self.items.is_empty()
+    }
+
+    /// A result that goes out with the next write of results.
+    pub(crate) fn result(&mut self, result: CallResult) {
+        self.results.push(result);
+    }
+
+    /// Queued messages that are delivered with the next step.
+    pub(crate) fn deliver(&mut self, no: QueueNo) {
+        self.dequeue.push(no);
+    }
+
+    /// An event that goes out with the next write that takes events.
+    pub(crate) fn event(&mut self, event: StoredEvent) {
+        self.events.push(event);
+    }
+
+    fn take_events(&mut self) -> Option<Flush> {
+        let events = std::mem::take(&mut self.events);
+        let flush = (!events.is_empty()).then(|| Flush::new(self.next_event, &events));
+        self.next_event += events.len() as u64;
+        flush
+    }
+
+    /// Record a step: what was said, and what was called.
+    pub(crate) async fn step(
+        &mut self,
+        calls: Vec<PlannedCall>,
+        approvals: Vec<NewApproval>,
+        note: Option<RawJson>,
+        node: Option<StepNode>,
+    ) -> Result<Option<Published>> {
+        let step = Step {
+            no: self.next_step,
+            items: std::mem::take(&mut self.items),
+            calls,
+            approvals,
+            note,
+            events: self.take_events(),
+            node,
+            dequeue: std::mem::take(&mut self.dequeue),
+        };
+        let Home { store, scope } = &self.home;
+        let published = self
+            .home
+            .sure(|| store.step(scope, self.lease, &step))
+            .await?;
+        self.next_step += 1;
+        Ok(published)
+    }
+
+    /// Record that calls are about to be dispatched.
+    pub(crate) async fn intend(&self, step: u32, positions: &[u32]) -> Result<()> {
+        let Home { store, scope } = &self.home;
+        self.home
+            .sure(|| store.intend(scope, self.lease, step, positions))
+            .await
+    }
+
+    /// Write the results that were noted.
+    pub(crate) async fn results(&mut self) -> Result<()> {
+        if self.results.is_empty() {
+            return Ok(());
+        }
+        let results = std::mem::take(&mut self.results);
+        let Home { store, scope } = &self.home;
+        self.home
+            .sure(|| store.results(scope, self.lease, &results))
+            .await
+    }
+
+    /// Write the events that were noted.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        let Some(events) = self.take_events() else {
+            return Ok(());
+        };
+        let Home { store, scope } = &self.home;
+        self.home
+            .sure(|| store.flush(scope, self.lease, &events))
+            .await
+    }
+
+    /// Publish, and end the run.
+    pub(crate) async fn publish(&mut self, closing: Closing) -> Result<Published> {
+        let publish = Publish {
+            step: self.next_step,
+            results: std::mem::take(&mut self.results),
+            items: std::mem::take(&mut self.items),
+            through: closing.through,
+            state: closing.state,
+            ending: closing.ending,
+            note: Some(closing.note),
+            events: self.take_events(),
+            dequeue: std::mem::take(&mut self.dequeue),
+        };
+        let Home { store, scope } = &self.home;
+        self.home
+            .sure(|| store.publish(scope, self.lease, &publish))
+            .await
+    }
+
+    /// Park the run.
+    pub(crate) async fn park(&mut self) -> Result<()> {
+        let events = self.take_events();
+        let Home { store, scope } = &self.home;
+        self.home
+            .sure(|| store.park(scope, self.lease, events.as_ref()))
+            .await
+    }
+
+    /// End the run without publishing.
+    pub(crate) async fn end(&mut self, how: Stopped, note: RawJson) -> Result<()> {
+        let end = End {
+            how,
+            note: Some(note),
+            events: self.take_events(),
+        };
+        let Home { store, scope } = &self.home;
+        self.home.sure(|| store.end(scope, self.lease, &end)).await
+    }
+}

@@ -1,0 +1,294 @@
+//! The threads of a store.
+
+use throughline_store::{
+    Answer, Approval, ApprovalFilter, ApprovalId, At, Decision, Error, EventNo, Fork, Listing,
+    NewThread, PageToken, Result, RunId, RunState, State, Store, TenantScope, ThreadFilter,
+    ThreadId,
+};
+
+use super::home::Home;
+use super::owner::{Owner, ThreadSettings};
+use super::policy::Persistence;
+use super::thread::{Seed, Thread};
+use crate::agent::Attached;
+
+/// How many threads or approvals a page has.
+const PAGE: usize = 100;
+
+/// The threads of a store: makes, opens, forks, lists and deletes them.
+///
+/// ```
+/// use throughline::{Agent, Demo, Threads};
+/// use throughline::store::Store;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let threads = Threads::of(&Store::open("memory:").await?);
+/// let agent = Agent::builder(Demo::new()).build()?;
+/// let mut thread = threads.new_thread();
+/// agent.run_on(&mut thread, "The tide is at four.").await?;
+///
+/// // Elsewhere, by its id: history, state and a waiting run in one round trip.
+/// let again = threads.open(thread.id().clone()).await?;
+/// assert_eq!(again.history().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Threads {
+    home: Home,
+}
+
+/// A copy that a vendor has of a deleted thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VendorCopy {
+    /// The upstream that keeps it.
+    pub upstream: String,
+    /// The sub-agent it belongs to; empty for the thread's own.
+    pub agent: String,
+    /// The vendor's id of it.
+    pub id: String,
+}
+
+/// What became of a deleted thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Copies that stay with vendors: deleting here does not reach them. `docs/services.md` says
+    /// how each vendor deletes.
+    pub vendor_copies: Vec<VendorCopy>,
+}
+
+/// Why an owner cannot be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnerError {
+    /// A run is at work, parked or unfinished.
+    #[error("{run} on thread {thread} is {}; settle it first, then change who owns the history", state.as_str())]
+    Unsettled {
+        /// The thread.
+        thread: ThreadId,
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        state: RunState,
+    },
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl Threads {
+    /// The threads of a store that a process has to itself: tenant `local`.
+    pub fn of(store: &Store) -> Self {
+        Self::scoped(store, TenantScope::local())
+    }
+
+    /// The threads of a tenant.
+    pub fn scoped(store: &Store, scope: TenantScope) -> Self {
+        Self {
+            home: Home {
+                store: store.clone(),
+                scope,
+            },
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.home.store
+    }
+
+    /// The tenant.
+    pub fn scope(&self) -> &TenantScope {
+        &self.home.scope
+    }
+
+    /// A new thread with an id of its own. It is stored when something is said on it.
+    pub fn new_thread(&self) -> Thread {
+        self.make(NewThread::new(self.home.store.ids().thread()))
+    }
+
+    /// A new thread with an id, aliases, a title as the caller wants. It is stored when something
+    /// is said on it; if its id is taken by then, what is said goes on there.
+    pub fn make(&self, thread: NewThread) -> Thread {
+        let seed = Seed {
+            thread,
+            messages: Vec::new(),
+            state: State::default(),
+        };
+        Thread::made(self.home.clone(), false, seed)
+    }
+
+    /// Open a thread by its id or an alias, to go on at its head; or by a node or a run (a response
+    /// id), to go on there. One round trip.
+    pub async fn open(&self, at: impl Into<At>) -> Result<Thread> {
+        let at = at.into();
+        let Home { store, scope } = &self.home;
+        let opened = store.open(scope, &at, usize::MAX).await?;
+        Thread::opened(self.home.clone(), &at, opened)
+    }
+
+    /// Open a thread, or make it. Whoever comes second opens what the first one made.
+    pub async fn open_or_create(&self, thread: NewThread) -> Result<Thread> {
+        let Home { store, scope } = &self.home;
+        let opened = store.open_or_create(scope, &thread, usize::MAX).await?;
+        Thread::opened(self.home.clone(), &At::Thread(thread.id), opened)
+    }
+
+    /// A new thread that goes on from any place of another. It shares everything up to there.
+    pub async fn fork(&self, from: impl Into<At>, mut thread: NewThread) -> Result<Thread> {
+        let Home { store, scope } = &self.home;
+        let from = from.into();
+        if thread.settings.is_none() {
+            let origin = store.open(scope, &from, 0).await?;
+            thread.settings = origin.thread.settings;
+        }
+        let id = thread.id.clone();
+        store.fork(scope, &Fork { from, thread }).await?;
+        self.open(id).await
+    }
+
+    /// List threads, last touched first.
+    pub async fn list(
+        &self,
+        filter: &ThreadFilter,
+        after: Option<PageToken>,
+    ) -> Result<Listing<throughline_store::Thread>> {
+        let Home { store, scope } = &self.home;
+        store.threads(scope, filter, after, PAGE).await
+    }
+
+    /// Delete a thread. What vendors keep of it stays with them, and is named.
+    pub async fn delete(&self, thread: &ThreadId) -> Result<Deleted> {
+        let Home { store, scope } = &self.home;
+        let opened = match store.open(scope, &At::Thread(thread.clone()), 0).await {
+            Ok(opened) => opened,
+            Err(Error::NotFound { .. }) => return Ok(Deleted::default()),
+            Err(error) => return Err(error),
+        };
+        store.delete(scope, thread).await?;
+        let copies = opened.state.services().iter();
+        Ok(Deleted {
+            vendor_copies: copies
+                .map(|service| VendorCopy {
+                    upstream: service.upstream.clone(),
+                    agent: service.agent.clone(),
+                    id: service.id.clone(),
+                })
+                .collect(),
+        })
+    }
+
+    /// Approvals that were asked for, newest first.
+    pub async fn approvals(
+        &self,
+        filter: &ApprovalFilter,
+        after: Option<PageToken>,
+    ) -> Result<Listing<Approval>> {
+        let Home { store, scope } = &self.home;
+        store.approvals(scope, filter, after, PAGE).await
+    }
+
+    /// Answer an approval. The tool runs when the run goes on: [`Agent::resume`](crate::Agent::resume).
+    pub async fn answer(&self, answer: &Answer) -> Result<Approval> {
+        let Home { store, scope } = &self.home;
+        self.home.sure(|| store.answer(scope, answer)).await
+    }
+
+    /// Answer an approval as it was shown.
+    pub async fn decide(
+        &self,
+        approval: &Approval,
+        decision: Decision,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<Approval> {
+        let reason = reason.filter(|reason| !reason.trim().is_empty());
+        self.answer(&Answer {
+            approval: approval.id,
+            shown: approval.shown,
+            decision,
+            by: by.to_owned(),
+            reason: reason.map(str::to_owned),
+        })
+        .await
+    }
+
+    /// An approval by its id.
+    pub async fn approval(&self, id: ApprovalId) -> Result<Approval> {
+        let mut after = None;
+        loop {
+            let page = self.approvals(&ApprovalFilter::default(), after).await?;
+            if let Some(found) = page.found.into_iter().find(|one| one.id == id) {
+                return Ok(found);
+            }
+            after = match page.next {
+                Some(next) => Some(next),
+                None => {
+                    return Err(Error::NotFound {
+                        what: "approval",
+                        id: id.to_string(),
+                    });
+                }
+            };
+        }
+    }
+
+    /// The events of a run after a number, from whichever process; all of them without one.
+    pub fn attach(&self, run: RunId, after: Option<EventNo>) -> Attached {
+        let Home { store, scope } = &self.home;
+        Attached::new(store.clone(), scope.clone(), run, after)
+    }
+}
+
+impl Thread {
+    /// Read again what others may have changed.
+    pub async fn refresh(&self) -> Result<()> {
+        if self.shared.is_new() {
+            return Ok(());
+        }
+        let loaded = self.shared.load().await?;
+        let pending = self.shared.waiting(&loaded).await?;
+        self.shared.show(loaded, pending);
+        Ok(())
+    }
+
+    /// Hand the history over to another owner. Refused while a run is at work, parked or
+    /// unfinished.
+    ///
+    /// To a service: the next call sends the whole view once, then only what is new. From a service
+    /// to us: the view is the record of all that went through us.
+    pub async fn set_owner(&self, owner: Owner) -> Result<(), OwnerError> {
+        let mut settings = self.shared.settings();
+        settings.owner = owner;
+        self.change(settings).await
+    }
+
+    /// When runs on this thread move its history, whatever their agents say. A run that has begun
+    /// ends in the mode it began with.
+    pub async fn set_persistence(&self, persistence: Option<Persistence>) -> Result<()> {
+        let mut settings = self.shared.settings();
+        settings.persistence = persistence;
+        if self.shared.change_seed(&settings) {
+            return Ok(());
+        }
+        self.shared.write_settings(settings).await
+    }
+
+    async fn change(&self, settings: ThreadSettings) -> Result<(), OwnerError> {
+        if self.shared.change_seed(&settings) {
+            return Ok(());
+        }
+        let Home { store, scope } = &self.shared.home;
+        let at = At::Thread(self.shared.id.clone());
+        let opened = store.open(scope, &at, 0).await?;
+        if let Some(run) = opened.unsettled {
+            return Err(OwnerError::Unsettled {
+                thread: run.thread,
+                run: run.id,
+                state: run.state,
+            });
+        }
+        Ok(self.shared.write_settings(settings).await?)
+    }
+}
