@@ -23,6 +23,8 @@ pub mod record;
 #[cfg(feature = "agents")]
 pub mod scripted;
 #[cfg(feature = "agents")]
+pub mod stage;
+#[cfg(feature = "agents")]
 pub mod upstream;
 
 pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};

@@ -6,42 +6,44 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use throughline_store::RunId;
+use throughline_store::{OwnerId, RunId, Store};
 use tokio_util::sync::CancellationToken;
 
-static LIVE: LazyLock<Mutex<HashMap<RunId, CancellationToken>>> = LazyLock::new(Mutex::default);
+/// By the process as the store knows it, and the run.
+type Live = HashMap<(OwnerId, RunId), CancellationToken>;
 
-fn live() -> MutexGuard<'static, HashMap<RunId, CancellationToken>> {
+static LIVE: LazyLock<Mutex<Live>> = LazyLock::new(Mutex::default);
+
+fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A run is worked on while this is held.
-pub(crate) struct AtWork(RunId);
+pub(crate) struct AtWork(OwnerId, RunId);
 
 impl AtWork {
-    pub(crate) fn on(run: RunId, cancel: CancellationToken) -> Self {
-        live().insert(run, cancel);
-        Self(run)
+    pub(crate) fn on(store: &Store, run: RunId, cancel: CancellationToken) -> Self {
+        let owner = store.owner();
+        live().insert((owner, run), cancel);
+        Self(owner, run)
     }
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        live().remove(&self.0);
+        live().remove(&(self.0, self.1));
     }
 }
 
 /// Whether a task of this process works on a run.
-pub(crate) fn is_at_work(run: RunId) -> bool {
-    live().contains_key(&run)
+pub(crate) fn is_at_work(store: &Store, run: RunId) -> bool {
+    live().contains_key(&(store.owner(), run))
 }
 
 /// Cancel a run of this process, if it is one.
-pub(crate) fn cancel(run: RunId) -> bool {
-    let token = live().get(&run).cloned();
-    let found = token.is_some();
+pub(crate) fn cancel(store: &Store, run: RunId) {
+    let token = live().get(&(store.owner(), run)).cloned();
     if let Some(token) = token {
         token.cancel();
     }
-    found
 }

@@ -84,7 +84,7 @@ pub(super) async fn cancelled(
         if let Err(error) = home.store.cancel(&home.scope, run.id).await {
             return Err(refused(run.id, &job, stored(error)));
         }
-        live::cancel(run.id);
+        live::cancel(&home.store, run.id);
         return repeated(&agent, &job, run).await;
     }
     claimed(&agent, job, loaded, &run, (Restoring::Cancel, options), &[]).await
@@ -98,14 +98,14 @@ pub(super) struct Claimed {
 
 /// Take a run over that nobody works on.
 pub(super) async fn claim(job: &Job, run: &Run) -> throughline_store::Result<Claimed> {
-    if live::is_at_work(run.id) {
+    if live::is_at_work(&job.thread.home.store, run.id) {
         return Err(Error::Busy {
             thread: run.thread.clone(),
             run: run.id,
             state: run.state,
         });
     }
-    let at_work = AtWork::on(run.id, job.cancel.clone());
+    let at_work = AtWork::on(&job.thread.home.store, run.id, job.cancel.clone());
     let claim = match run.state {
         RunState::Parked => Claim::Parked,
         RunState::Held => Claim::Settle,

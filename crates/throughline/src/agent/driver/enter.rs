@@ -184,7 +184,8 @@ pub(super) async fn free(agent: &Arc<Inner>, job: &Job, plan: &Plan) -> Result<P
             return Ok(Place { loaded, branch });
         };
         // One of this process that no task works on was left, like that of a process that is gone.
-        let held = run.state == RunState::Running && live::is_at_work(run.id);
+        let held =
+            run.state == RunState::Running && live::is_at_work(&job.thread.home.store, run.id);
         let settled = match held {
             true => Settled::Busy(loaded),
             false => settle_left(agent, job, plan, loaded, &run).await?,
@@ -210,7 +211,7 @@ pub(super) async fn free(agent: &Arc<Inner>, job: &Job, plan: &Plan) -> Result<P
             OnBusy::Interrupt => {
                 let home = &job.thread.home;
                 home.store.cancel(&home.scope, run.id).await?;
-                live::cancel(run.id);
+                live::cancel(&home.store, run.id);
             }
             OnBusy::Queue => {}
         }
@@ -426,7 +427,7 @@ pub(super) async fn begin(
         events.extend(told.map(|message| RunEvent::Message((**message).clone())));
     }
     let stored: Vec<StoredEvent> = events.iter().map(encode).collect();
-    let at_work = AtWork::on(run, job.cancel.clone());
+    let at_work = AtWork::on(&job.thread.home.store, run, job.cancel.clone());
     let home = job.thread.home.clone();
     let begin = Begin {
         run,

@@ -43,7 +43,7 @@ impl Driver {
             }
             note.end = Some(*stop);
         }
-        self.record(&order, note).await?;
+        self.record(note).await?;
         Ok(order)
     }
 
@@ -61,15 +61,10 @@ impl Driver {
         if self.turn.planned().is_empty() {
             return Ok(());
         }
-        let order = Order::End(StopReason::Cancelled);
-        self.record(&order, StepNote::default()).await
+        self.record(StepNote::default()).await
     }
 
-    async fn record(&mut self, order: &Order, note: StepNote) -> Result<(), Broken> {
-        let starts: &[u32] = match order {
-            Order::Dispatch(positions) => positions,
-            Order::Ask(_) | Order::Wait | Order::End(_) => &[],
-        };
+    async fn record(&mut self, note: StepNote) -> Result<(), Broken> {
         let set = self.tools.set();
         let mut calls = Vec::new();
         let mut approvals = Vec::new();
@@ -89,11 +84,6 @@ impl Driver {
                     CallState::Approval
                 }
                 Some(Awaits::Result) => CallState::Client,
-                // Plan and intent together: it is dispatched as soon as this is stored.
-                None if starts.contains(&position) && effect != Effect::ReadOnly => {
-                    self.round.intended.insert(position);
-                    CallState::Intent
-                }
                 None => CallState::Planned,
             };
             calls.push(PlannedCall {

@@ -1,0 +1,78 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use throughline::model::json::RawJson;
+use throughline::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
+
+/// What a fake tool does.
+type Work =
+    dyn Fn(RawJson, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A tool that counts how often it ran.
+#[derive(Clone)]
+pub struct Fake {
+    spec: ToolSpec,
+    body: Arc<Work>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Fake {
+    /// A tool that does what it is told.
+    pub fn doing<F>(
+        name: &str,
+        body: impl Fn(RawJson, CallContext) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        Self {
+            spec: ToolSpec::named(name),
+            body: Arc::new(move |arguments, context| Box::pin(body(arguments, context))),
+            runs: Arc::default(),
+        }
+    }
+
+    /// A tool that says its own name.
+    pub fn named(name: &str) -> Self {
+        let said = name.to_owned();
+        Self::doing(name, move |_, _| {
+            let said = said.clone();
+            async move { Ok(ToolOutput::text(said)) }
+        })
+    }
+
+    /// A tool that fails.
+    pub fn failing(name: &str) -> Self {
+        Self::doing(name, |_, _| async { Err("the pier is closed".into()) })
+    }
+
+    /// The same with another specification.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// How often it ran.
+    pub fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        (self.body)(arguments.clone(), context).await
+    }
+}

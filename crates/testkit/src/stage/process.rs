@@ -1,0 +1,188 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline::Threads;
+use throughline::store::{
+    Heartbeat, Ids, ManualClock, Memory, Millis, Options, Store, TenantScope, ThreadId,
+};
+
+use crate::Scratch;
+use crate::engines::{Counted, Fault, Faulty};
+
+/// What the clock shows at first.
+const NOW: Millis = 1_790_000_000_000;
+
+/// How long a process counts as alive after it last said so.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// The engines; a new one is one more line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// In memory; handles stand for processes.
+    Memory,
+    /// A SQLite file.
+    Sqlite,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Memory, Self::Sqlite];
+}
+
+/// An empty store that several processes can open.
+pub struct Stage {
+    /// Which engine.
+    pub engine: Engine,
+    /// The clock of all processes.
+    pub clock: Arc<ManualClock>,
+    ids: Arc<Ids>,
+    data: Data,
+}
+
+enum Data {
+    Memory(Memory),
+    File(Scratch),
+}
+
+/// A process that has opened the store.
+pub struct Process {
+    /// Its handle. Calls of it are counted, and can be made to fail.
+    pub store: Store,
+    /// Makes its calls fail.
+    pub faulty: Arc<Faulty>,
+    /// Counts its calls.
+    pub counted: Arc<Counted>,
+    clock: Arc<ManualClock>,
+}
+
+/// The methods by which a process reaches the store.
+const METHODS: [&str; 20] = [
+    "open",
+    "open_or_create",
+    "read",
+    "begin",
+    "step",
+    "intend",
+    "results",
+    "flush",
+    "publish",
+    "park",
+    "end",
+    "cancel",
+    "claim",
+    "run",
+    "journal",
+    "answer",
+    "enqueue",
+    "queue",
+    "patch",
+    "append",
+];
+
+impl Stage {
+    /// An empty store of an engine.
+    pub fn new(engine: Engine) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let ids = Arc::new(Ids::seeded(Arc::<ManualClock>::clone(&clock), 7));
+        let data = match engine {
+            Engine::Memory => Data::Memory(Memory::new(options(&clock), &ids)),
+            Engine::Sqlite => Data::File(Scratch::in_memory("stage")),
+        };
+        Self {
+            engine,
+            clock,
+            ids,
+            data,
+        }
+    }
+
+    /// Open it as a process of its own.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be opened.
+    pub async fn process(&self) -> Process {
+        let store = match &self.data {
+            Data::Memory(memory) => {
+                let handle = memory.handle(options(&self.clock));
+                Store::on(Arc::new(handle), Arc::clone(&self.ids))
+            }
+            Data::File(folder) => {
+                let url = folder.sqlite("stage.db");
+                let opened = Store::open_with(&url, options(&self.clock)).await;
+                opened.expect("a store")
+            }
+        };
+        store.renew().await.expect("a heartbeat");
+        // Faults are nearer to the caller: what fails before it is done is not counted as done.
+        let (counted_store, counted) = Counted::over(&store);
+        let (store, faulty) = Faulty::over(&counted_store);
+        Process {
+            store,
+            faulty,
+            counted,
+            clock: Arc::clone(&self.clock),
+        }
+    }
+}
+
+fn options(clock: &Arc<ManualClock>) -> Options {
+    Options {
+        clock: Arc::<ManualClock>::clone(clock),
+        heartbeat: Heartbeat::Manual,
+        lease: LEASE,
+    }
+}
+
+impl Process {
+    /// Its threads.
+    pub fn threads(&self) -> Threads {
+        Threads::of(&self.store)
+    }
+
+    /// The scope that they are in.
+    pub fn scope(&self) -> TenantScope {
+        TenantScope::local()
+    }
+
+    /// Stop in the next call of a method, as a process does that is killed there: nothing it does
+    /// later reaches the store. Wait for the moment with [`Process::died`].
+    pub fn die_in(&self, method: &str, done: Fault) {
+        self.faulty.next(method, done);
+        self.faulty.always(method, Fault::HangBefore);
+    }
+
+    /// Wait until a call hangs, then be dead.
+    pub async fn died(&self) {
+        self.faulty.hung(1).await;
+        self.kill();
+    }
+
+    /// Be dead: nothing reaches the store any more, and its leases have run out.
+    pub fn kill(&self) {
+        for method in METHODS {
+            self.faulty.always(method, Fault::HangBefore);
+        }
+        self.clock.advance(LEASE + Duration::from_secs(1));
+    }
+
+    /// Say that this process is alive: needed after the clock was moved on.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot be written.
+    pub async fn live(&self) {
+        self.store.renew().await.expect("a heartbeat");
+    }
+
+    /// The thread's history as the store has it, in short.
+    ///
+    /// # Panics
+    ///
+    /// When the thread cannot be read.
+    pub async fn history(&self, thread: &ThreadId) -> String {
+        let opened = self.threads().open(thread.clone()).await.expect("a thread");
+        let history = opened.history();
+        super::short(history.iter().map(|message| &**message))
+    }
+}
