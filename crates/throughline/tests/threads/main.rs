@@ -4,3 +4,4 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod crashes;
+mod prefixes;
