@@ -61,7 +61,8 @@ impl Ownership {
         run: throughline_store::RunId,
     ) -> Result<Self, RunError> {
         let abilities = plan.client.abilities();
-        if settings.owner == Owner::Local && abilities.stores_history == StoresHistory::Always {
+        let ours = !matches!(settings.owner, Owner::Service { .. });
+        if ours && abilities.stores_history == StoresHistory::Always {
             conflict(plan.policy.on_service_id, abilities, run)?;
             if plan.policy.on_service_id.clears() {
                 settings.owner = Owner::Service {
@@ -233,9 +234,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether the model call that just ended is to be published at once.
+    /// Whether the model call that just ended is to be published at once. What a store of the
+    /// application has must be in the journal first, and a step is written with its node in one: so
+    /// there the history moves with the end of the run.
     pub(super) fn publishes_call(&self) -> bool {
-        self.recorder.mode == Persistence::PerCall && self.marked
+        self.recorder.mode == Persistence::PerCall && self.marked && !self.owner.is_external()
     }
 }
 

@@ -96,10 +96,6 @@ impl Driver {
         let node = self.publishes_call().then(|| StepNode {
             state: Some(self.state.clone()),
         });
-        if node.is_some() {
-            let until = self.said.len() - usize::from(self.trailing);
-            self.append_external(until).await?;
-        }
         let note = Some(note.to_json()).filter(|note| note.get() != "{}");
         let published = self.recorder.step(calls, approvals, note, node).await?;
         self.telling.stored();
