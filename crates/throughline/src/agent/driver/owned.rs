@@ -174,8 +174,9 @@ impl Driver {
             FromService::Unasked(id) => {
                 let how = self.plan.policy.on_service_id;
                 // One that always keeps it was spoken of before the first call.
-                if abilities.stores_history != StoresHistory::Always {
+                if abilities.stores_history != StoresHistory::Always && !self.plan.warned {
                     conflict(how, abilities, self.run).map_err(Broken::Run)?;
+                    self.plan.warned = true;
                 }
                 if !how.clears() {
                     return Ok(());
