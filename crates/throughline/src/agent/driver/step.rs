@@ -24,7 +24,7 @@ impl Driver {
             usage: response.usage.clone(),
         });
         self.begin_round();
-        self.sight.sent();
+        self.heard_by(&service);
         let order = self.judged(response);
         self.tell();
         // What came is in the transcript, whatever is wrong with where it came from.
