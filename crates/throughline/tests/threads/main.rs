@@ -4,3 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod crashes;
+mod external;
+mod look;
+mod matrix;
+mod moving;
+mod owners;
+mod sequences;
+mod stacks;
+mod warnings;
