@@ -9,7 +9,9 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// reads and appends here, while the journal of its runs stays with us.
 ///
 /// Keys are the store's own: any JSON, compound ones too, and each append may give another. A store
-/// may reduce its own history; it is asked before each run and nothing is kept of its answer.
+/// may reduce its own history; it is asked before each run and nothing is kept of its answer. It is
+/// appended to once, when the run ends and its journal has everything, also where each model call
+/// is to be published: what it has must never be more than what we can go on with.
 #[async_trait]
 pub trait MessageStore: Send + Sync {
     /// The history under a key, oldest first; about `budget` tokens of it if one is given.

@@ -4,4 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod crashes;
+mod external;
+mod look;
+mod matrix;
+mod moving;
+mod owners;
 mod prefixes;
+mod sequences;
+mod stacks;
+mod warnings;

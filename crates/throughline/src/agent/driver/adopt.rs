@@ -12,7 +12,7 @@ use throughline_store::{
 use super::context;
 use super::enter::{Adopted, Entered, Parts, Place, Said};
 use super::note::{EndNote, StepNote, ended};
-use super::owned::Ownership;
+use super::owned::{Ownership, is_models};
 use super::plan::Plan;
 use super::restore::{Restoring, closing};
 use super::settle::refused;
@@ -226,16 +226,16 @@ async fn rebuilt(
     let mut settings = loaded.settings.clone();
     let owner = Ownership::of(agent, &plan, &mut settings, &state, run);
     let mut owner = owner.map_err(|error| fail(&job, error))?;
-    if let (Ownership::Service { id }, Some(last)) = (&mut owner, note.service) {
+    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, note.service) {
         // The id is as durable as the step that it came with.
-        if let Owner::Service { upstream } = &settings.owner {
-            state.set_service(throughline_store::ServiceId {
-                upstream: upstream.clone(),
-                agent: agent.sub_agent.clone(),
-                id: last.clone(),
-            });
-        }
-        *id = Some(last);
+        let service = throughline_store::ServiceId {
+            upstream: upstream.clone(),
+            agent: agent.sub_agent.clone(),
+            id,
+        };
+        let said = journal.entries.iter().map(|entry| &entry.message);
+        let has = said.rev().find(|message| is_models(message));
+        owner.kept_as(service, has.and_then(|last| last.id.as_ref()), &mut state);
     }
     let node = journal.run.published.or(journal.run.base);
     let tip = loaded.opened.as_ref().and_then(|opened| opened.tip);
@@ -278,7 +278,7 @@ async fn rebuilt(
                 history.map_err(|source| fail(&job, RunError::MessageStore { source }))?;
             Sight::apart(base, View::new(history))
         }
-        Ownership::Service { id: Some(_) } => Sight::increments(base),
+        Ownership::Service { id: Some(_), has } => Sight::increments(base, has.as_ref()),
         _ if provided.run.messages.is_empty() => Sight::whole(base, start),
         _ => Sight::with(base, &provided.run.messages),
     };
@@ -525,8 +525,16 @@ async fn adopted(
         branch: loaded.at_node.is_some(),
         loaded,
     };
-    let left = Left::of(&journal);
-    let begun = super::enter::begin(&agent, &job, fresh, plan, place, left.said()).await;
+    let queued = match super::enter::waiting(&job, &place.loaded).await {
+        Ok(queued) => queued,
+        Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
+    };
+    let said = Said {
+        adopted: Some(left(&journal)),
+        queued,
+        input: Vec::new(),
+    };
+    let begun = super::enter::begin(&agent, &job, fresh, plan, place, said).await;
     match begun {
         Ok(Entered::Begun(driver, _)) => {
             let mut driver = *driver;
@@ -543,57 +551,74 @@ async fn adopted(
     }
 }
 
-/// What a failed run left that is no history.
-struct Left {
-    items: Vec<NewItem>,
-    messages: Vec<Message>,
+/// What a failed run left of the node that it published: results that no model call took. The head
+/// waits for them, so whoever goes on there says them first.
+pub(super) async fn left_open(
+    job: &Job,
+    loaded: &Loaded,
+) -> throughline_store::Result<Option<Adopted>> {
+    let Some(opened) = &loaded.opened else {
+        return Ok(None);
+    };
+    let Some(tip) = opened.tip.filter(|tip| tip.open && !tip.unsent) else {
+        return Ok(None);
+    };
+    let home = &job.thread.home;
+    let journal = home.store.journal(&home.scope, tip.node.run).await?;
+    let ends_here = journal.run.published == Some(tip.node);
+    Ok(
+        (journal.run.state == RunState::Failed && ends_here).then(|| Adopted {
+            own: false,
+            ..left(&journal)
+        }),
+    )
 }
 
-impl Left {
-    fn of(journal: &Journal) -> Self {
-        let published = published(journal);
-        let entries: Vec<&Entry> = journal.entries.iter().skip(published).collect();
-        let mut items = Vec::new();
-        let mut messages = Vec::new();
-        for entry in entries {
-            items.extend(entry.item_refs().map(NewItem::Again));
-            messages.push(entry.message.clone());
-        }
-        // Calls that never got a result are answered here.
-        let open = journal
-            .calls
-            .iter()
-            .filter(|call| call.state != CallState::Done && call.taken_by.is_none());
-        let mut closed = Vec::new();
-        for call in open {
-            let outcome = match call.state {
-                CallState::Intent => Ending::Unknown,
-                _ => Ending::Cancelled,
-            };
-            let Some(asked) = called(journal, &call.call) else {
-                continue;
-            };
-            let ended = crate::agent::turn::closed(outcome);
-            closed.push(asked.answer(ended.outcome, ended.output).into());
-        }
-        if !closed.is_empty() {
-            let mut message = Message::new(Role::Tool, closed);
-            message.source = Some(Source::Repair);
-            NewItem::push(&mut items, &message, 0);
-            messages.push(message);
-        }
-        Self { items, messages }
+/// What a failed run left that is no history.
+fn left(journal: &Journal) -> Adopted {
+    let published = published(journal);
+    let entries: Vec<&Entry> = journal.entries.iter().skip(published).collect();
+    let mut items = Vec::new();
+    let mut messages = Vec::new();
+    for entry in &entries {
+        items.extend(entry.item_refs().map(NewItem::Again));
+        messages.push(entry.message.clone());
     }
-
-    fn said(self) -> Said {
-        Said {
-            adopted: Some(Adopted {
-                items: self.items,
-                messages: self.messages,
-            }),
-            queued: Vec::new(),
-            input: Vec::new(),
-        }
+    // Calls that never got a result are answered here.
+    let open = journal
+        .calls
+        .iter()
+        .filter(|call| call.state != CallState::Done && call.taken_by.is_none());
+    let mut closed = Vec::new();
+    for call in open {
+        let outcome = match call.state {
+            CallState::Intent => Ending::Unknown,
+            _ => Ending::Cancelled,
+        };
+        let Some(asked) = called(journal, &call.call) else {
+            continue;
+        };
+        let ended = crate::agent::turn::closed(outcome);
+        closed.push(asked.answer(ended.outcome, ended.output).into());
+    }
+    if !closed.is_empty() {
+        let mut message = Message::new(Role::Tool, closed);
+        message.source = Some(Source::Repair);
+        NewItem::push(&mut items, &message, 0);
+        messages.push(message);
+    }
+    let last = journal.steps.last();
+    let note = last.and_then(|step| StepNote::read(step.note.as_ref()).ok());
+    let kept = note.and_then(|note| note.service).zip(last);
+    Adopted {
+        items,
+        messages,
+        kept: kept.map(|(id, step)| {
+            let until = step.first + step.items;
+            let sent = entries.iter().filter(|entry| entry.at.no < until);
+            (id, sent.count())
+        }),
+        own: true,
     }
 }
 

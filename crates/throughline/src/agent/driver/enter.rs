@@ -101,9 +101,11 @@ async fn fresh(
             plan.on_thread(&place.loaded.settings, chosen);
             plan.layered(&agent);
         }
-        let said = match waiting(&job, &place.loaded).await {
-            Ok(queued) => Said {
-                adopted: None,
+        let left = super::adopt::left_open(&job, &place.loaded).await;
+        let queued = waiting(&job, &place.loaded).await;
+        let said = match left.and_then(|adopted| Ok((adopted, queued?))) {
+            Ok((adopted, queued)) => Said {
+                adopted,
                 queued,
                 input: input.clone(),
             },
@@ -128,6 +130,10 @@ async fn fresh(
 pub(super) struct Adopted {
     pub(super) items: Vec<NewItem>,
     pub(super) messages: Vec<Message>,
+    /// The id under which a service has the first so many of them.
+    pub(super) kept: Option<(String, usize)>,
+    /// Whether the run that adopts them counts them as what it said itself.
+    pub(super) own: bool,
 }
 
 /// What is said first in a run.
@@ -138,7 +144,7 @@ pub(super) struct Said {
     pub(super) input: Vec<Message>,
 }
 
-async fn waiting(
+pub(super) async fn waiting(
     job: &Job,
     loaded: &Loaded,
 ) -> throughline_store::Result<Vec<(throughline_store::QueueNo, Message)>> {
@@ -333,8 +339,13 @@ pub(super) async fn begin(
     let Place { mut loaded, branch } = place;
     let mut state = loaded.state();
     let mut settings = loaded.settings.clone();
+    let mut sent = 0;
     let owner = match Ownership::of(agent, &plan, &mut settings, &state, run) {
-        Ok(owner) => owner,
+        Ok(mut owner) => {
+            let adopted = said.adopted.as_ref();
+            sent = adopted.map_or(0, |adopted| owner.adopt(agent, &plan, adopted, &mut state));
+            owner
+        }
         Err(error) => {
             job.thread.put_back(loaded);
             return Err(error);
@@ -373,7 +384,9 @@ pub(super) async fn begin(
                 crate::history::View::new(history),
             )
         }
-        Ownership::Service { id: Some(_) } => Sight::increments(std::mem::take(&mut loaded.view)),
+        Ownership::Service { id: Some(_), has } => {
+            Sight::increments(std::mem::take(&mut loaded.view), has.as_ref())
+        }
         _ if provided.run.messages.is_empty() => {
             let view = std::mem::take(&mut loaded.view);
             let length = view.messages().len();
@@ -386,7 +399,11 @@ pub(super) async fn begin(
     let (again, before) = match said.adopted {
         Some(adopted) => {
             let messages = adopted.messages.into_iter().map(Arc::new).collect();
-            (adopted.items, Before::Adopted(messages))
+            let before = match adopted.own {
+                true => Before::Adopted(messages),
+                false => Before::Unsent(messages),
+            };
+            (adopted.items, before)
         }
         None => {
             let items = carried(&unsent);
@@ -490,8 +507,10 @@ pub(super) async fn begin(
     );
     driver.carried = carried;
     driver.taken = dequeue.into_iter().collect();
-    for message in messages {
-        driver.sight.push(Arc::clone(&message));
+    for (place, message) in messages.into_iter().enumerate() {
+        if place >= sent {
+            driver.sight.push(Arc::clone(&message));
+        }
         driver.said.push(message);
     }
     Ok(Entered::Begun(Box::new(driver), order))

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use throughline_model::json::RawJson;
-use throughline_model::{Message, Response, Role, Source};
+use throughline_model::json::{self, RawJson};
+use throughline_model::{Message, MessageId, Response, Role, Source};
 use throughline_store::{ServiceId, State, ThreadPatch};
 
+use super::enter::Adopted;
 use super::plan::Plan;
 use super::{Broken, Driver};
 use crate::agent::inner::Inner;
@@ -16,12 +17,22 @@ use crate::history::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettin
 /// Under which name the state keeps the key of a message store of the application.
 pub(crate) const KEY: &str = "throughline.key";
 
+/// Under which name the state keeps the last message that a service has.
+fn has_name(upstream: &str, agent: &str) -> String {
+    format!("throughline.has:{upstream}:{agent}")
+}
+
 /// Who keeps the conversation of a run.
 pub(super) enum Ownership {
     /// We do.
     Local,
     /// The service does, under an id if it has given one.
-    Service { id: Option<String> },
+    Service {
+        id: Option<String>,
+        /// The last message that it has under this id. What stands behind it was never sent, or in
+        /// a call that came to nothing.
+        has: Option<MessageId>,
+    },
     /// The application does.
     External {
         store: Arc<dyn MessageStore>,
@@ -61,7 +72,8 @@ impl Ownership {
         run: throughline_store::RunId,
     ) -> Result<Self, RunError> {
         let abilities = plan.client.abilities();
-        if settings.owner == Owner::Local && abilities.stores_history == StoresHistory::Always {
+        let ours = !matches!(settings.owner, Owner::Service { .. });
+        if ours && abilities.stores_history == StoresHistory::Always {
             conflict(plan.policy.on_service_id, abilities, run)?;
             if plan.policy.on_service_id.clears() {
                 settings.owner = Owner::Service {
@@ -79,8 +91,12 @@ impl Ownership {
                     });
                 }
                 let id = state.service(upstream, &agent.sub_agent);
+                let has = state.provider(&has_name(upstream, &agent.sub_agent));
+                let has =
+                    has.and_then(|has| json::parse(has.get()).ok()?.as_str().map(String::from));
                 Self::Service {
                     id: id.map(str::to_owned),
+                    has: has.and_then(|has| MessageId::new(&has).ok()),
                 }
             }
             Owner::External { store, key } => {
@@ -106,9 +122,53 @@ impl Ownership {
         }
     }
 
+    /// The service keeps the conversation under this id, up to a message.
+    pub(super) fn kept_as(
+        &mut self,
+        service: ServiceId,
+        has: Option<&MessageId>,
+        state: &mut State,
+    ) {
+        let name = has_name(&service.upstream, &service.agent);
+        let text = has.map(|has| {
+            let mut text = String::new();
+            json::push_string(&mut text, has.as_str());
+            text
+        });
+        state.set_provider(&name, text.and_then(|text| RawJson::new(&text).ok()));
+        *self = Self::Service {
+            id: Some(service.id.clone()),
+            has: has.cloned(),
+        };
+        state.set_service(service);
+    }
+
+    /// Go on where a failed run was with the service: how much of what it left the service has.
+    pub(super) fn adopt(
+        &mut self,
+        agent: &Inner,
+        plan: &Plan,
+        left: &Adopted,
+        state: &mut State,
+    ) -> usize {
+        // Without anything that it sent, the thread has what it published.
+        let kept = left.kept.as_ref().filter(|(_, sent)| *sent > 0);
+        let (Self::Service { .. }, Some((id, sent))) = (&self, kept) else {
+            return 0;
+        };
+        let service = ServiceId {
+            upstream: plan.client.abilities().upstream.clone(),
+            agent: agent.sub_agent.clone(),
+            id: id.clone(),
+        };
+        let has = left.messages[..*sent].last();
+        self.kept_as(service, has.and_then(|last| last.id.as_ref()), state);
+        *sent
+    }
+
     pub(super) fn service_id(&self) -> Option<&str> {
         match self {
-            Self::Service { id } => id.as_deref(),
+            Self::Service { id, .. } => id.as_deref(),
             Self::Local | Self::External { .. } => None,
         }
     }
@@ -119,7 +179,7 @@ impl Ownership {
 
     pub(super) fn kept(&self) -> Kept<'_> {
         match self {
-            Self::Service { id } => Kept::There { id: id.as_deref() },
+            Self::Service { id, .. } => Kept::There { id: id.as_deref() },
             Self::Local | Self::External { .. } => Kept::Here,
         }
     }
@@ -161,6 +221,18 @@ impl Driver {
         }
     }
 
+    /// A service that keeps the conversation has what it was sent, and what it says now.
+    pub(super) fn heard_by(&mut self, service: &FromService) {
+        let kept = match service {
+            FromService::Kept(_) => true,
+            FromService::Unasked(_) => self.plan.policy.on_service_id.clears(),
+            FromService::Nothing | FromService::Missing => false,
+        };
+        if kept {
+            self.sight.become_increments();
+        }
+    }
+
     pub(super) async fn adopt_service(&mut self, service: FromService) -> Result<(), Broken> {
         let abilities = self.plan.client.abilities();
         let upstream = abilities.upstream.clone();
@@ -173,8 +245,9 @@ impl Driver {
             FromService::Unasked(id) => {
                 let how = self.plan.policy.on_service_id;
                 // One that always keeps it was spoken of before the first call.
-                if abilities.stores_history != StoresHistory::Always {
+                if abilities.stores_history != StoresHistory::Always && !self.plan.warned {
                     conflict(how, abilities, self.run).map_err(Broken::Run)?;
+                    self.plan.warned = true;
                 }
                 if !how.clears() {
                     return Ok(());
@@ -183,18 +256,20 @@ impl Driver {
                 id
             }
         };
-        self.state.set_service(ServiceId {
+        let service = ServiceId {
             upstream,
             agent: self.agent.sub_agent.clone(),
-            id: id.clone(),
-        });
-        self.owner = Ownership::Service { id: Some(id) };
+            id,
+        };
+        // Results that came at once were not sent.
+        let sent = self.said.len() - usize::from(self.trailing);
+        let has = self.said[..sent].last().and_then(|last| last.id.as_ref());
+        self.owner.kept_as(service, has, &mut self.state);
         Ok(())
     }
 
     /// The thread is the service's from now on; what it said is with it.
     async fn hand_over(&mut self, upstream: &str) -> Result<(), Broken> {
-        self.sight.become_increments();
         let mut settings = self.job.thread.settings();
         settings.owner = Owner::Service {
             upstream: upstream.to_owned(),
@@ -233,9 +308,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether the model call that just ended is to be published at once.
+    /// Whether the model call that just ended is to be published at once. What a store of the
+    /// application has must be in the journal first, and a step is written with its node in one: so
+    /// there the history moves with the end of the run.
     pub(super) fn publishes_call(&self) -> bool {
-        self.recorder.mode == Persistence::PerCall && self.marked
+        self.recorder.mode == Persistence::PerCall && self.marked && !self.owner.is_external()
     }
 }
 

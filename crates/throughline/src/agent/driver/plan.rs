@@ -30,6 +30,8 @@ pub(super) struct Plan {
     /// The id that the caller says the service has.
     pub(super) service_id: Option<String>,
     pub(super) key: Option<String>,
+    /// Whether it was said that a service keeps what is ours to keep: once is enough.
+    pub(super) warned: bool,
     /// The record of it, for whoever goes on with the run; none if it is all the agent's.
     pub(super) request: Option<RawJson>,
 }
@@ -79,6 +81,7 @@ impl Plan {
             policy,
             service_id: options.service_id,
             key: options.key,
+            warned: false,
             request,
         })
     }

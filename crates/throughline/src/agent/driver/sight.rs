@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_model::Message;
+use throughline_model::{Message, MessageId};
 
 use crate::history::View;
 
@@ -56,12 +56,18 @@ impl Sight {
         }
     }
 
-    /// Only what the service does not have; at first nothing.
-    pub(super) fn increments(base: View) -> Self {
+    /// Only what the service does not have: what stands behind the last message that it has.
+    pub(super) fn increments(base: View, has: Option<&MessageId>) -> Self {
+        let messages = base.messages();
+        let last = messages
+            .iter()
+            .rposition(|one| has.is_some() && one.id.as_ref() == has);
+        let missing = last.map_or(messages.len(), |last| last + 1);
+        let view = View::new(messages[missing..].iter().cloned());
         Self {
+            start: view.messages().len(),
+            view,
             base: Some(base),
-            view: View::default(),
-            start: 0,
             increments: true,
         }
     }
@@ -87,14 +93,8 @@ impl Sight {
         self.view.push(message);
     }
 
-    /// The service has everything that was sent, and what it said.
-    pub(super) fn sent(&mut self) {
-        if self.increments {
-            self.view = View::default();
-        }
-    }
-
-    /// From now on only what the service does not have yet.
+    /// The service has everything that was sent, and what it said: from now on only what comes
+    /// after that.
     pub(super) fn become_increments(&mut self) {
         if self.base.is_none() {
             let history = self.view.messages()[..self.start].iter().cloned();

@@ -24,7 +24,7 @@ impl Driver {
             usage: response.usage.clone(),
         });
         self.begin_round();
-        self.sight.sent();
+        self.heard_by(&service);
         let order = self.judged(response);
         self.tell();
         // What came is in the transcript, whatever is wrong with where it came from.
@@ -96,10 +96,6 @@ impl Driver {
         let node = self.publishes_call().then(|| StepNode {
             state: Some(self.state.clone()),
         });
-        if node.is_some() {
-            let until = self.said.len() - usize::from(self.trailing);
-            self.append_external(until).await?;
-        }
         let note = Some(note.to_json()).filter(|note| note.get() != "{}");
         let published = self.recorder.step(calls, approvals, note, node).await?;
         self.telling.stored();

@@ -1,0 +1,91 @@
+//! What the store has of a thread, in short words that tests can compare.
+
+use std::fmt;
+
+use throughline::ThreadId;
+use throughline::store::{At, CallState, Entry, Journal, RunFilter};
+use throughline_testkit::stage::{Process, short};
+
+/// What the store has of a thread and of its newest run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// The history that every reader sees.
+    pub(crate) history: String,
+    /// How often the head moved.
+    pub(crate) version: u64,
+    /// Whether the node at the head waits for results.
+    pub(crate) open: bool,
+    /// Results that the next run sends first.
+    pub(crate) unsent: String,
+    /// Where the newest run stands.
+    pub(crate) run: &'static str,
+    /// Its calls.
+    pub(crate) calls: String,
+    /// All that the journal has of it.
+    pub(crate) journal: String,
+}
+
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "history [{}] v{}{} unsent [{}] run {} calls [{}] journal [{}]",
+            self.history,
+            self.version,
+            if self.open { " open" } else { "" },
+            self.unsent,
+            self.run,
+            self.calls,
+            self.journal,
+        )
+    }
+}
+
+fn shortly(entries: &[Entry]) -> String {
+    short(entries.iter().map(|entry| &entry.message))
+}
+
+fn word(state: CallState) -> &'static str {
+    match state {
+        CallState::Planned => "planned",
+        CallState::Intent => "intent",
+        CallState::Done => "done",
+        CallState::Approval => "approval",
+        CallState::Client => "client",
+        CallState::Taken => "taken",
+    }
+}
+
+/// Look at a thread.
+pub(crate) async fn look(process: &Process, thread: &ThreadId) -> Look {
+    let (store, scope) = (&process.store, process.scope());
+    let at = At::Thread(thread.clone());
+    let opened = store.open(&scope, &at, usize::MAX).await.unwrap();
+    let journal = newest(process, thread).await;
+    let calls: Vec<String> = journal
+        .calls
+        .iter()
+        .map(|call| format!("{} {}", call.call, word(call.state)))
+        .collect();
+    Look {
+        history: shortly(&opened.entries),
+        version: opened.thread.version.0,
+        open: opened.tip.is_some_and(|tip| tip.open),
+        unsent: shortly(&opened.unsent),
+        run: journal.run.state.as_str(),
+        calls: calls.join(", "),
+        journal: shortly(&journal.entries),
+    }
+}
+
+/// The journal of the newest run on a thread.
+pub(crate) async fn newest(process: &Process, thread: &ThreadId) -> Journal {
+    let (store, scope) = (&process.store, process.scope());
+    let filter = RunFilter {
+        thread: Some(thread.clone()),
+        states: Vec::new(),
+    };
+    let mut runs = store.runs(&scope, &filter, None, 1).await.unwrap();
+    let run = runs.found.pop().unwrap();
+    store.journal(&scope, run.id).await.unwrap()
+}
