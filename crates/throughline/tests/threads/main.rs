@@ -3,8 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod acts;
+mod busy;
+mod cancels;
 mod crashes;
+mod events;
 mod external;
+mod foreign;
 mod look;
 mod matrix;
 mod moving;
