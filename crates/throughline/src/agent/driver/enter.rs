@@ -339,12 +339,11 @@ pub(super) async fn begin(
     let Place { mut loaded, branch } = place;
     let mut state = loaded.state();
     let mut settings = loaded.settings.clone();
-    let mut sent = 0;
-    let owner = match Ownership::of(agent, &plan, &mut settings, &state, run) {
+    let (owner, sent) = match Ownership::of(agent, &plan, &mut settings, &state, run) {
         Ok(mut owner) => {
-            let adopted = said.adopted.as_ref();
-            sent = adopted.map_or(0, |adopted| owner.adopt(agent, &plan, adopted, &mut state));
-            owner
+            let left = said.adopted.as_ref();
+            let sent = left.map_or(0, |left| owner.adopt(agent, &plan, left, &mut state));
+            (owner, sent)
         }
         Err(error) => {
             job.thread.put_back(loaded);
