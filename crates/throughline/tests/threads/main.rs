@@ -1,7 +1,11 @@
 //! One test for each line of the library's behaviours that has to do with what is kept: its name is
 //! the line's number and content. Each runs on every engine, whole and streamed.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests, and tables are printed for people"
+)]
 
 mod acts;
 mod busy;

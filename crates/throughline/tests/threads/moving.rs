@@ -269,6 +269,31 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             assert_eq!(second.history(&id).await, format!("{left}u u a u a"));
         });
     }
+    // A run that adopts the failed one is the next run too.
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let client = scripted([
+            Step::calls([("c1", "tide", "{}")]),
+            Step::fails(ErrorKind::Unavailable),
+            Step::text("full"),
+        ]);
+        let mut thread = process.threads().new_thread();
+        let mailbox = thread.mailbox();
+        let tool = Fake::doing("tide", move |_, _| {
+            let mailbox = mailbox.clone();
+            async move {
+                mailbox.leave(Message::user("and the moon?")).await.unwrap();
+                Ok(ToolOutput::text("at four"))
+            }
+        });
+        let agent = agent(&process, &client).tool(tool).build().unwrap();
+        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        assert_eq!(said(&failed.unwrap_err().outcome), "u a(c1) t(c1) u");
+        how.finish(agent.resume(&mut thread)).await.unwrap();
+        assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) u");
+        assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) u a");
+        assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 0);
+    });
     // Left in the last round: delivered with the last call.
     everywhere(async |stage, how| {
         let process = stage.process().await;

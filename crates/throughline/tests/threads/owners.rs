@@ -621,7 +621,7 @@ fn what_a_service_does_not_have_is_sent_with_the_next_call() {
             (Leaves::FailedThenResumed, "[t(c1)]"),
         ] {
             everywhere(async |stage, how| {
-                after(stage.process().await, how, ids, leaves, next).await
+                after(stage.process().await, how, ids, leaves, next).await;
             });
         }
     }

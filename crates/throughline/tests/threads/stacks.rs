@@ -8,7 +8,7 @@ use throughline::model::{Event, Response};
 use throughline::store::{Claim, End, Publish, RunState, Stopped};
 use throughline::{
     Abilities, Agent, ChatClient, ChatRequest, ClientError, ClientExt, EventStream, Layer,
-    PersistEachCall, Persistence, StopReason,
+    PersistEachCall, PersistMark, Persistence, StopReason,
 };
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Engine, Fake, How, Process, Stage, everywhere, said, short};
@@ -108,7 +108,7 @@ struct Noting {
 impl Noting {
     fn note(&self, request: &ChatRequest<'_>) {
         let mark = request.persist;
-        let seen = (mark.is_some(), mark.is_some_and(|mark| mark.is_set()));
+        let seen = (mark.is_some(), mark.is_some_and(PersistMark::is_set));
         self.marks.lock().unwrap().push(seen);
     }
 }

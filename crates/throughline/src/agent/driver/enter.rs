@@ -388,8 +388,8 @@ pub(super) async fn begin(
     let mut settings = loaded.settings.clone();
     let (owner, sent) = match Ownership::of(agent, &plan, &mut settings, &state, run) {
         Ok(mut owner) => {
-            let adopted = said.adopted.as_ref();
-            let sent = adopted.map_or(0, |adopted| owner.adopt(agent, &plan, adopted, &mut state));
+            let left = said.adopted.as_ref();
+            let sent = left.map_or(0, |left| owner.adopt(agent, &plan, left, &mut state));
             (owner, sent)
         }
         Err(error) => {

@@ -326,7 +326,7 @@ fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, S
         temperature,
         top_p,
         stop: fields.list("stop", |value, path| {
-            let text = value.as_str().map(|text| text.into_owned());
+            let text = value.as_str().map(std::borrow::Cow::into_owned);
             text.ok_or_else(|| StoredError::Corrupt {
                 path: path.to_string(),
                 expected: "a text",
@@ -336,10 +336,7 @@ fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, S
         effort: EFFORTS
             .into_iter()
             .find(|one| Some(effort(*one)) == word.as_deref()),
-        parallel_calls: match fields.raw("parallel_calls") {
-            Some(raw) => Some(raw.get() == "true"),
-            None => None,
-        },
+        parallel_calls: fields.raw("parallel_calls").map(|raw| raw.get() == "true"),
         answer: match fields.get("answer") {
             None => None,
             Some(value) => {
