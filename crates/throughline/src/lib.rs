@@ -65,7 +65,7 @@ pub use throughline_wire::compose::TokenLimit;
 pub use throughline_wire::render::Target;
 pub use tool::{
     Approval, ArgumentError, CallContext, Dependencies, Effect, FnTool, IntoToolOutput, Json,
-    Parameters, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
+    Parameters, Probe, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
     ToolSet, ToolSpec, Violation, declare, declare_args, prepare, tool,
 };
 #[cfg(feature = "mcp")]

@@ -46,6 +46,14 @@ pub enum RunEvent {
         /// The content.
         content: Content,
     },
+    /// What was begun at a place is never finished: its model call broke off. It is no part of the
+    /// transcript. If the call is made again, another [`RunEvent::Asked`] comes, and new contents.
+    Incomplete {
+        /// Which model call.
+        step: u32,
+        /// Which content of its answer.
+        at: Place,
+    },
     /// A tool call is started.
     Dispatched {
         /// Which model call asked for it.
@@ -84,6 +92,7 @@ impl RunEvent {
             | Self::Asked { .. }
             | Self::Reasoning { .. }
             | Self::Content { .. }
+            | Self::Incomplete { .. }
             | Self::Dispatched { .. }
             | Self::Result { .. }
             | Self::Message(_)

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::driver::{self, Heard, Job};
+use super::driver::{self, Heard, Job, Starter};
 use super::event::RunEvent;
 use super::inner::Inner;
 use super::input::Input;
@@ -208,15 +208,18 @@ impl Run {
     }
 
     fn spawn(self, events: Option<mpsc::UnboundedSender<Heard>>) -> Running {
-        let cancel = self.job.cancel.child_token();
         let mut job = self.job;
-        job.cancel = cancel.clone();
+        let asked = job.cancel;
+        let left = asked.child_token();
+        let guard = left.clone().drop_guard();
+        job.cancel = left.child_token();
+        job.starter = Starter { left, asked };
         job.events = events;
         let agent = Arc::clone(&self.agent);
         let task = driver::drive(self.agent, job, self.options, self.start);
         Running {
             task: agent.tasks.spawn(task),
-            _guard: cancel.drop_guard(),
+            _guard: guard,
         }
     }
 

@@ -4,6 +4,7 @@
 //! met a storage error is gone while its process lives on. Such a run can be taken over at once.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use throughline_store::{OwnerId, RunId, Store};
@@ -22,10 +23,23 @@ fn live() -> MutexGuard<'static, Live> {
 pub(crate) struct AtWork(OwnerId, RunId);
 
 impl AtWork {
+    /// Work on a run that is new.
     pub(crate) fn on(store: &Store, run: RunId, cancel: CancellationToken) -> Self {
         let owner = store.owner();
         live().insert((owner, run), cancel);
         Self(owner, run)
+    }
+
+    /// Work on a run, unless another task does.
+    pub(crate) fn alone(store: &Store, run: RunId, cancel: CancellationToken) -> Option<Self> {
+        let owner = store.owner();
+        match live().entry((owner, run)) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => {
+                place.insert(cancel);
+                Some(Self(owner, run))
+            }
+        }
     }
 }
 

@@ -15,12 +15,12 @@ use super::note::{EndNote, StepNote, ended};
 use super::owned::Ownership;
 use super::plan::Plan;
 use super::restore::{Restoring, closing};
-use super::settle::refused;
+use super::settle::{pending_of, refused};
 use super::sight::Sight;
 use super::tell::Telling;
 use super::{Broken, Driver, Job, judge};
 use crate::agent::event::RunEvent;
-use crate::agent::events::replayed;
+use crate::agent::events::{encode, replayed};
 use crate::agent::inner::Inner;
 use crate::agent::options::RunOptions;
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
@@ -76,18 +76,31 @@ pub(super) async fn cancelled(
     let Some(run) = unsettled else {
         job.thread.put_back(loaded);
         let thread = job.id().clone();
-        return Err(refused(fresh, &job, RunError::NothingToResume { thread }));
+        return match newest(&job).await {
+            // Cancelling again changes nothing.
+            Ok(Some(run)) if run.state == RunState::Cancelled => repeated(&agent, &job, run).await,
+            Ok(_) => Err(refused(fresh, &job, RunError::NothingToResume { thread })),
+            Err(error) => Err(refused(fresh, &job, stored(error))),
+        };
     };
-    if run.state == RunState::Running {
-        job.thread.put_back(loaded);
-        let home = &job.thread.home;
-        if let Err(error) = home.store.cancel(&home.scope, run.id).await {
+    // What nobody works on is closed here; it may be one that this process gave up.
+    match claim(&job, &run).await {
+        Ok(claimed) => {
+            let how = (Restoring::Cancel, options);
+            return taken(&agent, job, loaded, &run, claimed, how, &[]).await;
+        }
+        Err(Error::Busy { .. }) => job.thread.put_back(loaded),
+        Err(error) => {
+            job.thread.put_back(loaded);
             return Err(refused(run.id, &job, stored(error)));
         }
-        live::cancel(&home.store, run.id);
-        return repeated(&agent, &job, run).await;
     }
-    claimed(&agent, job, loaded, &run, (Restoring::Cancel, options), &[]).await
+    let home = &job.thread.home;
+    if let Err(error) = home.store.cancel(&home.scope, run.id).await {
+        return Err(refused(run.id, &job, stored(error)));
+    }
+    live::cancel(&home.store, run.id);
+    repeated(&agent, &job, run).await
 }
 
 /// A run that was taken over.
@@ -98,14 +111,12 @@ pub(super) struct Claimed {
 
 /// Take a run over that nobody works on.
 pub(super) async fn claim(job: &Job, run: &Run) -> throughline_store::Result<Claimed> {
-    if live::is_at_work(&job.thread.home.store, run.id) {
-        return Err(Error::Busy {
-            thread: run.thread.clone(),
-            run: run.id,
-            state: run.state,
-        });
-    }
-    let at_work = AtWork::on(&job.thread.home.store, run.id, job.cancel.clone());
+    let at_work = AtWork::alone(&job.thread.home.store, run.id, job.cancel.clone());
+    let at_work = at_work.ok_or_else(|| Error::Busy {
+        thread: run.thread.clone(),
+        run: run.id,
+        state: run.state,
+    })?;
     let claim = match run.state {
         RunState::Parked => Claim::Parked,
         RunState::Held => Claim::Settle,
@@ -160,7 +171,12 @@ pub(super) async fn taken(
             finish: None,
             tokens: 0,
             error: Some(format!("given up after {} attempts", run.attempt + 1)),
+            abandoned: false,
         };
+        if journal.run.next_event > 0 {
+            let stop = StopReason::Failed;
+            recorder.event(encode(&RunEvent::Ended { stop }));
+        }
         let sealed = recorder.end(Stopped::Failed, note.to_json()).await;
         job.thread.put_back(loaded);
         return match sealed {
@@ -495,13 +511,8 @@ async fn adopted(
         return Err(nothing(&job, loaded));
     }
     let home = job.thread.home.clone();
-    let filter = RunFilter {
-        thread: Some(job.id().clone()),
-        states: Vec::new(),
-    };
-    let newest = home.store.runs(&home.scope, &filter, None, 1).await;
-    let newest = match newest {
-        Ok(mut listing) => listing.found.pop(),
+    let newest = match newest(&job).await {
+        Ok(newest) => newest,
         Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
     };
     let failed = newest.filter(|run| {
@@ -541,6 +552,17 @@ async fn adopted(
         }
         Err(error) => Err(refused(fresh, &job, error)),
     }
+}
+
+/// The newest run of the thread.
+async fn newest(job: &Job) -> throughline_store::Result<Option<Run>> {
+    let home = &job.thread.home;
+    let filter = RunFilter {
+        thread: Some(job.id().clone()),
+        states: Vec::new(),
+    };
+    let mut listing = home.store.runs(&home.scope, &filter, None, 1).await?;
+    Ok(listing.found.pop())
 }
 
 /// What a failed run left that is no history.
@@ -593,6 +615,7 @@ impl Left {
             }),
             queued: Vec::new(),
             input: Vec::new(),
+            key: None,
         }
     }
 }
@@ -602,19 +625,14 @@ fn called<'j>(journal: &'j Journal, id: &str) -> Option<&'j throughline_model::T
         .entries
         .iter()
         .flat_map(|entry| &entry.message.contents);
-    let mut calls = contents.filter_map(|content| content.as_tool_call());
-    calls.find(|call| call.call.value() == id)
+    let calls = contents.filter_map(|content| content.as_tool_call());
+    // The newest of its id: ids may repeat, and older ones have their results.
+    calls.filter(|call| call.call.value() == id).last()
 }
 
-/// The answer of a run that was asked for twice, once it has ended.
-pub(super) async fn repeated(
-    agent: &Arc<Inner>,
-    job: &Job,
-    run: Run,
-) -> Result<Outcome, RunFailed> {
-    let _ = agent;
+/// A run once nobody works on it any more.
+pub(super) async fn waited(job: &Job, mut run: Run) -> Result<Run, RunFailed> {
     let home = &job.thread.home;
-    let mut run = run;
     while run.state == RunState::Running {
         tokio::select! {
             biased;
@@ -626,6 +644,18 @@ pub(super) async fn repeated(
             Err(error) => return Err(refused(run.id, job, RunError::Store(error))),
         };
     }
+    Ok(run)
+}
+
+/// The answer of a run that was asked for twice, once it has ended.
+pub(super) async fn repeated(
+    agent: &Arc<Inner>,
+    job: &Job,
+    run: Run,
+) -> Result<Outcome, RunFailed> {
+    let _ = agent;
+    let home = &job.thread.home;
+    let run = waited(job, run).await?;
     let journal = match home.store.journal(&home.scope, run.id).await {
         Ok(journal) => journal,
         Err(error) => return Err(refused(run.id, job, RunError::Store(error))),
@@ -646,6 +676,10 @@ pub(super) async fn repeated(
     if let Some(events) = &job.events {
         drop(events.send((None, RunEvent::Ended { stop })));
     }
+    let pending = match run.state {
+        RunState::Parked => pending_of(&journal),
+        _ => Vec::new(),
+    };
     Ok(Outcome {
         run: run.id,
         thread: run.thread,
@@ -656,7 +690,7 @@ pub(super) async fn repeated(
             .map(|entry| entry.message)
             .collect(),
         usage,
-        pending: Vec::new(),
+        pending,
         finish,
         steps: Vec::new(),
     })

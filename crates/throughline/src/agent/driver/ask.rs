@@ -1,6 +1,7 @@
 //! One model call.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,7 +117,7 @@ impl Driver {
         };
         tokio::select! {
             biased;
-            () = self.cancelled() => Begun::Over(Asked::Cut(StopReason::Cancelled, None)),
+            () = self.job.cancel.cancelled() => Begun::Over(Asked::Cut(StopReason::Cancelled, None)),
             () = until(self.deadline) => Begun::Over(Asked::Cut(StopReason::Budget, None)),
             begun = begun => begun,
         }
@@ -130,10 +131,27 @@ impl Driver {
         watch: &CallWatch<'_>,
     ) -> Result<Asked, Broken> {
         let mut heard = Heard::default();
+        let asked = self.hear_into(&mut heard, &mut stream, step, watch).await?;
+        if let Asked::Failed(_) = asked {
+            let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+            for at in heard.places() {
+                telling.say(recorder, || RunEvent::Incomplete { step, at });
+            }
+        }
+        Ok(asked)
+    }
+
+    async fn hear_into(
+        &mut self,
+        heard: &mut Heard,
+        stream: &mut EventStream,
+        step: u32,
+        watch: &CallWatch<'_>,
+    ) -> Result<Asked, Broken> {
         let cut = loop {
             let next = tokio::select! {
                 biased;
-                () = self.cancelled() => break StopReason::Cancelled,
+                () = self.job.cancel.cancelled() => break StopReason::Cancelled,
                 () = until(self.deadline) => break StopReason::Budget,
                 next = stream.next() => Some(next),
                 // Events that gather are stored while nothing more comes.
@@ -146,7 +164,7 @@ impl Driver {
             let event = match next {
                 Some(Ok(event)) => event,
                 Some(Err(error)) => return Ok(Asked::Failed(error)),
-                None => return Ok(self.read_answer(Ok(heard.fold.finish()))),
+                None => return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish()))),
             };
             watch.event();
             if self.telling.is_heard() {
@@ -157,13 +175,15 @@ impl Driver {
             }
             heard.fold.push(event);
             if heard.fold.is_over() {
-                return Ok(self.read_answer(Ok(heard.fold.finish())));
+                return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish())));
             }
             if self.telling.due().is_some_and(|due| due <= Instant::now()) {
                 self.pump().await?;
             }
         };
-        let partial = heard.any.then(|| heard.fold.interrupt());
+        let partial = heard
+            .any
+            .then(|| std::mem::take(&mut heard.fold).interrupt());
         Ok(Asked::Cut(cut, partial))
     }
 
@@ -174,26 +194,21 @@ impl Driver {
         }
     }
 
-    /// Wait until somebody asks for the end of the run, here or in another process.
-    pub(super) fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Look from time to time, however busy the run is, whether another process asked for its end,
+    /// and cancel it then.
+    pub(super) fn asked_elsewhere(&self) -> impl Future<Output = Infallible> + Send + use<> {
         let cancel = self.job.cancel.clone();
         let home = self.recorder.home().clone();
         let run = self.run;
         async move {
-            let elsewhere = async {
-                loop {
-                    tokio::time::sleep(LOOK_FOR_CANCEL).await;
-                    let run = home.store.run(&home.scope, run).await;
-                    if run.is_ok_and(|run| run.cancelling) {
-                        return;
-                    }
+            while !cancel.is_cancelled() {
+                tokio::time::sleep(LOOK_FOR_CANCEL).await;
+                let run = home.store.run(&home.scope, run).await;
+                if run.is_ok_and(|run| run.cancelling) {
+                    cancel.cancel();
                 }
-            };
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => {}
-                () = elsewhere => cancel.cancel(),
             }
+            std::future::pending().await
         }
     }
 
@@ -280,6 +295,13 @@ fn brought(content: &Content) -> String {
 }
 
 impl Heard {
+    /// Where readers were told of something.
+    fn places(&self) -> Vec<Place> {
+        let mut places: Vec<Place> = self.growing.keys().copied().collect();
+        places.sort_unstable();
+        places
+    }
+
     /// Whether anything came that a reader would see.
     fn notice(&mut self, event: &Event) {
         self.any |= matches!(

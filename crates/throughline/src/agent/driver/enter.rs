@@ -6,7 +6,7 @@ use std::time::Duration;
 use throughline_model::{Body, Message, Source};
 use throughline_store::{
     Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, Leasing, NewItem, NodeRef, Run, RunId,
-    RunState, StoredEvent,
+    RunState, StoredEvent, Version,
 };
 
 use super::context;
@@ -88,14 +88,26 @@ async fn fresh(
         // Whatever it claims: this is what the caller says.
         message.source = Some(Source::Caller);
     }
+    let key = plan.key.as_ref().map(|key| Idempotency {
+        key: key.clone(),
+        request: digest(&input),
+    });
     let mut first = true;
     loop {
         // What is left from here on is looked for.
         let looked = job.thread.left();
-        let place = match free(&agent, &job, &plan).await {
+        let place = match free(&agent, &job, &plan, key.as_ref()).await {
             Ok(place) => place,
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
+            Err(Blocked::Repeated(run)) => {
+                let run = super::adopt::waited(&job, *run).await?;
+                match run.state == RunState::Interrupted && run.leased {
+                    // Whoever worked on it is gone: it is settled like any other.
+                    true => continue,
+                    false => return super::adopt::repeated(&agent, &job, run).await,
+                }
+            }
         };
         if std::mem::take(&mut first) {
             plan.on_thread(&place.loaded.settings, chosen);
@@ -106,6 +118,7 @@ async fn fresh(
                 adopted: None,
                 queued,
                 input: input.clone(),
+                key: key.clone(),
             },
             Err(error) => return Err(refused(run, &job, RunError::Store(error))),
         };
@@ -136,6 +149,7 @@ pub(super) struct Said {
     pub(super) adopted: Option<Adopted>,
     pub(super) queued: Vec<(throughline_store::QueueNo, Message)>,
     pub(super) input: Vec<Message>,
+    pub(super) key: Option<Idempotency>,
 }
 
 async fn waiting(
@@ -162,6 +176,8 @@ pub(super) enum Blocked {
     Refused(RunError),
     /// A run that had to be finished first failed.
     Failed(Box<RunFailed>),
+    /// The same was asked before.
+    Repeated(Box<Run>),
 }
 
 impl From<Error> for Blocked {
@@ -171,7 +187,12 @@ impl From<Error> for Blocked {
 }
 
 /// Wait until the thread is free, or make it so, as the policy says.
-pub(super) async fn free(agent: &Arc<Inner>, job: &Job, plan: &Plan) -> Result<Place, Blocked> {
+async fn free(
+    agent: &Arc<Inner>,
+    job: &Job,
+    plan: &Plan,
+    key: Option<&Idempotency>,
+) -> Result<Place, Blocked> {
     loop {
         let loaded = job.thread.load().await?;
         let unsettled = match (&loaded.opened, loaded.at_node) {
@@ -183,6 +204,13 @@ pub(super) async fn free(agent: &Arc<Inner>, job: &Job, plan: &Plan) -> Result<P
             let branch = loaded.at_node.is_some();
             return Ok(Place { loaded, branch });
         };
+        if let Some(key) = key
+            && let Some(before) = asked_before(job, key).await?
+            && (before.state != RunState::Interrupted || before.id != run.id)
+        {
+            job.thread.put_back(loaded);
+            return Err(Blocked::Repeated(before));
+        }
         // One of this process that no task works on was left, like that of a process that is gone.
         let held =
             run.state == RunState::Running && live::is_at_work(&job.thread.home.store, run.id);
@@ -221,6 +249,24 @@ pub(super) async fn free(agent: &Arc<Inner>, job: &Job, plan: &Plan) -> Result<P
             () = job.cancel.cancelled() => return Err(Blocked::Refused(RunError::Cancelled)),
             () = tokio::time::sleep(LOOK_AGAIN) => {}
         }
+    }
+}
+
+/// The run that was asked for with a key, if there is one. What is in the way on the thread does not
+/// concern somebody who only asks again.
+async fn asked_before(job: &Job, key: &Idempotency) -> Result<Option<Box<Run>>, Error> {
+    let home = &job.thread.home;
+    // Keys are looked up by beginning; one that expects a version that no thread has never begins.
+    let nothing = Anchor::Head {
+        thread: job.id().clone(),
+        expected: Version(u64::MAX),
+    };
+    let mut begin = Begin::new(home.store.ids().run(), nothing, Vec::new());
+    begin.key = Some(key.clone());
+    match home.store.begin(&home.scope, &begin).await {
+        Ok(Begun::Repeated(run)) => Ok(Some(run)),
+        Ok(Begun::Started(_)) | Err(Error::HeadMoved { .. } | Error::Busy { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -281,6 +327,7 @@ async fn settle_left(
     let quiet = Job {
         thread: Arc::clone(&job.thread),
         cancel: job.cancel.child_token(),
+        starter: job.starter.clone(),
         events: None,
     };
     let how = (restoring, RunOptions::default());
@@ -435,10 +482,7 @@ pub(super) async fn begin(
         mode: plan.policy.persistence,
         input: items,
         request: plan.request.clone(),
-        key: plan.key.as_ref().map(|key| Idempotency {
-            key: key.clone(),
-            request: digest(&messages[carried..]),
-        }),
+        key: said.key,
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: dequeue.clone(),
         takes: Vec::new(),
@@ -471,6 +515,7 @@ pub(super) async fn begin(
         Job {
             thread: Arc::clone(&job.thread),
             cancel: job.cancel.clone(),
+            starter: job.starter.clone(),
             events: job.events.clone(),
         },
         Parts {
@@ -521,13 +566,13 @@ fn anchor(
 }
 
 /// A digest of what is asked, for its key.
-fn digest(messages: &[Arc<Message>]) -> [u8; 16] {
+fn digest(messages: &[Message]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     for message in messages {
         let bare = Message {
             id: None,
             created: None,
-            ..Message::clone(message)
+            ..message.clone()
         };
         let text = bare.to_json();
         hasher.update(&(text.len() as u64).to_le_bytes());

@@ -52,6 +52,7 @@ use tools::Finished;
 pub(crate) struct Job {
     thread: Arc<Shared>,
     pub(super) cancel: CancellationToken,
+    pub(super) starter: Starter,
     pub(super) events: Option<mpsc::UnboundedSender<Heard>>,
 }
 
@@ -60,13 +61,29 @@ impl Job {
         Self {
             thread: Arc::clone(thread.shared()),
             cancel: CancellationToken::new(),
+            starter: Starter::default(),
             events: None,
         }
+    }
+
+    /// Whether it is to end only because whoever started it went away.
+    fn is_abandoned(&self) -> bool {
+        let Starter { left, asked } = &self.starter;
+        left.is_cancelled() && !asked.is_cancelled()
     }
 
     fn id(&self) -> &ThreadId {
         &self.thread.id
     }
+}
+
+/// What is known of whoever started a run.
+#[derive(Clone, Default)]
+pub(crate) struct Starter {
+    /// Cancelled when nobody waits for the run any more.
+    pub(super) left: CancellationToken,
+    /// Cancelled when the run was to end.
+    pub(super) asked: CancellationToken,
 }
 
 /// A run at work.
@@ -161,8 +178,18 @@ pub(crate) fn drive(
 }
 
 impl Driver {
+    /// Follow orders until the last, or until somebody asks for the end in another process.
+    async fn work(&mut self, order: Order) -> Result<StopReason, Broken> {
+        let asked = self.asked_elsewhere();
+        tokio::select! {
+            biased;
+            worked = self.follow(order) => worked,
+            never = asked => match never {},
+        }
+    }
+
     /// Follow orders until the last.
-    async fn work(&mut self, mut order: Order) -> Result<StopReason, Broken> {
+    async fn follow(&mut self, mut order: Order) -> Result<StopReason, Broken> {
         loop {
             self.tell();
             order = match order {

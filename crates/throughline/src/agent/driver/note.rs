@@ -97,6 +97,8 @@ pub(super) struct EndNote<'a> {
     pub(super) finish: Option<&'a Stop>,
     pub(super) tokens: u64,
     pub(super) error: Option<String>,
+    /// Whether nobody asked for the end, but whoever had started the run went away.
+    pub(super) abandoned: bool,
 }
 
 impl EndNote<'_> {
@@ -111,6 +113,9 @@ impl EndNote<'_> {
             }
             if let Some(error) = &self.error {
                 object.str("error", error);
+            }
+            if self.abandoned {
+                object.str("cause", "abandoned");
             }
         })
     }

@@ -11,6 +11,8 @@ use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, St
 use super::judge::{self, Prepared};
 use super::note::StepNote;
 use super::{Broken, Driver, Recorded};
+use crate::agent::event::RunEvent;
+use crate::agent::events::{Logged, replayed};
 use crate::agent::outcome::{RunError, Step};
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{self, Ended, Fresh, Order, Verdict};
@@ -32,9 +34,13 @@ pub(super) enum Restoring {
     Seal,
 }
 
-/// The ids of calls that wait for somebody.
+/// The ids of calls for which a parked run waits. One that was dispatched has lost its result, and
+/// the run waits for somebody who knows it.
 pub(super) fn waiting(journal: &Journal) -> Vec<String> {
-    let waits = |call: &&Execution| matches!(call.state, CallState::Approval | CallState::Client);
+    let waits = |call: &&Execution| match call.state {
+        CallState::Approval | CallState::Client | CallState::Intent => true,
+        CallState::Planned | CallState::Done | CallState::Taken => false,
+    };
     let waiting = journal.calls.iter().filter(waits);
     waiting.map(|call| call.call.clone()).collect()
 }
@@ -69,6 +75,22 @@ impl<'j> Told<'j> {
         let range = step.first..step.first + step.items;
         let entries = self.journal.entries.iter();
         entries.filter(move |entry| range.contains(&entry.at.no))
+    }
+
+    /// Whether the last round has all its results.
+    fn is_complete(&self) -> bool {
+        let last = self.journal.steps.last().map(|step| step.no);
+        let mut calls = self.journal.calls.iter();
+        calls.all(|call| call.state == CallState::Done || Some(call.at.step) != last)
+    }
+
+    /// The messages: results of a round that is still open are none yet.
+    fn known(&self) -> impl Iterator<Item = &'j Entry> {
+        let open = self.journal.steps.last();
+        let open = open.map(|step| step.first + step.items);
+        let complete = self.is_complete();
+        let entries = self.journal.entries.iter();
+        entries.filter(move |entry| complete || open.is_none_or(|open| entry.at.no < open))
     }
 
     /// What a call that has ended came to.
@@ -215,7 +237,10 @@ impl Driver {
             // It ended here, and only what came after was missing.
             order = Order::End(stop);
         }
-        self.recall(journal, replayed);
+        if self.telling.is_heard() {
+            self.catch_up(&told).await?;
+        }
+        self.recall(&told, replayed);
         Ok(order)
     }
 
@@ -294,18 +319,52 @@ impl Driver {
         order
     }
 
-    /// Put what the journal has into the view; what replaying added to it is new.
-    fn recall(&mut self, journal: &Journal, replayed: Vec<Fresh>) {
-        // Results of a round that is still open are no message yet.
-        let open = journal.steps.last().map(|step| step.first + step.items);
-        let complete = journal.calls.iter().all(|call| {
-            call.state == CallState::Done
-                || Some(call.at.step) != journal.steps.last().map(|step| step.no)
-        });
-        let known: Vec<Arc<Message>> = journal
-            .entries
+    /// Tell readers what was done and not told, and what they were told that came to nothing.
+    async fn catch_up(&mut self, told: &Told<'_>) -> Result<(), Broken> {
+        let journal = told.journal;
+        let logged = match journal.run.next_event {
+            0 => Logged::of(&replayed(journal)),
+            _ => {
+                let home = self.recorder.home();
+                Logged::read(&home.store, &home.scope, self.run).await?
+            }
+        };
+        let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+        for (step, at) in logged.open() {
+            telling.say(recorder, || RunEvent::Incomplete { step, at });
+        }
+        let done = journal
+            .calls
             .iter()
-            .filter(|entry| complete || open.is_none_or(|open| entry.at.no < open))
+            .filter(|call| call.state == CallState::Done);
+        for call in done {
+            let (step, position) = (call.at.step, call.at.position);
+            let content = told.results.get(&call.result);
+            let result = content.and_then(|content| content.as_tool_result());
+            let (false, Some(result)) = (logged.has_result(step, position), result) else {
+                continue;
+            };
+            telling.say(recorder, || RunEvent::Result {
+                step,
+                position,
+                result: result.clone(),
+            });
+        }
+        for entry in told.known() {
+            let said = entry.at.no > journal.inputs;
+            if said && !logged.has_message(entry.message.id.as_ref()) {
+                telling.say(recorder, || RunEvent::Message(entry.message.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Put what the journal has into the view; what replaying added to it is new.
+    fn recall(&mut self, told: &Told<'_>, replayed: Vec<Fresh>) {
+        let journal = told.journal;
+        let complete = told.is_complete();
+        let known: Vec<Arc<Message>> = told
+            .known()
             .map(|entry| Arc::new(entry.message.clone()))
             .collect();
         let ids: HashSet<_> = known.iter().map(|message| message.id.clone()).collect();

@@ -43,10 +43,9 @@ pub(crate) fn pending_of(journal: &Journal) -> Vec<Pending> {
     let waits = journal.calls.iter().filter_map(|execution| {
         let awaits = match execution.state {
             CallState::Approval => Awaits::Approval,
-            CallState::Client => Awaits::Result,
-            CallState::Planned | CallState::Intent | CallState::Done | CallState::Taken => {
-                return None;
-            }
+            // One that was dispatched and lost waits for somebody who knows what came of it.
+            CallState::Client | CallState::Intent => Awaits::Result,
+            CallState::Planned | CallState::Done | CallState::Taken => return None,
         };
         // The newest of its id: ids may repeat.
         let call = calls
@@ -177,6 +176,7 @@ impl Driver {
             finish: self.turn.finish(),
             tokens: self.turn.usage().tokens(),
             error: None,
+            abandoned: cut && self.job.is_abandoned(),
         };
         let note = note.to_json();
         if self.plan.is_unpublished(&self.agent) {
@@ -248,6 +248,7 @@ impl Driver {
                     finish: self.turn.finish(),
                     tokens: self.turn.usage().tokens(),
                     error: Some(error.to_string()),
+                    abandoned: false,
                 };
                 let note = note.to_json();
                 let results = self.store_results().await;
@@ -260,7 +261,10 @@ impl Driver {
             }
         };
         match ended {
-            Ok(()) if waits => self.telling.say_unstored(RunEvent::Ended { stop }),
+            Ok(()) if waits => {
+                self.telling.stored();
+                self.telling.say_unstored(RunEvent::Ended { stop });
+            }
             Ok(()) => self.telling.stored(),
             Err(error) => {
                 tracing::warn!(run = %self.run, %error, "the end of a failed run could not be stored");

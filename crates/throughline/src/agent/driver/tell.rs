@@ -19,6 +19,9 @@ pub(crate) type Heard = (Option<EventNo>, RunEvent);
 /// Who listens to a run, and what they are told with the next write.
 pub(super) struct Telling {
     reader: Option<mpsc::UnboundedSender<Heard>>,
+    /// Whether the run has stored events: then all of them are, whoever reads it now. Others follow
+    /// it by what is stored, and wait for its end.
+    logged: bool,
     held: Vec<Heard>,
     next: EventNo,
     flushed: Option<Instant>,
@@ -28,6 +31,7 @@ impl Telling {
     pub(super) fn new(reader: Option<mpsc::UnboundedSender<Heard>>, next: EventNo) -> Self {
         Self {
             reader,
+            logged: next > 0,
             held: Vec::new(),
             next,
             flushed: None,
@@ -35,12 +39,12 @@ impl Telling {
     }
 
     pub(super) fn is_heard(&self) -> bool {
-        self.reader.is_some()
+        self.reader.is_some() || self.logged
     }
 
     /// Say something once it is stored.
     pub(super) fn say(&mut self, recorder: &mut Recorder, event: impl FnOnce() -> RunEvent) {
-        if self.reader.is_none() {
+        if !self.is_heard() {
             return;
         }
         let event = event();
@@ -64,8 +68,10 @@ impl Telling {
         self.stored();
     }
 
-    /// Say something that is not part of the run's events: that it stops here for now.
+    /// Say something that is not part of the run's events: that it stops here for now. What is held
+    /// was not stored, so it never happened: a success, for instance, that the store did not take.
     pub(super) fn say_unstored(&mut self, event: RunEvent) {
+        self.held.clear();
         self.held.push((None, event));
         self.stored();
     }
@@ -83,14 +89,14 @@ impl Telling {
 
     /// What is held was stored.
     pub(super) fn stored(&mut self) {
-        let Some(reader) = &self.reader else {
-            self.held.clear();
-            return;
-        };
         if self.held.is_empty() {
             return;
         }
         self.flushed = Some(Instant::now());
+        let Some(reader) = &self.reader else {
+            self.held.clear();
+            return;
+        };
         for event in self.held.drain(..) {
             // Whoever listened may be gone; the run is then being cancelled anyway.
             drop(reader.send(event));

@@ -141,7 +141,7 @@ impl Driver {
         let first = loop {
             let next = tokio::select! {
                 biased;
-                () = self.cancelled() => return Ok(self.turn.cut(StopReason::Cancelled, None)),
+                () = self.job.cancel.cancelled() => return Ok(self.turn.cut(StopReason::Cancelled, None)),
                 () = until(self.deadline) => return Ok(self.turn.cut(StopReason::Budget, None)),
                 ended = self.running.join_next_with_id() => Some(ended),
                 () = until(self.telling.due()) => None,

@@ -28,6 +28,7 @@ mod kind {
     pub(super) const RESULT: u16 = 7;
     pub(super) const MESSAGE: u16 = 8;
     pub(super) const ENDED: u16 = 9;
+    pub(super) const INCOMPLETE: u16 = 10;
 }
 
 /// Why a stored event cannot be read.
@@ -107,6 +108,11 @@ pub(crate) fn encode(event: &RunEvent) -> StoredEvent {
             push_content(&mut body, content);
             kind::CONTENT
         }
+        RunEvent::Incomplete { step, at } => {
+            push_number(&mut body, u64::from(*step));
+            push_place(&mut body, *at);
+            kind::INCOMPLETE
+        }
         RunEvent::Dispatched {
             step,
             position,
@@ -167,6 +173,12 @@ pub(crate) fn decode(event: &StoredEvent) -> Result<RunEvent, BadEvent> {
                 at: bytes.place()?,
                 content: bytes.content()?,
             })
+        },
+        kind::INCOMPLETE => |bytes| {
+            let step = bytes.small("the number of a step")?;
+            let at = bytes.place()?;
+            bytes.end()?;
+            Ok(RunEvent::Incomplete { step, at })
         },
         kind::DISPATCHED => dispatched,
         kind::RESULT => result,
