@@ -3,4 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod acts;
+mod busy;
+mod cancels;
 mod crashes;
+mod events;
+mod foreign;

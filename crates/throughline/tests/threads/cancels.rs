@@ -1,0 +1,367 @@
+//! Cancel, abandon.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use throughline::model::{Event, Message, Response, Status};
+use throughline::store::{ApprovalFilter, ApprovalState, RunState};
+use throughline::{
+    Abilities, Agent, Approval, ChatClient, ChatRequest, ClientError, Effect, EventStream, Limits,
+    Outcome, Run, RunError, RunFailed, Runs, StopReason, Thread,
+};
+use throughline_testkit::engines::Fault;
+use throughline_testkit::scripted::{ScriptedClient, Step};
+use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text, said};
+use tokio_util::sync::CancellationToken;
+
+use crate::acts::{Client, Gate, agent, built, client, gated, journals, standing, start};
+use crate::foreign::assert_valid;
+
+/// Begin a run, wait for something, cancel it, and wait for its end.
+async fn cancel_when(
+    how: How,
+    run: Run,
+    moment: impl Future<Output = ()>,
+) -> Result<Outcome, RunFailed> {
+    let token = CancellationToken::new();
+    let task = start(how, run.cancelled_by(token.clone()));
+    moment.await;
+    token.cancel();
+    task.await.unwrap()
+}
+
+/// One more turn works, and what the model is given for it is valid for every vendor.
+async fn goes_on(how: How, agent: &Agent, client: &ScriptedClient, thread: &mut Thread) {
+    client.push(Step::text("here"));
+    let run = agent.run_on(thread, "still there?");
+    let outcome = how.finish(run).await.unwrap();
+    assert_eq!(outcome.text(), "here");
+    assert_valid(&client.last_asked().unwrap().messages);
+}
+
+async fn history(process: &Process, thread: &Thread) -> Vec<Message> {
+    let opened = process.threads().open(thread.id().clone()).await.unwrap();
+    let shown = opened.history();
+    shown.iter().map(|message| (**message).clone()).collect()
+}
+
+#[test]
+fn b201_a_cancel_before_the_first_token_leaves_what_the_user_said() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let asked = client([Step::hang()]);
+        let agent = agent(&process, &asked, &[]);
+        let mut thread = agent.new_thread();
+        let run = agent.run_on(&mut thread, "when?");
+        let outcome = cancel_when(how, run, asked.begun(1)).await.unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(said(&outcome), "u");
+        assert_eq!(process.history(thread.id()).await, "u");
+        assert_eq!(asked.dropped(), 1);
+        goes_on(how, &agent, &asked, &mut thread).await;
+        assert_eq!(process.history(thread.id()).await, "u u a");
+    });
+}
+
+/// A client that tells when a fragment of its answer was heard.
+struct Watched {
+    inner: Client,
+    heard: Gate,
+}
+
+#[async_trait]
+impl ChatClient for Watched {
+    fn abilities(&self) -> &Abilities {
+        self.inner.abilities()
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        self.inner.respond(request).await
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let events = self.inner.stream(request).await?;
+        let heard = self.heard.clone();
+        let told = stream::unfold((events, false), move |(mut events, fragment)| {
+            let heard = heard.clone();
+            async move {
+                if fragment {
+                    // Whoever asks for the next event has taken in the last one.
+                    heard.reach();
+                }
+                let next = events.next().await?;
+                let fragment = matches!(next, Ok(Event::Delta { .. }));
+                Some((next, (events, fragment)))
+            }
+        });
+        Ok(Box::pin(told))
+    }
+}
+
+/// An agent whose answers are heard by the gate, fragment by fragment.
+fn watched(process: &Process, client: &Client, tool: &Fake) -> (Agent, Gate) {
+    let heard = Gate::new();
+    let watched = Watched {
+        inner: Arc::clone(client),
+        heard: heard.clone(),
+    };
+    let builder = Agent::builder(watched).store(&process.store);
+    (builder.tool(tool.clone()).build().unwrap(), heard)
+}
+
+#[test]
+fn b202_a_cancel_in_the_middle_of_text_keeps_the_text_marked_incomplete() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let asked = client([Step::hang_after("at the third")]);
+        let (agent, heard) = watched(&process, &asked, &Fake::named("tide"));
+        let mut thread = agent.new_thread();
+        let run = agent.run_on(&mut thread, "when?");
+        let outcome = cancel_when(how, run, heard.reached()).await.unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(said(&outcome), "u a");
+        let stored = history(&process, &thread).await;
+        assert_eq!(stored.len(), 2);
+        assert_eq!(stored[1].text(), "at the third");
+        assert_eq!(stored[1].status, Some(Status::Incomplete));
+        let run = journals(&process, thread.id()).await.remove(0).run;
+        assert_eq!(run.state, RunState::Cancelled);
+        goes_on(how, &agent, &asked, &mut thread).await;
+        assert_eq!(process.history(thread.id()).await, "u a u a");
+    });
+}
+
+#[test]
+fn b203_a_cancel_in_a_tool_keeps_what_finished_and_closes_the_rest() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let quick = Fake::named("quick");
+        let (slow, slow_gate) = gated("slow");
+        let (look, look_gate) = gated("look");
+        let look = look.with(|spec| spec.effect = Effect::ReadOnly);
+        let tools = [&quick, &slow, &look];
+        let asked = client([Step::calls([
+            ("c1", "quick", "{}"),
+            ("c2", "slow", "{}"),
+            ("c3", "look", "{}"),
+        ])]);
+        let together = agent(&process, &asked, &tools);
+        let mut thread = together.new_thread();
+        let id = thread.id().clone();
+        // The result of the quick one is stored before the others are cut off.
+        let stored = Gate::at(&process, "results");
+        let run = together.run_on(&mut thread, "go");
+        let outcome = cancel_when(how, run, async {
+            slow_gate.reached().await;
+            look_gate.reached().await;
+            stored.reached().await;
+            stored.open();
+            let done = "running c1:done c2:intent c3:planned";
+            while standing(&journals(&process, &id).await[0]) != done {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .unwrap();
+        let closed = "u a(c1,c2,c3) t(c1,c2:unknown,c3:cancelled)";
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(said(&outcome), closed);
+        assert_eq!(process.history(thread.id()).await, closed);
+        assert_eq!((quick.runs(), slow.runs(), look.runs()), (1, 1, 1));
+        goes_on(how, &together, &asked, &mut thread).await;
+
+        // One after the other: what was not dispatched was not run.
+        asked.push(Step::calls([("c1", "slow", "{}"), ("c2", "quick", "{}")]));
+        let mut thread = together.new_thread();
+        let run = together.run_on(&mut thread, "go").serial_calls();
+        let outcome = cancel_when(how, run, slow_gate.reached()).await.unwrap();
+        let closed = "u a(c1,c2) t(c1:unknown,c2:cancelled)";
+        assert_eq!(said(&outcome), closed);
+        assert_eq!(process.history(thread.id()).await, closed);
+        assert_eq!((quick.runs(), slow.runs()), (1, 2));
+    });
+}
+
+#[test]
+fn b204_a_cancel_in_the_second_model_call_keeps_the_first_round() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let tide = Fake::named("tide");
+        let calls = || Step::calls([("c1", "tide", "{}")]);
+        let asked = client([calls(), Step::hang_after("at the third")]);
+        let (agent, heard) = watched(&process, &asked, &tide);
+        let mut thread = agent.new_thread();
+        let run = agent.run_on(&mut thread, "when?");
+        // The arguments of the call are a fragment too.
+        let both = async {
+            heard.reached().await;
+            heard.reached().await;
+        };
+        let outcome = cancel_when(how, run, both).await.unwrap();
+        assert_eq!(said(&outcome), "u a(c1) t(c1) a");
+        let stored = history(&process, &thread).await;
+        assert_eq!(stored[3].text(), "at the third");
+        assert_eq!(stored[3].status, Some(Status::Incomplete));
+        goes_on(how, &agent, &asked, &mut thread).await;
+
+        // Nothing had come.
+        asked.push(calls());
+        asked.push(Step::hang());
+        let mut thread = agent.new_thread();
+        let run = agent.run_on(&mut thread, "when?");
+        let outcome = cancel_when(how, run, asked.begun(5)).await.unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1)");
+        assert_eq!(tide.runs(), 2);
+        goes_on(how, &agent, &asked, &mut thread).await;
+    });
+}
+
+#[test]
+fn b205_a_cancel_while_parked_closes_what_waits_and_again_changes_nothing() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let pay = Fake::named("pay").with(|spec| spec.approval = Approval::Always);
+        let out = Fake::named("outside").with(|spec| spec.runs = Runs::Outside);
+        let asked = client([Step::calls([("c1", "pay", "{}"), ("c2", "outside", "{}")])]);
+        let agent = agent(&process, &asked, &[&pay, &out]);
+        let mut thread = agent.new_thread();
+        let id = thread.id().clone();
+        let run = agent.run_on(&mut thread, "pay");
+        let parked = how.finish(run).await.unwrap();
+        assert_eq!(parked.stop, StopReason::Parked);
+        let closed = "u a(c1,c2) t(c1:cancelled,c2:cancelled)";
+        let version = async || {
+            let at = throughline::store::At::Thread(id.clone());
+            let opened = process.store.open(&process.scope(), &at, 0).await.unwrap();
+            opened.thread.version.0
+        };
+        for _ in 0..2 {
+            let outcome = how.finish(agent.cancel(&mut thread)).await.unwrap();
+            assert_eq!(outcome.run, parked.run);
+            assert_eq!(outcome.stop, StopReason::Cancelled);
+            assert_eq!(said(&outcome), closed);
+            assert_eq!(process.history(&id).await, closed);
+            assert_eq!(version().await, 1);
+            let filter = ApprovalFilter {
+                thread: Some(id.clone()),
+                waiting: false,
+            };
+            let found = process
+                .threads()
+                .approvals(&filter, None)
+                .await
+                .unwrap()
+                .found;
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].state, ApprovalState::Withdrawn);
+            let found = journals(&process, &id).await;
+            assert_eq!(found.len(), 1);
+            assert_eq!(standing(&found[0]), "cancelled c1:done c2:done");
+        }
+        assert_eq!((pay.runs(), asked.calls()), (0, 1));
+        goes_on(how, &agent, &asked, &mut thread).await;
+        // Nothing is left to cancel behind a run that ended by itself.
+        let nothing = how.finish(agent.cancel(&mut thread)).await.unwrap_err();
+        assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
+    });
+}
+
+#[test]
+fn b206_a_run_whose_stream_is_dropped_is_cancelled_as_abandoned() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let asked = client([Step::hang_after("at the third")]);
+        let agent = agent(&process, &asked, &[]);
+        let mut thread = agent.new_thread();
+        let id = thread.id().clone();
+        let run = agent.run_on(&mut thread, "when?");
+        match how {
+            How::Streamed => {
+                let mut stream = run.stream();
+                while let Some(event) = stream.next().await {
+                    if event.text().is_some() {
+                        break;
+                    }
+                }
+                drop(stream);
+            }
+            How::Whole => {
+                tokio::select! {
+                    _ = run.into_future() => unreachable!("the model never ends"),
+                    () = asked.begun(1) => {}
+                }
+            }
+        }
+        agent.settled().await;
+        let found = journals(&process, &id).await;
+        assert_eq!(found[0].run.state, RunState::Cancelled);
+        let note = found[0].run.note.clone().unwrap();
+        assert!(note.get().contains(r#""cause":"abandoned""#), "{note:?}");
+        if how == How::Streamed {
+            let stored = history(&process, &thread).await;
+            assert_eq!(stored[1].text(), "at the third");
+            assert_eq!(stored[1].status, Some(Status::Incomplete));
+        }
+        goes_on(how, &agent, &asked, &mut thread).await;
+
+        // Somebody's word is another cause, and so is the word of another process.
+        asked.push(Step::hang());
+        let run = agent.run_on(&mut thread, "when?");
+        cancel_when(how, run, asked.begun(3)).await.unwrap();
+        let found = journals(&process, &id).await;
+        let note = found[0].run.note.clone().unwrap();
+        assert!(!note.get().contains("cause"), "{note:?}");
+    });
+}
+
+#[test]
+fn a_run_that_this_process_gave_up_is_cancelled_at_once() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let tide = Fake::named("tide");
+        let asked = client([Step::calls([("c1", "tide", "{}")])]);
+        let agent = agent(&process, &asked, &[&tide]);
+        let mut thread = agent.new_thread();
+        let id = thread.id().clone();
+        process.faulty.always("intend", Fault::Before);
+        let run = agent.run_on(&mut thread, "when?");
+        how.finish(run).await.unwrap_err();
+        process.faulty.heal();
+        let outcome = how.finish(agent.cancel(&mut thread)).await.unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(process.history(&id).await, "u a(c1) t(c1:cancelled)");
+        assert!(!result_text(&outcome.messages, "c1").is_empty());
+        assert_eq!(tide.runs(), 0);
+    });
+}
+
+#[test]
+fn a_cancel_from_another_process_reaches_a_run_that_is_never_idle() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let other = stage.process().await;
+        let tide = Fake::named("tide").with(|spec| spec.effect = Effect::ReadOnly);
+        // It would go on for ever.
+        let busy = ScriptedClient::answering(|_| Step::calls([("c1", "tide", "{}")]));
+        let busy = Arc::new(busy);
+        let never = built(&process, &busy, &[&tide], |agent| {
+            agent.limits(Limits {
+                rounds: u32::MAX,
+                ..Limits::default()
+            })
+        });
+        let mut thread = never.new_thread();
+        let id = thread.id().clone();
+        let task = start(how, never.run_on(&mut thread, "go"));
+        busy.begun(3).await;
+        let elsewhere = agent(&other, &client([]), &[&tide]);
+        let mut thread = elsewhere.open(id.clone()).await.unwrap();
+        let outcome = how.finish(elsewhere.cancel(&mut thread)).await.unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        let outcome = task.await.unwrap().unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(other.history(&id).await, said(&outcome));
+    });
+}
