@@ -200,10 +200,10 @@ fn straight(history: &[Message], mut renderer: Renderer) -> Result<Rendered, Sta
 
 /// Render with each result at its call.
 fn reordered(history: &[Message], mut renderer: Renderer) -> Result<Rendered, Stale> {
-    let (placed, moved) = order::in_order(history, renderer.adjacency());
+    let order = order::in_order(history, renderer.adjacency());
     let root = Path::Root.key("messages");
     let mut first = None;
-    for (at, message) in &placed {
+    for (at, message) in &order.placed {
         // Where a result was taken away, and where it stands now.
         if let Cow::Owned(_) = message {
             first.get_or_insert(renderer.items().len());
@@ -211,13 +211,16 @@ fn reordered(history: &[Message], mut renderer: Renderer) -> Result<Rendered, St
         renderer.push_at(message, *at)?;
     }
     let mut rendered = finish(renderer)?;
-    for at in moved {
+    let late = (RepairKind::LateResult, "moved to its call");
+    let extra = (RepairKind::ExtraResult, "a real result came later");
+    let moved = order.moved.into_iter().map(|at| (at, late));
+    let replaced = order.replaced.into_iter().map(|at| (at, extra));
+    for (at, (kind, detail)) in moved.chain(replaced) {
         let path = root.index(at.message);
         let path = path.key("contents");
         let path = path.index(at.content);
         let item = first.unwrap_or_default();
-        let detail = "moved to its call";
-        let repair = Repair::new(&path, RepairKind::LateResult, detail, item);
+        let repair = Repair::new(&path, kind, detail, item);
         rendered.repairs.push(repair);
     }
     Ok(rendered)

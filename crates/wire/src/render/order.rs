@@ -1,21 +1,77 @@
 //! Bringing results to their calls.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use throughline_model::{Content, ContentAt, Message, Pair, Pairing, Role, Runner, pairs};
+use throughline_model::{
+    Content, ContentAt, Message, Outcome, Pair, Pairing, Role, Runner, ToolResult, pairs,
+};
 
 use super::target::Adjacency;
 
 /// A message and the index it has in the history.
 pub(super) type Placed<'m> = (usize, Cow<'m, Message>);
 
-/// The history with each result behind its call, and where the moved results stood.
-pub(super) fn in_order<'m>(
-    messages: &'m [Message],
-    adjacency: Adjacency,
-) -> (Vec<Placed<'m>>, Vec<ContentAt>) {
-    let found = pairs(messages);
+/// A history with each result behind its call.
+pub(super) struct InOrder<'m> {
+    pub(super) placed: Vec<Placed<'m>>,
+    /// Where results stood that were moved.
+    pub(super) moved: Vec<ContentAt>,
+    /// Where results stood for which real ones came later.
+    pub(super) replaced: Vec<ContentAt>,
+}
+
+/// Whether a result only says that there is none: a real one may still come.
+pub(super) fn stands_in(result: &ToolResult) -> bool {
+    match result.outcome {
+        Outcome::Expired
+        | Outcome::Withdrawn
+        | Outcome::Limit
+        | Outcome::Terminated
+        | Outcome::Cancelled
+        | Outcome::Unknown => true,
+        Outcome::Ok | Outcome::Error | Outcome::Rejected => false,
+    }
+}
+
+/// Give calls that have a result which only stands in the real one that came later. What stood in
+/// is returned.
+fn replace(messages: &[Message], found: &mut [Pair]) -> Vec<ContentAt> {
+    let answers = |at: ContentAt| {
+        let result = messages[at.message].contents[at.content].as_tool_result();
+        result.filter(|result| result.pairing() == Pairing::Answers)
+    };
+    let paired: HashSet<ContentAt> = found.iter().map(|pair| pair.result).collect();
+    let mut replaced = Vec::new();
+    for (message, said) in messages.iter().enumerate() {
+        for content in 0..said.contents.len() {
+            let at = ContentAt { message, content };
+            let Some(late) = answers(at).filter(|late| !stands_in(late)) else {
+                continue;
+            };
+            if paired.contains(&at) {
+                continue;
+            }
+            // The newest call of its id before it, if that has no real result.
+            let of_id = |pair: &&mut Pair| {
+                let known = answers(pair.result);
+                pair.result < at
+                    && known.is_some_and(|one| one.call().value() == late.call().value())
+            };
+            let newest = found.iter_mut().filter(of_id).max_by_key(|pair| pair.call);
+            if let Some(pair) = newest.filter(|pair| answers(pair.result).is_some_and(stands_in)) {
+                replaced.push(pair.result);
+                pair.result = at;
+            }
+        }
+    }
+    replaced
+}
+
+/// Bring each result behind its call.
+pub(super) fn in_order(messages: &[Message], adjacency: Adjacency) -> InOrder<'_> {
+    let mut found = pairs(messages);
+    let replaced = replace(messages, &mut found);
     let mut moved: HashMap<usize, Vec<Pair>> = HashMap::new();
     let mut taken: Vec<ContentAt> = Vec::new();
     for pair in &found {
@@ -25,6 +81,8 @@ pub(super) fn in_order<'m>(
         moved.entry(pair.call.message).or_default().push(*pair);
         taken.push(pair.result);
     }
+    let moves = taken.clone();
+    taken.extend(&replaced);
     taken.sort_unstable();
     let mut placed = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
@@ -51,7 +109,11 @@ pub(super) fn in_order<'m>(
             placed.push((index, Cow::Owned(results)));
         }
     }
-    (placed, taken)
+    InOrder {
+        placed,
+        moved: moves,
+        replaced,
+    }
 }
 
 fn result<'m>(messages: &'m [Message], pair: &Pair) -> &'m Content {

@@ -107,6 +107,8 @@ pub struct Renderer {
     closed: HashSet<Box<str>>,
     /// Ids of calls that have their result.
     answered: HashSet<Box<str>>,
+    /// Ids of calls whose result only says that there is none.
+    stood_in: HashSet<Box<str>>,
     /// Ids of results that came before any call.
     early: HashSet<Box<str>>,
     /// Ids of calls of the vendor that were rendered and have no result yet.
@@ -156,6 +158,7 @@ impl Renderer {
             waiting: Vec::new(),
             closed: HashSet::new(),
             answered: HashSet::new(),
+            stood_in: HashSet::new(),
             early: HashSet::new(),
             vendor_calls: HashSet::new(),
             behind: HashSet::new(),
@@ -277,6 +280,7 @@ impl Renderer {
             waiting: self.waiting.clone(),
             closed: HashSet::new(),
             answered: HashSet::new(),
+            stood_in: HashSet::new(),
             early: HashSet::new(),
             vendor_calls: HashSet::new(),
             behind: HashSet::new(),

@@ -12,6 +12,7 @@ use throughline_model::{
 };
 
 use super::super::legal;
+use super::super::order::stands_in;
 use super::super::repair::RepairKind;
 use super::super::special;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
@@ -113,6 +114,10 @@ impl Renderer {
                     at: (at, place),
                 });
                 self.answered.insert(value.into());
+                match stands_in(result) {
+                    true => self.stood_in.insert(value.into()),
+                    false => self.stood_in.remove(value),
+                };
                 if self.rules.adjacency == Adjacency::BeforeModel && self.native_calls() {
                     self.answer_now(value, at, place);
                 }
@@ -236,6 +241,12 @@ impl Renderer {
             }
             Pairing::Standalone => (RepairKind::OrphanResult, "no call asked for it"),
             Pairing::Answers if self.closed.contains(value) && !self.lenient => return Err(Stale),
+            // The real one stands in its place from now on.
+            Pairing::Answers
+                if self.stood_in.contains(value) && !stands_in(result) && !self.lenient =>
+            {
+                return Err(Stale);
+            }
             Pairing::Answers if self.closed.contains(value) => (
                 RepairKind::LateResult,
                 "it came after the conversation went on",

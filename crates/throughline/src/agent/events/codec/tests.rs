@@ -54,6 +54,7 @@ fn samples() -> Vec<RunEvent> {
         RunEvent::Ended {
             stop: StopReason::Done,
         },
+        RunEvent::Incomplete { step: 1, at },
     ]
 }
 
@@ -101,7 +102,7 @@ fn result(rng: &mut Rng) -> ToolResult {
 
 fn any_event(rng: &mut Rng, size: usize) -> RunEvent {
     let (step, at, position) = (small(rng), place(rng), small(rng));
-    match rng.below(9) {
+    match rng.below(10) {
         0 => RunEvent::Started {
             run: RunId::from_bytes(std::array::from_fn(|_| rng.below(256) as u8)),
             thread: ThreadId::new(&format!("t{}", rng.next_u64())).unwrap(),
@@ -134,6 +135,7 @@ fn any_event(rng: &mut Rng, size: usize) -> RunEvent {
             result: result(rng),
         },
         7 => RunEvent::Message(messages::anything(rng, size)),
+        8 => RunEvent::Incomplete { step, at },
         _ => RunEvent::Ended {
             stop: *rng.pick(&StopReason::ALL),
         },
@@ -161,7 +163,7 @@ fn what_is_read_is_what_was_written() {
 #[test]
 fn every_kind_has_its_number_for_good() {
     let kinds: Vec<u16> = samples().iter().map(|event| encode(event).kind).collect();
-    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     for event in samples() {
         assert_eq!(decode(&encode(&event)), Ok(event));
     }
@@ -214,7 +216,7 @@ fn damaged_bytes_are_never_a_panic() {
             }
         }
         // The body of one kind under the number of another.
-        for other in 0..=10 {
+        for other in 0..=11 {
             look(other, body.clone());
         }
     }

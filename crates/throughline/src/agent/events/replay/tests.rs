@@ -23,6 +23,7 @@ fn told(events: &[RunEvent]) -> Vec<String> {
         RunEvent::Content { step, at, .. } => {
             format!("content {step} {}.{}.{}", at.choice, at.item, at.part)
         }
+        RunEvent::Incomplete { .. } => "incomplete".to_owned(),
         RunEvent::Dispatched { .. } => "dispatched".to_owned(),
         RunEvent::Result {
             step,
