@@ -37,6 +37,7 @@ pub use layer::{Breaker, BreakerPolicy, BreakerState, PersistEachCall, Retry, Re
 pub use observe::{GaveUp, Happening, Observer};
 pub use request::{ChatRequest, Kept, PersistMark};
 pub use secret::Secret;
+pub(crate) use throughline_wire::approval_answer;
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
 pub use vendor::{
