@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim, Cursor,
-    End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease, Listing, NewThread,
-    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish, Published,
-    Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, TenantScope,
-    Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease, Listing, NewApproval,
+    NewThread, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish,
+    Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step,
+    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
 };
 use throughline_model::json::RawJson;
 
@@ -158,6 +158,11 @@ pub trait Engine: Send + Sync {
         step: u32,
         positions: &[u32],
     ) -> Result<()>;
+
+    /// Ask for leave for calls that were planned without: from now on they wait. What a tool needs
+    /// is decided when it is dispatched, which may be in another process than planned it.
+    async fn ask(&self, scope: &TenantScope, lease: Lease, approvals: &[NewApproval])
+    -> Result<()>;
 
     /// Record results, each for its call, in any order. A call has one; all or none are stored.
     async fn results(

@@ -39,6 +39,7 @@ pub mod sse;
 pub mod transcript;
 pub mod validate;
 
+mod approval;
 mod codec;
 mod convert;
 mod error;
@@ -55,6 +56,7 @@ mod read;
 mod stream;
 mod table;
 
+pub use approval::approval_answer;
 pub use codec::{Codec, Shape, codec};
 pub use convert::{ConvertOptions, Converted, Repairing, convert};
 pub use error::{DecodeError, Problem};

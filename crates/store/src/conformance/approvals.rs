@@ -220,3 +220,106 @@ pub(super) async fn a_waiting_call_is_taken_once(f: &mut Fixture<'_>) {
     third.takes = vec![nowhere];
     assert!(f.store.begin(&f.scope, &third).await.is_err());
 }
+
+pub(super) async fn an_answer_that_was_used_is_no_new_one(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let (lease, approval) = waiting(f, &id, Some(f.clock.now() + 60_000)).await;
+    let yes = answer(approval, Decision::Approved);
+    f.store.answer(&f.scope, &yes).await.unwrap();
+    f.store.intend(&f.scope, lease, 0, &[0]).await.unwrap();
+    let used = listed(f, false).await;
+    assert_eq!(used[0].state, ApprovalState::Used);
+    // Also after its time: it was answered before.
+    f.clock.advance(Duration::from_secs(61));
+    let again = f.store.answer(&f.scope, &yes).await.unwrap();
+    assert_eq!(again, used[0]);
+    assert_eq!(listed(f, false).await, used);
+    for other in [
+        answer(approval, Decision::Denied),
+        Answer {
+            by: "bob".into(),
+            ..yes.clone()
+        },
+        Answer {
+            shown: shown("get_tide", "[]"),
+            ..yes
+        },
+    ] {
+        let refused = f.store.answer(&f.scope, &other).await;
+        assert_eq!(why(refused), Unanswerable::Answered);
+    }
+    assert_eq!(listed(f, false).await, used);
+}
+
+pub(super) async fn a_planned_call_waits_when_leave_is_asked_for(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let lease = f.begin(&id, "one").await.lease;
+    let planned = step(0, &["a", "b", "c"], CallState::Planned);
+    f.store.step(&f.scope, lease, &planned).await.unwrap();
+    f.store.intend(&f.scope, lease, 0, &[1]).await.unwrap();
+    let asked = |id, position| NewApproval {
+        id,
+        step: 0,
+        position,
+        shown: shown("get_tide", "{}"),
+        expires: None,
+        detail: None,
+    };
+    let approval = f.store.ids().approval();
+    let other = f.store.ids().approval();
+    let ask =
+        async |lease, approvals: &[NewApproval]| f.store.ask(&f.scope, lease, approvals).await;
+    // All or none: the second call is on its way, and a call has one approval.
+    for wrong in [
+        [asked(approval, 0), asked(other, 1)],
+        [asked(approval, 0), asked(other, 0)],
+        [asked(approval, 0), asked(approval, 2)],
+        [asked(approval, 0), asked(other, 7)],
+    ] {
+        assert!(ask(lease, &wrong).await.is_err());
+    }
+    assert_eq!(listed(f, false).await, []);
+    ask(lease, &[asked(approval, 0)]).await.unwrap();
+    // Sent again, and asked with another.
+    ask(lease, &[asked(approval, 0)]).await.unwrap();
+    let error = ask(lease, &[asked(other, 0)]).await;
+    assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
+    let error = ask(lease, &[asked(approval, 2)]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let list = listed(f, true).await;
+    let call = CallRef {
+        run: lease.run,
+        step: 0,
+        position: 0,
+    };
+    assert_eq!(list.len(), 1);
+    assert_eq!((list[0].id, list[0].call), (approval, call));
+    assert_eq!(
+        (list[0].thread.clone(), list[0].state),
+        (id, ApprovalState::Waiting)
+    );
+    let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
+    let calls = journal.calls.iter().map(|call| (call.state, call.approval));
+    assert_eq!(
+        calls.collect::<Vec<_>>(),
+        [
+            (CallState::Approval, Some(approval)),
+            (CallState::Intent, None),
+            (CallState::Planned, None),
+        ]
+    );
+    // From here on it is as if the step had asked.
+    let error = f.store.intend(&f.scope, lease, 0, &[0]).await;
+    assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
+    f.store.park(&f.scope, lease, None).await.unwrap();
+    let error = ask(lease, &[asked(other, 2)]).await;
+    assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
+    let yes = answer(approval, Decision::Approved);
+    f.store.answer(&f.scope, &yes).await.unwrap();
+    let claimed = f.store.claim(&f.scope, lease.run, 1, Claim::Parked).await;
+    let claimed = claimed.unwrap().lease;
+    let error = ask(lease, &[asked(other, 2)]).await;
+    assert!(matches!(error, Err(Error::Fenced { .. })), "{error:?}");
+    f.store.intend(&f.scope, claimed, 0, &[0]).await.unwrap();
+    assert_eq!(listed(f, false).await[0].state, ApprovalState::Used);
+}

@@ -199,6 +199,10 @@ cases! {
     approvals::an_approval_is_answered_once,
     /// A call that waits for leave is not dispatched without it.
     approvals::no_intent_without_leave,
+    /// An answer that was used can be sent again, and opens nothing.
+    approvals::an_answer_that_was_used_is_no_new_one,
+    /// A planned call can be made to wait for leave.
+    approvals::a_planned_call_waits_when_leave_is_asked_for,
     /// Approvals end with their run.
     approvals::approvals_end_with_their_run,
     /// A waiting call is taken over once.

@@ -11,10 +11,10 @@ use throughline_model::json::RawJson;
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
     Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat, Import,
-    Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewThread, NodeId, NodeRecord, OnProgress,
-    Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published, Purged,
-    QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span, Started, Step, TenantScope,
-    Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId,
+    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish,
+    Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span, Started,
+    Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
 };
 
 use super::{MOST, Memory, schema};
@@ -158,6 +158,15 @@ impl Engine for Memory {
         positions: &[u32],
     ) -> Result<()> {
         self.desk(scope, |desk| desk.intend(lease, step, positions))
+    }
+
+    async fn ask(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        approvals: &[NewApproval],
+    ) -> Result<()> {
+        self.desk(scope, |desk| desk.ask(lease, approvals))
     }
 
     async fn results(

@@ -1,12 +1,12 @@
 //! What happens in a run between its beginning and its publication, and who goes on with it.
 
 use crate::{
-    ApprovalState, CallResult, CallState, Claim, End, Error, Flush, ItemNo, ItemRef, Lease, Result,
-    Run, RunId, RunState, Started, Stopped,
+    ApprovalState, CallResult, CallState, Claim, End, Error, Flush, ItemNo, ItemRef, Lease,
+    NewApproval, Result, Run, RunId, RunState, Started, Stopped,
 };
 
 use super::append::{check_events, no_call};
-use super::schema::{CallRow, Ended, ItemRow, RunRow, lost};
+use super::schema::{CallRow, Ended, ItemRow, RunRow, invalid, lost};
 use super::{Desk, print};
 
 /// A result that is to be stored.
@@ -78,6 +78,49 @@ impl Desk<'_> {
         }
         for approval in used {
             self.set_approval(approval, ApprovalState::Used);
+        }
+        Ok(())
+    }
+
+    pub(super) fn ask(&mut self, lease: Lease, approvals: &[NewApproval]) -> Result<()> {
+        let run = self.leased(lease)?;
+        self.check_running(run)?;
+        let mut fresh: Vec<&NewApproval> = Vec::with_capacity(approvals.len());
+        for approval in approvals {
+            let (step, position) = (approval.step, approval.position);
+            let call = run.call(step, position);
+            let call = call.ok_or_else(|| no_call(run.id, step, position))?;
+            match call.state {
+                CallState::Planned => {}
+                // It was asked before; that says nothing new.
+                CallState::Approval if call.approval == Some(approval.id) => continue,
+                _ => {
+                    return Err(wrong_call(
+                        run.id,
+                        call,
+                        "only a planned call can wait for leave",
+                    ));
+                }
+            }
+            self.check_new_approval(approval.id)?;
+            let same = |one: &&NewApproval| {
+                one.id == approval.id || (one.step, one.position) == (step, position)
+            };
+            if fresh.iter().any(same) {
+                return Err(invalid("an approval", "its call has another one"));
+            }
+            fresh.push(approval);
+        }
+
+        let (now, thread) = (self.now, run.thread);
+        for approval in fresh {
+            let run = self.run_mut(lease.run)?;
+            run.progress = now;
+            if let Some(call) = run.call_mut(approval.step, approval.position) {
+                call.state = CallState::Approval;
+                call.approval = Some(approval.id);
+            }
+            self.insert_approval(thread, lease.run, approval);
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 use rusqlite::{Connection, Row, params};
 use throughline_model::json::RawJson;
 
-use super::cache::Live;
 use super::fault::{Done, missing};
 use super::queue::Tx;
 use super::rows::{int, json, num};
@@ -38,15 +37,20 @@ fn state_of(code: i64, expires: Option<Millis>, now: Millis) -> ApprovalState {
 }
 
 /// Store what calls wait for.
-pub(super) fn insert(tx: &Tx<'_>, tenant: i64, live: &Live, new: &[NewApproval]) -> Done<()> {
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    tenant: i64,
+    (thread, run): (i64, i64),
+    new: &[NewApproval],
+) -> Done<()> {
     let sql = "INSERT INTO approval(tenant, id, thread, run, step, pos, shown, state, created, expires, detail)
       VALUES(?,?,?,?,?,?,?,0,?,?,?)";
     for approval in new {
         let values = params![
             tenant,
             approval.id.as_bytes(),
-            live.thread,
-            live.row,
+            thread,
+            run,
             approval.step,
             approval.position,
             approval.shown,
@@ -57,6 +61,14 @@ pub(super) fn insert(tx: &Tx<'_>, tenant: i64, live: &Live, new: &[NewApproval])
         run_sql(tx.conn, sql, values)?;
     }
     Ok(())
+}
+
+/// The call that an approval is for: run, step, position.
+pub(super) fn call_of(tx: &Tx<'_>, tenant: i64, id: ApprovalId) -> Done<Option<(i64, u32, u32)>> {
+    let sql = "SELECT run, step, pos FROM approval WHERE tenant=? AND id=?";
+    one(tx.conn, sql, (tenant, id.as_bytes()), |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })
 }
 
 /// Use up the approval of a call.
@@ -167,6 +179,8 @@ pub(super) fn answer(tx: &mut Tx<'_>, scope: &TenantScope, answer: &Answer) -> D
     match known.state {
         ApprovalState::Withdrawn => return refuse(Unanswerable::Withdrawn),
         state if state == said && same => return found.approval(),
+        // What was said and used is said again.
+        ApprovalState::Used if said == ApprovalState::Approved && same => return found.approval(),
         ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => {
             return refuse(Unanswerable::Answered);
         }

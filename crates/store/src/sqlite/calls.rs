@@ -1,7 +1,7 @@
 //! Tool calls: what is about to be dispatched, and what came back.
 
 use super::cache::Mark;
-use super::fault::{Done, Stop, missing};
+use super::fault::{Done, Stop, exists, invalid, missing};
 use super::items::{self, Original, Ready};
 use super::lease::{admit, cached, must_run};
 use super::queue::{Effect, Tx};
@@ -9,8 +9,8 @@ use super::rows::{RunRow, int};
 use super::sql::{one, run_sql};
 use crate::trials;
 use crate::{
-    ApprovalState, CallResult, CallState, Error, ItemKind, ItemRef, Lease, RunId, Tenant,
-    TenantScope,
+    ApprovalState, CallResult, CallState, Error, ItemKind, ItemRef, Lease, NewApproval, RunId,
+    Tenant, TenantScope,
 };
 
 /// A result, ready to be stored.
@@ -150,6 +150,53 @@ pub(super) fn intend(
         }
     }
     Ok(())
+}
+
+/// Ask for leave for planned calls.
+pub(super) fn ask(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    approvals: &[NewApproval],
+) -> Done<()> {
+    let row = admit(tx, scope, lease)?;
+    must_run(tx, &row)?;
+    let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
+    let mut fresh: Vec<NewApproval> = Vec::with_capacity(approvals.len());
+    for approval in approvals {
+        let (step, position) = (approval.step, approval.position);
+        let call = call(tx, &row, step, position)?;
+        let known = super::approvals::call_of(tx, tenant, approval.id)?;
+        match (call.state, known) {
+            (CallState::Planned, None) => {}
+            // Sent again.
+            (CallState::Approval, Some(of)) if of == (row.row, step, position) => continue,
+            (CallState::Planned, Some(_)) => return Err(exists("approval", &approval.id)),
+            (state, _) => {
+                let wanted = "it must be planned to wait for leave";
+                return Err(wrong_call(&row, step, position, state.as_str(), wanted));
+            }
+        }
+        let same = |one: &NewApproval| {
+            one.id == approval.id || (one.step, one.position) == (step, position)
+        };
+        if fresh.iter().any(same) {
+            return Err(invalid("an approval", "its call has another one"));
+        }
+        fresh.push(approval.clone());
+    }
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    touch(tx, &row)?;
+    for approval in &fresh {
+        let sql = "UPDATE call SET state=?, approval=? WHERE run=? AND step=? AND pos=?";
+        let code = CallState::Approval.code();
+        let place = (row.row, approval.step, approval.position);
+        let values = (code, approval.id.as_bytes(), place.0, place.1, place.2);
+        run_sql(tx.conn, sql, values)?;
+    }
+    super::approvals::insert(tx, tenant, (row.thread, row.row), &fresh)
 }
 
 /// Note that a run has come on.

@@ -28,10 +28,10 @@ use crate::trials::{self, Op, Point};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
     Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Import, Increment, ItemNo,
-    ItemRef, Journal, Lease, Listing, NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan,
-    OwnerId, Page, PageToken, Position, Profile, Progress, Publish, Published, Purged, QueueNo,
-    Queued, Result, Run, RunFilter, RunId, Setting, Span, Started, Step, TenantScope, Thread,
-    ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord, OnProgress,
+    Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress, Publish, Published,
+    Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span, Started, Step,
+    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
 };
 
 impl Sqlite {
@@ -316,6 +316,20 @@ impl Engine for Sqlite {
         self.shared
             .write(Op::Intend, move |tx| {
                 calls::intend(tx, &scope, lease, step, &positions)
+            })
+            .await
+    }
+
+    async fn ask(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        approvals: &[NewApproval],
+    ) -> Result<()> {
+        let (scope, approvals) = (scope.clone(), approvals.to_vec());
+        self.shared
+            .write(Op::Other, move |tx| {
+                calls::ask(tx, &scope, lease, &approvals)
             })
             .await
     }

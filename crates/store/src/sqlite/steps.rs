@@ -229,7 +229,7 @@ fn write_step(
         live.mark(mark);
     }
     insert_calls(tx, &live, ready, first + count)?;
-    super::approvals::insert(tx, tenant, &live, &step.approvals)?;
+    super::approvals::insert(tx, tenant, (live.thread, live.row), &step.approvals)?;
     super::threads::dequeue(tx, live.thread, &step.dequeue)?;
     if let Some(events) = &step.events {
         append(tx, live.worked(), events)?;

@@ -7,10 +7,10 @@ use throughline_model::json::RawJson;
 use throughline_store::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
     Claim, Cursor, End, Engine, EventNo, Flush, Fork, Import, Increment, ItemNo, ItemRef, Journal,
-    Lease, Listing, NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page,
-    PageToken, Position, Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run,
-    RunFilter, RunId, Span, Started, Step, Store, TenantScope, Thread, ThreadFilter, ThreadId,
-    ThreadPatch, TreeNode, Version,
+    Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan,
+    OwnerId, Page, PageToken, Position, Profile, Publish, Published, Purged, QueueNo, Queued,
+    Result, Run, RunFilter, RunId, Span, Started, Step, Store, TenantScope, Thread, ThreadFilter,
+    ThreadId, ThreadPatch, TreeNode, Version,
 };
 
 /// What a call of an engine is for.
@@ -103,6 +103,10 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "intend",
+        class: Class::Write,
+    },
+    Method {
+        name: "ask",
         class: Class::Write,
     },
     Method {
@@ -382,6 +386,16 @@ impl<P: Pass> Engine for Forward<P> {
     ) -> Result<()> {
         let call = self.inner.intend(scope, lease, step, positions);
         self.pass.pass(Method::of("intend"), call).await
+    }
+
+    async fn ask(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        approvals: &[NewApproval],
+    ) -> Result<()> {
+        let call = self.inner.ask(scope, lease, approvals);
+        self.pass.pass(Method::of("ask"), call).await
     }
 
     async fn results(

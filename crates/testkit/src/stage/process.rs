@@ -56,13 +56,14 @@ pub struct Process {
 }
 
 /// The methods by which a process reaches the store.
-const METHODS: [&str; 20] = [
+const METHODS: [&str; 21] = [
     "open",
     "open_or_create",
     "read",
     "begin",
     "step",
     "intend",
+    "ask",
     "results",
     "flush",
     "publish",

@@ -39,6 +39,7 @@ pub use observe::{GaveUp, Happening, Observer};
 pub use request::{ChatRequest, Kept, PersistMark};
 pub use secret::Secret;
 pub use services::{ServiceKeeping, Stability, WHO_STORES};
+pub(crate) use throughline_wire::approval_answer;
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
 pub use vendor::{

@@ -125,6 +125,14 @@ impl Recorder {
             .await
     }
 
+    /// Ask for leave for calls that were planned without.
+    pub(crate) async fn ask(&self, approvals: &[NewApproval]) -> Result<()> {
+        let Home { store, scope } = &self.home;
+        self.home
+            .sure(|| store.ask(scope, self.lease, approvals))
+            .await
+    }
+
     /// Write the results that were noted.
     pub(crate) async fn results(&mut self) -> Result<()> {
         if self.results.is_empty() {

@@ -8,6 +8,7 @@
 )]
 
 mod acts;
+mod approvals;
 mod busy;
 mod cancels;
 mod crashes;

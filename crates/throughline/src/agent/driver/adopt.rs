@@ -6,7 +6,7 @@ use std::time::Duration;
 use throughline_model::{CallId, Message, Outcome as Ending, Role, Source};
 use throughline_store::{
     Answer, Approval, ApprovalFilter, ApprovalState, CallState, Claim, Decision, Entry, Error,
-    Journal, NewItem, Run, RunFilter, RunKind, RunState, Shown, Started, Stopped,
+    Journal, NewItem, Run, RunFilter, RunKind, RunState, Shown, Started, Stopped, Unanswerable,
 };
 
 use super::context;
@@ -26,7 +26,7 @@ use crate::agent::options::RunOptions;
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
 use crate::agent::run::Reply;
 use crate::agent::stop::StopReason;
-use crate::agent::turn::{Awaits, Resolution, Turn};
+use crate::agent::turn::{Awaits, Order, Resolution, Turn};
 use crate::agent::usage::RunUsage;
 use crate::history::{AtWork, Loaded, Owner, Recorder, View, live};
 
@@ -202,7 +202,7 @@ pub(super) async fn taken(
     let worked = match driver.restore(&journal, restoring).await {
         Err(broken) => Err(broken),
         Ok(order) => match restoring {
-            Restoring::Resume => match driver.answer(order, replies).await {
+            Restoring::Resume => match driver.answer(order, &journal, replies).await {
                 Ok(order) => driver.work(order).await,
                 Err(Broken::Run(error)) => return driver.put_down(error).await,
                 Err(broken) => Err(broken),
@@ -346,34 +346,55 @@ impl Driver {
     /// Take in what was said about calls that wait, here and elsewhere.
     async fn answer(
         &mut self,
-        order: crate::agent::turn::Order,
+        order: Order,
+        journal: &Journal,
         replies: &[(CallId, Reply)],
-    ) -> Result<crate::agent::turn::Order, Broken> {
-        if !self.turn.is_parked() {
-            if let Some((call, _)) = replies.first() {
-                return Err(Broken::Run(judge::not_pending(&self.turn, call)));
-            }
-            return Ok(order);
-        }
+    ) -> Result<Order, Broken> {
+        self.ask_leave().await?;
         let tools = self.tools.set();
-        let asked = |position| self.round.approvals.contains_key(&position);
-        let checked = judge::replies(&self.turn, &tools, &asked, replies);
+        let checked = judge::replies(&self.turn, &tools, journal, replies);
         let (resolved, prepared) = checked.map_err(Broken::Run)?;
         let known = self.approvals().await?;
         for one in resolved {
-            self.word(one.position, &one.resolution, &known).await?;
+            let resolution = self.word(one.position, one.resolution, &known).await?;
             // It waits: it was looked up among those that do.
-            let _ = self.turn.resolve(one.position, one.resolution);
+            let _ = self.turn.resolve(one.position, resolution);
         }
         self.prepared.extend(prepared);
         self.heard_elsewhere(&known, &tools);
+        if !self.turn.is_parked() {
+            // What may run by now is started when what was under way has ended.
+            return Ok(order);
+        }
         self.mail().await?;
         Ok(self.turn.resume())
     }
 
+    /// Ask about calls that were planned when nobody had to be asked.
+    async fn ask_leave(&mut self) -> Result<(), Broken> {
+        let mut asked = Vec::new();
+        for one in self.turn.waiting() {
+            let known = self.round.approvals.contains_key(&one.position);
+            if one.awaits == Awaits::Approval && !known {
+                asked.push(self.approval(one.call, one.position, Some(one.awaits)));
+            }
+        }
+        if asked.is_empty() {
+            return Ok(());
+        }
+        self.recorder.ask(&asked).await?;
+        let records = asked.iter().map(|one| (one.position, (one.id, one.shown)));
+        self.round.approvals.extend(records);
+        Ok(())
+    }
+
     /// The approvals that calls of this round wait for.
     async fn approvals(&self) -> Result<Vec<Approval>, Broken> {
-        let wanted: Vec<_> = self.round.approvals.values().map(|(id, _)| *id).collect();
+        let waiting = self.turn.waiting();
+        let wanted: Vec<_> = waiting
+            .iter()
+            .filter_map(|one| Some(self.round.approvals.get(&one.position)?.0))
+            .collect();
         let mut found = Vec::new();
         let home = self.recorder.home();
         let filter = ApprovalFilter {
@@ -399,21 +420,27 @@ impl Driver {
         Ok(found)
     }
 
-    /// Record the word of whoever was asked, before it counts.
+    /// Record the word of whoever was asked, before it counts. What was said first stands.
     async fn word(
         &mut self,
         position: u32,
-        resolution: &Resolution,
+        resolution: Resolution,
         known: &[Approval],
-    ) -> Result<(), Broken> {
-        let (decision, reason) = match resolution {
+    ) -> Result<Resolution, Broken> {
+        let Some(approval) = self.approval_of(position, known) else {
+            return Ok(resolution);
+        };
+        let (decision, reason) = match &resolution {
             Resolution::Approved(_) => (Decision::Approved, None),
             Resolution::Rejected { reason } => (Decision::Denied, reason.clone()),
-            Resolution::Expired | Resolution::Result { .. } => return Ok(()),
+            Resolution::Expired if is_answered(approval) => {
+                return Err(self.answered_before(position));
+            }
+            Resolution::Expired | Resolution::Result { .. } => return Ok(resolution),
         };
-        let Some(approval) = self.approval_of(position, known) else {
-            return Ok(());
-        };
+        if is_answered(approval) {
+            return self.same_word(position, resolution, approval);
+        }
         let answer = Answer {
             approval: approval.id,
             shown: approval.shown,
@@ -424,10 +451,46 @@ impl Driver {
         let home = self.recorder.home();
         let stored = home.sure(|| home.store.answer(&home.scope, &answer)).await;
         match stored {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(resolution),
+            // Somebody was faster.
+            Err(Error::NotAnswerable {
+                why: Unanswerable::Answered,
+                ..
+            }) => {
+                let now = self.approvals().await?;
+                match self.approval_of(position, &now) {
+                    Some(approval) => self.same_word(position, resolution, approval),
+                    None => Err(self.answered_before(position)),
+                }
+            }
             Err(error @ Error::NotAnswerable { .. }) => Err(Broken::Run(RunError::Store(error))),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The word that an approval has, if this is it.
+    fn same_word(
+        &self,
+        position: u32,
+        resolution: Resolution,
+        approval: &Approval,
+    ) -> Result<Resolution, Broken> {
+        match (approval.state, resolution) {
+            (ApprovalState::Approved | ApprovalState::Used, Resolution::Approved(verdict)) => {
+                Ok(Resolution::Approved(verdict))
+            }
+            (ApprovalState::Denied, Resolution::Rejected { .. }) => Ok(Resolution::Rejected {
+                reason: approval.reason.clone(),
+            }),
+            _ => Err(self.answered_before(position)),
+        }
+    }
+
+    fn answered_before(&self, position: u32) -> Broken {
+        let call = self.turn.call(position);
+        Broken::Run(RunError::AlreadyAnswered {
+            call: call.map(|call| call.call.to_string()).unwrap_or_default(),
+        })
     }
 
     fn approval_of<'k>(&self, position: u32, known: &'k [Approval]) -> Option<&'k Approval> {
@@ -485,6 +548,13 @@ impl Driver {
     }
 }
 
+fn is_answered(approval: &Approval) -> bool {
+    match approval.state {
+        ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => true,
+        ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Withdrawn => false,
+    }
+}
+
 /// Begin a run that adopts the journal of one that failed.
 async fn adopted(
     agent: Arc<Inner>,
@@ -499,16 +569,19 @@ async fn adopted(
         let thread = job.id().clone();
         refused(fresh, job, RunError::NothingToResume { thread })
     };
-    if let Some((call, _)) = replies.first() {
+    let stray = |job: &Job, loaded: Loaded, (call, _): &(CallId, Reply)| {
         job.thread.put_back(loaded);
         let error = RunError::NotPending {
             call: call.to_string(),
             pending: Vec::new(),
         };
-        return Err(refused(fresh, &job, error));
-    }
+        refused(fresh, job, error)
+    };
     if loaded.opened.is_none() {
-        return Err(nothing(&job, loaded));
+        return Err(match replies.first() {
+            Some(reply) => stray(&job, loaded, reply),
+            None => nothing(&job, loaded),
+        });
     }
     let home = job.thread.home.clone();
     let newest = match newest(&job).await {
@@ -519,7 +592,10 @@ async fn adopted(
         run.kind == RunKind::Turn && run.state == RunState::Failed && run.next_step > 0
     });
     let Some(failed) = failed else {
-        return Err(nothing(&job, loaded));
+        return Err(match replies.first() {
+            Some(reply) => stray(&job, loaded, reply),
+            None => nothing(&job, loaded),
+        });
     };
     let journal = match home.store.journal(&home.scope, failed.id).await {
         Ok(journal) => journal,
@@ -532,6 +608,13 @@ async fn adopted(
         Err(error) => return Err(refused(fresh, &job, error)),
     };
     plan.layered(&agent);
+    // Whoever tries again may say again what was said before.
+    for reply in replies {
+        if let Err(error) = judge::said_before(&journal, &plan.tools, &[], reply) {
+            job.thread.put_back(loaded);
+            return Err(refused(fresh, &job, error));
+        }
+    }
     let place = Place {
         branch: loaded.at_node.is_some(),
         loaded,

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use throughline_model::json::RawJson;
-use throughline_model::{CallId, Outcome as Ending, Response, Runner, ToolCall};
+use throughline_model::{Body, CallId, Content, Outcome as Ending, Response, Runner, ToolCall};
+use throughline_store::{CallState, Execution, Journal};
 
 use super::Driver;
 use crate::agent::outcome::RunError;
@@ -102,15 +103,17 @@ pub(super) struct Resolved {
 pub(super) fn replies(
     turn: &Turn,
     tools: &ToolSet,
-    asked: &dyn Fn(u32) -> bool,
+    journal: &Journal,
     replies: &[(CallId, Reply)],
 ) -> Result<(Vec<Resolved>, HashMap<u32, Prepared>), RunError> {
     let mut turn = turn.clone();
     let mut prepared = HashMap::new();
     let mut resolved = Vec::new();
-    for (call, reply) in replies {
+    for said in replies {
+        let (call, reply) = said;
         let Some(position) = find(&turn, call, reply) else {
-            said_before(&turn, tools, asked, (call, reply))?;
+            let waiting = pending(&turn);
+            said_before(journal, tools, &waiting, said)?;
             continue;
         };
         let resolution = match reply {
@@ -140,35 +143,41 @@ pub(super) fn replies(
     Ok((resolved, prepared))
 }
 
-/// A call that does not wait: fine if it has exactly this answer.
-fn said_before(
-    turn: &Turn,
+/// A call that does not wait: fine if the journal has exactly this answer.
+pub(super) fn said_before(
+    journal: &Journal,
     tools: &ToolSet,
-    asked: &dyn Fn(u32) -> bool,
-    (call, reply): (&CallId, &Reply),
+    pending: &[String],
+    (call, reply): &(CallId, Reply),
 ) -> Result<(), RunError> {
     let outside = |name: &str| {
         let tool = tools.find(name);
         tool.is_none_or(|tool| tool.spec().runs == Runs::Outside)
     };
-    let mut done = turn.done().into_iter();
-    // Only what somebody was to say: not what a tool of ours said itself.
-    let Some(done) = done.find(|one| {
-        one.call.call.value() == call.value() && (asked(one.position) || outside(&one.call.name))
-    }) else {
-        return Err(not_pending(turn, call));
+    // The newest of its id: ids may repeat. And only what somebody was to say: not what a tool of
+    // ours said itself.
+    let mut executions = journal.calls.iter().rev();
+    let known = executions.find(|one| one.call == call.value());
+    let known = known.filter(|one| one.approval.is_some() || outside(&one.tool));
+    let Some(content) = known.and_then(|one| result(journal, one)) else {
+        return Err(RunError::NotPending {
+            call: call.to_string(),
+            pending: pending.to_vec(),
+        });
     };
-    let same = match (reply, done.content.as_tool_result()) {
-        (Reply::Result(outcome, output), Some(result)) => {
+    let same = match (reply, &content.body) {
+        (Reply::Result(outcome, output), Body::ToolResult(result)) => {
             result.outcome == *outcome && result.output == *output
         }
-        (Reply::Reject(_), Some(result)) => result.outcome == Ending::Rejected,
-        (Reply::Expire, Some(result)) => result.outcome == Ending::Expired,
-        (Reply::Approve, Some(result)) => !matches!(
+        (Reply::Reject(_), Body::ToolResult(result)) => result.outcome == Ending::Rejected,
+        (Reply::Expire, Body::ToolResult(result)) => result.outcome == Ending::Expired,
+        (Reply::Approve, Body::ToolResult(result)) => !matches!(
             result.outcome,
             Ending::Rejected | Ending::Expired | Ending::Withdrawn
         ),
-        (_, None) => false,
+        (Reply::Approve, Body::ApprovalResponse(answer)) => answer.approved,
+        (Reply::Reject(_), Body::ApprovalResponse(answer)) => !answer.approved,
+        _ => false,
     };
     match same {
         true => Ok(()),
@@ -176,6 +185,19 @@ fn said_before(
             call: call.to_string(),
         }),
     }
+}
+
+/// What a call came to, if the journal has it.
+fn result<'j>(journal: &'j Journal, call: &Execution) -> Option<&'j Content> {
+    if call.state != CallState::Done {
+        return None;
+    }
+    let mut entries = journal.entries.iter().flat_map(|entry| {
+        let items = entry.item_refs().map(|item| item.no);
+        items.zip(&entry.message.contents)
+    });
+    let (_, content) = entries.find(|(no, _)| *no == call.result)?;
+    Some(content)
 }
 
 /// The requirement at the moment of dispatch decides, and so do the tools of that moment.
@@ -205,13 +227,18 @@ fn find(turn: &Turn, call: &CallId, reply: &Reply) -> Option<u32> {
         .map(|waiting| waiting.position)
 }
 
-pub(super) fn not_pending(turn: &Turn, call: &CallId) -> RunError {
+fn not_pending(turn: &Turn, call: &CallId) -> RunError {
     RunError::NotPending {
         call: call.to_string(),
-        pending: turn
-            .waiting()
-            .iter()
-            .map(|one| one.call.call.to_string())
-            .collect(),
+        pending: pending(turn),
     }
+}
+
+/// The calls that wait, for whoever asks about another.
+fn pending(turn: &Turn) -> Vec<String> {
+    let waiting = turn.waiting();
+    waiting
+        .iter()
+        .map(|one| one.call.call.to_string())
+        .collect()
 }

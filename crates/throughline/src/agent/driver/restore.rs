@@ -418,6 +418,7 @@ impl Driver {
             let (true, Some(call)) = (lost, call) else {
                 continue;
             };
+            let call = &call.call;
             let Ok(Prepared { tool, arguments }) = judge::again(&tools, call) else {
                 continue;
             };

@@ -1,6 +1,6 @@
 //! How a run ends, and what it leaves.
 
-use throughline_model::{Content, Message, ToolCall};
+use throughline_model::{Message, Runner};
 use throughline_store::{CallState, Ending, Journal, RunId, Stopped, Through};
 
 use super::note::EndNote;
@@ -8,7 +8,7 @@ use super::{Broken, Driver, Job};
 use crate::agent::event::RunEvent;
 use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};
 use crate::agent::stop::StopReason;
-use crate::agent::turn::{Awaits, Turn};
+use crate::agent::turn::{Awaits, Turn, open_calls};
 use crate::agent::usage::RunUsage;
 use crate::history::{Closing, Leaving, Parity, Persistence};
 
@@ -35,23 +35,22 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
 
 /// The calls that a parked run of the journal waits for.
 pub(crate) fn pending_of(journal: &Journal) -> Vec<Pending> {
-    let contents = journal
-        .entries
-        .iter()
-        .flat_map(|entry| &entry.message.contents);
-    let calls: Vec<&ToolCall> = contents.filter_map(Content::as_tool_call).collect();
+    let messages = journal.entries.iter().map(|entry| entry.message.clone());
+    let calls = open_calls(&messages.collect::<Vec<_>>());
     let waits = journal.calls.iter().filter_map(|execution| {
-        let awaits = match execution.state {
-            CallState::Approval => Awaits::Approval,
-            // One that was dispatched and lost waits for somebody who knows what came of it.
-            CallState::Client | CallState::Intent => Awaits::Result,
-            CallState::Planned | CallState::Done | CallState::Taken => return None,
-        };
         // The newest of its id: ids may repeat.
         let call = calls
             .iter()
             .rev()
+            .map(|open| &open.call)
             .find(|call| call.call.value() == execution.call)?;
+        let awaits = match (execution.state, call.runner) {
+            (CallState::Approval, Runner::Client) => Awaits::Approval,
+            (CallState::Approval, Runner::Vendor) => Awaits::VendorApproval,
+            // One that was dispatched and lost waits for somebody who knows what came of it.
+            (CallState::Client | CallState::Intent, _) => Awaits::Result,
+            (CallState::Planned | CallState::Done | CallState::Taken, _) => return None,
+        };
         Some(Pending {
             call: call.call.clone(),
             tool: call.name.clone(),

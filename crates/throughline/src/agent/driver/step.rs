@@ -107,7 +107,13 @@ impl Driver {
         Ok(())
     }
 
-    fn approval(&self, call: &ToolCall, position: u32, awaits: Option<Awaits>) -> NewApproval {
+    /// The record of a question about a call of this round.
+    pub(super) fn approval(
+        &self,
+        call: &ToolCall,
+        position: u32,
+        awaits: Option<Awaits>,
+    ) -> NewApproval {
         let arguments = match &call.arguments {
             Arguments::Text(text) | Arguments::Free(text) => text.clone(),
             Arguments::Json(json) => json.get().to_owned(),

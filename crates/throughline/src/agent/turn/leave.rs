@@ -1,9 +1,9 @@
 //! How a turn is left before its end, and gone on with.
 
-use throughline_model::{Outcome, Output, Response, ToolCall};
+use throughline_model::{Outcome, Output, Response};
 
 use super::order::{Ask, NotPending, Order, Resolution};
-use super::round::{Awaits, Round, Slot, State, Verdict, open_calls};
+use super::round::{Awaits, Open, Round, Slot, State, Verdict, open_calls};
 use super::words::rejected;
 use super::{Phase, Turn};
 use crate::agent::stop::StopReason;
@@ -44,9 +44,14 @@ impl Turn {
             (Awaits::VendorApproval, Resolution::Approved(_)) => {
                 slot.end(Outcome::Ok, Output::None);
             }
-            (Awaits::Approval | Awaits::VendorApproval, Resolution::Rejected { reason }) => {
+            (Awaits::Approval, Resolution::Rejected { reason }) => {
                 let text = rejected(reason.as_deref());
                 slot.end(Outcome::Rejected, Output::Text(text));
+            }
+            // The vendor has words of its own for it.
+            (Awaits::VendorApproval, Resolution::Rejected { reason }) => {
+                let reason = reason.filter(|reason| !reason.trim().is_empty());
+                slot.end(Outcome::Rejected, reason.map_or(Output::None, Output::Text));
             }
             (_, Resolution::Expired) => slot.close(Outcome::Expired),
             (Awaits::Result, Resolution::Result { outcome, output }) => slot.end(outcome, output),
@@ -118,7 +123,7 @@ impl Turn {
 
     /// Answer calls that will not run, and be over. They are a round all the same: the record keeps
     /// a place for each result.
-    pub(super) fn close_calls(&mut self, calls: Vec<ToolCall>, outcome: Outcome) {
+    pub(super) fn close_calls(&mut self, calls: Vec<Open>, outcome: Outcome) {
         let mut round = Round::default();
         for call in calls {
             let mut slot = Slot::new(call, State::Waiting(Awaits::Result));

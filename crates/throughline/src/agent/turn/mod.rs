@@ -27,7 +27,7 @@ pub(crate) use order::{Ask, Fresh, Order, Resolution, Waiting};
 pub(crate) use restore::Recorded;
 pub use round::Awaits;
 pub(crate) use round::{Done, Ended, Planned, Verdict, closed, open_calls};
-use round::{Round, Slot, State};
+use round::{Open, Round, Slot, State};
 pub(crate) use words::{gone, unknown_tool};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,7 +264,7 @@ impl Turn {
         self.rounds += 1;
         let mut round = Round::default();
         for call in calls {
-            let slot = match call.runner {
+            let slot = match call.call.runner {
                 // The vendor's own tool host asks: nothing runs here.
                 Runner::Vendor => self.asked_by_vendor(call, judge),
                 Runner::Client => {
@@ -326,12 +326,12 @@ impl Turn {
 
     fn plan(
         &mut self,
-        call: ToolCall,
+        call: Open,
         over_budget: &mut bool,
         terminates: &mut bool,
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Slot {
-        let verdict = judge(&call);
+        let verdict = judge(&call.call);
         let mut slot = Slot::new(call, State::Waiting(Awaits::Result));
         match verdict {
             Verdict::Run(effect) => {
@@ -360,12 +360,8 @@ impl Turn {
     }
 
     /// A question of the vendor's own tool host, or what was said to it before.
-    fn asked_by_vendor(
-        &mut self,
-        call: ToolCall,
-        judge: &mut dyn FnMut(&ToolCall) -> Verdict,
-    ) -> Slot {
-        let verdict = judge(&call);
+    fn asked_by_vendor(&mut self, call: Open, judge: &mut dyn FnMut(&ToolCall) -> Verdict) -> Slot {
+        let verdict = judge(&call.call);
         let mut slot = Slot::new(call, State::Waiting(Awaits::VendorApproval));
         if let Verdict::Ended { ended, .. } = verdict {
             slot.end(ended.outcome, ended.output);

@@ -2,11 +2,12 @@
 
 use throughline_model::{
     ApprovalRequest, ApprovalResponse, Body, Content, ContentAt, Message, Outcome, Output, Role,
-    Runner, Source, ToolCall, pairs,
+    Runner, Source, ToolCall, Wire, pairs,
 };
 use throughline_store::Effect;
 
 use super::words;
+use crate::client::approval_answer;
 
 /// What is to become of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,16 @@ pub(super) enum State {
 pub(super) struct Slot {
     pub(super) call: ToolCall,
     pub(super) state: State,
+    /// The format in which the vendor's tool host asked, if it did.
+    asked_in: Option<Wire>,
+}
+
+/// A call of an answer that waits for us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) call: ToolCall,
+    /// The format in which the vendor's tool host asked, if it did.
+    asked_in: Option<Wire>,
 }
 
 /// A call as a step records it.
@@ -77,8 +88,12 @@ pub(crate) struct Done<'t> {
 }
 
 impl Slot {
-    pub(super) fn new(call: ToolCall, state: State) -> Self {
-        Self { call, state }
+    pub(super) fn new(open: Open, state: State) -> Self {
+        Self {
+            call: open.call,
+            state,
+            asked_in: open.asked_in,
+        }
     }
 
     pub(super) fn planned(&self) -> Planned {
@@ -106,14 +121,20 @@ impl Slot {
         };
         Some(match self.call.runner {
             Runner::Client => self.call.answer(*outcome, output.clone()).into(),
-            Runner::Vendor => Content::new(Body::ApprovalResponse(ApprovalResponse {
-                request: self.call.call.clone(),
-                approved: *outcome == Outcome::Ok,
-                reason: match output {
-                    Output::Text(text) => Some(text.clone()),
-                    _ => None,
-                },
-            })),
+            Runner::Vendor => {
+                let answer = ApprovalResponse {
+                    request: self.call.call.clone(),
+                    approved: *outcome == Outcome::Ok,
+                    reason: match output {
+                        Output::Text(text) => Some(text.clone()),
+                        _ => None,
+                    },
+                };
+                match &self.asked_in {
+                    Some(wire) => approval_answer(wire, answer),
+                    None => Content::new(Body::ApprovalResponse(answer)),
+                }
+            }
         })
     }
 
@@ -207,7 +228,7 @@ impl Round {
 
 /// What of an answer waits for us: calls that are not the vendor's own and have no result in the
 /// same answer, and questions of the vendor's tool host.
-pub(crate) fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
+pub(crate) fn open_calls(messages: &[Message]) -> Vec<Open> {
     let answered: Vec<ContentAt> = pairs(messages).iter().map(|pair| pair.call).collect();
     let mut calls = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -220,9 +241,15 @@ pub(crate) fn open_calls(messages: &[Message]) -> Vec<ToolCall> {
                 Body::ToolCall(call)
                     if call.runner == Runner::Client && !answered.contains(&here) =>
                 {
-                    calls.push(call.clone());
+                    calls.push(Open {
+                        call: call.clone(),
+                        asked_in: None,
+                    });
                 }
-                Body::ApprovalRequest(request) => calls.push(asked(request)),
+                Body::ApprovalRequest(request) => calls.push(Open {
+                    call: asked(request),
+                    asked_in: content.vendor.as_ref().map(|vendor| vendor.wire.clone()),
+                }),
                 _ => {}
             }
         }

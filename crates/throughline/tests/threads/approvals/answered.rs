@@ -1,0 +1,353 @@
+//! Answers that come twice, forged, from strangers, or while something goes wrong.
+
+use throughline::model::{ApprovalResponse, Body, Content, Message, Role};
+use throughline::store::{
+    Answer, ApprovalState, Authority, CallState, Decision, Error, ErrorKind, Tenant, Unanswerable,
+    shown,
+};
+use throughline::{OnOpenCalls, RunError, StopReason, Threads};
+use throughline_testkit::engines::Fault;
+use throughline_testkit::scripted::Step;
+use throughline_testkit::stage::{Fake, everywhere, result_text, said};
+
+use super::{
+    agent, answer, approve, calls, decide, go_on, guarded, id, model, parked, pending, records,
+    states, waiting, why,
+};
+
+fn two() -> Step {
+    Step::calls([("c1", "pay", "{}"), ("c2", "pay", "{}")])
+}
+
+#[test]
+fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
+    everywhere(async |stage, how| {
+        // Through the record, before and after it is used.
+        let pay = guarded("pay");
+        let process = stage.process().await;
+        let one = model([two(), Step::text("done")]);
+        let here = agent(stage, &process, &one, &[&pay]);
+        let mut thread = here.new_thread();
+        parked(how, &here, &mut thread).await;
+        let [first, second] = waiting(&process, thread.id()).await.try_into().unwrap();
+        let said_yes = decide(&process, &first, Decision::Approved).await.unwrap();
+        let again = decide(&process, &first, Decision::Approved).await.unwrap();
+        assert_eq!(again, said_yes);
+        let no = decide(&process, &first, Decision::Denied).await;
+        assert_eq!(why(no), Unanswerable::Answered);
+        // Through the run: somebody else said the same, or the opposite.
+        let no = go_on(how, &here, &mut thread, |run| run.reject(&id("c1"), None)).await;
+        let no = no.unwrap_err().source;
+        assert!(
+            matches!(&no, RunError::AlreadyAnswered { call } if call == "c1"),
+            "{no:?}"
+        );
+        let late = go_on(how, &here, &mut thread, |run| run.expire(&id("c1"))).await;
+        let late = late.unwrap_err().source;
+        assert!(matches!(late, RunError::AlreadyAnswered { .. }), "{late:?}");
+        assert_eq!(pay.runs(), 0);
+        let outcome = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        assert_eq!(pending(&outcome.unwrap()), ["c2"]);
+        assert_eq!(pay.runs(), 1);
+        let used = decide(&process, &first, Decision::Approved).await.unwrap();
+        assert_eq!(used.state, ApprovalState::Used);
+        assert_eq!(used.answered, said_yes.answered);
+        let no = decide(&process, &first, Decision::Denied).await;
+        assert_eq!(why(no), Unanswerable::Answered);
+        let outcome = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        assert_eq!(pending(&outcome.unwrap()), ["c2"]);
+        let no = go_on(how, &here, &mut thread, |run| run.reject(&id("c1"), None)).await;
+        let no = no.unwrap_err().source;
+        assert!(matches!(no, RunError::AlreadyAnswered { .. }), "{no:?}");
+        // A no that was given stands with its reason.
+        let threads = process.threads();
+        let no = threads.decide(&second, Decision::Denied, "ada", Some("not now"));
+        no.await.unwrap();
+        let outcome = go_on(how, &here, &mut thread, |run| {
+            run.reject(&id("c2"), Some("never"))
+        });
+        let outcome = outcome.await.unwrap();
+        assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:rejected) a");
+        assert_eq!(
+            result_text(&outcome.messages, "c2"),
+            "not run: the call was rejected: not now"
+        );
+        assert_eq!((pay.runs(), one.calls()), (1, 2));
+
+        // Yes and no at the same instant, from two processes.
+        let pay = guarded("pay");
+        let other = stage.process().await;
+        let raced = model([Step::calls([("c1", "pay", "{}")]), Step::text("done")]);
+        let here = agent(stage, &process, &raced, &[&pay]);
+        let mut thread = here.new_thread();
+        parked(how, &here, &mut thread).await;
+        let record = waiting(&process, thread.id()).await.remove(0);
+        let (yes, no) = tokio::join!(
+            decide(&process, &record, Decision::Approved),
+            decide(&other, &record, Decision::Denied)
+        );
+        let outcome = go_on(how, &here, &mut thread, |run| run).await.unwrap();
+        match (yes, no) {
+            (Ok(_), no) => {
+                assert_eq!(why(no), Unanswerable::Answered);
+                assert_eq!(
+                    (said(&outcome).as_str(), pay.runs()),
+                    ("u a(c1) t(c1) a", 1)
+                );
+            }
+            (yes, Ok(_)) => {
+                assert_eq!(why(yes), Unanswerable::Answered);
+                assert_eq!(said(&outcome), "u a(c1) t(c1:rejected) a");
+                assert_eq!(pay.runs(), 0);
+            }
+            both => panic!("{both:?}"),
+        }
+    });
+}
+
+#[test]
+fn b65_an_answer_for_other_arguments_is_refused_and_nothing_runs() {
+    everywhere(async |stage, how| {
+        let pay = guarded("pay");
+        let process = stage.process().await;
+        let model = model([Step::calls([("c1", "pay", r#"{"sum":1}"#)])]);
+        let agent = agent(stage, &process, &model, &[&pay]);
+        let mut thread = agent.new_thread();
+        parked(how, &agent, &mut thread).await;
+        let record = waiting(&process, thread.id()).await.remove(0);
+        for other in [
+            shown("pay", r#"{"sum":100}"#),
+            shown("pay", r#"{"sum": 1}"#),
+            shown("send", r#"{"sum":1}"#),
+            [0; 16],
+        ] {
+            for decision in [Decision::Approved, Decision::Denied] {
+                let forged = Answer {
+                    shown: other,
+                    ..answer(&record, decision)
+                };
+                let refused = process.threads().answer(&forged).await;
+                assert_eq!(why(refused), Unanswerable::OtherArguments);
+            }
+        }
+        assert_eq!(waiting(&process, thread.id()).await, [record]);
+        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        assert_eq!(
+            (outcome.stop, pending(&outcome)),
+            (StopReason::Parked, vec!["c1"])
+        );
+        assert_eq!((pay.runs(), model.calls()), (0, 1));
+    });
+}
+
+#[test]
+fn b66_an_answer_to_nothing_or_to_a_strangers_record_is_not_found_and_never_executed() {
+    everywhere(async |stage, how| {
+        let pay = guarded("pay");
+        let process = stage.process().await;
+        let model = model([Step::calls([("c1", "pay", "{}")])]);
+        let agent = agent(stage, &process, &model, &[&pay]);
+        let mut thread = agent.new_thread();
+        parked(how, &agent, &mut thread).await;
+        let record = waiting(&process, thread.id()).await.remove(0);
+
+        let stranger = Authority::assume().scope(Tenant::new("stranger").unwrap());
+        let strange = Threads::scoped(&process.store, stranger);
+        let foreign = strange.answer(&answer(&record, Decision::Approved)).await;
+        let foreign = foreign.unwrap_err();
+        let mut nobody = answer(&record, Decision::Approved);
+        nobody.approval = process.store.ids().approval();
+        let unknown = process.threads().answer(&nobody).await.unwrap_err();
+        for (error, id) in [(&foreign, record.id), (&unknown, nobody.approval)] {
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            let same = Error::NotFound {
+                what: "approval",
+                id: id.to_string(),
+            };
+            assert_eq!(error.to_string(), same.to_string());
+        }
+        assert!(strange.approval(record.id).await.is_err());
+        assert_eq!(waiting(&process, thread.id()).await, [record.clone()]);
+
+        // An answer that is said and not recorded.
+        for request in ["c1", "c9"] {
+            let said = Content::new(Body::ApprovalResponse(ApprovalResponse {
+                request: id(request),
+                approved: true,
+                reason: None,
+            }));
+            let input = Message::new(Role::User, vec![said]);
+            let run = agent.run_on(&mut thread, input);
+            let refused = how.finish(run).await.unwrap_err().source;
+            assert!(
+                matches!(&refused, RunError::Unasked { request: of } if of == request),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(waiting(&process, thread.id()).await, [record]);
+        assert_eq!(calls(&process, thread.id()).await, [CallState::Approval]);
+        assert_eq!((pay.runs(), model.calls()), (0, 1));
+        assert_eq!(process.history(thread.id()).await, "");
+    });
+}
+
+#[test]
+fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answer() {
+    everywhere(async |stage, how| {
+        // The model fails after the tool ran; whoever tries again may repeat the answer or not.
+        for repeats in [false, true] {
+            let pay = guarded("pay");
+            let process = stage.process().await;
+            let model = model([
+                Step::calls([("c1", "pay", "{}")]),
+                Step::fails(throughline::ErrorKind::Invalid),
+                Step::text("done"),
+            ]);
+            let agent = agent(stage, &process, &model, &[&pay]);
+            let mut thread = agent.new_thread();
+            parked(how, &agent, &mut thread).await;
+            let failed = go_on(how, &agent, &mut thread, |run| run.approve(&id("c1"))).await;
+            let failed = failed.unwrap_err();
+            assert!(matches!(failed.source, RunError::Client(_)), "{failed:?}");
+            assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
+            assert_eq!(pay.runs(), 1);
+            let no = go_on(how, &agent, &mut thread, |run| run.reject(&id("c1"), None)).await;
+            let no = no.unwrap_err().source;
+            assert!(matches!(no, RunError::AlreadyAnswered { .. }), "{no:?}");
+            let outcome = go_on(how, &agent, &mut thread, |run| match repeats {
+                true => run.approve(&id("c1")),
+                false => run,
+            });
+            let outcome = outcome.await.unwrap();
+            assert_eq!(
+                (outcome.stop, outcome.text()),
+                (StopReason::Done, "done".to_owned())
+            );
+            assert_eq!((pay.runs(), model.calls()), (1, 3));
+            let listed = records(&process, thread.id()).await;
+            assert_eq!(states(&listed), [ApprovalState::Used]);
+            assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) a");
+        }
+
+        // It fails before the call is dispatched.
+        let pay = guarded("pay");
+        let first = stage.process().await;
+        let asked_first = model([Step::calls([("c1", "pay", "{}")])]);
+        let here = agent(stage, &first, &asked_first, &[&pay]);
+        let mut thread = here.new_thread();
+        let id_of = thread.id().clone();
+        parked(how, &here, &mut thread).await;
+        first.faulty.always("intend", Fault::Before);
+        let failed = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let failed = failed.unwrap_err().source;
+        assert!(matches!(failed, RunError::Store(_)), "{failed:?}");
+        let listed = records(&first, &id_of).await;
+        assert_eq!(
+            (states(&listed), pay.runs()),
+            (vec![ApprovalState::Approved], 0)
+        );
+        // And again, where the process dies.
+        first.faulty.heal();
+        first.die_in("intend", Fault::HangBefore);
+        let run = here.resume(&mut thread);
+        tokio::spawn(async move { how.finish(run).await });
+        first.died().await;
+        let second = stage.process().await;
+        assert_eq!(
+            states(&records(&second, &id_of).await),
+            [ApprovalState::Approved]
+        );
+        let asked_second = model([Step::text("done")]);
+        let there = agent(stage, &second, &asked_second, &[&pay]);
+        let mut thread = there.open(id_of.clone()).await.unwrap();
+        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        assert_eq!(said(&outcome), "u a(c1) t(c1) a");
+        assert_eq!((pay.runs(), asked_second.calls()), (1, 1));
+        assert_eq!(
+            states(&records(&second, &id_of).await),
+            [ApprovalState::Used]
+        );
+    });
+}
+
+#[test]
+fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
+    everywhere(async |stage, how| {
+        let (pay, look) = (guarded("pay"), Fake::named("look"));
+        let process = stage.process().await;
+        let calls_of = || Step::calls([("c1", "pay", "{}"), ("c2", "look", "{}")]);
+        let model = model([calls_of(), Step::text("never mind")]);
+        let here = agent(stage, &process, &model, &[&pay, &look]);
+        let mut thread = here.new_thread();
+        let id_of = thread.id().clone();
+        let waits = parked(how, &here, &mut thread).await;
+        let record = waiting(&process, &id_of).await.remove(0);
+
+        let run = here.run_on(&mut thread, "and now?");
+        let run = run.on_open_calls(OnOpenCalls::Reject);
+        match how.finish(run).await.unwrap_err().source {
+            RunError::OpenCalls { run, pending } => {
+                assert_eq!((run, pending), (waits.run, vec!["c1".to_owned()]));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(waiting(&process, &id_of).await, [record.clone()]);
+        assert_eq!(
+            (process.history(&id_of).await.as_str(), model.calls()),
+            ("", 1)
+        );
+
+        let outcome = how
+            .finish(here.run_on(&mut thread, "forget it"))
+            .await
+            .unwrap();
+        assert_eq!(outcome.text(), "never mind");
+        assert_eq!(
+            process.history(&id_of).await,
+            "u a(c1,c2) t(c1:withdrawn,c2) u a"
+        );
+        assert_eq!(thread.pending(), []);
+        let late = decide(&process, &record, Decision::Approved).await;
+        assert_eq!(why(late), Unanswerable::Withdrawn);
+        let late = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let late = late.unwrap_err().source;
+        assert!(matches!(late, RunError::NotPending { .. }), "{late:?}");
+        assert_eq!((pay.runs(), look.runs(), model.calls()), (0, 1, 2));
+        let listed = records(&process, &id_of).await;
+        assert_eq!(states(&listed), [ApprovalState::Withdrawn]);
+    });
+}
+
+/// What a run that was left between its step and its first dispatch does with an answer.
+#[test]
+fn an_answer_counts_although_a_sibling_is_still_to_be_dispatched() {
+    everywhere(async |stage, how| {
+        for by_run in [false, true] {
+            let (pay, look) = (guarded("pay"), Fake::named("look"));
+            let first = stage.process().await;
+            let asked_first = model([Step::calls([("c1", "pay", "{}"), ("c2", "look", "{}")])]);
+            let here = agent(stage, &first, &asked_first, &[&pay, &look]);
+            let mut thread = here.new_thread();
+            let id_of = thread.id().clone();
+            first.die_in("step", Fault::HangAfter);
+            let run = here.run_on(&mut thread, "go");
+            tokio::spawn(async move { how.finish(run).await });
+            first.died().await;
+            let second = stage.process().await;
+            if !by_run {
+                let record = waiting(&second, &id_of).await.remove(0);
+                approve(&second, &record).await;
+            }
+            let asked_second = model([Step::text("done")]);
+            let there = agent(stage, &second, &asked_second, &[&pay, &look]);
+            let mut thread = there.open(id_of.clone()).await.unwrap();
+            let outcome = go_on(how, &there, &mut thread, |run| match by_run {
+                true => run.approve(&id("c1")),
+                false => run,
+            });
+            let outcome = outcome.await.unwrap();
+            assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
+            assert_eq!((pay.runs(), look.runs()), (1, 1));
+        }
+    });
+}

@@ -1,0 +1,79 @@
+//! Answers to questions that a vendor's own tool host asks.
+
+use throughline_model::json::RawJson;
+use throughline_model::{ApprovalResponse, Body, Content, Origin, Slot, Slots, Vendor, Wire};
+
+/// An answer to a question of a vendor's tool host, as the format in which it was asked says it.
+/// In a format that has no words for it, it is kept and never sent.
+///
+/// ```
+/// use throughline_model::{ApprovalResponse, CallId, Message, Role};
+/// use throughline_wire::{Losses, Wire, approval_answer, codec};
+///
+/// let answer = ApprovalResponse {
+///     request: CallId::natural("mcpr_1").unwrap(),
+///     approved: true,
+///     reason: None,
+/// };
+/// let content = approval_answer(&Wire::OpenAiResponses, answer);
+/// let said = [Message::new(Role::Tool, vec![content])];
+/// let responses = codec(&Wire::OpenAiResponses).unwrap();
+/// assert_eq!(
+///     responses.encode_messages(&said, &mut Losses::default()),
+///     r#"[{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}]"#
+/// );
+/// ```
+pub fn approval_answer(wire: &Wire, answer: ApprovalResponse) -> Content {
+    let vendor = match wire {
+        // An id that we made up means nothing to the vendor.
+        Wire::OpenAiResponses | Wire::Foundry if answer.request.origin() == Origin::Natural => {
+            let item = RawJson::object(|object| {
+                object.str("type", "mcp_approval_response");
+                object.str("approval_request_id", answer.request.value());
+                object.bool("approve", answer.approved);
+                if let Some(reason) = &answer.reason {
+                    object.str("reason", reason);
+                }
+            });
+            let slots = Slots {
+                id: Slot::Missing,
+                call: Slot::Set(answer.request.value().into()),
+            };
+            Some(Vendor::item(wire.clone(), item).with_slots(slots))
+        }
+        _ => None,
+    };
+    let content = Content::new(Body::ApprovalResponse(answer));
+    match vendor {
+        Some(vendor) => content.with_vendor(vendor),
+        None => content,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_model::{ApprovalResponse, CallId, Wire, json};
+
+    use super::approval_answer;
+    use crate::codec;
+
+    #[test]
+    fn an_answer_is_what_the_vendor_would_say_of_it() {
+        let text = r#"[{"type":"mcp_approval_request","id":"mcpr_1","server_label":"harbour","name":"release","arguments":"{}"},{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":false,"reason":"not \"today\""}]"#;
+        for wire in [Wire::OpenAiResponses, Wire::Foundry] {
+            let items = json::parse(text).unwrap();
+            let items = items.as_array().unwrap();
+            let said = codec(&wire).unwrap().decode_messages(items).unwrap();
+            let contents: Vec<_> = said.iter().flat_map(|one| &one.contents).collect();
+            let made = approval_answer(
+                &wire,
+                ApprovalResponse {
+                    request: CallId::natural("mcpr_1").unwrap(),
+                    approved: false,
+                    reason: Some("not \"today\"".into()),
+                },
+            );
+            assert_eq!(contents[1], &made);
+        }
+    }
+}
