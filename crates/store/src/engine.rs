@@ -262,8 +262,8 @@ pub trait Engine: Send + Sync {
     /// Runs whose owners are gone, of all tenants, oldest first.
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>>;
 
-    /// Sweep up: what was deleted, what has outlived its time, imports that were never finished.
-    /// Looks at no more than about `limit` rows.
+    /// Sweep up: what was deleted, what has outlived its time, imports that were never finished. A
+    /// thread with a running or parked run does not outlive its time. Looks at no more than about `limit` rows.
     async fn purge(&self, limit: usize) -> Result<Purged>;
 
     /// Check every digest and every reference.
