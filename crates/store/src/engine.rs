@@ -90,7 +90,8 @@ pub trait Engine: Send + Sync {
     ) -> Result<NodeRecord>;
 
     /// Delete a thread: it is gone for readers at once, its names are free, live runs on it are
-    /// fenced. Nodes that other threads share stay until those are gone too.
+    /// fenced. Nodes that other threads share stay until those are gone too. Deleting what is not
+    /// there changes nothing.
     async fn delete(&self, scope: &TenantScope, thread: &ThreadId) -> Result<()>;
 
     // Messages.
