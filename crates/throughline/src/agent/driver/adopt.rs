@@ -9,7 +9,7 @@ use throughline_store::{
     Journal, NewItem, Run, RunFilter, RunKind, RunState, Shown, Started, Stopped,
 };
 
-use super::context;
+use super::context::{self, Unbegun};
 use super::enter::{Adopted, Entered, Parts, Place, Said};
 use super::note::{EndNote, StepNote, ended};
 use super::owned::Ownership;
@@ -262,8 +262,16 @@ async fn rebuilt(
         false => context::Provided::default(),
         true => {
             let at = (job.id(), run);
-            let asked = context::before_run(&plan, at, history, &input, &mut state).await;
-            asked.map_err(|error| fail(&job, error))?
+            let unbegun = Unbegun::of(&plan, history, &input, &state);
+            match context::before_run(&plan, at, history, &input, &mut state).await {
+                Ok(provided) => provided,
+                Err(error) => {
+                    if let Some(unbegun) = unbegun {
+                        unbegun.failed(at, &error).await;
+                    }
+                    return Err(fail(&job, error));
+                }
+            }
         }
     };
     let mut tools = plan.tools.clone();
@@ -276,9 +284,13 @@ async fn rebuilt(
             let history = store.load(key, budget).await;
             let history =
                 history.map_err(|source| fail(&job, RunError::MessageStore { source }))?;
-            Sight::apart(base, View::new(history))
+            Sight::apart(base, View::new(history), &provided.run.messages)
         }
-        Ownership::Service { id: Some(_) } => Sight::increments(base),
+        // What was shown with an earlier call is with the service.
+        Ownership::Service { id: Some(_) } if !journal.steps.is_empty() => {
+            Sight::increments(base, &[])
+        }
+        Ownership::Service { id: Some(_) } => Sight::increments(base, &provided.run.messages),
         _ if provided.run.messages.is_empty() => Sight::whole(base, start),
         _ => Sight::with(base, &provided.run.messages),
     };

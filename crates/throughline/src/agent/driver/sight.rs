@@ -46,8 +46,12 @@ impl Sight {
         }
     }
 
-    /// What the model is given comes from elsewhere; the history is only kept.
-    pub(super) fn apart(base: View, view: View) -> Self {
+    /// What the model is given comes from elsewhere, and behind it what is shown in this run only;
+    /// the history is only kept.
+    pub(super) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
+        for message in shown {
+            view.push(message.clone());
+        }
         Self {
             start: view.messages().len(),
             view,
@@ -56,12 +60,13 @@ impl Sight {
         }
     }
 
-    /// Only what the service does not have; at first nothing.
-    pub(super) fn increments(base: View) -> Self {
+    /// Only what the service does not have; at first what is shown in this run only.
+    pub(super) fn increments(base: View, shown: &[Message]) -> Self {
+        let view = View::new(shown.iter().cloned());
         Self {
             base: Some(base),
-            view: View::default(),
-            start: 0,
+            start: view.messages().len(),
+            view,
             increments: true,
         }
     }
