@@ -4,3 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod crashes;
+mod filters;
+mod identity;
+mod json;
+mod providers;
+mod sources;
