@@ -49,7 +49,7 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn main() -> Result<(), MessageStoreError> {
 /// let crm = Crm::default();
 /// let agent = Agent::builder(Demo::new())
 ///     .message_store("crm", crm.clone())
