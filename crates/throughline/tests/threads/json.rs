@@ -243,7 +243,7 @@ fn fault(error: ThreadJsonError) -> String {
     match error {
         ThreadJsonError::Newer { found } => format!("newer: {found}"),
         ThreadJsonError::Malformed(_) => "malformed".to_owned(),
-        other => panic!("{other}"),
+        other => other.to_string(),
     }
 }
 
