@@ -90,7 +90,8 @@ pub trait Engine: Send + Sync {
     ) -> Result<NodeRecord>;
 
     /// Delete a thread: it is gone for readers at once, its names are free, live runs on it are
-    /// fenced. Nodes that other threads share stay until those are gone too.
+    /// fenced. Nodes that other threads share stay until those are gone too. Deleting what is not
+    /// there changes nothing.
     async fn delete(&self, scope: &TenantScope, thread: &ThreadId) -> Result<()>;
 
     // Messages.
@@ -267,8 +268,8 @@ pub trait Engine: Send + Sync {
     /// Runs whose owners are gone, of all tenants, oldest first.
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>>;
 
-    /// Sweep up: what was deleted, what has outlived its time, imports that were never finished.
-    /// Looks at no more than about `limit` rows.
+    /// Sweep up: what was deleted, what has outlived its time, imports that were never finished. A
+    /// thread with a running or parked run does not outlive its time. Looks at no more than about `limit` rows.
     async fn purge(&self, limit: usize) -> Result<Purged>;
 
     /// Check every digest and every reference.

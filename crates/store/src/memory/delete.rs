@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::digest;
-use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, ThreadId};
+use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, RunState, ThreadId};
 
 use super::Desk;
 use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What, not_found};
@@ -19,8 +19,10 @@ const ABANDONED: Millis = 24 * 60 * 60 * 1000;
 
 impl Desk<'_> {
     pub(super) fn delete(&mut self, id: &ThreadId) -> Result<()> {
-        let row = self.realm.thread(id)?.row;
-        self.bury(row);
+        // One that is gone is deleted: a caller that did not hear the answer asks again.
+        if let Ok(thread) = self.realm.thread(id) {
+            self.bury(thread.row);
+        }
         Ok(())
     }
 
@@ -111,22 +113,46 @@ impl Desk<'_> {
 
     /// Sweep until the budget is used up.
     pub(super) fn purge(&mut self, budget: &mut usize, purged: &mut Purged) {
-        while *budget > 0 {
-            let Some(row) = self.outlived() else { break };
-            *budget -= 1;
+        let outlived: Vec<Row> = self.outlived().take(*budget).collect();
+        *budget -= outlived.len();
+        for row in outlived {
             self.bury(row);
         }
         self.realm.sweep(budget, purged);
-        purged.more |= !self.realm.sweep.is_empty() || self.outlived().is_some();
+        purged.more |= !self.realm.sweep.is_empty() || self.outlived().next().is_some();
     }
 
-    /// A thread whose time is over, or an import that was left.
-    fn outlived(&self) -> Option<Row> {
-        let expired = self.realm.expiring.first();
-        let left = self.realm.importing.first();
-        let left = left.map(|(since, row)| (since.saturating_add(ABANDONED), *row));
-        let first = [expired.copied(), left].into_iter().flatten().min()?;
-        (first.0 <= self.now).then_some(first.1)
+    /// Threads whose time is over, and imports that were left.
+    fn outlived(&self) -> impl Iterator<Item = Row> {
+        let over = |time: Millis| time <= self.now;
+        let expired = self.realm.expiring.iter();
+        let expired = expired.take_while(move |(time, _)| over(*time));
+        let expired = expired.filter(|(_, row)| !self.is_at_work(*row));
+        let left = self.realm.importing.iter();
+        let left = left.take_while(move |(since, _)| over(since.saturating_add(ABANDONED)));
+        expired.chain(left).map(|(_, row)| *row)
+    }
+
+    /// Whether somebody works on a run of a thread or waits for it. A run whose owner is gone does
+    /// not count: a process that died must not turn an hour into for ever.
+    fn is_at_work(&self, thread: Row) -> bool {
+        let Some(thread) = self.realm.threads.get(&thread) else {
+            return false;
+        };
+        let mut runs = thread.runs.values().rev();
+        runs.any(|run| {
+            let run = self.realm.runs.get(run);
+            run.is_some_and(|run| match self.shared.state(run, self.now) {
+                RunState::Running | RunState::Parked => true,
+                RunState::Interrupted
+                | RunState::Held
+                | RunState::Committed
+                | RunState::Cancelled
+                | RunState::Failed
+                | RunState::Unpublished
+                | RunState::Discarded => false,
+            })
+        })
     }
 }
 

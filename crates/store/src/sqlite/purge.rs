@@ -47,7 +47,11 @@ pub(super) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
         runs: HashSet::new(),
     };
     let now = int(tx.now);
-    let old = "SELECT thread FROM thread WHERE keep IS NOT NULL AND stage=0 AND touched + keep <= ?1 LIMIT ?2";
+    // A run that somebody works on or waits for keeps its thread. One whose owner is gone does not: a
+    // process that died must not turn an hour into for ever.
+    let old = "SELECT t.thread FROM thread t WHERE t.keep IS NOT NULL AND t.stage=0 AND t.touched + t.keep <= ?1
+      AND NOT EXISTS(SELECT 1 FROM run r WHERE r.thread=t.thread AND r.live IS NOT NULL AND (r.state=2 OR r.state=1
+        AND EXISTS(SELECT 1 FROM owner o WHERE o.owner=r.owner AND o.until>?1))) LIMIT ?2";
     // The index of the stages leaves out what is shown; a statement must say so too.
     let late = "SELECT thread FROM thread WHERE stage=1 AND stage<>0 AND since <= ?1 LIMIT ?2";
     let day = int(tx.now.saturating_sub(IMPORT));

@@ -4,10 +4,10 @@ use rusqlite::{Connection, params};
 use throughline_model::json::RawJson;
 
 use super::fault::{Done, exists, missing};
-use super::find::{aliases, place, shown_thread, thread_by_row};
+use super::find::{aliases, place, shown_thread, thread_by_id, thread_by_row};
 use super::nodes::minute;
 use super::queue::{Effect, Tx};
-use super::rows::{NodeRow, ThreadRow, int, moved_by_code, num};
+use super::rows::{NodeRow, SHOWN, ThreadRow, int, moved_by_code, num};
 use super::sql::{one, prepare, run_sql};
 use crate::{
     Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
@@ -185,9 +185,14 @@ pub(super) fn patch(
 
 /// Delete a thread: gone for readers now, swept up later.
 pub(super) fn delete(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Done<()> {
-    let tenant = tx.known_tenant(scope.tenant())?;
-    let thread = shown_thread(tx.conn, tenant, id)?;
-    tx.then(Effect::ForgetHead((tenant.unwrap_or(0), id.clone())));
+    let Some(tenant) = tx.known_tenant(scope.tenant())? else {
+        return Ok(());
+    };
+    // One that is gone is deleted: a caller that did not hear the answer asks again.
+    let Some(thread) = thread_by_id(tx.conn, tenant, id, SHOWN)? else {
+        return Ok(());
+    };
+    tx.then(Effect::ForgetHead((tenant, id.clone())));
     forget(tx, thread.row)
 }
 

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use throughline_store::{
-    Alias, At, Authority, ErrorKind, Fork, NewThread, Store, Tenant, ThreadFilter, ThreadId,
+    Alias, At, Authority, Claim, ErrorKind, Fork, NewThread, Store, Tenant, ThreadFilter, ThreadId,
     ThreadPatch, Version,
 };
 
-use crate::ground::{add, ask, at, each, local, named, numbered, said, thread, turn, version};
+use crate::ground::{
+    add, ask, at, each, local, named, numbered, reply, said, thread, turn, version,
+};
 
 const HOUR: u64 = 3_600_000;
 
@@ -60,9 +62,9 @@ fn b144_a_thread_whose_time_is_over_goes_whole() {
         assert!(is_gone(&store, &at(&kept)).await);
         let checked = store.check(&mut |_| {}).await.unwrap();
         assert_eq!((checked.items, checked.damage), (50, vec![]));
-        // A thread with a running or parked run ought to be spared. It is not: no engine looks at
-        // its run when its time is over.
-        for name in ["running", "parked"] {
+        // A thread with a running or parked run is spared until that has ended; one whose run was left
+        // by a process that is gone is not.
+        for (name, spared) in [("running", true), ("parked", true), ("left", false)] {
             let id = thread(&store, name).await;
             turn(&store, &id, "one").await;
             keep(&store, &id, HOUR).await;
@@ -72,7 +74,29 @@ fn b144_a_thread_whose_time_is_over_goes_whole() {
                 store.park(&local(), started.lease, None).await.unwrap();
             }
             ground.clock.advance(Duration::from_millis(HOUR));
-            store.renew().await.unwrap();
+            if spared {
+                store.renew().await.unwrap();
+            }
+            sweep(&store).await;
+            assert_eq!(is_gone(&store, &at(&id)).await, !spared, "{name}");
+            if !spared {
+                continue;
+            }
+            assert_eq!(said(&store, &id).await, ["one", "re: one"], "{name}");
+            let lease = match name {
+                "parked" => {
+                    let run = started.lease.run;
+                    let epoch = store.run(&local(), run).await.unwrap().epoch;
+                    let claimed = store.claim(&local(), run, epoch, Claim::Parked).await;
+                    claimed.unwrap()
+                }
+                _ => started,
+            };
+            reply(&store, lease, "re: two").await.unwrap();
+            ground.clock.advance(Duration::from_millis(HOUR - 1));
+            sweep(&store).await;
+            assert_eq!(said(&store, &id).await.len(), 4, "{name}");
+            ground.clock.advance(Duration::from_millis(1));
             sweep(&store).await;
             assert!(is_gone(&store, &at(&id)).await, "{name}");
         }
@@ -149,11 +173,10 @@ fn b148_a_deleted_thread_and_its_names_are_gone_and_its_forks_are_not() {
         store.delete(&local(), &new.id).await.unwrap();
         assert!(is_gone(&store, &at(&new.id)).await);
         assert!(is_gone(&store, &At::Alias(alias)).await);
-        // Again it changes nothing, before the rows are swept and after. It is not silent: a thread
-        // that is gone is not told from one that never was.
+        // Again it changes nothing, before the rows are swept and after.
         for _ in 0..2 {
-            let again = store.delete(&local(), &new.id).await.unwrap_err();
-            assert_eq!(again.kind(), ErrorKind::NotFound);
+            store.delete(&local(), &new.id).await.unwrap();
+            assert!(is_gone(&store, &at(&new.id)).await);
             assert_eq!(said(&store, &fork).await, ["one", "re: one"]);
             sweep(&store).await;
         }

@@ -257,19 +257,11 @@ impl AgentBuilder {
         self
     }
 
-    /// The agent. Refused if two tools share a name or a limit allows nothing.
+    /// The agent. Refused if two tools or two context providers share a name, or a limit allows
+    /// nothing.
     pub fn build(self) -> Result<Agent, BuildError> {
         self.limits.check()?;
-        let mut names = BTreeSet::new();
-        for provider in &self.providers {
-            let name = &provider.spec().name;
-            if !names.insert(name) {
-                return Err(BuildError::ProviderClash { name: name.clone() });
-            }
-            if name.is_empty() || name.starts_with("throughline.") {
-                return Err(BuildError::ProviderName { name: name.clone() });
-            }
-        }
+        check_providers(&self.providers)?;
         let ids = self
             .ids
             .unwrap_or_else(|| Ids::new(Arc::clone(&self.clock)));
@@ -302,4 +294,20 @@ impl AgentBuilder {
                 .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         }))
     }
+}
+
+/// Refuse providers of which two would share their state, or one has no place for it.
+pub(super) fn check_providers(providers: &[Arc<dyn ContextProvider>]) -> Result<(), BuildError> {
+    let mut names = BTreeSet::new();
+    for provider in providers {
+        let name = &provider.spec().name;
+        if !names.insert(name) {
+            return Err(BuildError::ProviderClash { name: name.clone() });
+        }
+        // Names with this beginning are ours, in the same state.
+        if name.is_empty() || name.starts_with("throughline.") {
+            return Err(BuildError::ProviderName { name: name.clone() });
+        }
+    }
+    Ok(())
 }

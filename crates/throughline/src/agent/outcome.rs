@@ -4,6 +4,7 @@ use std::fmt;
 use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
 use throughline_store::{ApprovalId, RunId, ThreadId};
 
+use super::builder::BuildError;
 use super::limits::BadLimit;
 use super::stop::StopReason;
 use super::turn::Awaits;
@@ -134,6 +135,9 @@ pub enum RunError {
     /// The tools of the run do not fit together.
     #[error("the tools of this run cannot be used together")]
     Tools(#[source] SetError),
+    /// The context providers of the run do not fit together.
+    #[error("the context providers of this run cannot be used together")]
+    Providers(#[source] BuildError),
     /// A limit of the run allows nothing.
     #[error("a limit of this run cannot be used")]
     Limits(#[source] BadLimit),

@@ -52,7 +52,28 @@ enum Read {
 
 impl Thread {
     /// The thread as JSON. One of a store is its id and a format version, nothing else; one with a
-    /// store of its own has everything: history, state, settings, messages that wait.
+    /// store of its own has everything: history, state, settings, messages that wait. Results of
+    /// tools that no model was shown yet are history in it.
+    ///
+    /// Refused while a run of a thread with a store of its own is parked or unfinished: the JSON has
+    /// no journal.
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, Thread};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// let mut thread = Thread::new();
+    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    ///
+    /// let text = thread.to_json().await?;
+    /// let again = Thread::from_json(&text).await?;
+    /// assert_eq!(again.history(), thread.history());
+    /// assert_eq!(again.to_json().await?, text);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn to_json(&self) -> Result<String, ThreadJsonError> {
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
@@ -66,22 +87,22 @@ impl Thread {
     }
 
     async fn write_whole(&self, object: &mut ObjectWriter<'_>) -> Result<(), ThreadJsonError> {
-        let unsettled = match self.shared.is_new() {
-            true => None,
-            false => {
-                let Home { store, scope } = &self.shared.home;
-                let at = At::Thread(self.id().clone());
-                store.open(scope, &at, 0).await?.unsettled
+        let mut unsent = Vec::new();
+        if !self.shared.is_new() {
+            let Home { store, scope } = &self.shared.home;
+            let at = At::Thread(self.id().clone());
+            let opened = store.open(scope, &at, 0).await?;
+            if let Some(run) = opened.unsettled {
+                return Err(ThreadJsonError::Unsettled {
+                    run: run.id,
+                    state: run.state,
+                });
             }
-        };
-        if let Some(run) = unsettled {
-            return Err(ThreadJsonError::Unsettled {
-                run: run.id,
-                state: run.state,
-            });
+            unsent = super::thread::messages(opened.unsent);
         }
         let mut messages = ArrayWriter::new(object.key("messages"));
-        for message in self.history() {
+        // There is no journal to keep results in that were never sent: they become history.
+        for message in self.history().iter().chain(&unsent) {
             message.write_json(messages.slot());
         }
         messages.end();
@@ -105,6 +126,25 @@ impl Thread {
 
     /// A thread with a store of its own from its JSON. Nothing is kept of one that does not read
     /// as a whole.
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, Thread, ThreadJsonError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let text = r#"{"format":"throughline.thread/1","id":"ticket-4711","messages":[
+    ///     {"role":"user","contents":[{"kind":"text","text":"The tide is at four."}]}]}"#;
+    /// let mut thread = Thread::from_json(text).await?;
+    /// assert_eq!(thread.id().as_str(), "ticket-4711");
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// agent.run_on(&mut thread, "What did I say first?").await?;
+    ///
+    /// let newer = r#"{"format":"throughline.thread/2","id":"ticket-4711"}"#;
+    /// let refused = Thread::from_json(newer).await;
+    /// assert!(matches!(refused, Err(ThreadJsonError::Newer { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn from_json(text: &str) -> Result<Self, ThreadJsonError> {
         match read(text)? {
             Read::InStore(id) => Err(ThreadJsonError::InStore { id }),
@@ -121,7 +161,27 @@ impl Thread {
 
 impl Threads {
     /// A thread from its JSON: one of this store is opened; one that brings everything along is
-    /// made here.
+    /// made here, unless its id is taken.
+    ///
+    /// ```
+    /// use throughline::store::Store;
+    /// use throughline::{Agent, Demo, Thread, Threads};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// let mut thread = Thread::new();
+    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    ///
+    /// // Into a store, where its JSON is but its name.
+    /// let threads = Threads::of(&Store::open("memory:").await?);
+    /// let stored = threads.from_json(&thread.to_json().await?).await?;
+    /// let name = stored.to_json().await?;
+    /// assert_eq!(name, format!(r#"{{"format":"throughline.thread/1","id":"{}"}}"#, thread.id()));
+    /// assert_eq!(threads.from_json(&name).await?.history(), thread.history());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn from_json(&self, text: &str) -> Result<Thread, ThreadJsonError> {
         match read(text)? {
             Read::InStore(id) => Ok(self.open(id).await?),
@@ -148,9 +208,11 @@ fn read(text: &str) -> Result<Read, ThreadJsonError> {
     let mut fields = Fields::of(&value, &root).map_err(malformed)?;
     let format = fields.required_str("format").map_err(malformed)?;
     if format != FORMAT {
-        return Err(match format.starts_with("throughline.thread/") {
-            true => ThreadJsonError::Newer { found: format },
-            false => malformed(fields.missing("format", FORMAT)),
+        let version = format.strip_prefix("throughline.thread/");
+        let version = version.and_then(|version| version.parse::<u64>().ok());
+        return Err(match version {
+            Some(2..) => ThreadJsonError::Newer { found: format },
+            _ => malformed(fields.missing("format", FORMAT)),
         });
     }
     let id = fields.required_str("id").map_err(malformed)?;

@@ -11,6 +11,22 @@ use super::thread::Shared;
 /// Where messages for a thread are left while a run works on it. The run's next model call brings
 /// them to the model, each once, in the order in which they were left; what no run took waits for
 /// the next one, also in another process.
+///
+/// ```
+/// use throughline::model::Message;
+/// use throughline::{Agent, Demo};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder(Demo::new()).build()?;
+/// let mut thread = agent.new_thread();
+/// thread.mailbox().leave(Message::user("The tide is at four.")).await?;
+/// let outcome = agent.run_on(&mut thread, "What did I say first?").await?;
+/// assert!(outcome.text().contains("The tide is at four."));
+/// assert!(thread.mailbox().waiting().await?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Mailbox(pub(super) Arc<Shared>);
 

@@ -12,6 +12,59 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// may reduce its own history; it is asked before each run and nothing is kept of its answer. It is
 /// appended to once, when the run ends and its journal has everything, also where each model call
 /// is to be published: what it has must never be more than what we can go on with.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// use async_trait::async_trait;
+/// use throughline::model::Message;
+/// use throughline::model::json::RawJson;
+/// use throughline::{Agent, Demo, MessageStore, MessageStoreError, Owner, Thread};
+///
+/// /// Messages of a case, by the key of the append that brought them.
+/// #[derive(Clone, Default)]
+/// struct Crm(Arc<Mutex<BTreeMap<String, Vec<Message>>>>);
+///
+/// #[async_trait]
+/// impl MessageStore for Crm {
+///     async fn load(
+///         &self,
+///         _key: &RawJson,
+///         _budget: Option<u64>,
+///     ) -> Result<Vec<Message>, MessageStoreError> {
+///         let appends = self.0.lock().map_err(|_| "poisoned")?;
+///         Ok(appends.values().flatten().cloned().collect())
+///     }
+///
+///     async fn append(
+///         &self,
+///         _key: &RawJson,
+///         messages: &[Message],
+///         idempotency: &str,
+///     ) -> Result<Option<RawJson>, MessageStoreError> {
+///         let mut appends = self.0.lock().map_err(|_| "poisoned")?;
+///         // The same append again changes nothing.
+///         appends.insert(idempotency.to_owned(), messages.to_vec());
+///         Ok(None)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), MessageStoreError> {
+/// let crm = Crm::default();
+/// let agent = Agent::builder(Demo::new())
+///     .message_store("crm", crm.clone())
+///     .build()?;
+/// let mut thread = Thread::new();
+/// let key = RawJson::new(r#"{"case":4711}"#)?;
+/// thread.set_owner(Owner::External { store: "crm".to_owned(), key: key.clone() }).await?;
+/// agent.run_on(&mut thread, "The tide is at four.").await?;
+/// agent.run_on(&mut thread, "What did I say first?").await?;
+/// assert_eq!(crm.load(&key, None).await?.len(), 4);
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait MessageStore: Send + Sync {
     /// The history under a key, oldest first; about `budget` tokens of it if one is given.

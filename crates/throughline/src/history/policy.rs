@@ -83,6 +83,23 @@ pub enum OnLost {
 }
 
 /// What is to become of history where one can choose. Each run may choose otherwise.
+///
+/// ```
+/// use throughline::{Agent, Demo, HistoryPolicy, OnBusy, OnInterrupt, Persistence};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder(Demo::new())
+///     .history(HistoryPolicy {
+///         persistence: Persistence::PerCall,
+///         on_interrupt: OnInterrupt::Close,
+///         on_busy: OnBusy::Queue,
+///         ..HistoryPolicy::default()
+///     })
+///     .build()?;
+/// # drop(agent);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct HistoryPolicy {
     /// When the history moves.

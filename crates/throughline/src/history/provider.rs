@@ -76,7 +76,7 @@ pub struct Additions {
     pub messages: Vec<Message>,
     /// Whether the messages become history. One of scope `call` cannot ask for that.
     pub keep: Keep,
-    /// Tools for this run.
+    /// Tools for this run; of one of scope `call`, for that call.
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -90,13 +90,35 @@ pub struct ProviderContext<'a> {
     pub history: &'a [Arc<Message>],
     /// What was said in this run so far; at first the new input.
     pub said: &'a [Arc<Message>],
-    /// What the providers before this one add.
+    /// What the providers before this one add, those of the run included for one of scope `call`.
     pub added: &'a Additions,
     /// What this provider keeps with the thread.
     pub state: &'a mut ProviderState,
 }
 
-/// What a provider keeps with a thread. A change becomes visible with the publication of the run.
+/// What a provider keeps with a thread. A change becomes visible with the publication of the run;
+/// of a run that fails or is thrown away nothing stays.
+///
+/// ```
+/// use throughline::ProviderState;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut state = ProviderState::default();
+/// assert_eq!(state.get::<u32>()?, None);
+/// state.set(&4)?;
+/// assert_eq!(state.get::<u32>()?, Some(4));
+///
+/// // As another type it is an error that names both, and stays.
+/// let error = state.get::<String>().unwrap_err();
+/// assert_eq!((error.found, error.wanted), ("a number", "alloc::string::String"));
+/// assert_eq!(state.json().map(|json| json.get()), Some("4"));
+///
+/// // Null is a state, too.
+/// state.set(&None::<u32>)?;
+/// assert_eq!(state.get::<Option<u32>>()?, Some(None));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ProviderState(pub(crate) Option<RawJson>);
 
@@ -176,6 +198,63 @@ pub struct Told<'a> {
 ///
 /// What it adds is for this run only and is no history, unless it asks for that. Its state belongs
 /// to the thread and is kept per node, so that a fork has exactly what held there.
+///
+/// A run that is gone on with (it was parked, or its process died) asks again, because what was
+/// added is not kept; it is told when it is over. What was stored on its first asking is not stored
+/// again.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use throughline::model::Message;
+/// use throughline::{
+///     Additions, Agent, ContextProvider, Demo, ProviderContext, ProviderError, ProviderSpec, Told,
+/// };
+///
+/// /// Tells the model how often it was asked before.
+/// struct Visits(ProviderSpec);
+///
+/// #[async_trait]
+/// impl ContextProvider for Visits {
+///     fn spec(&self) -> &ProviderSpec {
+///         &self.0
+///     }
+///
+///     async fn before(
+///         &self,
+///         context: &mut ProviderContext<'_>,
+///     ) -> Result<Additions, ProviderError> {
+///         let visits = context.state.get::<u32>()?.unwrap_or(0);
+///         Ok(Additions {
+///             messages: vec![Message::user(format!("I was here {visits} times."))],
+///             ..Additions::default()
+///         })
+///     }
+///
+///     async fn after(
+///         &self,
+///         context: &mut ProviderContext<'_>,
+///         _told: &Told<'_>,
+///     ) -> Result<(), ProviderError> {
+///         let visits = context.state.get::<u32>()?.unwrap_or(0);
+///         context.state.set(&(visits + 1))?;
+///         Ok(())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder(Demo::new())
+///     .provider(Visits(ProviderSpec::named("visits")))
+///     .build()?;
+/// let mut thread = agent.new_thread();
+/// agent.run_on(&mut thread, "The tide is at four.").await?;
+/// agent.run_on(&mut thread, "What did I say first?").await?;
+/// // What it added is no history; what it keeps is with the thread.
+/// assert_eq!(thread.history().len(), 4);
+/// assert_eq!(thread.state().provider("visits").map(|state| state.get()), Some("2"));
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait ContextProvider: Send + Sync {
     /// What is known of it.
@@ -184,7 +263,8 @@ pub trait ContextProvider: Send + Sync {
     /// What it adds. In list order; each sees what those before it add.
     async fn before(&self, context: &mut ProviderContext<'_>) -> Result<Additions, ProviderError>;
 
-    /// How it went. Told to every provider, also when one of them fails, and when the run did.
+    /// How it went. Told to every provider, also when one of them fails, and when the run did. When
+    /// the run fails because a provider fails here, all of them are told of that, too.
     async fn after(
         &self,
         context: &mut ProviderContext<'_>,
@@ -196,6 +276,25 @@ pub trait ContextProvider: Send + Sync {
 ///
 /// It is asked before every model call with everything that would be sent, oldest first. A view that
 /// is filtered is rendered whole for each call.
+///
+/// ```
+/// use std::sync::Arc;
+/// use throughline::model::Message;
+/// use throughline::{Agent, Demo};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Any function will do: this one shows the last two messages only.
+/// let last = |all: &[Arc<Message>]| all[all.len().saturating_sub(2)..].to_vec();
+/// let agent = Agent::builder(Demo::new()).filter(last).build()?;
+/// let mut thread = agent.new_thread();
+/// agent.run_on(&mut thread, "The tide is at four.").await?;
+/// let outcome = agent.run_on(&mut thread, "How many messages are there?").await?;
+/// assert!(!outcome.text().contains('3'), "{}", outcome.text());
+/// assert_eq!(thread.history().len(), 4);
+/// # Ok(())
+/// # }
+/// ```
 pub trait MessageFilter: Send + Sync {
     /// The messages to send.
     fn filter(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>>;

@@ -292,7 +292,14 @@ impl Shared {
         };
         let Home { store, scope } = &self.home;
         let opened = store.open_or_create(scope, &seed.thread, 0).await?;
-        if !seed.messages.is_empty() && opened.tip.is_none() {
+        let brings = !seed.messages.is_empty() || !seed.state.is_empty();
+        if brings && opened.tip.is_some() {
+            return Err(throughline_store::Error::Exists {
+                what: "thread",
+                id: self.id.to_string(),
+            });
+        }
+        if !seed.messages.is_empty() {
             let append = Append {
                 run: store.ids().run(),
                 thread: self.id.clone(),

@@ -129,6 +129,21 @@ impl Threads {
     }
 
     /// Open a thread, or make it. Whoever comes second opens what the first one made.
+    ///
+    /// ```
+    /// use throughline::store::{NewThread, Store};
+    /// use throughline::{ThreadId, Threads};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let threads = Threads::of(&Store::open("memory:").await?);
+    /// let new = NewThread::new(ThreadId::new("ticket-4711")?);
+    /// assert!(threads.open(new.id.clone()).await.is_err());
+    /// threads.open_or_create(new.clone()).await?;
+    /// assert_eq!(threads.open_or_create(new).await?.id().as_str(), "ticket-4711");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn open_or_create(&self, thread: NewThread) -> Result<Thread> {
         let Home { store, scope } = &self.home;
         let opened = store.open_or_create(scope, &thread, usize::MAX).await?;
@@ -136,6 +151,25 @@ impl Threads {
     }
 
     /// A new thread that goes on from any place of another. It shares everything up to there.
+    ///
+    /// ```
+    /// use throughline::store::{NewThread, Store};
+    /// use throughline::{Agent, Demo, ThreadId, Threads};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let threads = Threads::of(&Store::open("memory:").await?);
+    /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
+    /// let mut thread = agent.new_thread();
+    /// let first = agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// agent.run_on(&mut thread, "What did I say first?").await?;
+    ///
+    /// let new = NewThread::new(ThreadId::new("what-if")?);
+    /// let fork = threads.fork(first.run, new).await?;
+    /// assert_eq!((fork.history().len(), thread.history().len()), (2, 4));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn fork(&self, from: impl Into<At>, mut thread: NewThread) -> Result<Thread> {
         let Home { store, scope } = &self.home;
         let from = from.into();
@@ -158,7 +192,25 @@ impl Threads {
         store.threads(scope, filter, after, PAGE).await
     }
 
-    /// Delete a thread. What vendors keep of it stays with them, and is named.
+    /// Delete a thread. What vendors keep of it stays with them, and is named. Deleting again
+    /// changes nothing.
+    ///
+    /// ```
+    /// use throughline::store::Store;
+    /// use throughline::{Agent, Demo, Threads};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let threads = Threads::of(&Store::open("memory:").await?);
+    /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
+    /// let mut thread = agent.new_thread();
+    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// assert!(threads.delete(thread.id()).await?.vendor_copies.is_empty());
+    /// assert!(threads.open(thread.id().clone()).await.is_err());
+    /// threads.delete(thread.id()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete(&self, thread: &ThreadId) -> Result<Deleted> {
         let Home { store, scope } = &self.home;
         let opened = match store.open(scope, &At::Thread(thread.clone()), 0).await {
@@ -243,6 +295,26 @@ impl Threads {
 
 impl Thread {
     /// Read again what others may have changed.
+    ///
+    /// ```
+    /// use throughline::store::Store;
+    /// use throughline::{Agent, Demo, Threads};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let threads = Threads::of(&Store::open("memory:").await?);
+    /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
+    /// let mut here = agent.new_thread();
+    /// agent.run_on(&mut here, "The tide is at four.").await?;
+    /// let mut elsewhere = threads.open(here.id().clone()).await?;
+    /// agent.run_on(&mut elsewhere, "What did I say first?").await?;
+    ///
+    /// assert_eq!(here.history().len(), 2);
+    /// here.refresh().await?;
+    /// assert_eq!(here.history().len(), 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn refresh(&self) -> Result<()> {
         if self.shared.is_new() {
             return Ok(());
@@ -258,6 +330,24 @@ impl Thread {
     ///
     /// To a service: the next call sends the whole view once, then only what is new. From a service
     /// to us: the view is the record of all that went through us.
+    ///
+    /// ```
+    /// use throughline::model::json::RawJson;
+    /// use throughline::{Owner, Thread};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let thread = Thread::new();
+    /// assert_eq!(thread.owner(), Owner::Local);
+    /// let crm = Owner::External {
+    ///     store: "crm".to_owned(),
+    ///     key: RawJson::new(r#"{"case":4711}"#)?,
+    /// };
+    /// thread.set_owner(crm.clone()).await?;
+    /// assert_eq!(thread.owner(), crm);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn set_owner(&self, owner: Owner) -> Result<(), OwnerError> {
         let mut settings = self.shared.settings();
         settings.owner = owner;
@@ -265,7 +355,22 @@ impl Thread {
     }
 
     /// When runs on this thread move its history, whatever their agents say. A run that has begun
-    /// ends in the mode it began with.
+    /// ends in the mode it began with; `None` leaves it to the agents again.
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, Persistence, Thread};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// let mut thread = Thread::new();
+    /// // Here every model call is history as soon as it is answered.
+    /// thread.set_persistence(Some(Persistence::PerCall)).await?;
+    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// assert_eq!(thread.history().len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn set_persistence(&self, persistence: Option<Persistence>) -> Result<()> {
         let mut settings = self.shared.settings();
         settings.persistence = persistence;

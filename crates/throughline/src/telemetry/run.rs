@@ -115,6 +115,7 @@ fn kind(error: &RunError) -> &'static str {
     match error {
         RunError::Client(error) => error.kind().as_str(),
         RunError::Tools(_) => "tools",
+        RunError::Providers(_) => "providers",
         RunError::Limits(_) => "limits",
         RunError::NothingToResume { .. } => "nothing_to_resume",
         RunError::NotPending { .. } => "not_pending",

@@ -9,7 +9,7 @@ use throughline_store::{
     Journal, NewItem, Run, RunFilter, RunKind, RunState, Shown, Started, Stopped, Unanswerable,
 };
 
-use super::context;
+use super::context::{self, Unbegun};
 use super::enter::{Adopted, Entered, Parts, Place, Said};
 use super::note::{EndNote, StepNote, ended};
 use super::owned::{Ownership, is_models};
@@ -278,8 +278,16 @@ async fn rebuilt(
         false => context::Provided::default(),
         true => {
             let at = (job.id(), run);
-            let asked = context::before_run(&plan, at, history, &input, &mut state).await;
-            asked.map_err(|error| fail(&job, error))?
+            let unbegun = Unbegun::of(&plan, history, &input, &state);
+            match context::before_run(&plan, at, history, &input, &mut state).await {
+                Ok(provided) => provided,
+                Err(error) => {
+                    if let Some(unbegun) = unbegun {
+                        unbegun.failed(at, &error).await;
+                    }
+                    return Err(fail(&job, error));
+                }
+            }
         }
     };
     let mut tools = plan.tools.clone();
@@ -292,9 +300,16 @@ async fn rebuilt(
             let history = store.load(key, budget).await;
             let history =
                 history.map_err(|source| fail(&job, RunError::MessageStore { source }))?;
-            Sight::apart(base, View::new(history))
+            Sight::apart(base, View::new(history), &provided.run.messages)
         }
-        Ownership::Service { id: Some(_), has } => Sight::increments(base, has.as_ref()),
+        Ownership::Service { id: Some(_), has } => {
+            // What was shown with an earlier call is with the service.
+            let shown = match journal.steps.is_empty() {
+                true => &provided.run.messages[..],
+                false => &[],
+            };
+            Sight::increments(base, has.as_ref(), shown)
+        }
         _ if provided.run.messages.is_empty() => Sight::whole(base, start),
         _ => Sight::with(base, &provided.run.messages),
     };

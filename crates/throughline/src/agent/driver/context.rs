@@ -10,9 +10,10 @@ use super::plan::{Plan, joined};
 use crate::agent::outcome::RunError;
 use crate::agent::stop::StopReason;
 use crate::history::{
-    Additions, Keep, Need, ProviderContext, ProviderError, ProviderScope, ProviderState, Told, View,
+    Additions, ContextProvider, Keep, Need, ProviderContext, ProviderError, ProviderScope,
+    ProviderState, Told, View,
 };
-use crate::tool::RunHandle;
+use crate::tool::{RunHandle, Tool};
 
 /// What providers added to a run.
 #[derive(Default)]
@@ -23,6 +24,24 @@ pub(super) struct Provided {
     pub(super) call: Additions,
     /// Messages that become history.
     pub(super) kept: Vec<Message>,
+    /// Whether providers of scope `call` were asked for a call of which they heard no more.
+    open_call: bool,
+}
+
+impl Provided {
+    /// Everything that was added so far, as the next provider is shown it.
+    fn shown(&self, scope: ProviderScope) -> Additions {
+        let mut shown = self.run.clone();
+        shown.messages.splice(..0, self.kept.iter().cloned());
+        if scope == ProviderScope::Call {
+            shown
+                .instructions
+                .extend(self.call.instructions.iter().cloned());
+            shown.messages.extend(self.call.messages.iter().cloned());
+            shown.tools.extend(self.call.tools.iter().cloned());
+        }
+        shown
+    }
 }
 
 /// Where providers are asked: what they may see.
@@ -52,23 +71,20 @@ impl Asking<'_> {
     /// Ask the providers of a scope, in order.
     async fn ask(
         &self,
-        plan: &Plan,
+        providers: &[Arc<dyn ContextProvider>],
         scope: ProviderScope,
         state: &mut State,
         provided: &mut Provided,
     ) -> Result<(), RunError> {
-        for provider in &plan.providers {
+        for provider in providers {
             let spec = provider.spec();
             if spec.scope != scope {
                 continue;
             }
             let mut own = ProviderState::of(state, &spec.name);
             let before = own.clone();
-            let added = match scope {
-                ProviderScope::Run => &provided.run,
-                ProviderScope::Call => &provided.call,
-            };
-            let mut context = self.context(added, &mut own);
+            let shown = provided.shown(scope);
+            let mut context = self.context(&shown, &mut own);
             let added = match provider.before(&mut context).await {
                 Ok(added) => added,
                 Err(error) => {
@@ -83,7 +99,9 @@ impl Asking<'_> {
             let mut messages = added.messages;
             for message in &mut messages {
                 message.source = Some(Source::ContextProvider);
-                message.author.get_or_insert_with(|| spec.name.clone());
+                if kept || message.author.is_none() {
+                    message.author = Some(spec.name.clone());
+                }
             }
             let all = match scope {
                 ProviderScope::Run => &mut provided.run,
@@ -102,14 +120,14 @@ impl Asking<'_> {
     /// Tell the providers of a scope how it went: every one, also when one of them fails.
     async fn tell(
         &self,
-        plan: &Plan,
+        providers: &[Arc<dyn ContextProvider>],
         scopes: &[ProviderScope],
         state: &mut State,
         told: &Told<'_>,
     ) -> Result<(), RunError> {
         let mut failed = None;
         let nothing = Additions::default();
-        for provider in &plan.providers {
+        for provider in providers {
             let spec = provider.spec();
             if !scopes.contains(&spec.scope) {
                 continue;
@@ -152,35 +170,66 @@ pub(super) async fn before_run(
     plan: &Plan,
     (thread, run): (&ThreadId, RunId),
     history: &[Arc<Message>],
-    input: &[Message],
+    said: &[Message],
     state: &mut State,
 ) -> Result<Provided, RunError> {
     let mut provided = Provided::default();
     if plan.providers.is_empty() {
         return Ok(provided);
     }
-    let said: Vec<Arc<Message>> = input.iter().cloned().map(Arc::new).collect();
+    let said: Vec<Arc<Message>> = said.iter().cloned().map(Arc::new).collect();
     let asking = Asking {
         thread,
         run,
         history,
         said: &said,
     };
-    let asked = asking.ask(plan, ProviderScope::Run, state, &mut provided);
-    if let Err(error) = asked.await {
-        // The run fails before it began: everybody hears of it, and nothing they say counts.
+    let asked = asking.ask(&plan.providers, ProviderScope::Run, state, &mut provided);
+    asked.await?;
+    Ok(provided)
+}
+
+/// What providers are told of a run that fails before it has begun.
+pub(super) struct Unbegun {
+    providers: Vec<Arc<dyn ContextProvider>>,
+    history: Vec<Arc<Message>>,
+    said: Vec<Arc<Message>>,
+    state: State,
+}
+
+impl Unbegun {
+    pub(super) fn of(
+        plan: &Plan,
+        history: &[Arc<Message>],
+        said: &[Message],
+        state: &State,
+    ) -> Option<Self> {
+        (!plan.providers.is_empty()).then(|| Self {
+            providers: plan.providers.clone(),
+            history: history.to_vec(),
+            said: said.iter().cloned().map(Arc::new).collect(),
+            state: state.clone(),
+        })
+    }
+
+    /// Tell every provider, whether it was asked or not. Nothing they say counts.
+    pub(super) async fn failed(mut self, (thread, run): (&ThreadId, RunId), error: &RunError) {
+        let asking = Asking {
+            thread,
+            run,
+            history: &self.history,
+            said: &self.said,
+        };
         let told = Told {
             stop: Some(StopReason::Failed),
-            error: Some(&error),
+            error: Some(error),
         };
         let scopes = [ProviderScope::Run, ProviderScope::Call];
-        let mut dropped = state.clone();
-        if let Err(second) = asking.tell(plan, &scopes, &mut dropped, &told).await {
+        let heard = asking.tell(&self.providers, &scopes, &mut self.state, &told);
+        if let Err(second) = heard.await {
             tracing::warn!(%run, error = %second, "a context provider failed when it was told of a failure");
         }
-        return Err(error);
     }
-    Ok(provided)
 }
 
 impl Driver {
@@ -190,7 +239,8 @@ impl Driver {
             return Ok(());
         }
         let mut provided = std::mem::take(&mut self.provided);
-        provided.call = Additions::default();
+        let before = std::mem::take(&mut provided.call).tools;
+        provided.open_call = true;
         let asking = Asking {
             thread: &self.job.thread.id,
             run: self.run,
@@ -199,7 +249,7 @@ impl Driver {
         };
         let asked = asking
             .ask(
-                &self.plan,
+                &self.plan.providers,
                 ProviderScope::Call,
                 &mut self.state,
                 &mut provided,
@@ -208,23 +258,38 @@ impl Driver {
         self.provided = provided;
         asked?;
         let tools = self.provided.call.tools.clone();
+        let same = |one: &Arc<dyn Tool>, tools: &[Arc<dyn Tool>]| {
+            tools.iter().any(|tool| Arc::ptr_eq(tool, one))
+        };
+        for tool in before {
+            // What was added for the call before goes, unless it is added again or another tool has
+            // come into its place.
+            let name = &tool.spec().name;
+            let found = self.tools.set().find(name).cloned();
+            if !same(&tool, &tools) && found.is_some_and(|found| Arc::ptr_eq(&found, &tool)) {
+                self.tools.remove_tool(name).map_err(RunError::Tools)?;
+            }
+        }
         self.tools.add_tools(tools).map_err(RunError::Tools)
     }
 
     /// Tell the providers of scope `call` that a model call ended.
     pub(super) async fn after_call(&mut self) -> Result<(), RunError> {
+        self.provided.open_call = false;
         self.told(&[ProviderScope::Call], None, None).await
     }
 
-    /// Tell the providers of scope `run` how it went; when it failed, all of them.
+    /// Tell the providers of scope `run` how it went; when it failed, all of them, and those of
+    /// scope `call` also when it was cut off in the middle of one.
     pub(super) async fn after_run(
         &mut self,
         stop: StopReason,
         error: Option<&RunError>,
     ) -> Result<(), RunError> {
-        let scopes: &[ProviderScope] = match error {
-            None => &[ProviderScope::Run],
-            Some(_) => &[ProviderScope::Run, ProviderScope::Call],
+        let open_call = std::mem::take(&mut self.provided.open_call);
+        let scopes: &[ProviderScope] = match error.is_some() || open_call {
+            false => &[ProviderScope::Run],
+            true => &[ProviderScope::Run, ProviderScope::Call],
         };
         self.told(scopes, Some(stop), error).await
     }
@@ -246,7 +311,7 @@ impl Driver {
         };
         let told = Told { stop, error };
         asking
-            .tell(&self.plan, scopes, &mut self.state, &told)
+            .tell(&self.plan.providers, scopes, &mut self.state, &told)
             .await
     }
 

@@ -9,7 +9,7 @@ use throughline_store::{
     RunState, StoredEvent, Version,
 };
 
-use super::context;
+use super::context::{self, Unbegun};
 use super::owned::Ownership;
 use super::plan::Plan;
 use super::restore::Restoring;
@@ -156,6 +156,17 @@ pub(super) struct Said {
     pub(super) queued: Vec<(throughline_store::QueueNo, Message)>,
     pub(super) input: Vec<Message>,
     pub(super) key: Option<Idempotency>,
+}
+
+impl Said {
+    /// What context providers are shown of it, if there are any.
+    fn shown(&self, plan: &Plan) -> Vec<Message> {
+        if plan.providers.is_empty() {
+            return Vec::new();
+        }
+        let adopted = self.adopted.iter().flat_map(|left| &left.messages);
+        adopted.chain(&self.input).cloned().collect()
+    }
 }
 
 pub(super) async fn waiting(
@@ -374,8 +385,27 @@ enum Before {
     Unsent(Vec<Arc<Message>>),
 }
 
-/// Begin a run: everything that can be refused is refused before anything is stored.
+/// Begin a run; if that fails, context providers are told.
 pub(super) async fn begin(
+    agent: &Arc<Inner>,
+    job: &Job,
+    run: RunId,
+    plan: Plan,
+    place: Place,
+    said: Said,
+) -> Result<Entered, RunError> {
+    let history = place.loaded.view.messages();
+    let shown = said.shown(&plan);
+    let unbegun = Unbegun::of(&plan, history, &shown, &place.loaded.state());
+    let entered = begin_asked(agent, job, run, plan, place, said).await;
+    if let (Some(unbegun), Err(error)) = (unbegun, &entered) {
+        unbegun.failed((job.id(), run), error).await;
+    }
+    entered
+}
+
+/// Begin a run: everything that can be refused is refused before anything is stored.
+async fn begin_asked(
     agent: &Arc<Inner>,
     job: &Job,
     run: RunId,
@@ -402,11 +432,12 @@ pub(super) async fn begin(
         .as_mut()
         .map(|opened| std::mem::take(&mut opened.unsent))
         .unwrap_or_default();
+    let shown = said.shown(&plan);
     let asked = context::before_run(
         &plan,
         (job.id(), run),
         loaded.view.messages(),
-        &said.input,
+        &shown,
         &mut state,
     );
     let provided = match asked.await {
@@ -425,13 +456,16 @@ pub(super) async fn begin(
             let budget = plan.client.abilities().window;
             let history = store.load(key, budget).await;
             let history = history.map_err(|source| RunError::MessageStore { source })?;
+            let view = crate::history::View::new(history);
             Sight::apart(
                 std::mem::take(&mut loaded.view),
-                crate::history::View::new(history),
+                view,
+                &provided.run.messages,
             )
         }
         Ownership::Service { id: Some(_), has } => {
-            Sight::increments(std::mem::take(&mut loaded.view), has.as_ref())
+            let shown = &provided.run.messages;
+            Sight::increments(std::mem::take(&mut loaded.view), has.as_ref(), shown)
         }
         _ if provided.run.messages.is_empty() => {
             let view = std::mem::take(&mut loaded.view);
@@ -458,7 +492,11 @@ pub(super) async fn begin(
     };
     turn.carry(again.len());
     let (dequeue, queued): (Vec<_>, Vec<_>) = said.queued.into_iter().unzip();
-    let mut input = provided.kept.clone();
+    // What a failed run left has what providers had stored there.
+    let mut input = match before {
+        Before::Adopted(_) => Vec::new(),
+        Before::Unsent(_) => provided.kept.clone(),
+    };
     // What waited was said before.
     input.extend(queued.into_iter().map(|mut message: Message| {
         message.source = Some(Source::Caller);
@@ -633,6 +671,7 @@ impl Driver {
             owner: parts.owner,
             provided: parts.provided,
             state: parts.state,
+            published_state: None,
             said: Vec::new(),
             carried: 0,
             trailing: false,

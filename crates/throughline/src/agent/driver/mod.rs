@@ -101,6 +101,8 @@ struct Driver {
     provided: Provided,
     /// State at the end of the history, as this run changes it.
     state: State,
+    /// The state that this run published last.
+    published_state: Option<State>,
     /// What was said in this run.
     said: Vec<Arc<Message>>,
     /// How much of it comes from the run before, which never sent it.

@@ -7,6 +7,7 @@ use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{AnswerShape, Effort, Path, Settings, ToolChoice};
 
+use crate::agent::builder::check_providers;
 use crate::agent::inner::Inner;
 use crate::agent::limits::{Calling, Limits};
 use crate::agent::options::RunOptions;
@@ -48,6 +49,7 @@ impl Plan {
                 .map_err(RunError::Tools)?
                 .over(&agent.tools),
         };
+        check_providers(&options.providers).map_err(RunError::Providers)?;
         let mut providers = agent.providers.clone();
         for provider in options.providers {
             let name = &provider.spec().name;

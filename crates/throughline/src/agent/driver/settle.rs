@@ -150,7 +150,7 @@ impl Driver {
     async fn park(&mut self) -> Result<StopReason, Broken> {
         let stop = StopReason::Parked;
         self.store_done().await?;
-        self.after_run(stop, None).await.map_err(Broken::Run)?;
+        // Context providers hear of it when the run is over: its state is not published before that.
         self.recorder.park().await?;
         self.telling.stored();
         // The run is not over: that it stops here is no part of its events.
@@ -213,6 +213,7 @@ impl Driver {
         self.telling.stored();
         self.node = made.node.or(self.node);
         self.published = published;
+        self.published_state = Some(self.state.clone());
         Ok(stop)
     }
 
@@ -293,15 +294,11 @@ impl Driver {
             finish: self.turn.finish().cloned(),
             steps: self.steps,
         };
-        // What a failed run changed does not hold.
-        let state = match stop {
-            StopReason::Failed | StopReason::Parked => None,
-            _ => Some(self.state),
-        };
         self.job.thread.keep(Leaving {
             node: self.node,
             view: self.sight.leave(&self.said, self.published),
-            state,
+            // What was not published does not hold.
+            state: self.published_state,
             pending: match stop {
                 StopReason::Parked => pending,
                 _ => Vec::new(),

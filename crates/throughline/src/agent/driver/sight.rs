@@ -46,8 +46,12 @@ impl Sight {
         }
     }
 
-    /// What the model is given comes from elsewhere; the history is only kept.
-    pub(super) fn apart(base: View, view: View) -> Self {
+    /// What the model is given comes from elsewhere, and behind it what is shown in this run only;
+    /// the history is only kept.
+    pub(super) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
+        for message in shown {
+            view.push(message.clone());
+        }
         Self {
             start: view.messages().len(),
             view,
@@ -56,14 +60,18 @@ impl Sight {
         }
     }
 
-    /// Only what the service does not have: what stands behind the last message that it has.
-    pub(super) fn increments(base: View, has: Option<&MessageId>) -> Self {
+    /// Only what the service does not have: what stands behind the last message that it has, and
+    /// what is shown in this run only.
+    pub(super) fn increments(base: View, has: Option<&MessageId>, shown: &[Message]) -> Self {
         let messages = base.messages();
         let last = messages
             .iter()
             .rposition(|one| has.is_some() && one.id.as_ref() == has);
         let missing = last.map_or(messages.len(), |last| last + 1);
-        let view = View::new(messages[missing..].iter().cloned());
+        let mut view = View::new(messages[missing..].iter().cloned());
+        for message in shown {
+            view.push(message.clone());
+        }
         Self {
             start: view.messages().len(),
             view,

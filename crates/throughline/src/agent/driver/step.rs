@@ -101,6 +101,7 @@ impl Driver {
         self.telling.stored();
         if let Some(published) = published {
             self.node = published.node;
+            self.published_state = Some(self.state.clone());
             // The step is published up to what was said in it; its results come later.
             self.published = self.said.len() - usize::from(self.trailing);
         }
