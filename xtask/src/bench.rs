@@ -7,7 +7,7 @@ use crate::tool::{self, Failure};
 const FOLDER: &str = "crates/testkit/src/bin";
 
 /// Features of the testkit that a program needs.
-const FEATURES: &[(&str, &str)] = &[("agent", "agents")];
+const FEATURES: &[(&str, &str)] = &[("agent", "agents"), ("thread", "agents")];
 
 /// `cargo xtask bench`
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {

@@ -79,3 +79,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/agents.md")]
 struct Guide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/threads.md")]
+struct ThreadGuide;

@@ -1,0 +1,70 @@
+//! What a turn on a stored thread costs beside the model, as ratios in one run.
+//!
+//! Started by `cargo xtask bench thread`. The model answers at once, so what is left is the agent,
+//! the journal and SQLite with full durability.
+
+#[path = "bench-thread/client.rs"]
+mod client;
+#[path = "bench-thread/lengths.rs"]
+mod lengths;
+#[path = "bench-thread/modes.rs"]
+mod modes;
+#[path = "bench-store/raw.rs"]
+mod raw;
+#[path = "bench-thread/turns.rs"]
+mod turns;
+
+use std::process::ExitCode;
+
+use throughline::store::Store;
+use throughline_testkit::bench::Report;
+use throughline_testkit::record::block_on;
+use throughline_testkit::{Rng, Scratch};
+use tokio::runtime::{Builder, Runtime};
+
+fn main() -> ExitCode {
+    let reports = [
+        ("--turns", turns::reports as fn() -> Vec<Report>),
+        ("--lengths", lengths::reports),
+        ("--modes", modes::reports),
+    ];
+    // One part alone, for whoever works on it.
+    let word = std::env::args().nth(1);
+    let known = reports
+        .iter()
+        .any(|(part, _)| word.as_deref() == Some(part));
+    let mut holds = true;
+    for (part, made) in reports {
+        if known && word.as_deref() != Some(part) {
+            continue;
+        }
+        for report in made() {
+            report.finish();
+            holds &= report.holds();
+        }
+    }
+    ExitCode::from(u8::from(!holds))
+}
+
+fn open(scratch: &Scratch) -> Store {
+    block_on(Store::open(&scratch.sqlite("store.db"))).expect("a store opens in a new directory")
+}
+
+/// A runtime without threads of its own: what is measured is not how threads wake each other.
+fn runtime() -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_time().build().expect("a runtime starts")
+}
+
+/// A kilobyte that does not compress to nothing.
+fn kilobyte() -> String {
+    let mut rng = Rng::new(5);
+    (0..1024)
+        .map(|_| char::from(b'a' + (rng.next_u64() % 26) as u8))
+        .collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

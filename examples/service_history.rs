@@ -1,0 +1,101 @@
+//! A service that keeps the conversation itself: it is sent only what is new, under the id that it
+//! gave. Our record has everything all the same.
+//!
+//! ```sh
+//! cargo run -p throughline --example service_history
+//! ```
+
+#![expect(
+    clippy::print_stdout,
+    reason = "an example talks to whoever started it"
+)]
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::stream;
+use throughline::model::{Content, Message, Response, Role, Stop};
+use throughline::{
+    Abilities, Agent, ChatClient, ChatRequest, ClientError, EventStream, Kept, Owner,
+    StoresHistory, Thread,
+};
+
+/// A service that keeps conversations, each answer under a new id.
+struct Keeper {
+    abilities: Abilities,
+    kept: Mutex<HashMap<String, Vec<Message>>>,
+}
+
+impl Keeper {
+    fn new() -> Self {
+        Self {
+            abilities: Abilities {
+                stores_history: StoresHistory::Always,
+                ..Abilities::of("keeper")
+            },
+            kept: Mutex::default(),
+        }
+    }
+
+    fn answer(&self, request: &ChatRequest<'_>) -> Response {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match request.kept {
+            Kept::There { id: Some(id) } => kept.get(id).cloned().unwrap_or_default(),
+            Kept::There { id: None } | Kept::Here => Vec::new(),
+        };
+        let sent = request.view.messages();
+        let said = format!("I was sent {} and had {}.", sent.len(), known.len());
+        let answer = Message::new(Role::Assistant, vec![Content::text(said)]);
+        let mut whole = known;
+        whole.extend(sent.iter().map(|message| Message::clone(message)));
+        whole.push(answer.clone());
+        let id = format!("kept_{}", kept.len() + 1);
+        kept.insert(id.clone(), whole);
+        Response {
+            id: Some(id.clone()),
+            model: None,
+            messages: vec![answer],
+            usage: None,
+            stop: Stop::Done,
+            error: None,
+            service: Some(id),
+            vendor: None,
+        }
+    }
+}
+
+#[async_trait]
+impl ChatClient for Keeper {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        Ok(self.answer(request))
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let events = self.answer(request).events();
+        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let agent = Agent::builder(Keeper::new()).build()?;
+    let mut thread = Thread::new();
+    // Who owns the history is said, never guessed: without this the run is refused.
+    let owner = Owner::Service {
+        upstream: "keeper".to_owned(),
+    };
+    thread.set_owner(owner).await?;
+    for input in ["The tide is at four.", "And tomorrow?"] {
+        let outcome = agent.run_on(&mut thread, input).await?;
+        println!("{}", outcome.text());
+    }
+    let ids = thread.service_ids();
+    println!("kept as {}", ids[0].id);
+    println!("our record has {}", thread.history().len());
+    Ok(())
+}
