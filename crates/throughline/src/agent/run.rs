@@ -186,7 +186,7 @@ impl Run {
             Start::Unsettled(replies) => replies.push((call.clone(), reply)),
             // An answer where nothing waits is refused when the run begins.
             Start::Input(_) | Start::Cancel => {
-                self.start = Start::Unsettled(vec![(call.clone(), reply)])
+                self.start = Start::Unsettled(vec![(call.clone(), reply)]);
             }
         }
         self

@@ -1,5 +1,6 @@
 //! A thread that is busy, keys that are used twice, and what may change while a run is there.
 
+use throughline::model::Message;
 use throughline::store::{Error, RunState, Span};
 use throughline::{
     Approval, OnBusy, Owner, OwnerError, Persistence, RunError, StopReason, Threads,
@@ -220,8 +221,8 @@ fn b210_the_same_words_twice_are_two_messages() {
             let run = agent.run_on(&mut thread, "ok").idempotency_key(key);
             how.finish(run).await.unwrap();
         }
-        let texts = |messages: &[throughline::model::Message]| {
-            let texts: Vec<String> = messages.iter().map(|one| one.text()).collect();
+        let texts = |messages: &[Message]| {
+            let texts: Vec<String> = messages.iter().map(Message::text).collect();
             texts.join(" ")
         };
         // What the model was shown.

@@ -211,7 +211,7 @@ fn b190_with_the_park_option_a_lost_result_parks_the_run_until_somebody_knows_it
         let mut thread = parks.open(id.clone()).await.unwrap();
         thread.refresh().await.unwrap();
         let waits: Vec<_> = thread.pending().into_iter().map(|one| one.call).collect();
-        assert_eq!(waits, [call.clone()]);
+        assert_eq!(waits, std::slice::from_ref(&call));
         let run = parks.resume(&mut thread).answer(&call, "04:12");
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");

@@ -13,7 +13,7 @@ use crate::acts::{Gate, agent, client, journals, told};
 /// All events of a run after a number.
 async fn read(threads: &Threads, run: RunId, after: Option<EventNo>) -> Vec<(EventNo, RunEvent)> {
     let events = threads.attach(run, after);
-    events.map(|event| event.unwrap()).collect().await
+    events.map(Result::unwrap).collect().await
 }
 
 #[test]

@@ -748,9 +748,9 @@ fn called<'j>(journal: &'j Journal, id: &str) -> Option<&'j throughline_model::T
         .entries
         .iter()
         .flat_map(|entry| &entry.message.contents);
-    let calls = contents.filter_map(|content| content.as_tool_call());
+    let mut calls = contents.filter_map(|content| content.as_tool_call());
     // The newest of its id: ids may repeat, and older ones have their results.
-    calls.filter(|call| call.call.value() == id).last()
+    calls.rfind(|call| call.call.value() == id)
 }
 
 /// A run once nobody works on it any more.

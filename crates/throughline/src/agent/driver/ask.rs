@@ -23,6 +23,10 @@ use crate::telemetry::{CallWatch, Streaming};
 const LOOK_FOR_CANCEL: Duration = Duration::from_secs(1);
 
 /// A model call that was sent.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each model call, and it is taken apart at once"
+)]
 enum Begun {
     Over(Asked),
     Coming(EventStream),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use throughline_model::{MessageId, Place};
-use throughline_store::{Result, RunId, Store, TenantScope};
+use throughline_store::{Flush, Result, RunId, Store, TenantScope};
 
 use super::codec::decode;
 use crate::agent::event::RunEvent;
@@ -39,7 +39,7 @@ impl Logged {
                 return Ok(logged);
             };
             from = last.end();
-            let events = page.iter().filter_map(|flush| flush.events()).flatten();
+            let events = page.iter().filter_map(Flush::events).flatten();
             for event in events.filter_map(|event| decode(&event).ok()) {
                 logged.hear(&event);
             }
