@@ -167,7 +167,10 @@ fn b66_an_answer_to_nothing_or_to_a_strangers_record_is_not_found_and_never_exec
             assert_eq!(error.to_string(), same.to_string());
         }
         assert!(strange.approval(record.id).await.is_err());
-        assert_eq!(waiting(&process, thread.id()).await, [record.clone()]);
+        assert_eq!(
+            waiting(&process, thread.id()).await,
+            std::slice::from_ref(&record)
+        );
 
         // An answer that is said and not recorded.
         for request in ["c1", "c9"] {
@@ -291,7 +294,10 @@ fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(waiting(&process, &id_of).await, [record.clone()]);
+        assert_eq!(
+            waiting(&process, &id_of).await,
+            std::slice::from_ref(&record)
+        );
         assert_eq!(
             (process.history(&id_of).await.as_str(), model.calls()),
             ("", 1)

@@ -108,6 +108,7 @@ async fn approve(process: &Process, record: &Record) {
 }
 
 /// Why an answer was refused.
+#[expect(clippy::panic, reason = "helpers of tests are tests")]
 fn why(answer: Result<Record, Error>) -> Unanswerable {
     match answer {
         Err(Error::NotAnswerable { why, .. }) => why,

@@ -31,7 +31,6 @@ struct Counts {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the test command shows this line")]
 fn r25_no_answer_and_no_kill_makes_a_tool_run_twice_or_without_leave() {
     let mut counts = Counts::default();
     property("r25", 60, |rng, _| {

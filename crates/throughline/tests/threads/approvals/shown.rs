@@ -30,6 +30,7 @@ impl Service {
         })
     }
 
+    #[expect(clippy::panic, reason = "helpers of tests are tests")]
     fn note(&self, request: &ChatRequest<'_>) {
         let id = match request.kept {
             Kept::Here => panic!("the service keeps it"),
