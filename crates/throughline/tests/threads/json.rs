@@ -110,6 +110,34 @@ fn b120_a_thread_of_a_store_is_its_id_in_json_and_opens_elsewhere_with_everythin
 }
 
 #[test]
+fn what_a_provider_adds_reaches_a_service_that_keeps_the_conversation() {
+    everywhere(async |_, how| {
+        let provider = Provider::named("weather").before(|_| {
+            Ok(throughline::Additions {
+                messages: vec![Message::user("it rains")],
+                ..throughline::Additions::default()
+            })
+        });
+        let client = keeping([kept("one", "resp_1"), kept("two", "resp_2")]);
+        let agent = Agent::builder(Arc::clone(&client))
+            .provider(provider)
+            .build()
+            .unwrap();
+        let mut thread = Thread::new();
+        thread.set_owner(service()).await.unwrap();
+        how.finish(agent.run_on(&mut thread, "one?")).await.unwrap();
+        how.finish(agent.run_on(&mut thread, "two?")).await.unwrap();
+        let sent = |call: usize| -> Vec<String> {
+            let asked = client.asked();
+            asked[call].messages.iter().map(Message::text).collect()
+        };
+        assert_eq!(sent(0), ["it rains", "one?"]);
+        assert_eq!(sent(1), ["it rains", "two?"]);
+        assert_eq!(short(&messages(&thread)), "u a u a");
+    });
+}
+
+#[test]
 fn b121_a_thread_without_a_store_is_all_in_its_json_and_goes_on_from_there() {
     everywhere(async |_, how| {
         for owner in [Owner::Local, service()] {

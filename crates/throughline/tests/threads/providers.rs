@@ -560,6 +560,13 @@ fn b129_what_a_provider_adds_is_for_the_run_only_unless_it_asks_for_storing() {
             added.keep = Keep::Yes;
             Ok(added)
         });
+        // One behind them is shown both.
+        let watching = Provider::named("watching").before(|context| {
+            let mut shown = texts(&context.added.messages);
+            shown.sort_unstable();
+            assert_eq!(shown, ["entry 0", "it rains"]);
+            Ok(Additions::default())
+        });
         let client = client([
             Step::calls([("c1", "lookup", "{}")]),
             Step::text("one"),
@@ -568,6 +575,7 @@ fn b129_what_a_provider_adds_is_for_the_run_only_unless_it_asks_for_storing() {
         let with = agent(&process, &client)
             .provider(passing)
             .provider(storing)
+            .provider(watching)
             .build()
             .unwrap();
         let mut thread = with.new_thread();
