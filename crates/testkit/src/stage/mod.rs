@@ -15,6 +15,14 @@ pub use process::{Engine, Process, Stage};
 pub use short::{result_text, said, short};
 
 /// Run a test on every engine, whole and streamed.
+///
+/// # Panics
+///
+/// When the test does.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a test is written where it is called"
+)]
 pub fn everywhere(test: impl AsyncFn(&Stage, How)) {
     for engine in Engine::ALL {
         for how in How::ALL {
