@@ -26,6 +26,7 @@ mod client;
 mod history;
 mod telemetry;
 mod tool;
+mod trials;
 
 pub use agent::{
     Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,
@@ -65,7 +66,7 @@ pub use throughline_wire::compose::TokenLimit;
 pub use throughline_wire::render::Target;
 pub use tool::{
     Approval, ArgumentError, CallContext, Dependencies, Effect, FnTool, IntoToolOutput, Json,
-    Parameters, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
+    Parameters, Probe, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,
     ToolSet, ToolSpec, Violation, declare, declare_args, prepare, tool,
 };
 #[cfg(feature = "mcp")]

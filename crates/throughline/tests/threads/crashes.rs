@@ -46,9 +46,6 @@ fn b189_a_crash_before_dispatch_dispatches_each_call_once_without_a_second_model
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
         assert_eq!((tool.runs(), client.calls()), (2, 1));
-        assert_eq!(
-            second.history(&id).await,
-            "u a(c1,c2) t(c1,c2) a"
-        );
+        assert_eq!(second.history(&id).await, "u a(c1,c2) t(c1,c2) a");
     });
 }
