@@ -36,8 +36,8 @@ pub use agent::{
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
     ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
-    PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, StoresHistory, TimeoutPhase, Update,
-    Updates,
+    PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, ServiceKeeping, Stability,
+    StoresHistory, TimeoutPhase, Update, Updates, WHO_STORES,
 };
 #[cfg(feature = "http")]
 pub use client::{

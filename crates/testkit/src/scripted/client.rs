@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use throughline::model::{Event, Fold, Message, Response, Settings, ToolChoice};
-use throughline::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream};
+use throughline::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept};
 use tokio::sync::watch;
 
 use super::step::{Chunk, Step, What, fragments};
@@ -18,6 +18,25 @@ pub enum Reading {
     Whole,
     /// With `stream`.
     Streamed,
+}
+
+/// Who was to keep the conversation of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeptBy {
+    /// The caller.
+    #[default]
+    Here,
+    /// The service, from what this names on.
+    There(Option<String>),
+}
+
+impl From<Kept<'_>> for KeptBy {
+    fn from(kept: Kept<'_>) -> Self {
+        match kept {
+            Kept::Here => Self::Here,
+            Kept::There { id } => Self::There(id.map(str::to_owned)),
+        }
+    }
 }
 
 /// What one call was given.
@@ -35,6 +54,8 @@ pub struct Asked {
     pub choice: ToolChoice,
     /// How to answer.
     pub settings: Settings,
+    /// Who keeps the conversation.
+    pub kept: KeptBy,
     /// Whole or streamed.
     pub reading: Reading,
 }
@@ -321,7 +342,7 @@ impl Coming {
 }
 
 /// Copies of the conversation, whether the view shares its messages or not.
-fn messages(request: &ChatRequest<'_>) -> Vec<Message> {
+pub(super) fn messages(request: &ChatRequest<'_>) -> Vec<Message> {
     let shared = request.view.messages().iter();
     shared.map(|message| Message::clone(message)).collect()
 }
@@ -335,6 +356,7 @@ impl Asked {
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             choice: request.choice.clone(),
             settings: request.settings.clone(),
+            kept: request.kept.into(),
             reading,
         }
     }

@@ -3,7 +3,7 @@
 //! [`ScriptedClient`] is a [`ChatClient`]: each call takes the next [`Step`] of the script. It keeps
 //! a copy of what it was asked, so a test can compare what the model was shown. `respond` folds the
 //! very events that `stream` hands out, so both readings of a step are the same answer. Waits go by
-//! tokio's clock, which a test may pause.
+//! tokio's clock, which a test may pause. [`StoringService`] is one that keeps conversations itself.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -35,8 +35,10 @@
 
 mod client;
 mod step;
+mod storing;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Asked, Reading, ScriptedClient};
+pub use client::{Asked, KeptBy, Reading, ScriptedClient};
 pub use step::{Chunk, Step};
+pub use storing::{Ids, StoringService};

@@ -176,6 +176,12 @@ impl Step {
         self.changed(|response| response.stop = stop)
     }
 
+    /// The same, kept by the service under this id.
+    #[must_use]
+    pub fn kept_as(self, id: impl Into<String>) -> Self {
+        self.changed(|response| response.service = Some(id.into()))
+    }
+
     /// The same after nothing happened for a while, by tokio's clock.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {

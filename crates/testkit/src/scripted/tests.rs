@@ -2,10 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use throughline::model::{Event, Fold, Message, Response, Settings, Stop, ToolChoice};
-use throughline::{ChatClient, ChatRequest, ClientError, ErrorKind, Kept, View};
+use throughline::model::{
+    CallId, Content, Event, Family, Fold, Message, Output, Response, Role, Settings, Stop,
+    ToolChoice, ToolResult,
+};
+use throughline::{ChatClient, ChatRequest, ClientError, ErrorKind, Kept, StoresHistory, View};
 
-use super::{Chunk, Reading, ScriptedClient, Step};
+use super::{Chunk, Ids, KeptBy, Reading, ScriptedClient, Step, StoringService};
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
@@ -30,7 +33,7 @@ fn request(view: &View) -> ChatRequest<'_> {
     }
 }
 
-async fn streamed(client: &ScriptedClient, view: &View) -> (Result<Response, ClientError>, usize) {
+async fn streamed(client: &dyn ChatClient, view: &View) -> (Result<Response, ClientError>, usize) {
     let mut fold = Fold::new();
     let mut count = 0;
     let mut events = match client.stream(&request(view)).await {
@@ -168,5 +171,120 @@ fn chunks_wait_and_steps_are_decided_by_what_was_asked() {
         assert_eq!(error.kind(), ErrorKind::RateLimited);
         let answer = client.respond(&request(&view)).await.unwrap();
         assert_eq!(answer.messages[0].text(), "I heard 2 messages");
+    });
+}
+
+fn answer_to(call: &str) -> Message {
+    let call = CallId::natural(call).unwrap();
+    let output = Output::Text("04:12".into());
+    let result = ToolResult::answering(call, Family::FUNCTION, output);
+    Message::new(Role::Tool, vec![Content::from(result)])
+}
+
+/// One call that the service is to keep, whole or streamed.
+async fn told(
+    service: &StoringService,
+    reading: Reading,
+    id: Option<&str>,
+    messages: Vec<Message>,
+) -> Result<Response, ErrorKind> {
+    let view = View::new(messages);
+    let request = ChatRequest {
+        kept: Kept::There { id },
+        ..request(&view)
+    };
+    let answer = match reading {
+        Reading::Whole => service.respond(&request).await,
+        Reading::Streamed => match service.stream(&request).await {
+            Err(error) => Err(error),
+            Ok(mut events) => {
+                let mut fold = Fold::new();
+                while let Some(event) = events.next().await {
+                    fold.push(event.unwrap());
+                }
+                Ok(fold.finish())
+            }
+        },
+    };
+    answer.map_err(|error| error.kind())
+}
+
+#[test]
+fn a_storing_service_keeps_what_it_is_sent_and_what_it_answers() {
+    run(async {
+        let steps = || {
+            [
+                Step::calls([("call_1", "tide", "{}")]),
+                Step::text("At 04:12."),
+                Step::text("At 05:03."),
+            ]
+        };
+        for reading in [Reading::Whole, Reading::Streamed] {
+            for ids in [Ids::PerCall, Ids::Stable] {
+                let service = StoringService::new(ids, steps());
+                let user = Message::user("When is high water?");
+                let one = told(&service, reading, None, vec![user.clone()])
+                    .await
+                    .unwrap();
+                let id = one.service.clone().unwrap();
+                let sent = vec![answer_to("call_1")];
+                let two = told(&service, reading, Some(&id), sent.clone())
+                    .await
+                    .unwrap();
+                let next = two.service.clone().unwrap();
+                assert_eq!(id == next, ids == Ids::Stable);
+                let mut expected = vec![user];
+                expected.extend(one.messages);
+                expected.extend(sent);
+                expected.extend(two.messages);
+                assert_eq!(service.held(&next), expected);
+                let asked = service.script().asked();
+                assert_eq!(asked[0].kept, KeptBy::There(None));
+                assert_eq!(asked[1].kept, KeptBy::There(Some(id)));
+            }
+        }
+        let silent = StoringService::new(Ids::Unsaid, steps());
+        let user = vec![Message::user("When is high water?")];
+        let answer = told(&silent, Reading::Whole, None, user).await.unwrap();
+        assert_eq!((answer.service, silent.ids().len()), (None, 1));
+    });
+}
+
+#[test]
+fn a_storing_service_refuses_what_does_not_fit() {
+    run(async {
+        let steps = [Step::calls([("call_1", "tide", "{}")]).kept_as("conv_7")];
+        let service = StoringService::new(Ids::Stable, steps);
+        let user = || Message::user("When is high water?");
+        let whole = Reading::Whole;
+        let orphan = told(&service, whole, None, vec![answer_to("call_1")]).await;
+        assert_eq!(orphan.unwrap_err(), ErrorKind::Invalid);
+        let unknown = told(&service, whole, Some("conv_7"), vec![user()]).await;
+        assert_eq!(unknown.unwrap_err(), ErrorKind::NotFound);
+        let answer = told(&service, whole, None, vec![user()]).await.unwrap();
+        assert_eq!(answer.service.as_deref(), Some("conv_7"));
+        let unanswered = told(&service, whole, Some("conv_7"), vec![user()]).await;
+        assert_eq!(unanswered.unwrap_err(), ErrorKind::Invalid);
+        let again = [answer.messages, vec![answer_to("call_1")]].concat();
+        let again = told(&service, whole, Some("conv_7"), again).await;
+        assert_eq!(again.unwrap_err(), ErrorKind::Invalid);
+        assert_eq!(service.script().calls(), 1);
+    });
+}
+
+#[test]
+fn only_a_service_that_always_stores_keeps_what_is_kept_elsewhere() {
+    run(async {
+        let view = View::new(vec![Message::user("hello")]);
+        for (stores, expected) in [
+            (StoresHistory::Optional, None),
+            (StoresHistory::Always, Some("resp_held_1")),
+        ] {
+            let steps = [Step::text("Hello.")];
+            let service = StoringService::new(Ids::PerCall, steps).storing(stores);
+            let (answer, _) = streamed(&service, &view).await;
+            assert_eq!(answer.unwrap().service.as_deref(), expected);
+            assert_eq!(service.ids().len(), usize::from(expected.is_some()));
+        }
     });
 }

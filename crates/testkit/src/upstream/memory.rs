@@ -19,7 +19,9 @@ pub enum Origins {
 #[derive(Debug)]
 pub(super) struct Memory {
     issued: Option<Issued>,
+    /// By the id of a response, an interaction or a conversation.
     kept: BTreeMap<String, Chained>,
+    conversations: usize,
 }
 
 impl Memory {
@@ -30,6 +32,7 @@ impl Memory {
                 Origins::Any => None,
             },
             kept: BTreeMap::new(),
+            conversations: 0,
         }
     }
 
@@ -48,14 +51,22 @@ impl Memory {
         }
     }
 
+    /// A new conversation without anything in it.
+    pub(super) fn conversation(&mut self) -> String {
+        self.conversations += 1;
+        let id = format!("conv_{:08x}", self.conversations);
+        self.kept.insert(id.clone(), Chained::default());
+        id
+    }
+
     /// An answer is kept, with everything that led to it.
     pub(super) fn keep(&mut self, request: &Map<String, Value>, answer: &Value) {
         let Some(id) = answer.get("id").and_then(Value::as_str) else {
             return;
         };
-        let before = ["previous_response_id", "previous_interaction_id"]
+        let before = CONTINUES
             .iter()
-            .find_map(|key| self.kept.get(request.get(*key)?.as_str()?));
+            .find_map(|key| self.kept.get(named(request, key)?));
         let mut chained = before.cloned().unwrap_or_default();
         for list in [
             request.get("input"),
@@ -66,8 +77,24 @@ impl Memory {
                 note(item, &mut chained);
             }
         }
+        if let Some(conversation) = named(request, "conversation") {
+            self.kept.insert(conversation.to_owned(), chained.clone());
+        }
         self.kept.insert(id.to_owned(), chained);
     }
+}
+
+/// Members that name what a request continues.
+pub(super) const CONTINUES: [&str; 3] = [
+    "previous_response_id",
+    "previous_interaction_id",
+    "conversation",
+];
+
+/// The id in such a member, which may be in an object.
+pub(super) fn named<'r>(request: &'r Map<String, Value>, key: &str) -> Option<&'r str> {
+    let value = request.get(key)?;
+    value.get("id").unwrap_or(value).as_str()
 }
 
 fn note(item: &Value, chained: &mut Chained) {

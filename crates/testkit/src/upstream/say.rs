@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use throughline_model::Wire;
 
+use super::memory::named;
 use super::reply::{Part, Said};
 
 /// What an answer is made for.
@@ -94,8 +95,9 @@ fn responses(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
         .body
         .get("previous_response_id")
         .unwrap_or(&Value::Null);
+    let conversation = named(asked.body, "conversation").map(|id| json!({"id": id}));
     json!({"id": id, "object": "response", "created_at": 1_763_000_000 + n, "status": status,
-        "background": false, "error": null, "incomplete_details": why, "instructions": null,
+        "background": false, "conversation": conversation, "error": null, "incomplete_details": why, "instructions": null,
         "max_output_tokens": null, "model": asked.model, "output": output,
         "parallel_tool_calls": true, "previous_response_id": previous,
         "reasoning": {"effort": null, "summary": null}, "store": asked.stored, "temperature": 1.0,

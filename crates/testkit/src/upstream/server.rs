@@ -161,6 +161,11 @@ impl Upstream {
         format!("{}/api/projects/harbour", self.origin())
     }
 
+    /// A new conversation at the service, without anything in it; its id.
+    pub fn conversation(&self) -> String {
+        self.shared.state().memory.conversation()
+    }
+
     /// Every request that came, in order.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.state().recorded.clone()

@@ -6,7 +6,7 @@ use throughline_wire::validate::{Profile, validate};
 
 use super::http::Incoming;
 use super::members;
-use super::memory::Memory;
+use super::memory::{CONTINUES, Memory, named};
 use super::vendor::{self, Refusal, Vendor, family};
 use crate::scripted::Reading;
 
@@ -280,17 +280,13 @@ fn history(
 ) -> Result<(), Refusal> {
     let wire = &profile.wire;
     let mut profile = profile.clone();
-    for key in ["previous_response_id", "previous_interaction_id"] {
-        let Some(id) = body.get(key).and_then(Value::as_str) else {
+    for key in CONTINUES {
+        let Some(id) = named(body, key) else {
             continue;
         };
         match memory.chained(id) {
             Some(chained) => profile.chained = Some(chained.clone()),
-            None => {
-                let message = format!("Previous response with id '{id}' not found.");
-                let refusal = Refusal::new(wire, 400, message);
-                return Err(refusal.code("previous_response_not_found").param(key));
-            }
+            None => return Err(not_held(wire, key, id)),
         }
     }
     if profile.issued.is_none() {
@@ -309,6 +305,21 @@ fn history(
     };
     let status = if first.rule == "O-7" { 404 } else { 400 };
     Err(Refusal::new(wire, status, message).param(first.path.clone()))
+}
+
+/// The vendor's words for an id of which it holds nothing.
+fn not_held(wire: &Wire, key: &str, id: &str) -> Refusal {
+    let (status, message) = match (wire, key) {
+        (_, "conversation") => (404, format!("Conversation with id '{id}' not found.")),
+        (Wire::OpenAiResponses, _) => (400, format!("Previous response with id '{id}' not found.")),
+        (Wire::GeminiInteractions, _) => (404, format!("Interaction '{id}' was not found.")),
+        (_, _) => (404, format!("Previous response with id '{id}' not found.")),
+    };
+    let refusal = Refusal::new(wire, status, message).param(key);
+    match key {
+        "previous_response_id" => refusal.code("previous_response_not_found"),
+        _ => refusal,
+    }
 }
 
 /// Whether the vendor keeps the answer.

@@ -47,6 +47,8 @@ pub(super) struct FakeClient {
     abilities: Abilities,
     script: Box<Script>,
     asked: AtomicU32,
+    /// The id of the last conversation at the service that it was to continue.
+    pub(super) continued: Mutex<Option<String>>,
     /// What a stream says before it fails, if it is to fail as a stream.
     pub(super) before_failing: Mutex<Option<Vec<Event>>>,
 }
@@ -59,6 +61,7 @@ impl FakeClient {
             abilities: Abilities::of("fake"),
             script: Box::new(script),
             asked: AtomicU32::new(0),
+            continued: Mutex::default(),
             before_failing: Mutex::default(),
         }
     }
@@ -68,7 +71,10 @@ impl FakeClient {
         self.asked.load(Ordering::SeqCst)
     }
 
-    fn next(&self) -> Result<Response, ClientError> {
+    fn next(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        if let Kept::There { id: Some(id) } = request.kept {
+            *self.continued.lock().unwrap() = Some(id.to_owned());
+        }
         (self.script)(self.asked.fetch_add(1, Ordering::SeqCst) + 1)
     }
 }
@@ -79,12 +85,12 @@ impl ChatClient for FakeClient {
         &self.abilities
     }
 
-    async fn respond(&self, _: &ChatRequest<'_>) -> Result<Response, ClientError> {
-        self.next()
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        self.next(request)
     }
 
-    async fn stream(&self, _: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        let events: Vec<Result<Event, ClientError>> = match self.next() {
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let events: Vec<Result<Event, ClientError>> = match self.next(request) {
             Ok(response) => response.events().into_iter().map(Ok).collect(),
             Err(error) => {
                 let before = self.before_failing.lock().unwrap().clone();

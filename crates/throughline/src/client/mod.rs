@@ -10,6 +10,7 @@ mod layer;
 mod observe;
 mod request;
 mod secret;
+mod services;
 #[cfg(feature = "http")]
 mod vendor;
 
@@ -37,6 +38,7 @@ pub use layer::{Breaker, BreakerPolicy, BreakerState, PersistEachCall, Retry, Re
 pub use observe::{GaveUp, Happening, Observer};
 pub use request::{ChatRequest, Kept, PersistMark};
 pub use secret::Secret;
+pub use services::{ServiceKeeping, Stability, WHO_STORES};
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
 pub use vendor::{
@@ -50,8 +52,12 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + S
 /// Something that answers a conversation: a vendor's model, a local one, a script.
 ///
 /// Both methods make one model call. A call that ended without saying so (a cut connection, an
-/// answer of which the end mark is missing) is an error, never a short answer. Nothing is stored,
-/// and a caller may make the same call again. Dropping the future or the stream ends the call.
+/// answer of which the end mark is missing) is an error, never a short answer. Nothing is stored
+/// here, and a caller may make the same call again. Dropping the future or the stream ends the call.
+///
+/// A request says who keeps the conversation ([`ChatRequest::kept`]). A client whose service keeps
+/// none refuses [`Kept::There`] before anything is sent, with [`ErrorKind::Setup`]; one whose
+/// service kept it says so in [`Response::service`], asked for or not.
 ///
 /// [`ChatClient::stream`] and [`ChatClient::respond`] are two readings of one answer: folding the
 /// events gives the response.

@@ -11,6 +11,7 @@
 mod common;
 mod failure;
 mod faults;
+mod keep;
 mod settings;
 mod talk;
 mod watch;

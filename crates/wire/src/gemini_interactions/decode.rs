@@ -409,7 +409,9 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
     }
     let errors = body.get("errors").and_then(Value::as_array);
     let error = member(body, "error").or_else(|| errors.and_then(<[_]>::first));
+    let stored = member(body, "store").and_then(Value::as_bool) == Some(true);
     let response = Response {
+        service: id.clone().filter(|_| stored),
         id,
         model: text_of(body, "model").or_else(|| text_of(body, "agent")),
         messages,
@@ -417,7 +419,6 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         stop: stop(text_of(body, "status").as_deref(), waits),
         error: error.map(|error| google::error_object(&WIRE, error)),
         vendor: Some(Vendor::item(WIRE, hollow.keep())),
-        service: None,
     };
     Ok((response, counts))
 }

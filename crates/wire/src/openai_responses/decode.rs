@@ -595,6 +595,7 @@ pub(super) fn with_output(
         vec![message]
     };
     Response {
+        service: service(body, id.as_deref()),
         id,
         model: text_of(body, "model"),
         stop: stop(body, &messages),
@@ -602,8 +603,20 @@ pub(super) fn with_output(
         usage,
         error: member(body, "error").map(|value| error_object(&dialect.wire, value)),
         vendor: Some(Vendor::item(dialect.wire.clone(), kept)),
-        service: None,
     }
+}
+
+/// By what the service knows the conversation, if it says that it keeps it: the conversation that
+/// the response belongs to, or the response itself.
+fn service(body: &Value<'_>, id: Option<&str>) -> Option<String> {
+    let conversation = member(body, "conversation").and_then(|value| {
+        let named = value.get("id").unwrap_or(value);
+        named.as_str().map(Cow::into_owned)
+    });
+    conversation.or_else(|| {
+        let stored = member(body, "store").and_then(Value::as_bool);
+        id.filter(|_| stored == Some(true)).map(str::to_owned)
+    })
 }
 
 fn stop(body: &Value<'_>, messages: &[Message]) -> Stop {

@@ -16,7 +16,7 @@ use throughline_model::{
     ToolChoice, Usage,
 };
 
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream};
+use super::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept};
 
 /// The built-in model `demo`.
 ///
@@ -79,13 +79,26 @@ impl ChatClient for Demo {
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        refuse_to_keep(request)?;
         Ok(answer(request))
     }
 
     async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        refuse_to_keep(request)?;
         Ok(Box::pin(stream::iter(
             spoken(&answer(request)).into_iter().map(Ok),
         )))
+    }
+}
+
+/// It remembers nothing from call to call.
+fn refuse_to_keep(request: &ChatRequest<'_>) -> Result<(), ClientError> {
+    match request.kept {
+        Kept::Here => Ok(()),
+        Kept::There { .. } => {
+            let text = "this model keeps no conversations: keep the thread's history here";
+            Err(ClientError::new(ErrorKind::Setup, "demo", text))
+        }
     }
 }
 

@@ -2,13 +2,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use throughline_model::{Content, Event, Place};
+use throughline_model::{Content, Event, Place, Response, Stop};
 use tokio::time::Instant;
 
-use super::{Breaker, BreakerPolicy, BreakerState, Retry, RetryPolicy};
+use super::{Breaker, BreakerPolicy, BreakerState, PersistEachCall, Retry, RetryPolicy};
 use crate::client::fake::{FakeClient, hello, with_request};
 use crate::client::{
-    ChatClient, ClientError, ClientExt, ErrorKind, GaveUp, Happening, Observer, TimeoutPhase,
+    ChatClient, ChatRequest, ClientError, ClientExt, ErrorKind, GaveUp, Happening, Kept, Observer,
+    PersistMark, TimeoutPhase,
 };
 
 fn error(kind: ErrorKind) -> ClientError {
@@ -294,4 +295,94 @@ async fn together_they_stop_asking_and_come_back() {
     assert_eq!(fake.asked(), 5);
     tokio::time::advance(secs(1)).await;
     assert_eq!(ask(&client).await, Ok(()));
+}
+
+/// The layers in some order around a client.
+fn stacks(fake: &Arc<FakeClient>) -> Vec<Arc<dyn ChatClient>> {
+    let (retry, breaker) = (seeded, Breaker::default);
+    let fake = || Arc::clone(fake);
+    vec![
+        fake().layer(PersistEachCall),
+        fake()
+            .layer(PersistEachCall)
+            .layer(breaker())
+            .layer(retry()),
+        fake()
+            .layer(breaker())
+            .layer(retry())
+            .layer(PersistEachCall),
+        fake()
+            .layer(breaker())
+            .layer(PersistEachCall)
+            .layer(retry()),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_marked_when_its_answer_is_whole_wherever_the_layer_stands() {
+    let fake = Arc::new(FakeClient::new(|_| Ok(hello())));
+    for client in stacks(&fake) {
+        assert!(client.abilities().persists_each_call);
+        with_request(async |request| {
+            let mark = PersistMark::default();
+            let request = ChatRequest {
+                kept: Kept::There { id: Some("conv_1") },
+                persist: Some(&mark),
+                ..*request
+            };
+            client.respond(&request).await.unwrap();
+            assert!(mark.is_set());
+            assert_eq!(fake.continued.lock().unwrap().take().unwrap(), "conv_1");
+
+            let mark = PersistMark::default();
+            let request = ChatRequest {
+                persist: Some(&mark),
+                ..request
+            };
+            let mut events = client.stream(&request).await.unwrap();
+            while let Some(event) = events.next().await {
+                let is_end = matches!(event.unwrap(), Event::Finished { .. });
+                // Some layers read ahead, but the end is never heard before the mark.
+                assert!(mark.is_set() || !is_end);
+            }
+            assert!(mark.is_set());
+            assert_eq!(fake.continued.lock().unwrap().take().unwrap(), "conv_1");
+        })
+        .await;
+    }
+    let plain = Arc::clone(&fake).layer(Breaker::default()).layer(seeded());
+    assert!(!plain.abilities().persists_each_call);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_not_answered_whole_is_not_marked() {
+    let started = Event::Started {
+        id: None,
+        model: None,
+    };
+    let broken = Arc::new(FakeClient::new(|_| Err(error(ErrorKind::Cut))));
+    *broken.before_failing.lock().unwrap() = Some(vec![started]);
+    let failed = Arc::new(FakeClient::new(|_| {
+        Ok(Response {
+            stop: Stop::Failed,
+            ..hello()
+        })
+    }));
+    for fake in [broken, failed] {
+        for client in stacks(&fake) {
+            with_request(async |request| {
+                let mark = PersistMark::default();
+                let request = ChatRequest {
+                    persist: Some(&mark),
+                    ..*request
+                };
+                let _ = client.respond(&request).await;
+                if let Ok(events) = client.stream(&request).await {
+                    let _: Vec<_> = events.collect().await;
+                }
+                assert!(!mark.is_set());
+            })
+            .await;
+        }
+    }
 }

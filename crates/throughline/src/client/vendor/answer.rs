@@ -5,6 +5,7 @@ use throughline_model::VendorError;
 use throughline_wire::http::ResponseMeta;
 
 use super::failure;
+use super::keep::Keeping;
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind, Secret};
 
@@ -16,6 +17,8 @@ pub(super) struct Head {
     pub(super) content_type: Option<String>,
     /// What the request was signed with: should the service repeat it, it goes no further.
     pub(super) secret: Option<Secret>,
+    /// Who keeps the conversation.
+    pub(super) keeping: Keeping,
 }
 
 /// What a body is said to be.

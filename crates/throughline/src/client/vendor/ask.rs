@@ -13,6 +13,7 @@ use super::VendorClient;
 use super::answer::{Answer, Head};
 use super::dialect::Auth;
 use super::failure;
+use super::keep::Keeping;
 use super::stream::Reader;
 use crate::client::http::{
     BodyReader, Credential, Granted, Header, HttpMethod, HttpRequest, HttpResponse,
@@ -33,9 +34,10 @@ impl VendorClient {
         if model.is_empty() && self.names_model {
             return Err(self.setup("no model is named, by the client or by the request"));
         }
+        let keeping = self.keeping(request)?;
         let url = self.base.request(self.dialect.route, model, delivery);
         let url = url.map_err(|problem| self.setup(problem))?;
-        let body = Bytes::from(self.body(request, model, delivery));
+        let body = Bytes::from(self.body(request, model, delivery, &keeping));
         let mut renewed = false;
         loop {
             let granted = self.credential.grant().await.map_err(|error| {
@@ -54,7 +56,7 @@ impl VendorClient {
                 renewed = true;
                 continue;
             }
-            return self.open(response, granted, delivery).await;
+            return self.open(response, granted, delivery, keeping).await;
         }
     }
 
@@ -82,6 +84,7 @@ impl VendorClient {
         response: HttpResponse,
         granted: Granted,
         delivery: Delivery,
+        keeping: Keeping,
     ) -> Result<Answer, ClientError> {
         let headers = response.headers.iter();
         let head = Head {
@@ -90,6 +93,7 @@ impl VendorClient {
             meta: ResponseMeta::parse(headers.map(|(name, value)| (&**name, &**value))),
             content_type: response.header("content-type").map(str::to_owned),
             secret: granted.secret,
+            keeping,
         };
         let is_good = (200..300).contains(&response.status);
         let limit = match delivery {
@@ -132,7 +136,13 @@ impl VendorClient {
         headers
     }
 
-    fn body(&self, request: &ChatRequest<'_>, model: &str, delivery: Delivery) -> String {
+    fn body(
+        &self,
+        request: &ChatRequest<'_>,
+        model: &str,
+        delivery: Delivery,
+        keeping: &Keeping,
+    ) -> String {
         let thinking = match request.settings.effort {
             None => self.target.thinking,
             Some(Effort::Off) => false,
@@ -146,7 +156,8 @@ impl VendorClient {
             }),
         };
         let settings = self.settings(request);
-        let rendering = request.view.render(&target, &self.options);
+        let (said, target) = keeping.targets(target, request.view.messages());
+        let rendering = request.view.render(&said, &self.options);
         let mut losses = Losses::default();
         let body = compose(
             &Prompt {
@@ -190,7 +201,7 @@ impl VendorClient {
         ClientError::new(kind, &self.abilities.upstream, message)
     }
 
-    fn setup(&self, message: &str) -> ClientError {
+    pub(super) fn setup(&self, message: &str) -> ClientError {
         self.error(ErrorKind::Setup, message)
     }
 }

@@ -227,8 +227,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Whom histories are rendered for: the model's generation, whether it thinks, whether the
-    /// service keeps what is said.
+    /// Whom histories are rendered for: the model's generation, whether it thinks. Whether the
+    /// service keeps what is said is for each request to say.
     #[must_use]
     pub fn target(mut self, change: impl FnOnce(&mut Target)) -> Self {
         change(&mut self.target);
@@ -323,6 +323,9 @@ impl ClientBuilder {
         headers.extend(self.headers);
         let at_home = self.base_url.is_none();
         let mut target = self.target;
+        // These are for each request to say; what a client were to add would go out uninvited.
+        target.stored = false;
+        target.chain = None;
         // What is sealed is only good for a service that takes it back.
         target.same_account &= self.abilities.reasoning_round_trip;
         Ok(VendorClient {

@@ -147,7 +147,12 @@ const PLAIN: &[(ErrorKind, &[&str])] = &[
     ),
     (
         ErrorKind::NotFound,
-        &["model_not_found", "deploymentnotfound", "not_found_error"],
+        &[
+            "model_not_found",
+            "deploymentnotfound",
+            "not_found_error",
+            "previous_response_not_found",
+        ],
     ),
     (
         ErrorKind::Unavailable,

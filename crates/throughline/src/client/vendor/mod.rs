@@ -8,6 +8,7 @@ mod ask;
 mod builder;
 mod dialect;
 mod failure;
+mod keep;
 mod setup;
 mod stream;
 mod url;

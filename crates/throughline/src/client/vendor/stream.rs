@@ -20,6 +20,8 @@ pub(super) struct Reader {
     sse: Decoder,
     frames: Box<dyn StreamDecoder>,
     ready: VecDeque<Event>,
+    /// The answer's id, once it is known.
+    id: Option<String>,
     end_mark: EndMark,
     /// The closing frame came.
     closed: bool,
@@ -46,6 +48,7 @@ impl Reader {
             sse,
             frames: codec.stream(),
             ready: VecDeque::new(),
+            id: None,
             end_mark,
             closed: false,
             read: false,
@@ -79,11 +82,28 @@ impl Reader {
     }
 
     /// Hand an event out, if it is not the end of an answer that is not whole.
-    fn give(&mut self, event: Event) -> Result<Event, ClientError> {
-        if let Event::Finished { stop, error, .. } = &event {
-            whole::check(&self.head, stop, error.as_ref())?;
-            self.over = true;
-            self.body.settle();
+    fn give(&mut self, mut event: Event) -> Result<Event, ClientError> {
+        match &mut event {
+            Event::Started { id: Some(id), .. } => self.id = Some(id.clone()),
+            Event::Finished {
+                stop,
+                error,
+                service,
+                vendor,
+                ..
+            } => {
+                whole::check(&self.head, stop, error.as_ref())?;
+                let keeping = &self.head.keeping;
+                *service = keeping.service(service.take(), self.id.as_deref(), vendor.as_deref());
+                self.over = true;
+                self.body.settle();
+            }
+            Event::Started { id: None, .. }
+            | Event::Speaker { .. }
+            | Event::Opened { .. }
+            | Event::Delta { .. }
+            | Event::Content { .. }
+            | Event::Other { .. } => {}
         }
         Ok(event)
     }

@@ -34,8 +34,11 @@ pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Respon
             return Err(head.error(ErrorKind::Malformed, text));
         }
     };
-    let response = response.map_err(|error| malformed(head, error))?;
+    let mut response = response.map_err(|error| malformed(head, error))?;
     check(head, &response.stop, response.error.as_ref())?;
+    let said = response.service.take();
+    let vendor = response.vendor.as_ref();
+    response.service = head.keeping.service(said, response.id.as_deref(), vendor);
     Ok(response)
 }
 

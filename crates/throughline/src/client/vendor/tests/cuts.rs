@@ -9,6 +9,7 @@ use throughline_wire::{Codec, codec};
 
 use super::super::answer::{Answer, Head};
 use super::super::dialect::EndMark;
+use super::super::keep::Keeping;
 use super::super::stream::Reader;
 use crate::client::http::{BodyReader, HttpResponse};
 use crate::client::{ClientError, ErrorKind};
@@ -69,6 +70,7 @@ async fn read(codec: &'static dyn Codec, pieces: &[&[u8]]) -> Result<Response, C
         meta: throughline_wire::http::ResponseMeta::default(),
         content_type: None,
         secret: None,
+        keeping: Keeping::Here,
     };
     let body = BodyReader::new(response, "test", None, u64::MAX);
     let answer = Answer::new(head, body);

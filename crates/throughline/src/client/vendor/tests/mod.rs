@@ -1,6 +1,7 @@
 mod cuts;
 mod errors;
 mod faults;
+mod keep;
 mod requests;
 mod secrets;
 mod support;

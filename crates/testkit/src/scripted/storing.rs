@@ -1,0 +1,224 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use throughline::model::{Event, Fold, Message, Pairing, Response};
+use throughline::{
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, StoresHistory,
+};
+
+use super::client::{ScriptedClient, messages};
+use super::step::Step;
+
+/// How a service names what it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// By a new id with every call; the older ones stay good.
+    PerCall,
+    /// By one id for the whole conversation.
+    Stable,
+    /// Not at all: it keeps what it hears and does not say under what.
+    Unsaid,
+}
+
+/// A service that keeps conversations itself, with answers from a script.
+///
+/// A request that continues something must name what the service has, must not send a call again
+/// that it has, and must answer every call that waits with one result; anything else is refused as
+/// a vendor would. What was sent and what was answered is kept when the answer has ended, and not if
+/// its caller goes away. A step that says [`Step::kept_as`] has its id.
+///
+/// A request that keeps the conversation itself is stored only by a service that always does.
+pub struct StoringService {
+    script: ScriptedClient,
+    held: Arc<Mutex<Held>>,
+    ids: Ids,
+}
+
+#[derive(Default)]
+struct Held {
+    conversations: BTreeMap<String, Vec<Message>>,
+    made: usize,
+}
+
+/// What becomes of an answer.
+struct Keeping {
+    held: Arc<Mutex<Held>>,
+    ids: Ids,
+    /// Under what the request continued.
+    asked: Option<String>,
+    /// What was there before the answer.
+    before: Vec<Message>,
+}
+
+impl StoringService {
+    /// A service that stores when it is asked to, with one step for each call.
+    pub fn new(ids: Ids, steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            script: ScriptedClient::new(steps),
+            held: Arc::default(),
+            ids,
+        }
+        .storing(StoresHistory::Optional)
+    }
+
+    /// The same, storing always or when it is asked to.
+    #[must_use]
+    pub fn storing(self, stores: StoresHistory) -> Self {
+        let abilities = Abilities {
+            stores_history: stores,
+            ..self.script.abilities().clone()
+        };
+        self.with_abilities(abilities)
+    }
+
+    /// The same with other abilities.
+    #[must_use]
+    pub fn with_abilities(mut self, abilities: Abilities) -> Self {
+        self.script = self.script.with_abilities(abilities);
+        self
+    }
+
+    /// The script, and what each call was given.
+    pub fn script(&self) -> &ScriptedClient {
+        &self.script
+    }
+
+    /// What the service holds under an id; nothing if it does not know it.
+    pub fn held(&self, id: &str) -> Vec<Message> {
+        let held = lock(&self.held);
+        held.conversations.get(id).cloned().unwrap_or_default()
+    }
+
+    /// Every id under which it holds something, in no order that means anything.
+    pub fn ids(&self) -> Vec<String> {
+        lock(&self.held).conversations.keys().cloned().collect()
+    }
+
+    /// Hold a conversation that was made elsewhere.
+    pub fn put(&self, id: impl Into<String>, messages: impl IntoIterator<Item = Message>) {
+        let messages = messages.into_iter().collect();
+        lock(&self.held).conversations.insert(id.into(), messages);
+    }
+
+    /// Forget a conversation, as vendors do after a while.
+    pub fn forget(&self, id: &str) {
+        lock(&self.held).conversations.remove(id);
+    }
+
+    /// Judge a request; what becomes of its answer, unless that is not kept.
+    fn admit(&self, request: &ChatRequest<'_>) -> Result<Option<Keeping>, ClientError> {
+        let abilities = self.script.abilities();
+        let upstream = &abilities.upstream;
+        let (asked, mut before) = match request.kept {
+            Kept::Here => (None, Vec::new()),
+            Kept::There { .. } if abilities.stores_history == StoresHistory::Never => {
+                let message = "this service keeps no conversations";
+                return Err(ClientError::new(ErrorKind::Setup, upstream, message));
+            }
+            Kept::There { id: None } => (None, Vec::new()),
+            Kept::There { id: Some(id) } => {
+                let known = lock(&self.held).conversations.get(id).cloned();
+                let known = known.ok_or_else(|| {
+                    let message = format!("there is no conversation {id}");
+                    ClientError::new(ErrorKind::NotFound, upstream, message)
+                })?;
+                (Some(id.to_owned()), known)
+            }
+        };
+        before.extend(messages(request));
+        check(&before)
+            .map_err(|message| ClientError::new(ErrorKind::Invalid, upstream, message))?;
+        let told_not_to =
+            request.kept == Kept::Here && abilities.stores_history != StoresHistory::Always;
+        Ok((!told_not_to).then(|| Keeping {
+            held: Arc::clone(&self.held),
+            ids: self.ids,
+            asked,
+            before,
+        }))
+    }
+}
+
+impl Keeping {
+    /// Keep an answer; its id, if the service tells it.
+    fn keep(self, response: Response) -> Option<String> {
+        let mut held = lock(&self.held);
+        held.made += 1;
+        let number = held.made;
+        let id = response.service.unwrap_or_else(|| match self.ids {
+            Ids::PerCall => format!("resp_held_{number}"),
+            Ids::Stable => self.asked.unwrap_or_else(|| format!("conv_held_{number}")),
+            Ids::Unsaid => format!("unsaid_{number}"),
+        });
+        let mut messages = self.before;
+        messages.extend(response.messages);
+        held.conversations.insert(id.clone(), messages);
+        (self.ids != Ids::Unsaid).then_some(id)
+    }
+}
+
+/// Whether each call of a conversation has one result, and each result a call before it.
+fn check(messages: &[Message]) -> Result<(), String> {
+    let mut open = BTreeSet::new();
+    let mut made = BTreeSet::new();
+    for content in messages.iter().flat_map(|message| &message.contents) {
+        if let Some(call) = content.as_tool_call() {
+            let id = call.call.value();
+            if !made.insert(id) {
+                return Err(format!("call {id} is there already"));
+            }
+            open.insert(id);
+        }
+        if let Some(result) = content.as_tool_result()
+            && result.pairing() == Pairing::Answers
+        {
+            let id = result.call().value();
+            if !open.remove(id) {
+                return Err(format!("no call {id} waits for a result"));
+            }
+        }
+    }
+    match open.first() {
+        Some(id) => Err(format!("call {id} has no result")),
+        None => Ok(()),
+    }
+}
+
+fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl ChatClient for StoringService {
+    fn abilities(&self) -> &Abilities {
+        self.script.abilities()
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        let keeping = self.admit(request)?;
+        let mut response = self.script.respond(request).await?;
+        if let Some(keeping) = keeping {
+            response.service = keeping.keep(response.clone());
+        }
+        Ok(response)
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let mut keeping = self.admit(request)?;
+        let events = self.script.stream(request).await?;
+        let mut fold = Fold::new();
+        let kept = events.map(move |event| {
+            let mut event = event?;
+            fold.push(event.clone());
+            if let Event::Finished { service, .. } = &mut event
+                && let Some(keeping) = keeping.take()
+            {
+                *service = keeping.keep(std::mem::take(&mut fold).finish());
+            }
+            Ok(event)
+        });
+        Ok(Box::pin(kept))
+    }
+}
