@@ -19,8 +19,9 @@ fn r25_an_approval_is_used_once_whoever_is_killed() {
     let mut counts = Counts::default();
     property("r25 loop approvals", 5, |rng: &mut Rng, _| {
         let mut line = Line::new(THREADS);
-        let stages: [(&[&str], Stage); 4] = [
+        let stages: [(&[&str], Stage); 5] = [
             (&["", "park.pre", "park.post", "step.post"], Stage::Ask),
+            (&[""], Stage::Recover),
             (
                 &["", "answer.pre", "answer.commit_sent", "answer.post"],
                 Stage::Answer,
@@ -78,6 +79,8 @@ fn r25_an_approval_is_used_once_whoever_is_killed() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Ask,
+    /// What died before it could wait is gone on with.
+    Recover,
     Answer,
     GoOn,
 }
@@ -101,7 +104,8 @@ fn orders(line: &mut Line, place: usize, stage: Stage, rng: &mut Rng) -> Vec<Ord
             said.map(|word| plain(format!("decide {name} {word}")))
                 .collect()
         }
-        (Stage::GoOn, Standing::Parked | Standing::Answered | Standing::Left) => {
+        (Stage::Recover, Standing::Left)
+        | (Stage::GoOn, Standing::Parked | Standing::Answered | Standing::Left) => {
             vec![plain(format!("resume {name} {wire} whole"))]
         }
         _ => Vec::new(),

@@ -96,7 +96,7 @@ impl Line {
         let url = scratch.sqlite("store.db");
         let threads = (0..threads).map(|place| {
             let keeper = match place % 4 {
-                9 => Keeper::ServiceNext,
+                3 => Keeper::ServiceNext,
                 _ => Keeper::Us,
             };
             Thread::new(format!("t{place}"), keeper)
@@ -178,7 +178,8 @@ impl Line {
             return;
         };
         // Now and then somebody cancels what has just begun.
-        let cancel = order.sends.is_some() && aim != Aim::Settle && rng.chance(0.04);
+        let may = aim != Aim::Settle && self.threads[place].may_be_closed();
+        let cancel = order.sends.is_some() && may && rng.chance(0.04);
         self.send(life, place, order);
         if cancel {
             let line = format!("cancel {} openai-responses", self.threads[place].name);
@@ -257,6 +258,8 @@ impl Line {
             "busy",
             "is running",
             "cancelled before",
+            // A process that is stopped may hold the file.
+            "locked by another process",
         ];
         let nothing = why.contains("no run on thread") || why.contains("no thread");
         if nothing {

@@ -15,15 +15,18 @@ const SEALED: u32 = 5;
 fn r9_orphans_of_the_loop_are_settled_and_poison_is_given_up() {
     let (mut orphans, mut poisoned, mut most) = (0, 0, 0);
     let mut slowest = Duration::ZERO;
+    // A thousand at once at the scale of tier C, and fifty in the cases after that.
+    let scale = std::env::var("THROUGHLINE_SCALE").ok();
+    let scale = scale.and_then(|scale| scale.parse::<f64>().ok());
+    let mut many = (50.0 * scale.unwrap_or(1.0)).clamp(50.0, 1000.0) as usize;
     property("r9 loop orphans", 1, |rng: &mut Rng, _| {
-        // Fifty runs in every run of the tests, a thousand in all at the scale of tier C.
-        let mut line = Line::new(50);
+        let mut line = Line::new(std::mem::replace(&mut many, 50));
         let mut life = line.start("", 0);
         for place in 0..line.threads.len() {
             let order = line.threads[place].turn(Kind::Plain, "anthropic", Modes::Both, rng);
             line.send(&mut life, place, order);
         }
-        let _ = line.work(&mut life, Aim::Settle, Some(5), rng, || Ok(()));
+        line.work(&mut life, Aim::Settle, Some(5), rng, || Ok(()))?;
         life.worker.kill();
         line.end(life)?;
         let left = line
