@@ -12,7 +12,8 @@ use crate::tool::{self, Failure};
 
 /// The test programs with campaigns, and the features that they are built with.
 const PACKAGES: &[&str] = &["throughline-testkit", "throughline-store", "throughline"];
-const FEATURES: &str = "throughline-testkit/trials,throughline-store/conformance";
+const FEATURES: &str =
+    "throughline-testkit/trials,throughline-testkit/agents,throughline-store/conformance";
 
 /// After this time a test with a mistake planted does not end any more.
 const HANG: Duration = Duration::from_secs(120);
@@ -277,7 +278,10 @@ pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
     let mut reviewed = 0;
     for mistake in &mistakes {
         let began = Instant::now();
-        let finder = suites
+        // Mistakes of the loop are looked for in its campaigns first, others there last.
+        let mut nearest: Vec<&Suite> = suites.iter().collect();
+        nearest.sort_by_key(|suite| suite.is_loop != mistake.name.starts_with("loop-"));
+        let finder = nearest
             .iter()
             .filter(|suite| {
                 if mistake.kind == Kind::Large {
@@ -379,6 +383,8 @@ struct Suite {
     is_campaign: bool,
     /// Whether it is fit for looking for many mistakes.
     is_quick: bool,
+    /// Whether it is about the agent loop.
+    is_loop: bool,
 }
 
 impl Suite {
@@ -426,6 +432,7 @@ fn suites(programs: &[PathBuf], campaigns: &[Campaign]) -> Vec<Suite> {
                 test: None,
                 is_campaign: false,
                 is_quick: true,
+                is_loop: false,
             });
         }
     }
@@ -437,6 +444,7 @@ fn suites(programs: &[PathBuf], campaigns: &[Campaign]) -> Vec<Suite> {
         // Those with processes, and walks by cursor; the others are about the disk and what lies on it.
         is_quick: campaign.program.to_string_lossy().contains("/trials-")
             || campaign.guarantee() == "r12",
+        is_loop: campaign.program.to_string_lossy().contains("/loopkill-"),
     }));
     suites
 }

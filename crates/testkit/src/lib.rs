@@ -16,6 +16,8 @@ pub mod chunks;
 pub mod disk;
 pub mod engines;
 pub mod generate;
+#[cfg(feature = "agents")]
+pub mod loopkill;
 pub mod messages;
 pub mod mutate;
 pub mod property;

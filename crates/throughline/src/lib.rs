@@ -26,6 +26,7 @@ mod client;
 mod history;
 mod telemetry;
 mod tool;
+mod trials;
 
 pub use agent::{
     Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,

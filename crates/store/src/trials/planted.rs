@@ -16,7 +16,7 @@ pub(crate) fn unless(mistake: &str, reason: bool) -> bool {
 /// Whether a mistake is the one that is planted.
 #[cfg(not(feature = "trials"))]
 #[inline(always)]
-pub(crate) const fn planted(_: &str) -> bool {
+pub const fn planted(_: &str) -> bool {
     false
 }
 
@@ -28,7 +28,9 @@ pub(crate) const fn statement(sql: &str) -> Cow<'_, str> {
 }
 
 #[cfg(feature = "trials")]
-pub(crate) use active::{planted, statement};
+pub use active::planted;
+#[cfg(feature = "trials")]
+pub(crate) use active::statement;
 
 #[cfg(feature = "trials")]
 mod active {
@@ -48,7 +50,7 @@ mod active {
     });
 
     /// Whether a mistake is the one that is planted.
-    pub(crate) fn planted(name: &str) -> bool {
+    pub fn planted(name: &str) -> bool {
         debug_assert!(
             MISTAKES.iter().any(|mistake| mistake.name == name),
             "{name} is not in the list"

@@ -242,7 +242,9 @@ async fn rebuilt(
     let mut settings = loaded.settings.clone();
     let owner = Ownership::of(agent, &plan, &mut settings, &state, run);
     let mut owner = owner.map_err(|error| fail(&job, error))?;
-    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, note.service) {
+    let forgets = crate::trials::planted("loop-service-forgotten");
+    let service = note.service.filter(|_| !forgets);
+    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, service) {
         // The id is as durable as the step that it came with.
         let service = throughline_store::ServiceId {
             upstream: upstream.clone(),

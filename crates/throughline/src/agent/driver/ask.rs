@@ -79,10 +79,12 @@ impl Driver {
         let watch = agent
             .telemetry
             .call(client.abilities(), &request, model.as_deref(), streaming);
+        crate::trials::pass("model.pre_send");
         let begun = self
             .begin_call(&*client, &request, streaming)
             .instrument(watch.span())
             .await;
+        crate::trials::pass("model.headers");
         let asked = match begun {
             Begun::Over(asked) => asked,
             Begun::Coming(stream) => {
@@ -171,6 +173,7 @@ impl Driver {
                 None => return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish()))),
             };
             watch.event();
+            crate::trials::pass("model.mid_stream");
             if self.telling.is_heard() {
                 let (telling, recorder) = (&mut self.telling, &mut self.recorder);
                 heard.tell(&event, step, |event| telling.say(recorder, || event));
@@ -179,6 +182,7 @@ impl Driver {
             }
             heard.fold.push(event);
             if heard.fold.is_over() {
+                crate::trials::pass("model.last_chunk");
                 return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish())));
             }
             if self.telling.due().is_some_and(|due| due <= Instant::now()) {

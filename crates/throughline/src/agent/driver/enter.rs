@@ -27,6 +27,7 @@ use crate::agent::run::Start;
 use crate::agent::turn::{Fresh, Turn};
 use crate::history::{AtWork, Loaded, OnBusy, OnInterrupt, OnOpenCalls, Recorder, live};
 use crate::telemetry;
+use crate::trials::planted;
 
 /// A run that was taken over so often is not tried again.
 pub(super) const ATTEMPTS: u32 = 5;
@@ -366,7 +367,9 @@ async fn settle_left(
 
 fn by_interrupt(plan: &Plan, run: &Run) -> Result<Restoring, Blocked> {
     match plan.policy.on_interrupt {
-        OnInterrupt::Resume if run.attempt + 1 >= ATTEMPTS => Ok(Restoring::Seal),
+        OnInterrupt::Resume if run.attempt + 1 >= ATTEMPTS && !planted("loop-never-sealed") => {
+            Ok(Restoring::Seal)
+        }
         OnInterrupt::Resume => Ok(Restoring::Resume),
         OnInterrupt::Close => Ok(Restoring::Close),
         OnInterrupt::Reject => Err(Blocked::Refused(RunError::Interrupted { run: run.id })),

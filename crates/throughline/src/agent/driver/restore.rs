@@ -18,6 +18,7 @@ use crate::agent::stop::StopReason;
 use crate::agent::turn::{self, Ended, Fresh, Order, Verdict};
 use crate::history::OnLost;
 use crate::tool::{Probe, ToolSet};
+use crate::trials::planted;
 
 /// What is to become of a run that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +183,7 @@ fn lost(
             Some(Probe::NotDone) => again(),
             Some(Probe::Unknown) | None => unknown(),
         },
+        Effect::Once if planted("loop-lost-again") => again(),
         Effect::Once => match on_lost {
             OnLost::Tell => unknown(),
             OnLost::Park => Verdict::Outside,
@@ -210,7 +212,12 @@ impl Driver {
         let last = journal.steps.len().saturating_sub(1);
         let mut end = None;
         let mut replayed: Vec<Fresh> = Vec::new();
-        for (place, step) in journal.steps.iter().enumerate() {
+        let known = if planted("loop-asks-again") {
+            0
+        } else {
+            journal.steps.len()
+        };
+        for (place, step) in journal.steps.iter().take(known).enumerate() {
             let note = StepNote::read(step.note.as_ref()).map_err(bad)?;
             let entries: Vec<&Entry> = told.entries(step).collect();
             let response = response(&entries, &note);

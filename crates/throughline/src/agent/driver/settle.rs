@@ -11,6 +11,7 @@ use crate::agent::stop::StopReason;
 use crate::agent::turn::{Awaits, Turn, open_calls};
 use crate::agent::usage::RunUsage;
 use crate::history::{Closing, Leaving, Parity, Persistence};
+use crate::trials::planted;
 
 /// A run that never began.
 pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
@@ -209,8 +210,16 @@ impl Driver {
             state: Some(self.state.clone()),
             note,
         };
+        if planted("loop-ends-early") {
+            self.telling.stored();
+        }
+        if planted("loop-no-publish") {
+            return Ok(stop);
+        }
         let made = self.recorder.publish(closing).await?;
+        crate::trials::pass("terminal.pre");
         self.telling.stored();
+        crate::trials::pass("terminal.post");
         self.node = made.node.or(self.node);
         self.published = published;
         self.published_state = Some(self.state.clone());

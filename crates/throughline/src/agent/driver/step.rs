@@ -160,6 +160,9 @@ impl Driver {
 
     /// Write the results that were noted.
     pub(super) async fn store_results(&mut self) -> Result<(), Broken> {
+        if crate::trials::planted("loop-results-late") {
+            return Ok(());
+        }
         Ok(self.recorder.results().await?)
     }
 

@@ -16,6 +16,7 @@ use crate::agent::stop::StopReason;
 use crate::agent::turn::{Ended, Order};
 use crate::telemetry::ToolEnd;
 use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput};
+use crate::trials::planted;
 
 /// What a task that ran a tool says.
 pub(super) enum Finished {
@@ -68,11 +69,12 @@ impl Driver {
             };
             // An answer is used up even where an intent is not needed.
             let needs = asked || tool.spec().effect != Effect::ReadOnly;
+            let needs = needs && !(asked && planted("loop-approval-kept"));
             if needs && self.round.intended.insert(*position) {
                 missing.push(*position);
             }
         }
-        if !missing.is_empty() {
+        if !missing.is_empty() && !planted("loop-no-intent") {
             self.recorder.intend(self.round.step, &missing).await?;
         }
         for position in positions {
@@ -100,6 +102,7 @@ impl Driver {
         let watch = watch.tool(self.run, call, arguments.get(), effect);
         let time = tool.spec().timeout.or(self.plan.limits.tool_time);
         let work = async move {
+            crate::trials::pass("tool.mid");
             let call = tool.call(&arguments, context.clone());
             let work = context.clone().scope(call);
             let Some(time) = time else {
@@ -186,6 +189,7 @@ impl Driver {
         &mut self,
         finished: Vec<(Option<u32>, Ended, Option<String>)>,
     ) -> Result<Order, Broken> {
+        crate::trials::pass("tool.returned");
         let step = self.round.step;
         let mut known = Vec::new();
         for (position, ended, error) in finished {

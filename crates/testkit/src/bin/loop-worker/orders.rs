@@ -1,0 +1,300 @@
+//! What the process can be told to do.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt;
+use throughline::model::{CallId, Message, Settings as ModelSettings, Wire};
+use throughline::store::{
+    Approval, ApprovalFilter, Authority, Clock, Decision, Error, NewThread, Store, Tenant, ThreadId,
+};
+use throughline::{
+    Agent, Awaits, OnInterrupt, Owner, Persistence, Run, RunEvent, StopReason, Thread, Threads,
+};
+use throughline_testkit::loopkill::{Code, TOOLS, ask};
+
+use crate::hands::Hand;
+use crate::{Settings, say};
+
+/// What orders are followed with.
+pub(crate) struct Orders {
+    threads: Threads,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    /// By wire, and whether answers are streamed.
+    agents: Mutex<HashMap<(String, bool), Agent>>,
+    open: Mutex<HashMap<String, Thread>>,
+}
+
+/// One order, word by word.
+struct Order<'l> {
+    no: &'l str,
+    thread: &'l str,
+    words: Vec<&'l str>,
+}
+
+impl<'l> Order<'l> {
+    fn word(&self, place: usize) -> Result<&'l str, String> {
+        let found = self.words.get(place).copied();
+        found.ok_or_else(|| format!("a word is missing at {place}"))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Orders {
+    pub(crate) fn new(store: &Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        Self {
+            threads: Threads::of(store),
+            clock,
+            settings,
+            agents: Mutex::default(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Wait until every run has left its thread in order.
+    pub(crate) async fn settled(&self) {
+        let agents: Vec<Agent> = lock(&self.agents).values().cloned().collect();
+        for agent in agents {
+            agent.settled().await;
+        }
+    }
+
+    fn agent(&self, wire: &str, streamed: bool) -> Result<Agent, String> {
+        let mut agents = lock(&self.agents);
+        if let Some(agent) = agents.get(&(wire.to_owned(), streamed)) {
+            return Ok(agent.clone());
+        }
+        let said = |error: &dyn std::error::Error| error.to_string();
+        let client = ask(&Wire::named(wire), self.settings.text(wire)?).map_err(|e| said(&e))?;
+        let mut builder = Agent::builder(client)
+            .threads(&self.threads)
+            .clock(Arc::clone(&self.clock))
+            .instructions("You are the harbour master.")
+            .settings(ModelSettings {
+                max_output_tokens: Some(4096),
+                ..ModelSettings::default()
+            });
+        for kind in TOOLS {
+            let hand = Hand::new(kind, self.settings.text("tools")?).map_err(|e| said(&e))?;
+            builder = builder.tool(hand);
+        }
+        if !streamed {
+            builder = builder.whole_answers();
+        }
+        let agent = builder.build().map_err(|e| said(&e))?;
+        agents.insert((wire.to_owned(), streamed), agent.clone());
+        Ok(agent)
+    }
+
+    /// Follow one order, and say what came of it.
+    pub(crate) async fn follow(&self, line: &str) {
+        let mut words = line.split(' ');
+        let mut next = || words.next().unwrap_or_default();
+        let (no, verb, thread) = (next(), next(), next());
+        let order = Order {
+            no,
+            thread,
+            words: words.collect(),
+        };
+        if let Err(why) = self.carry_out(verb, &order).await {
+            say(&format!("failed {no} {}", why.replace('\n', " ")));
+        }
+    }
+
+    async fn thread(&self, name: &str) -> Result<Thread, String> {
+        if let Some(thread) = lock(&self.open).remove(name) {
+            return Ok(thread);
+        }
+        let id = ThreadId::new(name).map_err(|error| error.to_string())?;
+        match self.threads.open(id.clone()).await {
+            Ok(thread) => Ok(thread),
+            Err(Error::NotFound { .. }) => Ok(self.threads.make(NewThread::new(id))),
+            Err(error) => Err(words_of(&error)),
+        }
+    }
+
+    async fn carry_out(&self, verb: &str, order: &Order<'_>) -> Result<(), String> {
+        let mut thread = self.thread(order.thread).await?;
+        let done = match verb {
+            "turn" => self.turn(&mut thread, order).await,
+            "resume" => self.resume(&mut thread, order).await,
+            "reply" => self.reply(&mut thread, order).await,
+            "cancel" => {
+                let agent = self.agent(order.word(0)?, true)?;
+                self.hear(agent.cancel(&mut thread), order, "whole").await
+            }
+            "decide" => self.decide(order).await,
+            "own" => self.own(&thread, order).await,
+            "leave" => {
+                let note = format!("[[note {}]] Left on the table.", order.word(0)?);
+                let mailbox = thread.mailbox();
+                match mailbox.leave(Message::user(note)).await {
+                    Ok(()) => {
+                        say(&format!("ok {}", order.no));
+                        Ok(())
+                    }
+                    Err(error) => Err(words_of(&error)),
+                }
+            }
+            other => Err(format!("there is no order {other}")),
+        };
+        lock(&self.open).insert(order.thread.to_owned(), thread);
+        done
+    }
+
+    /// `turn THREAD CODE WIRE per_run|per_call whole|events whole|streamed resume|close`
+    async fn turn(&self, thread: &mut Thread, order: &Order<'_>) -> Result<(), String> {
+        let code: Code = order.word(0)?.parse()?;
+        let agent = self.agent(order.word(1)?, order.word(4)? == "streamed")?;
+        let persistence = match order.word(2)? {
+            "per_call" => Persistence::PerCall,
+            _ => Persistence::PerRun,
+        };
+        let on_interrupt = match order.word(5)? {
+            "close" => OnInterrupt::Close,
+            _ => OnInterrupt::Resume,
+        };
+        let run = agent
+            .run_on(thread, code.text())
+            .persistence(persistence)
+            .on_interrupt(on_interrupt);
+        self.hear(run, order, order.word(3)?).await
+    }
+
+    /// `resume THREAD WIRE whole|events`
+    async fn resume(&self, thread: &mut Thread, order: &Order<'_>) -> Result<(), String> {
+        let agent = self.agent(order.word(0)?, true)?;
+        self.hear(agent.resume(thread), order, order.word(1)?).await
+    }
+
+    /// `reply THREAD WIRE whole|events yes|no`: answer what waits, and go on.
+    async fn reply(&self, thread: &mut Thread, order: &Order<'_>) -> Result<(), String> {
+        let agent = self.agent(order.word(0)?, true)?;
+        thread.refresh().await.map_err(|error| words_of(&error))?;
+        let waiting: Vec<CallId> = thread
+            .pending()
+            .into_iter()
+            .filter(|one| one.awaits == Awaits::Approval)
+            .map(|one| one.call)
+            .collect();
+        let mut run = agent.resume(thread);
+        for call in &waiting {
+            run = match order.word(2)? {
+                "yes" => run.approve(call),
+                _ => run.reject(call, Some("not today")),
+            };
+        }
+        self.hear(run, order, order.word(1)?).await
+    }
+
+    /// `decide THREAD yes|no|forged|foreign`: answer what waits on the thread; it does not go on.
+    async fn decide(&self, order: &Order<'_>) -> Result<(), String> {
+        let id = ThreadId::new(order.thread).map_err(|error| error.to_string())?;
+        let filter = ApprovalFilter {
+            thread: Some(id),
+            waiting: true,
+        };
+        let page = self.threads.approvals(&filter, None).await;
+        let page = page.map_err(|error| words_of(&error))?;
+        let mut answers = Vec::new();
+        for approval in &page.found {
+            let answer = self.decided(approval, order.word(0)?).await;
+            answers.push(match answer {
+                Ok(approval) => approval.state.as_str().to_owned(),
+                Err(error) => format!("refused:{:?}", error.kind()),
+            });
+        }
+        say(&format!("ok {} {}", order.no, answers.join(" ")));
+        Ok(())
+    }
+
+    async fn decided(&self, approval: &Approval, how: &str) -> Result<Approval, Error> {
+        let by = "harbour-master";
+        match how {
+            "yes" => {
+                self.threads
+                    .decide(approval, Decision::Approved, by, None)
+                    .await
+            }
+            "forged" => {
+                // Somebody was shown other arguments.
+                let mut shown = approval.clone();
+                shown.shown[0] ^= 1;
+                self.threads
+                    .decide(&shown, Decision::Approved, by, None)
+                    .await
+            }
+            "foreign" => {
+                let tenant = Tenant::new("elsewhere").map_err(|error| Error::Invalid {
+                    what: "tenant",
+                    why: error.to_string(),
+                })?;
+                let scope = Authority::assume().scope(tenant);
+                let theirs = Threads::scoped(self.threads.store(), scope);
+                theirs.decide(approval, Decision::Approved, by, None).await
+            }
+            _ => {
+                let reason = Some("not today");
+                self.threads
+                    .decide(approval, Decision::Denied, by, reason)
+                    .await
+            }
+        }
+    }
+
+    /// `own THREAD service|local`
+    async fn own(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
+        let owner = match order.word(0)? {
+            "service" => Owner::Service {
+                upstream: order.word(1)?.to_owned(),
+            },
+            _ => Owner::Local,
+        };
+        let set = thread.set_owner(owner).await;
+        set.map_err(|error| words_of(&error))?;
+        say(&format!("ok {}", order.no));
+        Ok(())
+    }
+
+    /// Hear a run to its end.
+    async fn hear(&self, run: Run, order: &Order<'_>, how: &str) -> Result<(), String> {
+        let no = order.no;
+        let outcome = match how {
+            "events" => {
+                let mut stream = run.stream();
+                while let Some(event) = stream.next().await {
+                    if let RunEvent::Ended { stop } = event {
+                        say(&format!("ended {no} {stop}"));
+                    }
+                }
+                stream.outcome().await
+            }
+            _ => run.await,
+        };
+        let outcome = outcome.map_err(|failed| words_of(&failed))?;
+        if outcome.stop == StopReason::Parked {
+            say(&format!("parked {no}"));
+            return Ok(());
+        }
+        let messages = outcome.messages.iter();
+        let messages: Vec<String> = messages.map(|message| message.to_json()).collect();
+        let stop = outcome.stop;
+        say(&format!("done {no} {stop} [{}]", messages.join(",")));
+        Ok(())
+    }
+}
+
+/// An error with everything that caused it.
+fn words_of(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    words
+}

@@ -1,0 +1,68 @@
+//! As much of HTTP as a tool server needs: one POST on a connection, then its end.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Answer posts on loopback, each connection in a thread of its own, for as long as the process
+/// lives.
+pub fn answer_posts(
+    answer: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    let answer = Arc::new(answer);
+    std::thread::Builder::new().spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = Arc::clone(&answer);
+            // One that cannot be answered is closed, which its caller sees.
+            let _ = std::thread::Builder::new().spawn(move || serve(&stream, &*answer));
+        }
+    })?;
+    Ok(address)
+}
+
+fn serve(stream: &TcpStream, answer: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let text = answer(&String::from_utf8_lossy(&body));
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        text.len()
+    );
+    let mut stream = stream;
+    stream.write_all(format!("{head}{text}").as_bytes())
+}
+
+/// Post a text with an idempotency key, and hear the answer.
+pub async fn post(address: &str, key: &str, body: &str) -> io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    let request = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\nidempotency-key: {key}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, text)) if head.starts_with("HTTP/1.1 200") => Ok(text.to_owned()),
+        _ => Err(io::Error::other("the tool server did not answer")),
+    }
+}

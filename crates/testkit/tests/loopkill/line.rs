@@ -1,0 +1,514 @@
+//! One store with its servers and threads, and the processes that work on it one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_store::{
+    At, Heartbeat, ManualClock, Options, RunState, Store, TenantScope, ThreadId,
+};
+use throughline_testkit::loopkill::{Asked, Code, Kind, Ledger, Mark, Ran, WIRES, brackets};
+use throughline_testkit::record::block_on;
+use throughline_testkit::{Rng, Scratch};
+
+use crate::process::{Process, Servers, worker};
+use crate::thread::{Aim, Keeper, Modes, Order, Standing, Thread};
+
+/// How far each process's clock is ahead of the one before: more than its lease.
+const APART: u64 = 2_000;
+
+/// A run that was taken over so often is not put at risk again: at five it is given up.
+const ENOUGH: u32 = 3;
+
+/// A handle that reads, and owns nothing.
+pub(crate) fn open(url: &str) -> Result<Store, String> {
+    let options = Options {
+        clock: Arc::new(ManualClock::at(0)),
+        heartbeat: Heartbeat::Manual,
+        ..Options::default()
+    };
+    block_on(Store::open_with(url, options)).map_err(|error| error.to_string())
+}
+
+/// What happens to a process.
+pub(crate) struct Fate {
+    /// A plan for its fault points.
+    pub(crate) faults: String,
+    /// Kill it when it has said so many lines.
+    pub(crate) kill_after: Option<usize>,
+    /// How many orders it gets for each thread.
+    pub(crate) orders: usize,
+}
+
+impl Fate {
+    pub(crate) fn none(orders: usize) -> Self {
+        Self {
+            faults: String::new(),
+            kill_after: None,
+            orders,
+        }
+    }
+}
+
+/// An order that was sent and not answered.
+struct Sent {
+    thread: usize,
+    /// The turn that its answer is about.
+    code: Option<Code>,
+    verb: String,
+    answers: bool,
+}
+
+/// A process at work.
+pub(crate) struct Life {
+    pub(crate) worker: Process,
+    sent: BTreeMap<u32, Sent>,
+    left: Vec<usize>,
+    heard: usize,
+    ready: bool,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Killed,
+    ByItself,
+}
+
+/// One store with its servers, threads and ledger.
+pub(crate) struct Line {
+    scratch: Scratch,
+    pub(crate) url: String,
+    servers: Servers,
+    pub(crate) ledger: Ledger,
+    pub(crate) threads: Vec<Thread>,
+    started: u64,
+    next: u32,
+    /// Answers of approvals, by what came of them.
+    pub(crate) decided: BTreeMap<String, u64>,
+    /// Runs that failed because somebody else owns them by now.
+    pub(crate) fenced: u64,
+}
+
+impl Line {
+    pub(crate) fn new(threads: usize) -> Self {
+        let scratch = Scratch::in_memory("loopkill");
+        let url = scratch.sqlite("store.db");
+        let threads = (0..threads).map(|place| {
+            let keeper = match place % 4 {
+                3 => Keeper::ServiceNext,
+                _ => Keeper::Us,
+            };
+            Thread::new(format!("t{place}"), keeper)
+        });
+        Self {
+            url,
+            scratch,
+            servers: Servers::start(),
+            ledger: Ledger::default(),
+            threads: threads.collect(),
+            started: 0,
+            next: 0,
+            decided: BTreeMap::new(),
+            fenced: 0,
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = self.threads.iter().map(|thread| thread.name.clone());
+        names.collect()
+    }
+
+    /// The fault points that its processes reached.
+    pub(crate) fn reached(&self) -> BTreeSet<String> {
+        let log = self.scratch.path().join("points.log");
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Start a process. Its clock is past the leases of those before.
+    pub(crate) fn start(&mut self, faults: &str, orders: usize) -> Life {
+        self.started += 1;
+        let mut settings = self.servers.at.clone();
+        settings.push(format!("clock={}", self.started * APART));
+        settings.push("lease=1000".to_owned());
+        let log = self.scratch.path().join("points.log");
+        let mut worker = worker(&self.url, &settings, faults, &log);
+        let ready = worker.hear().is_some_and(|line| line == "ready");
+        Life {
+            worker,
+            sent: BTreeMap::new(),
+            left: vec![orders; self.threads.len()],
+            heard: 0,
+            ready,
+        }
+    }
+
+    /// Send an order for a thread.
+    pub(crate) fn send(&mut self, life: &mut Life, place: usize, order: Order) {
+        self.next += 1;
+        let thread = &mut self.threads[place];
+        if let Some(code) = &order.sends {
+            self.ledger.sent(code);
+        }
+        let verb = order.line.split(' ').next().unwrap_or_default().to_owned();
+        let code = order.sends.clone().or_else(|| thread.current.clone());
+        if order.sends.is_some() {
+            thread.current = order.sends;
+        }
+        life.sent.insert(
+            self.next,
+            Sent {
+                thread: place,
+                code,
+                verb,
+                answers: order.answers,
+            },
+        );
+        life.worker.tell(&format!("{} {}", self.next, order.line));
+    }
+
+    /// Send the next order for a thread, if it is to have one.
+    fn proceed(&mut self, life: &mut Life, place: usize, aim: Aim, rng: &mut Rng) {
+        if life.left[place] == 0 {
+            return;
+        }
+        life.left[place] -= 1;
+        let Some(order) = self.threads[place].next(aim, rng) else {
+            return;
+        };
+        // Now and then somebody cancels what has just begun.
+        let may = aim != Aim::Settle && self.threads[place].may_be_closed();
+        let cancel = order.sends.is_some() && may && rng.chance(0.04);
+        self.send(life, place, order);
+        if cancel {
+            let line = format!("cancel {} openai-responses", self.threads[place].name);
+            let order = Order {
+                line,
+                sends: None,
+                answers: false,
+            };
+            self.send(life, place, order);
+        }
+    }
+
+    /// Take in a line that a process said. The thread whose order was answered, if one was.
+    pub(crate) fn take_in(&mut self, life: &mut Life, line: &str) -> Result<Option<usize>, String> {
+        life.heard += 1;
+        let mut words = line.splitn(4, ' ');
+        let mut next = || words.next().unwrap_or_default();
+        let (verb, no, third, rest) = (next(), next(), next(), next());
+        if verb == "trouble" {
+            return Err(format!("a process is in trouble: {line}"));
+        }
+        let no: u32 = no.parse().map_err(|_| format!("not understood: {line}"))?;
+        if verb == "ended" {
+            let code = life.sent.get(&no).and_then(|sent| sent.code.clone());
+            if let (Some(code), "done") = (code, third) {
+                self.ledger.heard(&code);
+            }
+            return Ok(None);
+        }
+        let Some(sent) = life.sent.remove(&no) else {
+            return Err(format!("nobody asked for this: {line}"));
+        };
+        let thread = &mut self.threads[sent.thread];
+        let others = life.sent.values().any(|other| other.thread == sent.thread);
+        match verb {
+            "done" => {
+                thread.standing = Standing::Free;
+                if let (Some(code), true) = (&sent.code, sent.answers) {
+                    let messages = messages(rest)?;
+                    if third == "done" {
+                        self.ledger.heard(code);
+                    }
+                    self.ledger.acknowledged(code, messages);
+                }
+            }
+            "parked" => thread.standing = Standing::Parked,
+            "ok" if sent.verb == "decide" => {
+                let words = format!("{third} {rest}");
+                let words: Vec<&str> = words.split_whitespace().collect();
+                for word in &words {
+                    *self.decided.entry((*word).to_owned()).or_default() += 1;
+                }
+                let answered = words
+                    .iter()
+                    .any(|word| matches!(*word, "approved" | "denied"));
+                if answered {
+                    thread.standing = Standing::Answered;
+                }
+            }
+            "ok" => {}
+            "failed" => {
+                let why = format!("{third} {rest}");
+                self.failed(&sent, &why)?;
+            }
+            _ => return Err(format!("not understood: {line}")),
+        }
+        Ok((!others).then_some(sent.thread))
+    }
+
+    /// A run failed: is that one of the ways in which it may?
+    fn failed(&mut self, sent: &Sent, why: &str) -> Result<(), String> {
+        let raced = [
+            "was taken over",
+            "fenced",
+            "epoch",
+            "busy",
+            "is running",
+            "cancelled before",
+            // A process that is stopped may hold the file.
+            "locked by another process",
+        ];
+        let nothing = why.contains("no run on thread") || why.contains("no thread");
+        if nothing {
+            self.threads[sent.thread].standing = Standing::Free;
+            return Ok(());
+        }
+        if why.contains("cannot be answered") {
+            // Somebody else's word stands, and the run waits to be gone on with.
+            *self.decided.entry("late".to_owned()).or_default() += 1;
+            self.threads[sent.thread].standing = Standing::Answered;
+            return Ok(());
+        }
+        if raced.iter().any(|word| why.contains(word)) {
+            self.fenced += 1;
+            self.threads[sent.thread].standing = Standing::Left;
+            return Ok(());
+        }
+        let (verb, code) = (&sent.verb, &sent.code);
+        Err(format!("{verb} of {code:?} failed: {why}"))
+    }
+
+    /// Let a process do its work until it is done, or dead, or has said so many lines.
+    pub(crate) fn work(
+        &mut self,
+        life: &mut Life,
+        aim: Aim,
+        until: Option<usize>,
+        rng: &mut Rng,
+        mut seen: impl FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !life.ready {
+            return Ok(());
+        }
+        if life.heard == 0 {
+            for place in 0..self.threads.len() {
+                self.proceed(life, place, aim, rng);
+            }
+        }
+        while !life.sent.is_empty() {
+            if until.is_some_and(|until| life.heard >= until) {
+                return Ok(());
+            }
+            let Some(line) = life.worker.hear() else {
+                return Ok(());
+            };
+            let free = self.take_in(life, &line)?;
+            seen()?;
+            if let Some(place) = free {
+                self.proceed(life, place, aim, rng);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hear a process to its end.
+    pub(crate) fn end(&mut self, mut life: Life) -> Result<End, String> {
+        life.worker.finish();
+        while let Some(line) = life.worker.hear() {
+            self.take_in(&mut life, &line)?;
+        }
+        let end = match life.worker.ended() && life.ready {
+            true => End::ByItself,
+            false => End::Killed,
+        };
+        self.look()?;
+        Ok(end)
+    }
+
+    /// Let a process live as it is fated to.
+    pub(crate) fn live(
+        &mut self,
+        fate: &Fate,
+        aim: Aim,
+        rng: &mut Rng,
+        seen: impl FnMut() -> Result<(), String>,
+    ) -> Result<End, String> {
+        let mut life = self.start(&fate.faults, fate.orders);
+        self.work(&mut life, aim, fate.kill_after, rng, seen)?;
+        if fate.kill_after.is_some() {
+            // Somewhere in what it is doing.
+            std::thread::sleep(Duration::from_micros(rng.below(8_000) as u64));
+            life.worker.kill();
+        }
+        self.end(life)
+    }
+
+    /// Take in what the servers saw.
+    fn absorb(&mut self) -> Result<(), String> {
+        for line in self.servers.said()? {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words.as_slice() {
+                ["asked", _, code, round, _, shown @ ..] => {
+                    let shown = shown.iter().filter(|mark| !mark.is_empty());
+                    let shown = shown.map(|mark| mark.parse::<Mark>());
+                    self.ledger.asked(Asked {
+                        code: code.parse()?,
+                        round: round.parse().map_err(|_| line.clone())?,
+                        shown: shown.collect::<Result<_, _>>()?,
+                    })?;
+                }
+                ["ran", tool, key, mark] => self.ledger.ran(Ran {
+                    tool: (*tool).to_owned(),
+                    key: (*key).to_owned(),
+                    mark: mark.parse()?,
+                })?,
+                _ => return Err(format!("a server says: {line}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Compare the ledger with the servers and the store, and see where threads stand.
+    pub(crate) fn look(&mut self) -> Result<(), String> {
+        self.absorb()?;
+        let store = open(&self.url)?;
+        self.ledger.died(&store, &self.names())?;
+        for thread in &mut self.threads {
+            self.ledger.check(&store, &thread.name)?;
+            (thread.standing, thread.current) = standing(&store, &thread.name)?;
+        }
+        block_on(store.close()).map_err(|error| error.to_string())
+    }
+
+    /// How often the run that was taken over most often was.
+    pub(crate) fn attempts(&self) -> Result<u32, String> {
+        let store = open(&self.url)?;
+        let mut most = 0;
+        for thread in &self.threads {
+            if let Some(opened) = opened(&store, &thread.name)? {
+                most = most.max(opened.unsettled.map_or(0, |run| run.attempt));
+            }
+        }
+        Ok(most)
+    }
+
+    /// Settle what is left before a run has been taken over too often.
+    pub(crate) fn rest(&mut self, rng: &mut Rng) -> Result<(), String> {
+        if self.attempts()? < ENOUGH {
+            return Ok(());
+        }
+        self.settle(rng)
+    }
+
+    /// Let a process that nothing happens to settle what is left.
+    pub(crate) fn settle(&mut self, rng: &mut Rng) -> Result<(), String> {
+        // A run may wait once more for each of its rounds.
+        let end = self.live(&Fate::none(6), Aim::Settle, rng, || Ok(()))?;
+        if end != End::ByItself {
+            return Err("a process died that nothing was done to".to_owned());
+        }
+        match self
+            .threads
+            .iter()
+            .find(|thread| thread.standing != Standing::Free)
+        {
+            Some(thread) => Err(format!("{} is {:?}", thread.name, thread.standing)),
+            None => Ok(()),
+        }
+    }
+
+    /// Settle everything, let each thread take one more turn with every vendor, and compare all
+    /// that there is. How many turns that were.
+    pub(crate) fn survive(&mut self, rng: &mut Rng) -> Result<u64, String> {
+        self.settle(rng)?;
+        let mut life = self.start("", 0);
+        let mut turns = 0;
+        for place in 0..self.threads.len() {
+            let thread = &mut self.threads[place];
+            if thread.keeper == Keeper::Service {
+                thread.keeper = Keeper::Us;
+                let line = format!("own {} local", thread.name);
+                self.send(
+                    &mut life,
+                    place,
+                    Order {
+                        line,
+                        sends: None,
+                        answers: false,
+                    },
+                );
+                self.answered(&mut life)?;
+            }
+            for wire in WIRES {
+                let kind = if rng.bool() { Kind::Brief } else { Kind::Plain };
+                let thread = &mut self.threads[place];
+                let order = thread.turn(kind, wire.as_str(), Modes::Both, rng);
+                self.send(&mut life, place, order);
+                self.answered(&mut life)?;
+                if self.threads[place].standing != Standing::Free {
+                    return Err(format!(
+                        "a survivor did not take its turn by {}",
+                        wire.as_str()
+                    ));
+                }
+                turns += 1;
+            }
+        }
+        self.end(life)?;
+        let store = open(&self.url)?;
+        for name in self.names() {
+            self.ledger.check_settled(&store, &name)?;
+        }
+        let checked = block_on(store.check(&mut |_| {})).map_err(|error| error.to_string())?;
+        match checked.damage.first() {
+            Some(damage) => Err(format!("{damage:?}")),
+            None => Ok(turns),
+        }
+    }
+
+    /// Wait for the answers of what was sent.
+    pub(crate) fn answered(&mut self, life: &mut Life) -> Result<(), String> {
+        while !life.sent.is_empty() {
+            let line = life.worker.hear().ok_or("a process died")?;
+            self.take_in(life, &line)?;
+        }
+        Ok(())
+    }
+}
+
+fn opened(store: &Store, thread: &str) -> Result<Option<throughline_store::Opened>, String> {
+    let id = ThreadId::new(thread).map_err(|error| error.to_string())?;
+    match block_on(store.open(&TenantScope::local(), &At::Thread(id), 0)) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(throughline_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Where a thread stands in the store, and with which turn.
+fn standing(store: &Store, thread: &str) -> Result<(Standing, Option<Code>), String> {
+    let Some(run) = opened(store, thread)?.and_then(|opened| opened.unsettled) else {
+        return Ok((Standing::Free, None));
+    };
+    let standing = match run.state {
+        RunState::Parked => Standing::Parked,
+        _ => Standing::Left,
+    };
+    let journal = block_on(store.journal(&TenantScope::local(), run.id));
+    let journal = journal.map_err(|error| error.to_string())?;
+    let texts = journal.entries.iter().map(|entry| entry.message.to_json());
+    let texts: Vec<String> = texts.collect();
+    let texts = texts.join("\n");
+    let code = brackets(&texts, "turn").last().map(str::parse);
+    Ok((standing, code.transpose()?))
+}
+
+/// The elements of a list in JSON, as they are written there.
+fn messages(text: &str) -> Result<Vec<String>, String> {
+    let list: Vec<Box<serde_json::value::RawValue>> =
+        serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))?;
+    Ok(list.iter().map(|one| one.get().to_owned()).collect())
+}

@@ -1,0 +1,179 @@
+//! A thread of a campaign, and what can be done on it next.
+
+use throughline_testkit::Rng;
+use throughline_testkit::loopkill::{Code, Kind, WIRES};
+
+/// Where a thread stands, as far as an outsider knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing is left on it.
+    Free,
+    /// A run died on it.
+    Left,
+    /// A run waits for an approval.
+    Parked,
+    /// The approval was answered, and the run has not gone on.
+    Answered,
+}
+
+/// Who keeps a thread's history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    Us,
+    /// The service is to keep it, and nobody has said so yet.
+    ServiceNext,
+    Service,
+}
+
+/// A thread of a campaign.
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    pub(crate) standing: Standing,
+    pub(crate) keeper: Keeper,
+    /// The turn that is being worked on, or was left.
+    pub(crate) current: Option<Code>,
+    turn: u32,
+}
+
+/// What a campaign wants of its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// All there is, in these modes.
+    Work(Modes),
+    /// Settle what is left, begin nothing.
+    Settle,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Modes {
+    Both,
+    PerRun,
+}
+
+/// An order, without its number.
+pub(crate) struct Order {
+    pub(crate) line: String,
+    /// The turn that it sends.
+    pub(crate) sends: Option<Code>,
+    /// Whether its answer holds all that was said in the turn.
+    pub(crate) answers: bool,
+}
+
+fn order(line: String) -> Order {
+    Order {
+        line,
+        sends: None,
+        answers: true,
+    }
+}
+
+fn how(rng: &mut Rng) -> &'static str {
+    if rng.bool() { "events" } else { "whole" }
+}
+
+impl Thread {
+    pub(crate) fn new(name: String, keeper: Keeper) -> Self {
+        Self {
+            name,
+            standing: Standing::Free,
+            keeper,
+            current: None,
+            turn: 0,
+        }
+    }
+
+    /// Whether runs on it may be closed with calls that are open. What closes them is not sent to a
+    /// service that keeps the conversation, and its vendor then refuses the next turn: a defect of
+    /// the loop, known, and left out here so that the campaign can say something about the rest.
+    pub(crate) fn may_be_closed(&self) -> bool {
+        self.keeper == Keeper::Us
+    }
+
+    fn wire(&self, rng: &mut Rng) -> &'static str {
+        static NAMES: [&str; 5] = [
+            "openai-responses",
+            "openai-chat",
+            "anthropic",
+            "gemini",
+            "foundry",
+        ];
+        debug_assert!(WIRES.iter().all(|wire| NAMES.contains(&wire.as_str())));
+        match self.keeper {
+            Keeper::Us => *rng.pick::<&str>(&NAMES),
+            Keeper::ServiceNext | Keeper::Service => "openai-responses",
+        }
+    }
+
+    /// Send a turn of a kind, by a wire.
+    pub(crate) fn turn(&mut self, kind: Kind, wire: &str, modes: Modes, rng: &mut Rng) -> Order {
+        self.turn += 1;
+        let code = Code {
+            thread: self.name.clone(),
+            turn: self.turn,
+            seed: rng.below(100_000) as u32,
+            kind,
+        };
+        let mode = match modes {
+            Modes::Both if rng.bool() => "per_call",
+            Modes::Both | Modes::PerRun => "per_run",
+        };
+        let answers = if rng.chance(0.7) { "streamed" } else { "whole" };
+        let left = match rng.chance(0.15) && self.may_be_closed() {
+            true => "close",
+            false => "resume",
+        };
+        let (name, how) = (&self.name, how(rng));
+        Order {
+            line: format!("turn {name} {code} {wire} {mode} {how} {answers} {left}"),
+            sends: Some(code),
+            answers: true,
+        }
+    }
+
+    /// What is done next.
+    pub(crate) fn next(&mut self, aim: Aim, rng: &mut Rng) -> Option<Order> {
+        let name = self.name.clone();
+        let wire = self.wire(rng);
+        let resume = |rng: &mut Rng| order(format!("resume {name} {wire} {}", how(rng)));
+        let reply = |rng: &mut Rng| {
+            let word = if rng.chance(0.7) { "yes" } else { "no" };
+            order(format!("reply {name} {wire} {} {word}", how(rng)))
+        };
+        let modes = match (aim, self.standing) {
+            (Aim::Work(modes), _) => modes,
+            (Aim::Settle, Standing::Free) => return None,
+            (Aim::Settle, Standing::Parked) => return Some(reply(rng)),
+            (Aim::Settle, Standing::Left | Standing::Answered) => return Some(resume(rng)),
+        };
+        if self.keeper == Keeper::ServiceNext && self.standing == Standing::Free {
+            self.keeper = Keeper::Service;
+            return Some(order(format!("own {name} service openai")));
+        }
+        let cancel = || Order {
+            line: format!("cancel {name} {wire}"),
+            sends: None,
+            answers: false,
+        };
+        let drawn = match (self.standing, rng.below(20)) {
+            (Standing::Parked, 17..) if !self.may_be_closed() => 0,
+            // Whoever has something else to say withdraws what waits.
+            (Standing::Left | Standing::Answered, _) if !self.may_be_closed() => 0,
+            (_, drawn) => drawn,
+        };
+        Some(match (self.standing, drawn) {
+            (Standing::Free, 0 | 1) => order(format!("leave {name} {name}-{}", rng.next_u64())),
+            (Standing::Free, 2..=6) => self.turn(Kind::Sign, wire, modes, rng),
+            (Standing::Free, 7) => self.turn(Kind::Brief, wire, modes, rng),
+            (Standing::Left, 0..=9) | (Standing::Answered, 0..=15) => resume(rng),
+            (Standing::Left | Standing::Answered | Standing::Parked, 19) => cancel(),
+            (Standing::Parked, 0..=8) => reply(rng),
+            (Standing::Parked, 9..=12) => order(format!("decide {name} yes")),
+            (Standing::Parked, 13 | 14) => order(format!("decide {name} no")),
+            (Standing::Parked, 15) => order(format!("decide {name} forged")),
+            (Standing::Parked, 16) => order(format!("decide {name} foreign")),
+            (Standing::Free | Standing::Left | Standing::Parked | Standing::Answered, _) => {
+                self.turn(Kind::Plain, wire, modes, rng)
+            }
+        })
+    }
+}
