@@ -1,34 +1,31 @@
-//! Going on with runs that were left: parked, died, failed, or asked for twice.
+//! Going on with what a thread was left with: a run that waits, died or failed, or was asked for
+//! twice.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_model::{CallId, Message, Outcome as Ending, Role, Source};
 use throughline_store::{
-    Answer, Approval, ApprovalFilter, ApprovalState, CallState, Claim, Decision, Entry, Error,
-    Journal, NewItem, Run, RunFilter, RunKind, RunState, Shown, Started, Stopped, Unanswerable,
+    CallState, Entry, Error, Journal, NewItem, Run, RunFilter, RunKind, RunState,
 };
 
-use super::context::{self, Unbegun};
-use super::enter::{Adopted, Entered, Parts, Place, Said};
-use super::note::{EndNote, StepNote, ended};
-use super::owned::{Ownership, is_models};
+use super::begin::{Adopted, Entered, Said, begin};
+use super::enter::{Place, waiting};
+use super::note::{StepNote, ended};
 use super::plan::Plan;
-use super::restore::{Restoring, closing};
+use super::restore::Restoring;
 use super::settle::{pending_of, refused};
-use super::sight::Sight;
-use super::tell::Telling;
-use super::{Broken, Driver, Job, judge};
+use super::{Job, judge};
 use crate::agent::event::RunEvent;
-use crate::agent::events::{encode, replayed};
 use crate::agent::inner::Inner;
 use crate::agent::options::RunOptions;
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
 use crate::agent::run::Reply;
 use crate::agent::stop::StopReason;
-use crate::agent::turn::{Awaits, Order, Resolution, Turn};
 use crate::agent::usage::RunUsage;
-use crate::history::{AtWork, Loaded, Owner, Recorder, View, live};
+use crate::history::{Loaded, live};
+
+use super::taken::{claim, claimed, published, taken};
 
 /// How often somebody who waits for another's run looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -103,475 +100,6 @@ pub(super) async fn cancelled(
     repeated(&agent, &job, run).await
 }
 
-/// A run that was taken over.
-pub(super) struct Claimed {
-    started: Started,
-    at_work: AtWork,
-}
-
-/// Take a run over that nobody works on.
-pub(super) async fn claim(job: &Job, run: &Run) -> throughline_store::Result<Claimed> {
-    let at_work = AtWork::alone(&job.thread.home.store, run.id, job.cancel.clone());
-    let at_work = at_work.ok_or_else(|| Error::Busy {
-        thread: run.thread.clone(),
-        run: run.id,
-        state: run.state,
-    })?;
-    let claim = match run.state {
-        RunState::Parked => Claim::Parked,
-        RunState::Held => Claim::Settle,
-        // Running or interrupted: of a process that is gone, or of this one and given up.
-        _ => Claim::Own,
-    };
-    let home = &job.thread.home;
-    let started = home
-        .store
-        .claim(&home.scope, run.id, run.epoch, claim)
-        .await?;
-    Ok(Claimed { started, at_work })
-}
-
-async fn claimed(
-    agent: &Arc<Inner>,
-    job: Job,
-    loaded: Loaded,
-    run: &Run,
-    how: (Restoring, RunOptions),
-    replies: &[(CallId, Reply)],
-) -> Result<Outcome, RunFailed> {
-    match claim(&job, run).await {
-        Ok(claimed) => taken(agent, job, loaded, run, claimed, how, replies).await,
-        Err(error) => {
-            job.thread.put_back(loaded);
-            Err(refused(run.id, &job, RunError::Store(error)))
-        }
-    }
-}
-
-/// Do with a run that was taken over what is to be done.
-pub(super) async fn taken(
-    agent: &Arc<Inner>,
-    job: Job,
-    loaded: Loaded,
-    run: &Run,
-    Claimed { started, at_work }: Claimed,
-    (restoring, options): (Restoring, RunOptions),
-    replies: &[(CallId, Reply)],
-) -> Result<Outcome, RunFailed> {
-    let home = job.thread.home.clone();
-    let journal = match home.store.journal(&home.scope, run.id).await {
-        Ok(journal) => journal,
-        Err(error) => return Err(refused(run.id, &job, RunError::Store(error))),
-    };
-    let at = (journal.run.next_step, journal.run.next_event);
-    let mut recorder = Recorder::new(home, started, journal.run.mode, at);
-    if restoring == Restoring::Seal {
-        let note = EndNote {
-            stop: StopReason::Failed,
-            finish: None,
-            tokens: 0,
-            error: Some(format!("given up after {} attempts", run.attempt + 1)),
-            abandoned: false,
-        };
-        if journal.run.next_event > 0 {
-            let stop = StopReason::Failed;
-            recorder.event(encode(&RunEvent::Ended { stop }));
-        }
-        let sealed = recorder.end(Stopped::Failed, note.to_json()).await;
-        job.thread.put_back(loaded);
-        return match sealed {
-            Ok(()) => Ok(*refused(run.id, &job, RunError::Cancelled).outcome),
-            Err(error) => Err(refused(run.id, &job, RunError::Store(error))),
-        };
-    }
-    let asks = restoring == Restoring::Resume;
-    let made = rebuilt(
-        agent,
-        job,
-        loaded,
-        (options, asks),
-        recorder,
-        &journal,
-        at_work,
-    )
-    .await;
-    let mut driver = match made {
-        Ok(driver) => driver,
-        Err(failed) => return Err(*failed),
-    };
-    let worked = match driver.restore(&journal, restoring).await {
-        Err(broken) => Err(broken),
-        Ok(order) => match restoring {
-            Restoring::Resume => match driver.answer(order, &journal, replies).await {
-                Ok(order) => driver.work(order).await,
-                Err(Broken::Run(error)) => return driver.put_down(error).await,
-                Err(broken) => Err(broken),
-            },
-            Restoring::Withdraw => {
-                driver.turn.withdraw();
-                return driver.end_closed(closing(restoring)).await;
-            }
-            Restoring::Close | Restoring::Cancel | Restoring::Seal => {
-                driver.turn.cut(StopReason::Cancelled, None);
-                return driver.end_closed(closing(restoring)).await;
-            }
-        },
-    };
-    driver.end(worked).await
-}
-
-/// A driver for a run of the journal.
-async fn rebuilt(
-    agent: &Arc<Inner>,
-    job: Job,
-    mut loaded: Loaded,
-    (options, asks): (RunOptions, bool),
-    recorder: Recorder,
-    journal: &Journal,
-    at_work: AtWork,
-) -> Result<Driver, Box<RunFailed>> {
-    let run = journal.run.id;
-    let fail = |job: &Job, error| Box::new(refused(run, job, error));
-    let planned = Plan::resumed(agent, options, journal.request.as_ref(), journal.run.mode);
-    let mut plan = planned.map_err(|error| fail(&job, error))?;
-    plan.layered(agent);
-    plan.service_id = None;
-    let mut state = loaded.state();
-    let last = journal.steps.last().and_then(|step| step.note.as_ref());
-    let note = StepNote::read(last).unwrap_or_default();
-    let mut settings = loaded.settings.clone();
-    let owner = Ownership::of(agent, &plan, &mut settings, &state, run);
-    let mut owner = owner.map_err(|error| fail(&job, error))?;
-    let forgets = crate::trials::planted("loop-service-forgotten");
-    let service = note.service.filter(|_| !forgets);
-    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, service) {
-        // The id is as durable as the step that it came with.
-        let service = throughline_store::ServiceId {
-            upstream: upstream.clone(),
-            agent: agent.sub_agent.clone(),
-            id,
-        };
-        let said = journal.entries.iter().map(|entry| &entry.message);
-        let has = said.rev().find(|message| is_models(message));
-        owner.kept_as(service, has.and_then(|last| last.id.as_ref()), &mut state);
-    }
-    let node = journal.run.published.or(journal.run.base);
-    let tip = loaded.opened.as_ref().and_then(|opened| opened.tip);
-    let view = std::mem::take(&mut loaded.view);
-    let view = match tip.map(|tip| tip.node) == node {
-        true => view,
-        false => {
-            let read = job.thread.view_at(node).await;
-            read.map_err(|error| fail(&job, RunError::Store(error)))?
-        }
-    };
-    // In `per_call` the view ends with what the run itself has published.
-    let published = published(journal);
-    let start = view.messages().len() - published.min(view.messages().len());
-    let mut base = view;
-    let history = &base.messages()[..start];
-    let input: Vec<Message> = journal
-        .entries
-        .iter()
-        .filter(|entry| entry.at.no <= journal.inputs)
-        .map(|entry| entry.message.clone())
-        .collect();
-    let provided = match asks {
-        false => context::Provided::default(),
-        true => {
-            let at = (job.id(), run);
-            let unbegun = Unbegun::of(&plan, history, &input, &state);
-            match context::before_run(&plan, at, history, &input, &mut state).await {
-                Ok(provided) => provided,
-                Err(error) => {
-                    if let Some(unbegun) = unbegun {
-                        unbegun.failed(at, &error).await;
-                    }
-                    return Err(fail(&job, error));
-                }
-            }
-        }
-    };
-    let mut tools = plan.tools.clone();
-    let added = tools.add(provided.run.tools.clone());
-    added.map_err(|error| fail(&job, RunError::Tools(error)))?;
-    base.rewind(start);
-    let sight = match &owner {
-        Ownership::External { store, key, .. } => {
-            let budget = plan.client.abilities().window;
-            let history = store.load(key, budget).await;
-            let history =
-                history.map_err(|source| fail(&job, RunError::MessageStore { source }))?;
-            Sight::apart(base, View::new(history), &provided.run.messages)
-        }
-        Ownership::Service { id: Some(_), has } => {
-            // What was shown with an earlier call is with the service.
-            let shown = match journal.steps.is_empty() {
-                true => &provided.run.messages[..],
-                false => &[],
-            };
-            Sight::increments(base, has.as_ref(), shown)
-        }
-        _ if provided.run.messages.is_empty() => Sight::whole(base, start),
-        _ => Sight::with(base, &provided.run.messages),
-    };
-    let mut telling = Telling::new(job.events.clone(), journal.run.next_event);
-    let mut recorder = recorder;
-    if telling.is_heard() && journal.run.next_event == 0 {
-        // It went without readers so far: its events are numbered as if it had had one.
-        telling.store(&mut recorder, &replayed(journal));
-    }
-    telling.say(&mut recorder, || RunEvent::Started {
-        run,
-        thread: job.id().clone(),
-    });
-    let turn = Turn::new(run, plan.limits.clone(), plan.calling);
-    let mut driver = Driver::new(
-        Arc::clone(agent),
-        job,
-        Parts {
-            run,
-            turn,
-            tools,
-            plan,
-            recorder,
-            telling,
-            sight,
-            owner,
-            provided,
-            state,
-            node,
-            at_work,
-        },
-    );
-    driver.published = published;
-    if let Ownership::External { appended, .. } = &mut driver.owner {
-        *appended = published;
-    }
-    Ok(driver)
-}
-
-/// How many messages of a run are history.
-fn published(journal: &Journal) -> usize {
-    let nodes = journal.steps.iter().filter(|step| step.node.is_some());
-    let until = nodes.map(|step| step.first + step.items).max().unwrap_or(0);
-    let entries = journal.entries.iter();
-    entries.filter(|entry| entry.at.no < until).count()
-}
-
-impl Driver {
-    /// Take in what was said about calls that wait, here and elsewhere.
-    async fn answer(
-        &mut self,
-        order: Order,
-        journal: &Journal,
-        replies: &[(CallId, Reply)],
-    ) -> Result<Order, Broken> {
-        self.ask_leave().await?;
-        let tools = self.tools.set();
-        let checked = judge::replies(&self.turn, &tools, journal, replies);
-        let (resolved, prepared) = checked.map_err(Broken::Run)?;
-        let known = self.approvals().await?;
-        for one in resolved {
-            let resolution = self.word(one.position, one.resolution, &known).await?;
-            // It waits: it was looked up among those that do.
-            let _ = self.turn.resolve(one.position, resolution);
-        }
-        self.prepared.extend(prepared);
-        self.heard_elsewhere(&known, &tools);
-        if !self.turn.is_parked() {
-            // What may run by now is started when what was under way has ended.
-            return Ok(order);
-        }
-        self.mail().await?;
-        Ok(self.turn.resume())
-    }
-
-    /// Ask about calls that were planned when nobody had to be asked.
-    async fn ask_leave(&mut self) -> Result<(), Broken> {
-        let mut asked = Vec::new();
-        for one in self.turn.waiting() {
-            let known = self.round.approvals.contains_key(&one.position);
-            if one.awaits == Awaits::Approval && !known {
-                asked.push(self.approval(one.call, one.position, Some(one.awaits)));
-            }
-        }
-        if asked.is_empty() {
-            return Ok(());
-        }
-        self.recorder.ask(&asked).await?;
-        let records = asked.iter().map(|one| (one.position, (one.id, one.shown)));
-        self.round.approvals.extend(records);
-        Ok(())
-    }
-
-    /// The approvals that calls of this round wait for.
-    async fn approvals(&self) -> Result<Vec<Approval>, Broken> {
-        let waiting = self.turn.waiting();
-        let wanted: Vec<_> = waiting
-            .iter()
-            .filter_map(|one| Some(self.round.approvals.get(&one.position)?.0))
-            .collect();
-        let mut found = Vec::new();
-        let home = self.recorder.home();
-        let filter = ApprovalFilter {
-            thread: Some(self.job.thread.id.clone()),
-            waiting: false,
-        };
-        let mut after = None;
-        while found.len() < wanted.len() {
-            let page = home
-                .store
-                .approvals(&home.scope, &filter, after, 100)
-                .await?;
-            found.extend(
-                page.found
-                    .into_iter()
-                    .filter(|one| wanted.contains(&one.id)),
-            );
-            after = match page.next {
-                Some(next) => Some(next),
-                None => break,
-            };
-        }
-        Ok(found)
-    }
-
-    /// Record the word of whoever was asked, before it counts. What was said first stands.
-    async fn word(
-        &mut self,
-        position: u32,
-        resolution: Resolution,
-        known: &[Approval],
-    ) -> Result<Resolution, Broken> {
-        let Some(approval) = self.approval_of(position, known) else {
-            return Ok(resolution);
-        };
-        let (decision, reason) = match &resolution {
-            Resolution::Approved(_) => (Decision::Approved, None),
-            Resolution::Rejected { reason } => (Decision::Denied, reason.clone()),
-            Resolution::Expired if is_answered(approval) => {
-                return Err(self.answered_before(position));
-            }
-            Resolution::Expired | Resolution::Result { .. } => return Ok(resolution),
-        };
-        if is_answered(approval) {
-            return self.same_word(position, resolution, approval);
-        }
-        let answer = Answer {
-            approval: approval.id,
-            shown: approval.shown,
-            decision,
-            by: self.agent.name.clone(),
-            reason: reason.filter(|reason| !reason.trim().is_empty()),
-        };
-        let home = self.recorder.home();
-        let stored = home.sure(|| home.store.answer(&home.scope, &answer)).await;
-        match stored {
-            Ok(_) => Ok(resolution),
-            // Somebody was faster.
-            Err(Error::NotAnswerable {
-                why: Unanswerable::Answered,
-                ..
-            }) => {
-                let now = self.approvals().await?;
-                match self.approval_of(position, &now) {
-                    Some(approval) => self.same_word(position, resolution, approval),
-                    None => Err(self.answered_before(position)),
-                }
-            }
-            Err(error @ Error::NotAnswerable { .. }) => Err(Broken::Run(RunError::Store(error))),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The word that an approval has, if this is it.
-    fn same_word(
-        &self,
-        position: u32,
-        resolution: Resolution,
-        approval: &Approval,
-    ) -> Result<Resolution, Broken> {
-        match (approval.state, resolution) {
-            (ApprovalState::Approved | ApprovalState::Used, Resolution::Approved(verdict)) => {
-                Ok(Resolution::Approved(verdict))
-            }
-            (ApprovalState::Denied, Resolution::Rejected { .. }) => Ok(Resolution::Rejected {
-                reason: approval.reason.clone(),
-            }),
-            _ => Err(self.answered_before(position)),
-        }
-    }
-
-    fn answered_before(&self, position: u32) -> Broken {
-        let call = self.turn.call(position);
-        Broken::Run(RunError::AlreadyAnswered {
-            call: call.map(|call| call.call.to_string()).unwrap_or_default(),
-        })
-    }
-
-    fn approval_of<'k>(&self, position: u32, known: &'k [Approval]) -> Option<&'k Approval> {
-        let (id, _): &(_, Shown) = self.round.approvals.get(&position)?;
-        known.iter().find(|one| one.id == *id)
-    }
-
-    /// Take in what was answered in other places, and what nobody answered in time.
-    fn heard_elsewhere(&mut self, known: &[Approval], tools: &crate::tool::ToolSet) {
-        let waiting: Vec<(u32, Awaits)> = self
-            .turn
-            .waiting()
-            .iter()
-            .map(|one| (one.position, one.awaits))
-            .collect();
-        for (position, awaits) in waiting {
-            if awaits == Awaits::Result {
-                continue;
-            }
-            let Some(approval) = self.approval_of(position, known) else {
-                continue;
-            };
-            let resolution = match approval.state {
-                ApprovalState::Approved | ApprovalState::Used => {
-                    let (verdict, ready) = judge::approved(tools, self.turn.call(position));
-                    if let Some(ready) = ready {
-                        self.prepared.insert(position, ready);
-                    }
-                    Resolution::Approved(verdict)
-                }
-                ApprovalState::Denied => Resolution::Rejected {
-                    reason: approval.reason.clone(),
-                },
-                ApprovalState::Expired => Resolution::Expired,
-                ApprovalState::Waiting | ApprovalState::Withdrawn => continue,
-            };
-            let _ = self.turn.resolve(position, resolution);
-        }
-    }
-
-    /// Nothing was said that fits: the run waits on as it was.
-    async fn put_down(mut self, error: RunError) -> Result<Outcome, RunFailed> {
-        let parked = self.recorder.park().await;
-        if let Err(second) = parked {
-            tracing::warn!(run = %self.run, error = %second, "a run could not be parked again");
-        }
-        let stop = StopReason::Failed;
-        self.telling.stored();
-        self.telling.say_unstored(RunEvent::Ended { stop });
-        let outcome = self.leave(StopReason::Parked);
-        Err(RunFailed {
-            outcome: Box::new(Outcome { stop, ..outcome }),
-            source: error,
-        })
-    }
-}
-
-fn is_answered(approval: &Approval) -> bool {
-    match approval.state {
-        ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => true,
-        ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Withdrawn => false,
-    }
-}
-
 /// Begin a run that adopts the journal of one that failed.
 async fn adopted(
     agent: Arc<Inner>,
@@ -636,7 +164,7 @@ async fn adopted(
         branch: loaded.at_node.is_some(),
         loaded,
     };
-    let queued = match super::enter::waiting(&job, &place.loaded).await {
+    let queued = match waiting(&job, &place.loaded).await {
         Ok(queued) => queued,
         Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
     };
@@ -646,7 +174,7 @@ async fn adopted(
         input: Vec::new(),
         key: None,
     };
-    let begun = super::enter::begin(&agent, &job, fresh, plan, place, said).await;
+    let begun = begin(&agent, &job, fresh, plan, place, said).await;
     match begun {
         Ok(Entered::Begun(driver, _)) => {
             let mut driver = *driver;

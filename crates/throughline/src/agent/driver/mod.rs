@@ -2,7 +2,9 @@
 //! tells readers.
 
 mod adopt;
+mod answers;
 mod ask;
+mod begin;
 mod context;
 mod enter;
 mod judge;
@@ -14,6 +16,7 @@ mod restore;
 mod settle;
 mod sight;
 mod step;
+mod taken;
 mod tell;
 mod tools;
 

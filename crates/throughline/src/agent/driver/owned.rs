@@ -6,7 +6,7 @@ use throughline_model::json::{self, RawJson};
 use throughline_model::{Message, MessageId, Response, Role, Source};
 use throughline_store::{ServiceId, State, ThreadPatch};
 
-use super::enter::Adopted;
+use super::begin::Adopted;
 use super::plan::Plan;
 use super::{Broken, Driver};
 use crate::agent::inner::Inner;

@@ -1,0 +1,385 @@
+//! The beginning of a run: everything that can be refused is refused before anything is stored.
+
+use std::sync::Arc;
+
+use throughline_model::{Message, Source};
+use throughline_store::{
+    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, Leasing, NewItem, NodeRef, Run, RunId,
+    StoredEvent,
+};
+
+use super::context::{self, Unbegun};
+use super::owned::Ownership;
+use super::plan::Plan;
+use super::sight::Sight;
+use super::tell::Telling;
+use super::{Driver, Job, Recorded};
+use crate::agent::event::RunEvent;
+use crate::agent::events::encode;
+use crate::agent::inner::Inner;
+use crate::agent::outcome::RunError;
+use crate::agent::turn::{Fresh, Turn};
+use crate::history::{AtWork, Loaded, Recorder};
+use crate::telemetry;
+
+use super::enter::{Place, tip};
+
+/// What a failed run left: its items, and the messages that they are.
+pub(super) struct Adopted {
+    pub(super) items: Vec<NewItem>,
+    pub(super) messages: Vec<Message>,
+    /// The id under which a service has the first so many of them.
+    pub(super) kept: Option<(String, usize)>,
+    /// Whether the run that adopts them counts them as what it said itself.
+    pub(super) own: bool,
+}
+
+/// What is said first in a run.
+pub(super) struct Said {
+    /// What a failed run left, in the place of what was never sent.
+    pub(super) adopted: Option<Adopted>,
+    pub(super) queued: Vec<(throughline_store::QueueNo, Message)>,
+    pub(super) input: Vec<Message>,
+    pub(super) key: Option<Idempotency>,
+}
+
+impl Said {
+    /// What context providers are shown of it, if there are any.
+    pub(super) fn shown(&self, plan: &Plan) -> Vec<Message> {
+        if plan.providers.is_empty() {
+            return Vec::new();
+        }
+        let adopted = self.adopted.iter().flat_map(|left| &left.messages);
+        adopted.chain(&self.input).cloned().collect()
+    }
+}
+
+pub(super) enum Entered {
+    Begun(Box<Driver>, crate::agent::turn::Order),
+    /// The same was asked before.
+    Repeated(Box<Run>),
+    /// The thread is not where it was.
+    Moved(Box<Plan>),
+}
+
+/// Items of an earlier run that stand at the beginning of this one.
+pub(super) fn carried(entries: &[Entry]) -> Vec<NewItem> {
+    let refs = entries.iter().flat_map(Entry::item_refs);
+    refs.map(NewItem::Again).collect()
+}
+
+/// What stands before what is said first.
+enum Before {
+    Adopted(Vec<Arc<Message>>),
+    Unsent(Vec<Arc<Message>>),
+}
+
+/// Begin a run; if that fails, context providers are told.
+pub(super) async fn begin(
+    agent: &Arc<Inner>,
+    job: &Job,
+    run: RunId,
+    plan: Plan,
+    place: Place,
+    said: Said,
+) -> Result<Entered, RunError> {
+    let history = place.loaded.view.messages();
+    let shown = said.shown(&plan);
+    let unbegun = Unbegun::of(&plan, history, &shown, &place.loaded.state());
+    let entered = begin_asked(agent, job, run, plan, place, said).await;
+    if let (Some(unbegun), Err(error)) = (unbegun, &entered) {
+        unbegun.failed((job.id(), run), error).await;
+    }
+    entered
+}
+
+/// Begin a run: everything that can be refused is refused before anything is stored.
+async fn begin_asked(
+    agent: &Arc<Inner>,
+    job: &Job,
+    run: RunId,
+    plan: Plan,
+    place: Place,
+    said: Said,
+) -> Result<Entered, RunError> {
+    let Place { mut loaded, branch } = place;
+    let mut state = loaded.state();
+    let mut settings = loaded.settings.clone();
+    let (owner, sent) = match Ownership::of(agent, &plan, &mut settings, &state, run) {
+        Ok(mut owner) => {
+            let left = said.adopted.as_ref();
+            let sent = left.map_or(0, |left| owner.adopt(agent, &plan, left, &mut state));
+            (owner, sent)
+        }
+        Err(error) => {
+            job.thread.put_back(loaded);
+            return Err(error);
+        }
+    };
+    let unsent = loaded
+        .opened
+        .as_mut()
+        .map(|opened| std::mem::take(&mut opened.unsent))
+        .unwrap_or_default();
+    let shown = said.shown(&plan);
+    let asked = context::before_run(
+        &plan,
+        (job.id(), run),
+        loaded.view.messages(),
+        &shown,
+        &mut state,
+    );
+    let provided = match asked.await {
+        Ok(provided) => provided,
+        Err(error) => {
+            job.thread.put_back(loaded);
+            return Err(error);
+        }
+    };
+    let mut tools = plan.tools.clone();
+    tools
+        .add(provided.run.tools.clone())
+        .map_err(RunError::Tools)?;
+    let sight = match &owner {
+        Ownership::External { store, key, .. } => {
+            let budget = plan.client.abilities().window;
+            let history = store.load(key, budget).await;
+            let history = history.map_err(|source| RunError::MessageStore { source })?;
+            let view = crate::history::View::new(history);
+            Sight::apart(
+                std::mem::take(&mut loaded.view),
+                view,
+                &provided.run.messages,
+            )
+        }
+        Ownership::Service { id: Some(_), has } => {
+            let shown = &provided.run.messages;
+            Sight::increments(std::mem::take(&mut loaded.view), has.as_ref(), shown)
+        }
+        _ if provided.run.messages.is_empty() => {
+            let view = std::mem::take(&mut loaded.view);
+            let length = view.messages().len();
+            Sight::whole(view, length)
+        }
+        _ => Sight::with(std::mem::take(&mut loaded.view), &provided.run.messages),
+    };
+
+    let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
+    let (again, before) = match said.adopted {
+        Some(adopted) => {
+            let messages = adopted.messages.into_iter().map(Arc::new).collect();
+            let before = match adopted.own {
+                true => Before::Adopted(messages),
+                false => Before::Unsent(messages),
+            };
+            (adopted.items, before)
+        }
+        None => {
+            let items = carried(&unsent);
+            (items, Before::Unsent(crate::history::messages(unsent)))
+        }
+    };
+    turn.carry(again.len());
+    let (dequeue, queued): (Vec<_>, Vec<_>) = said.queued.into_iter().unzip();
+    // What a failed run left has what providers had stored there.
+    let mut input = match before {
+        Before::Adopted(_) => Vec::new(),
+        Before::Unsent(_) => provided.kept.clone(),
+    };
+    // What waited was said before.
+    input.extend(queued.into_iter().map(|mut message: Message| {
+        message.source = Some(Source::Caller);
+        message
+    }));
+    input.extend(said.input);
+    let order = turn.start(input);
+    let mut items = again;
+    let (mut messages, carried) = match before {
+        Before::Adopted(messages) => (messages, 0),
+        Before::Unsent(messages) => {
+            let count = messages.len();
+            (messages, count)
+        }
+    };
+    for fresh in turn.take_fresh() {
+        let (Fresh::Said(mut message) | Fresh::Results(mut message)) = fresh;
+        message.created = Some(agent.clock.now());
+        NewItem::push(&mut items, &message, 0);
+        messages.push(Arc::new(message));
+    }
+    let mut events: Vec<RunEvent> = Vec::new();
+    if job.events.is_some() {
+        events.push(RunEvent::Started {
+            run,
+            thread: job.id().clone(),
+        });
+        let told = messages[carried..].iter();
+        events.extend(told.map(|message| RunEvent::Message((**message).clone())));
+    }
+    let stored: Vec<StoredEvent> = events.iter().map(encode).collect();
+    let at_work = AtWork::on(&job.thread.home.store, run, job.cancel.clone());
+    let home = job.thread.home.clone();
+    let begin = Begin {
+        run,
+        at: anchor(job, &mut loaded, branch, &settings),
+        mode: plan.policy.persistence,
+        input: items,
+        request: plan.request.clone(),
+        key: said.key,
+        events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
+        dequeue: dequeue.clone(),
+        takes: Vec::new(),
+    };
+    let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
+    let started = match begun {
+        Ok(Begun::Started(started)) => started,
+        Ok(Begun::Repeated(run)) => return Ok(Entered::Repeated(run)),
+        Err(Error::HeadMoved { .. } | Error::Busy { .. } | Error::Exists { .. }) => {
+            job.thread.exists();
+            return Ok(Entered::Moved(Box::new(plan)));
+        }
+        Err(error) => return Err(RunError::Store(error)),
+    };
+    job.thread.exists();
+    if settings != loaded.settings {
+        // Handed over before the first call.
+        let written = job.thread.write_settings(settings).await;
+        written.map_err(RunError::Store)?;
+    }
+    let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
+    let mut telling = Telling::new(job.events.clone(), 0);
+    for event in events {
+        telling.say_stored(event);
+    }
+    let next_event = stored.len() as u64;
+    let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
+    let mut driver = Driver::new(
+        Arc::clone(agent),
+        Job {
+            thread: Arc::clone(&job.thread),
+            cancel: job.cancel.clone(),
+            starter: job.starter.clone(),
+            events: job.events.clone(),
+        },
+        Parts {
+            run,
+            turn,
+            tools,
+            plan,
+            recorder,
+            telling,
+            sight,
+            owner,
+            provided,
+            state,
+            node: node.map(|tip| tip.node),
+            at_work,
+        },
+    );
+    driver.carried = carried;
+    driver.taken = dequeue.into_iter().collect();
+    for (place, message) in messages.into_iter().enumerate() {
+        if place >= sent {
+            driver.sight.push(Arc::clone(&message));
+        }
+        driver.said.push(message);
+    }
+    Ok(Entered::Begun(Box::new(driver), order))
+}
+
+fn anchor(
+    job: &Job,
+    loaded: &mut Loaded,
+    branch: bool,
+    settings: &crate::history::ThreadSettings,
+) -> Anchor {
+    let tip = tip(loaded);
+    match (loaded.seed.take(), tip) {
+        (Some(mut seed), _) => {
+            seed.thread.settings = settings.to_json();
+            Anchor::New {
+                thread: seed.thread.clone(),
+                leasing: Leasing::Thread,
+            }
+        }
+        (None, Some(tip)) if branch => Anchor::Node(NodeRef::Node(tip.node)),
+        (None, _) => Anchor::Head {
+            thread: job.id().clone(),
+            expected: loaded.version(),
+        },
+    }
+}
+
+/// A digest of what is asked, for its key.
+pub(super) fn digest(messages: &[Message]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    for message in messages {
+        let bare = Message {
+            id: None,
+            created: None,
+            ..message.clone()
+        };
+        let text = bare.to_json();
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    digest
+}
+
+/// What a driver is made of.
+pub(super) struct Parts {
+    pub(super) run: RunId,
+    pub(super) turn: Turn,
+    pub(super) tools: crate::tool::ToolSet,
+    pub(super) plan: Plan,
+    pub(super) recorder: Recorder,
+    pub(super) telling: Telling,
+    pub(super) sight: Sight,
+    pub(super) owner: Ownership,
+    pub(super) provided: context::Provided,
+    pub(super) state: throughline_store::State,
+    pub(super) node: Option<throughline_store::NodeId>,
+    pub(super) at_work: AtWork,
+}
+
+impl Driver {
+    pub(super) fn new(agent: Arc<Inner>, job: Job, parts: Parts) -> Self {
+        telemetry::name_run(parts.run);
+        let time = parts.plan.limits.time;
+        let mailbox = crate::history::Mailbox::on(&job.thread);
+        Self {
+            tools: Arc::new(super::own::OwnTools::new(parts.tools, mailbox)),
+            run: parts.run,
+            turn: parts.turn,
+            plan: parts.plan,
+            recorder: parts.recorder,
+            telling: parts.telling,
+            sight: parts.sight,
+            owner: parts.owner,
+            provided: parts.provided,
+            state: parts.state,
+            published_state: None,
+            said: Vec::new(),
+            carried: 0,
+            trailing: false,
+            published: 0,
+            marked: false,
+            node: parts.node,
+            steps: Vec::new(),
+            round: Recorded::default(),
+            running: tokio::task::JoinSet::new(),
+            tasks: std::collections::HashMap::new(),
+            prepared: std::collections::HashMap::new(),
+            queued: std::collections::VecDeque::new(),
+            taken: std::collections::HashSet::new(),
+            looked: job.thread.left(),
+            deadline: time.map(|time| tokio::time::Instant::now() + time),
+            stop_tools: job.cancel.child_token(),
+            _at_work: parts.at_work,
+            agent,
+            job,
+        }
+    }
+}
