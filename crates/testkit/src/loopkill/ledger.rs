@@ -107,6 +107,8 @@ pub struct Ledger {
     /// Calls and results that were committed when a process died.
     calls: BTreeSet<Mark>,
     results: BTreeSet<Mark>,
+    /// Whether a process went on that others took for dead.
+    returned: bool,
     counts: Counts,
 }
 
@@ -188,6 +190,11 @@ impl Ledger {
         self.turns.entry(code.clone()).or_default().heard = true;
     }
 
+    /// A process goes on that others took for dead.
+    pub fn returned(&mut self) {
+        self.returned = true;
+    }
+
     /// A model was asked.
     pub fn asked(&mut self, asked: Asked) -> Result<(), String> {
         self.counts.asked += 1;
@@ -221,7 +228,9 @@ impl Ledger {
             Some(_) => {
                 self.counts.repeated += 1;
                 match effect(&ran.tool) {
-                    // One that can be asked is asked before it runs again.
+                    // One that can be asked is asked before it runs again. What a process that was
+                    // taken for dead does later, nobody knows when asking.
+                    Effect::Probe if self.returned => Ok(()),
                     Effect::Once | Effect::Probe => {
                         Err(format!("{} ran again: {}", ran.tool, ran.mark))
                     }

@@ -118,11 +118,21 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
 fn stop(line: &mut Line, rng: &mut Rng) -> Result<(), String> {
     let aim = Aim::Work(Modes::Both);
     let mut first = line.start("", 6);
+    line.spare(&mut first);
+    line.ledger.returned();
     line.work(&mut first, aim, Some(1 + rng.below(20)), rng, || Ok(()))?;
     first.worker.signal("-STOP");
+    // One that holds the file would hold up everybody: it is let go on until it does not.
+    while line.is_locked()? {
+        first.worker.signal("-CONT");
+        std::thread::yield_now();
+        first.worker.signal("-STOP");
+    }
     line.look()?;
+    line.racing = true;
     line.live(&Fate::none(3), aim, rng, || Ok(()))?;
     first.worker.signal("-CONT");
     line.end(first)?;
+    line.racing = false;
     Ok(())
 }
