@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Message, Outcome, Output};
 use throughline_store::{
     ApprovalFilter, ApprovalState, At, CallState, Effect, Entry, Error, Mode, RunState, Store,
@@ -112,6 +113,7 @@ pub struct Ledger {
     counts: Counts,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn said(error: Error) -> String {
     error.to_string()
 }
@@ -147,7 +149,7 @@ fn results(message: &Message) -> impl Iterator<Item = (String, Outcome, Option<M
             .next()
             .and_then(|mark| mark.parse().ok());
         let id = result.call().value().to_owned();
-        Some((id, result.outcome.clone(), mark))
+        Some((id, result.outcome, mark))
     })
 }
 
@@ -179,7 +181,7 @@ impl Ledger {
     }
 
     /// A turn was acknowledged with what was said in it.
-    pub fn acknowledged(&mut self, code: &Code, messages: Vec<String>) {
+    pub fn acknowledged(&mut self, code: &Code, messages: &[String]) {
         self.counts.acknowledged += 1;
         let known = self.turns.entry(code.clone()).or_default();
         known.acknowledged = Some(messages.iter().map(|one| dateless(one)).collect());
@@ -398,7 +400,7 @@ impl Ledger {
             let page = block_on(store.approvals(&TenantScope::local(), &filter, after, 100));
             let page = page.map_err(said)?;
             for approval in &page.found {
-                let detail = approval.detail.as_ref().map(|detail| detail.get());
+                let detail = approval.detail.as_ref().map(RawJson::get);
                 let detail = detail.unwrap_or_default().replace('\\', "");
                 let Some(mark) = mark_in(&detail) else {
                     return Err(format!("an approval names no call: {detail}"));

@@ -246,7 +246,7 @@ impl Line {
                     if third == "done" {
                         self.ledger.heard(&code);
                     }
-                    self.ledger.acknowledged(&code, messages(rest)?);
+                    self.ledger.acknowledged(&code, &messages(rest)?);
                 }
             }
             "parked" => thread.standing = Standing::Parked,
