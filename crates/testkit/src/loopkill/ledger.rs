@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Message, Outcome, Output};
 use throughline_store::{
     ApprovalFilter, ApprovalState, At, CallState, Effect, Entry, Error, Mode, RunState, Store,
@@ -107,9 +108,12 @@ pub struct Ledger {
     /// Calls and results that were committed when a process died.
     calls: BTreeSet<Mark>,
     results: BTreeSet<Mark>,
+    /// Whether a process went on that others took for dead.
+    returned: bool,
     counts: Counts,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn said(error: Error) -> String {
     error.to_string()
 }
@@ -145,7 +149,7 @@ fn results(message: &Message) -> impl Iterator<Item = (String, Outcome, Option<M
             .next()
             .and_then(|mark| mark.parse().ok());
         let id = result.call().value().to_owned();
-        Some((id, result.outcome.clone(), mark))
+        Some((id, result.outcome, mark))
     })
 }
 
@@ -177,7 +181,7 @@ impl Ledger {
     }
 
     /// A turn was acknowledged with what was said in it.
-    pub fn acknowledged(&mut self, code: &Code, messages: Vec<String>) {
+    pub fn acknowledged(&mut self, code: &Code, messages: &[String]) {
         self.counts.acknowledged += 1;
         let known = self.turns.entry(code.clone()).or_default();
         known.acknowledged = Some(messages.iter().map(|one| dateless(one)).collect());
@@ -186,6 +190,16 @@ impl Ledger {
     /// Readers heard that a turn is done.
     pub fn heard(&mut self, code: &Code) {
         self.turns.entry(code.clone()).or_default().heard = true;
+    }
+
+    /// What readers heard of a turn was taken back.
+    pub fn unheard(&mut self, code: &Code) {
+        self.turns.entry(code.clone()).or_default().heard = false;
+    }
+
+    /// A process goes on that others took for dead.
+    pub fn returned(&mut self) {
+        self.returned = true;
     }
 
     /// A model was asked.
@@ -221,7 +235,9 @@ impl Ledger {
             Some(_) => {
                 self.counts.repeated += 1;
                 match effect(&ran.tool) {
-                    // One that can be asked is asked before it runs again.
+                    // One that can be asked is asked before it runs again. What a process that was
+                    // taken for dead does later, nobody knows when asking.
+                    Effect::Probe if self.returned => Ok(()),
                     Effect::Once | Effect::Probe => {
                         Err(format!("{} ran again: {}", ran.tool, ran.mark))
                     }
@@ -384,7 +400,7 @@ impl Ledger {
             let page = block_on(store.approvals(&TenantScope::local(), &filter, after, 100));
             let page = page.map_err(said)?;
             for approval in &page.found {
-                let detail = approval.detail.as_ref().map(|detail| detail.get());
+                let detail = approval.detail.as_ref().map(RawJson::get);
                 let detail = detail.unwrap_or_default().replace('\\', "");
                 let Some(mark) = mark_in(&detail) else {
                     return Err(format!("an approval names no call: {detail}"));

@@ -52,7 +52,7 @@ const LIVES: usize = 16;
 #[test]
 fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     let (mut killed, mut unreached, mut stopped) = (0, 0, 0);
-    let (mut threads, mut turns, mut fenced) = (0, 0, 0);
+    let (mut threads, mut turns, mut fenced, mut early) = (0, 0, 0, 0);
     let mut kills: BTreeMap<&str, u32> = BTreeMap::new();
     let mut reached = BTreeSet::new();
     let mut counts = Counts::default();
@@ -88,12 +88,13 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
         threads += line.threads.len();
         counts += line.ledger.counts();
         fenced += line.fenced;
+        early += line.early;
         reached.extend(line.reached());
         Ok(())
     });
     let points = kills.len();
     println!(
-        "campaign r3 loop kills: kills={killed} points={points} of {} not_hit={unreached} stopped={stopped} fenced={fenced} {counts} double=0 lost=0",
+        "campaign r3 loop kills: kills={killed} points={points} of {} not_hit={unreached} stopped={stopped} fenced={fenced} told_too_early={early} {counts} double=0 lost=0",
         POINTS.len()
     );
     println!("campaign r4 survivors: threads={threads} turns={turns} refused=0 unusable=0");
@@ -118,11 +119,21 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
 fn stop(line: &mut Line, rng: &mut Rng) -> Result<(), String> {
     let aim = Aim::Work(Modes::Both);
     let mut first = line.start("", 6);
+    line.spare(&mut first);
+    line.ledger.returned();
     line.work(&mut first, aim, Some(1 + rng.below(20)), rng, || Ok(()))?;
     first.worker.signal("-STOP");
+    // One that holds the file would hold up everybody: it is let go on until it does not.
+    while line.is_locked()? {
+        first.worker.signal("-CONT");
+        std::thread::yield_now();
+        first.worker.signal("-STOP");
+    }
     line.look()?;
+    line.racing = true;
     line.live(&Fate::none(3), aim, rng, || Ok(()))?;
     first.worker.signal("-CONT");
     line.end(first)?;
+    line.racing = false;
     Ok(())
 }

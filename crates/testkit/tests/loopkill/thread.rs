@@ -99,7 +99,7 @@ impl Thread {
         ];
         debug_assert!(WIRES.iter().all(|wire| NAMES.contains(&wire.as_str())));
         match self.keeper {
-            Keeper::Us => *rng.pick::<&str>(&NAMES),
+            Keeper::Us => rng.pick::<&str>(&NAMES),
             Keeper::ServiceNext | Keeper::Service => "openai-responses",
         }
     }

@@ -281,7 +281,7 @@ impl Orders {
             return Ok(());
         }
         let messages = outcome.messages.iter();
-        let messages: Vec<String> = messages.map(|message| message.to_json()).collect();
+        let messages: Vec<String> = messages.map(Message::to_json).collect();
         let stop = outcome.stop;
         say(&format!("done {no} {stop} [{}]", messages.join(",")));
         Ok(())
