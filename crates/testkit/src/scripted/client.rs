@@ -60,7 +60,7 @@ pub struct Asked {
     pub reading: Reading,
 }
 
-/// A model that answers from a script; see the [module](self).
+/// A model that answers from a script.
 pub struct ScriptedClient {
     abilities: Abilities,
     shared: Arc<Shared>,

@@ -1,6 +1,6 @@
 //! A model that answers from a script, without any network.
 //!
-//! [`ScriptedClient`] is a [`ChatClient`]: each call takes the next [`Step`] of the script. It keeps
+//! [`ScriptedClient`] is a [`ChatClient`](throughline::ChatClient): each call takes the next [`Step`] of the script. It keeps
 //! a copy of what it was asked, so a test can compare what the model was shown. `respond` folds the
 //! very events that `stream` hands out, so both readings of a step are the same answer. Waits go by
 //! tokio's clock, which a test may pause. [`StoringService`] is one that keeps conversations itself.
