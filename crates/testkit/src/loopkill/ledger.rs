@@ -192,11 +192,6 @@ impl Ledger {
         self.turns.entry(code.clone()).or_default().heard = true;
     }
 
-    /// What readers heard of a turn was taken back.
-    pub fn unheard(&mut self, code: &Code) {
-        self.turns.entry(code.clone()).or_default().heard = false;
-    }
-
     /// A process goes on that others took for dead.
     pub fn returned(&mut self) {
         self.returned = true;

