@@ -212,9 +212,9 @@ fn reordered(history: &[Message], mut renderer: Renderer) -> Result<Rendered, St
     }
     let mut rendered = finish(renderer)?;
     let late = (RepairKind::LateResult, "moved to its call");
-    let extra = (RepairKind::ExtraResult, "a real result came later");
+    let stood_in = (RepairKind::LateResult, "gave way to the real one");
     let moved = order.moved.into_iter().map(|at| (at, late));
-    let replaced = order.replaced.into_iter().map(|at| (at, extra));
+    let replaced = order.replaced.into_iter().map(|at| (at, stood_in));
     for (at, (kind, detail)) in moved.chain(replaced) {
         let path = root.index(at.message);
         let path = path.key("contents");
