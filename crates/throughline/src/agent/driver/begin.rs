@@ -140,29 +140,8 @@ async fn begin_asked(
     tools
         .add(provided.run.tools.clone())
         .map_err(RunError::Tools)?;
-    let sight = match &owner {
-        Ownership::External { store, key, .. } => {
-            let budget = plan.client.abilities().window;
-            let history = store.load(key, budget).await;
-            let history = history.map_err(|source| RunError::MessageStore { source })?;
-            let view = crate::history::View::new(history);
-            Sight::apart(
-                std::mem::take(&mut loaded.view),
-                view,
-                &provided.run.messages,
-            )
-        }
-        Ownership::Service { id: Some(_), has } => {
-            let shown = &provided.run.messages;
-            Sight::increments(std::mem::take(&mut loaded.view), has.as_ref(), shown)
-        }
-        _ if provided.run.messages.is_empty() => {
-            let view = std::mem::take(&mut loaded.view);
-            let length = view.messages().len();
-            Sight::whole(view, length)
-        }
-        _ => Sight::with(std::mem::take(&mut loaded.view), &provided.run.messages),
-    };
+    let base = std::mem::take(&mut loaded.view);
+    let sight = owner.sight(&plan, base, &provided.run.messages).await?;
 
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
     let (again, before) = match said.adopted {

@@ -8,11 +8,12 @@ use throughline_store::{ServiceId, State, ThreadPatch};
 
 use super::begin::Adopted;
 use super::plan::Plan;
+use super::sight::Sight;
 use super::{Broken, Driver};
 use crate::agent::inner::Inner;
 use crate::agent::outcome::RunError;
 use crate::client::{Abilities, Kept, StoresHistory};
-use crate::history::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettings};
+use crate::history::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettings, View};
 
 /// Under which name the state keeps the key of a message store of the application.
 pub(crate) const KEY: &str = "throughline.key";
@@ -164,6 +165,29 @@ impl Ownership {
         let has = left.messages[..*sent].last();
         self.kept_as(service, has.and_then(|last| last.id.as_ref()), state);
         *sent
+    }
+
+    /// What a model is given of a history, and behind it what is shown in this run only.
+    pub(super) async fn sight(
+        &self,
+        plan: &Plan,
+        base: View,
+        shown: &[Message],
+    ) -> Result<Sight, RunError> {
+        Ok(match self {
+            Self::External { store, key, .. } => {
+                let budget = plan.client.abilities().window;
+                let history = store.load(key, budget).await;
+                let history = history.map_err(|source| RunError::MessageStore { source })?;
+                Sight::apart(base, View::new(history), shown)
+            }
+            Self::Service { id: Some(_), has } => Sight::increments(base, has.as_ref(), shown),
+            Self::Local | Self::Service { id: None, .. } if shown.is_empty() => {
+                let length = base.messages().len();
+                Sight::whole(base, length)
+            }
+            Self::Local | Self::Service { id: None, .. } => Sight::with(base, shown),
+        })
     }
 
     pub(super) fn service_id(&self) -> Option<&str> {

@@ -12,7 +12,6 @@ use super::owned::{Ownership, is_models};
 use super::plan::Plan;
 use super::restore::{Restoring, closing};
 use super::settle::refused;
-use super::sight::Sight;
 use super::tell::Telling;
 use super::{Broken, Driver, Job};
 use crate::agent::event::RunEvent;
@@ -23,7 +22,7 @@ use crate::agent::outcome::{Outcome, RunError, RunFailed};
 use crate::agent::run::Reply;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Turn;
-use crate::history::{AtWork, Loaded, Owner, Recorder, View};
+use crate::history::{AtWork, Loaded, Owner, Recorder};
 
 /// A run that was taken over.
 pub(super) struct Claimed {
@@ -218,25 +217,13 @@ async fn rebuilt(
     let added = tools.add(provided.run.tools.clone());
     added.map_err(|error| fail(&job, RunError::Tools(error)))?;
     base.rewind(start);
-    let sight = match &owner {
-        Ownership::External { store, key, .. } => {
-            let budget = plan.client.abilities().window;
-            let history = store.load(key, budget).await;
-            let history =
-                history.map_err(|source| fail(&job, RunError::MessageStore { source }))?;
-            Sight::apart(base, View::new(history), &provided.run.messages)
-        }
-        Ownership::Service { id: Some(_), has } => {
-            // What was shown with an earlier call is with the service.
-            let shown = match journal.steps.is_empty() {
-                true => &provided.run.messages[..],
-                false => &[],
-            };
-            Sight::increments(base, has.as_ref(), shown)
-        }
-        _ if provided.run.messages.is_empty() => Sight::whole(base, start),
-        _ => Sight::with(base, &provided.run.messages),
+    let shown = match &owner {
+        // What was shown with an earlier call is with the service.
+        Ownership::Service { id: Some(_), .. } if !journal.steps.is_empty() => &[],
+        _ => &provided.run.messages[..],
     };
+    let sight = owner.sight(&plan, base, shown).await;
+    let sight = sight.map_err(|error| fail(&job, error))?;
     let mut telling = Telling::new(job.events.clone(), journal.run.next_event);
     let mut recorder = recorder;
     if telling.is_heard() && journal.run.next_event == 0 {
