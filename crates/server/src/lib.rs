@@ -1,0 +1,3 @@
+//! Stateful Responses for any vendor, over HTTP.
+mod error;
+pub use error::ApiError;
