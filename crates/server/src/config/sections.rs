@@ -185,6 +185,7 @@ pub(super) fn agent(table: &Table) -> Result<AgentConfig, ConfigError> {
         instructions: table.text("instructions")?.filter(|text| !text.is_empty()),
         mcp: labels.collect::<Result<_, _>>()?,
         persistence: table.word("persistence", PERSISTENCE)?,
+        origin: table.origin.clone(),
     })
 }
 

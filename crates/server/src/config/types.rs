@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use throughline::{Effect, Limits, Persistence, Secret};
 
+use super::error::Origin;
+
 /// `[server]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
@@ -67,6 +69,8 @@ pub struct UpstreamConfig {
     pub models: Vec<String>,
     /// Who keeps conversations.
     pub history: Keeping,
+    /// Where it was written.
+    pub origin: Origin,
 }
 
 /// What an upstream speaks.
@@ -170,6 +174,8 @@ pub struct AgentConfig {
     pub mcp: Vec<String>,
     /// When its history moves, if not as `[history]` says.
     pub persistence: Option<Persistence>,
+    /// Where it was written.
+    pub origin: Origin,
 }
 
 /// One `[mcp.LABEL]`.

@@ -14,6 +14,9 @@ use super::types::{Credential, Keeping, Kind, UpstreamConfig};
 /// Where OpenAI itself is.
 const OPENAI: &str = "https://api.openai.com";
 
+/// Every bare name.
+const EVERYTHING: &str = "*";
+
 /// The upstreams of a configuration, the built-in model last unless one of them is it.
 pub(super) fn all(
     tables: &[Table],
@@ -28,13 +31,23 @@ pub(super) fn all(
         }
         upstreams.push(upstream);
     }
-    if upstreams.is_empty() {
-        upstreams = usual(variables)?;
+    match upstreams.is_empty() {
+        true => upstreams = usual(variables)?,
+        false => take_everything(&mut upstreams),
     }
     if !upstreams.iter().any(|upstream| upstream.name == "demo") {
         upstreams.push(demo());
     }
     Ok(upstreams)
+}
+
+/// A single upstream takes every bare name; the built-in model beside it does not count.
+fn take_everything(upstreams: &mut [UpstreamConfig]) {
+    let others = |upstream: &&mut UpstreamConfig| upstream.kind != Kind::Demo;
+    let mut real: Vec<&mut UpstreamConfig> = upstreams.iter_mut().filter(others).collect();
+    if let [only] = real.as_mut_slice() {
+        only.models.push(EVERYTHING.to_owned());
+    }
 }
 
 /// The model that always works.
@@ -46,6 +59,7 @@ fn demo() -> UpstreamConfig {
         credential: Credential::None,
         models: vec!["demo".to_owned()],
         history: Keeping::Local,
+        origin: Origin::Default,
     }
 }
 
@@ -79,6 +93,7 @@ fn one(table: &Table, variables: &BTreeMap<String, String>) -> Result<UpstreamCo
         base_url,
         credential,
         models,
+        origin: table.origin.clone(),
     })
 }
 
@@ -181,6 +196,10 @@ fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<UpstreamConfig>, Co
         if key.is_none() && base_url.is_none() {
             return;
         }
+        let variable = match &base_url {
+            Some(_) => "OPENAI_BASE_URL",
+            None => usual.first().copied().unwrap_or_default(),
+        };
         upstreams.push(UpstreamConfig {
             name: name.to_owned(),
             kind,
@@ -188,6 +207,9 @@ fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<UpstreamConfig>, Co
             credential: key.map_or(Credential::None, Credential::Key),
             models: globs.iter().map(|glob| (*glob).to_owned()).collect(),
             history: Keeping::Local,
+            origin: Origin::Environment {
+                variable: variable.to_owned(),
+            },
         });
     };
     let base = variables
@@ -216,7 +238,7 @@ fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<UpstreamConfig>, Co
     if let [only] = upstreams.as_mut_slice()
         && only.base_url.is_some()
     {
-        only.models.push("*".to_owned());
+        only.models.push(EVERYTHING.to_owned());
     }
     Ok(upstreams)
 }
