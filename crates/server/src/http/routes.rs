@@ -30,8 +30,8 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
     ("/console/{*rest}", "the console"),
 ];
 
-/// The whole server.
-pub(super) fn router(app: App) -> Router {
+/// The whole server, and more routes of whoever embeds it.
+pub(super) fn router(app: App, more: Router<App>) -> Router {
     let mut router = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -44,6 +44,7 @@ pub(super) fn router(app: App) -> Router {
     }
     router
         .merge(responses())
+        .merge(more)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(axum::middleware::from_fn_with_state(
