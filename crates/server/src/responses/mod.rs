@@ -1,0 +1,3 @@
+//! The Responses API.
+
+pub mod wire;
