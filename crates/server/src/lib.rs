@@ -9,6 +9,8 @@ mod error;
 mod http;
 mod mcp;
 mod near;
+pub mod responses;
+mod runs;
 mod upstreams;
 
 pub use config::{

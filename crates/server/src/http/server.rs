@@ -60,6 +60,8 @@ pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, Ser
     let address = listener.local_addr().map_err(listen)?;
     let app = App::open(config).await?;
     let connections = Connections::new(&app, routes::router(app.clone(), more));
+    // Ends when the server stops; what it was about is then for whoever comes next.
+    tokio::spawn(crate::runs::watch(app.clone()));
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(Arc::new(connections).run(listener));
     Ok(Server { address, app, task })

@@ -245,6 +245,11 @@ impl Thread {
         self.shared.seen().pending.clone()
     }
 
+    /// The failed run whose journal the next run begins with, see [`Threads::open_after`](crate::Threads::open_after).
+    pub fn follows_failed(&self) -> Option<RunId> {
+        self.shared.seen().failed
+    }
+
     /// Who owns its history.
     pub fn owner(&self) -> Owner {
         self.shared.seen().settings.owner.clone()

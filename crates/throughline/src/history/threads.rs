@@ -355,6 +355,12 @@ impl Threads {
         let Home { store, scope, .. } = &self.home;
         Attached::new(store.clone(), scope.clone(), run, after)
     }
+
+    /// The events of a run as far as they are known, without waiting for more.
+    pub fn so_far(&self, run: RunId) -> Attached {
+        let Home { store, scope, .. } = &self.home;
+        Attached::so_far(store.clone(), scope.clone(), run)
+    }
 }
 
 impl Thread {

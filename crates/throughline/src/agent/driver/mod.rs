@@ -49,7 +49,7 @@ pub(crate) use note::end_of;
 use own::OwnTools;
 use owned::Ownership;
 use plan::Plan;
-pub(crate) use settle::pending_of;
+pub(crate) use settle::{pending_of, told as told_error};
 use sight::Sight;
 pub(crate) use tell::Heard;
 use tell::Telling;

@@ -37,7 +37,7 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
 }
 
 /// What the record says of an error: the name of its kind, and what people read.
-fn told(error: &RunError) -> (&'static str, String) {
+pub(crate) fn told(error: &RunError) -> (&'static str, String) {
     match error {
         RunError::Client(client) => (client.kind().as_str(), client.to_string()),
         error => ("run", error.to_string()),
