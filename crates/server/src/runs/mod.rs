@@ -12,7 +12,7 @@ use throughline::{Agent, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
 
 pub(crate) use live::{Answer, Live, Stage};
-pub(crate) use orphans::{resume, watch};
+pub(crate) use orphans::watch;
 pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
 pub(crate) use work::{ending, work};
 
@@ -63,11 +63,6 @@ impl Runs {
     /// A run that this process works on.
     pub(crate) fn find(&self, run: RunId) -> Option<Arc<Live>> {
         self.live().get(&run).cloned()
-    }
-
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.live().len()
     }
 
     /// The agent for an upstream, made when it is first needed.
