@@ -167,7 +167,7 @@ impl Asked<'_> {
         let listed = self.listed(previous).await?;
         let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
         let history = thread.history();
-        let said = said(request, &history)?;
+        let said = said(app, self.scope, request, &history).await?;
         let mut thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
