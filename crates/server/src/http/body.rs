@@ -91,7 +91,8 @@ async fn read(
         return Err(too_large(limits));
     }
     let mut memory = Memory::of(app);
-    let mut decoder = Decoder::new(encoding, limits).map_err(|refused| refuse(&refused, limits))?;
+    let mut decoder = Decoder::new(encoding, limits.body_bytes, limits.decoded_ratio)
+        .map_err(|refused| refuse(&refused, limits))?;
     while let Some(frame) = frames.next().await {
         let frame = frame.map_err(|_| {
             // The connection is gone; this is for the log.

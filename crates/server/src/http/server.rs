@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
@@ -13,6 +14,9 @@ use super::error::ServeError;
 use super::routes;
 use super::stopping::Stopping;
 use crate::config::Config;
+
+/// How long processes of MCP servers may take to end.
+const MCP_CLOSE: Duration = Duration::from_secs(2);
 
 /// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
 pub struct Server {
@@ -95,7 +99,10 @@ impl Server {
                 "the server broke off"
             );
         }
-        self.app.mcp.close().await;
+        let closed = tokio::time::timeout(MCP_CLOSE, self.app.mcp.close()).await;
+        if closed.is_err() {
+            tracing::warn!("some MCP servers did not end in time");
+        }
         if let Err(error) = self.app.store.close().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,

@@ -106,7 +106,7 @@ fn servers(url: &str, more: &str) -> McpServers {
 fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t throughline::ToolSpec {
     tools
         .iter()
-        .map(|tool| tool.spec())
+        .map(Tool::spec)
         .find(|spec| spec.name == name)
         .unwrap()
 }

@@ -1,12 +1,13 @@
 //! Decompression that stops in time.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Write};
 
 use flate2::write::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder as RawZstd, InBuffer, Operation as _, OutBuffer};
-
-use crate::config::LimitsConfig;
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +70,9 @@ enum Coding {
 }
 
 impl Decoder {
-    pub(super) fn new(encoding: Encoding, limits: &LimitsConfig) -> Result<Self, Refused> {
-        let sink = Sink::new(limits.body_bytes);
+    /// At most so many bytes before and after, and at most so many times as many after.
+    pub(super) fn new(encoding: Encoding, most: usize, ratio: u64) -> Result<Self, Refused> {
+        let sink = Sink::new(most);
         let coding = match encoding {
             Encoding::Identity => Coding::Identity(sink),
             Encoding::Gzip => Coding::Gzip(GzDecoder::new(sink)),
@@ -95,8 +97,8 @@ impl Decoder {
         Ok(Self {
             coding,
             taken: 0,
-            most: limits.body_bytes,
-            ratio: limits.decoded_ratio,
+            most,
+            ratio,
         })
     }
 
