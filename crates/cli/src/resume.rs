@@ -31,7 +31,9 @@ pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<E
         true => {
             let mut out = String::new();
             let mut object = ObjectWriter::new(&mut out);
-            object.str("run", &run.to_string()).str("stop", stop.as_str());
+            object
+                .str("run", &run.to_string())
+                .str("stop", stop.as_str());
             object.end();
             output::document(&out, false)?;
         }

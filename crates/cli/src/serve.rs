@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_server::{
-    Config, ConfigError, Flags, ServeError, Server, Sources, log_to_stderr, serve,
+    Config, ConfigError, Flags, ServeError, Server, Signals, Sources, log_to_stderr, serve,
 };
 
 use crate::args::{Args, Serve};
@@ -34,6 +34,9 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
         .build()
         .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
     runtime.block_on(async {
+        // Whoever reads the banner may ask us to stop at once.
+        let signals = Signals::listen()
+            .map_err(|error| Failure::no(format!("signals cannot be heard: {error}")))?;
         let server = serve(config).await.map_err(|error| match &error {
             ServeError::Config(error) => misread(error),
             ServeError::Store(_) => Failure::no(format!("{store}: {error}")),
@@ -48,10 +51,8 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
             true => output::document(&banner.json(), false)?,
             false => output::note(&banner.text()),
         }
-        server
-            .run_until_signal()
-            .await
-            .map_err(|error| Failure::no(format!("signals cannot be heard: {error}")))
+        server.run_until(signals).await;
+        Ok::<(), Failure>(())
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -19,6 +19,7 @@ mod observe;
 mod refuse;
 mod routes;
 mod server;
+mod signals;
 mod stopping;
 
 pub use answer::json;
@@ -30,4 +31,5 @@ pub use guard::Caller;
 pub use logs::{BadLog, log_to_stderr};
 pub use observe::{Answered, RequestId};
 pub use server::{Server, resume, serve, serve_with};
+pub use signals::Signals;
 pub use stopping::Stopping;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
@@ -11,11 +12,15 @@ use super::app::App;
 use super::connections::Connections;
 use super::error::ServeError;
 use super::routes;
+use super::signals::Signals;
 use super::stopping::Stopping;
 use throughline::StopReason;
 use throughline_store::{RunId, TenantScope};
 
 use crate::config::Config;
+
+/// How long processes of MCP servers may take to end.
+const MCP_CLOSE: Duration = Duration::from_secs(2);
 
 /// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
 pub struct Server {
@@ -125,7 +130,10 @@ impl Server {
                 "the server broke off"
             );
         }
-        self.app.mcp.close().await;
+        let closed = tokio::time::timeout(MCP_CLOSE, self.app.mcp.close()).await;
+        if closed.is_err() {
+            tracing::warn!("some MCP servers did not end in time");
+        }
         if let Err(error) = self.app.store.close().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -134,16 +142,14 @@ impl Server {
         }
     }
 
-    /// Run until a signal asks to stop (SIGTERM, or Ctrl-C), then stop; a second one cuts off what
-    /// is still at work.
-    pub async fn run_until_signal(self) -> std::io::Result<()> {
-        let mut signals = Signals::new()?;
+    /// Run until a signal asks to stop, then stop; a second one cuts off what is still at work.
+    pub async fn run_until(self, mut signals: Signals) {
         let stopping = self.app.stopping.clone();
         let joined = self.join();
         tokio::pin!(joined);
         for cut in [false, true] {
             tokio::select! {
-                () = &mut joined => return Ok(()),
+                () = &mut joined => return,
                 () = signals.next() => match cut {
                     false => stopping.drain(),
                     true => stopping.close(),
@@ -151,46 +157,5 @@ impl Server {
             }
         }
         joined.await;
-        Ok(())
-    }
-}
-
-/// What asks a process to stop.
-struct Signals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {})
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) {
-        // Without a way to hear of it, there is nothing to wait for.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }

@@ -81,6 +81,8 @@ async fn models_are_listed_and_found() {
         (404, "model_not_found")
     );
     assert!(missing.body.contains("did you mean"), "{}", missing.body);
+    let strange = get(server.address, "/v1/models/%FF").await;
+    assert_eq!((strange.status, strange.code()), (404, String::new()));
     end(server).await;
 }
 
