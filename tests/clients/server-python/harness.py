@@ -54,7 +54,7 @@ class Control:
         """How often the vendor has been asked."""
         return self.ask("counts")["requests"]
 
-    def heard(self) -> list[dict[str, Any]]:
+    def heard(self) -> dict[str, Any]:
         """The last request that the vendor took: instructions, and a line for each thing said."""
         return self.ask("heard")
 
@@ -149,6 +149,8 @@ def main(package: str, scenarios: list[Scenario]) -> int:
     parser.add_argument("--only", help="one scenario")
     arguments = parser.parse_args()
     world = World(f"{package} {version(package)}", arguments)
+    # One loop for all, so that connections that a client keeps can be used again.
+    loop = asyncio.new_event_loop()
     for scenario in scenarios:
         world.scenario = scenario.__name__
         if arguments.only not in (None, world.scenario):
@@ -156,7 +158,7 @@ def main(package: str, scenarios: list[Scenario]) -> int:
         try:
             done = scenario(world)
             if inspect.iscoroutine(done):
-                asyncio.run(done)
+                loop.run_until_complete(done)
         except Failed:
             pass
         except Exception as error:  # noqa: BLE001
@@ -165,5 +167,6 @@ def main(package: str, scenarios: list[Scenario]) -> int:
         if not world.demo:
             refused = world.control.ask("refused")
             world.equal("the vendor refuses nothing", refused, [])
+    loop.close()
     print(json.dumps({"sdk": world.sdk, "passed": world.passed, "failed": world.failed}))
     return 0 if world.failed == 0 and world.passed > 0 else 1

@@ -235,8 +235,7 @@ class AddNumbers(BaseModel):
 def parsed(world: World) -> None:
     client = client_of(world)
     tool = openai.pydantic_function_tool(AddNumbers, name="add")
-    function = {"type": "function", **tool["function"]}
-    asked = client.responses.parse(model=world.model, input="call add a=1 b=2", tools=[function])
+    asked = client.responses.parse(model=world.model, input="call add a=1 b=2", tools=[tool])
     found = asked.output[0].parsed_arguments
     world.equal("arguments are parsed", found, AddNumbers(a=1, b=2))
     if world.demo:
