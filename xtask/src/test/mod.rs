@@ -10,6 +10,7 @@ mod clients;
 mod installed;
 mod output;
 mod readme;
+mod session;
 mod setup;
 
 use installed::Installed;
@@ -100,7 +101,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     run.step("tests", || output::run_tests(tools.runner(), &seed, &sdks));
     if extent == Extent::Full {
         run.step("doc tests", || output::run_doc_tests(&seed));
-        run.step("README", readme::run_examples);
+        run.step("README", || readme::run_examples(sdks.python.as_deref()));
         run.step("clients", || tools.with_python(|| clients::run(&seed)));
         run.step("fuzz", || tools.with_cxx(|| fuzzed(&seed)));
     }
