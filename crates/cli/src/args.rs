@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod approvals;
+mod serve;
 mod store;
 
 use std::ffi::OsString;
@@ -13,38 +14,49 @@ use throughline_wire::transcript::Limits;
 use throughline_wire::{Format, sse};
 
 pub(crate) use approvals::{Approvals, ApprovalsAnswer, ApprovalsList};
+pub(crate) use serve::Serve;
 pub(crate) use store::{
     Backup, Export, Fork, Import, RemoveThread, Restore, Runs, RunsList, Show, Threads, ThreadsList,
 };
 
-/// Keeps the thread of AI conversations.
+/// The store that is meant when none is named.
+const STORE: &str = "sqlite://throughline.db";
+
+/// Keeps the thread of AI conversations. Without a command it serves.
 #[derive(Debug, Parser)]
-#[command(name = "throughline", version, about, subcommand_required = true)]
+#[command(name = "throughline", version, about)]
 #[command(after_help = "Exit codes: 0 yes or done, 1 no or unreadable, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Print JSON on standard output, errors included.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// The store: `sqlite://PATH`.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        default_value = "sqlite://throughline.db"
-    )]
-    pub(crate) store: String,
+    /// The store: `sqlite://PATH` (`sqlite://throughline.db` if nothing else is said).
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
 
     /// Whose data to work on.
     #[arg(long, global = true, value_name = "T", default_value = "local", value_parser = tenant)]
     pub(crate) tenant: Tenant,
 
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
+}
+
+impl Args {
+    /// The store, for commands that have no configuration.
+    pub(crate) fn store(&self) -> &str {
+        self.store.as_deref().unwrap_or(STORE)
+    }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve the Responses API over HTTP (what happens without a command).
+    Serve(Serve),
     /// Convert a transcript between vendors.
     Convert(Convert),
     /// Say whether a vendor would accept a history, and why not.
@@ -73,6 +85,12 @@ pub(crate) enum Command {
     /// What the contract names and this version does not have.
     #[command(external_subcommand)]
     NotBuilt(Vec<OsString>),
+}
+
+impl Command {
+    pub(crate) fn is_serve(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
 }
 
 /// Reads an array of messages or items, a request body, a response body or a captured event

@@ -26,7 +26,6 @@ const USAGE: u8 = 2;
 
 /// Commands of the contract that later versions bring.
 const PLANNED: &[&str] = &[
-    "serve",
     "chat",
     "runs resume",
     "view",
@@ -101,6 +100,14 @@ impl Failure {
         failure.path = Some(path.to_owned()).filter(|path| !path.is_empty());
         failure.line = usize::try_from(line).ok();
         failure.column = usize::try_from(column).ok();
+        failure
+    }
+
+    /// A configuration that cannot be used, with the key and the line that are wrong.
+    pub(crate) fn in_configuration(message: String, key: &str, line: Option<usize>) -> Self {
+        let mut failure = Self::new(message, USAGE);
+        failure.path = Some(key.to_owned()).filter(|key| !key.is_empty());
+        failure.line = line;
         failure
     }
 

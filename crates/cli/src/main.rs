@@ -7,6 +7,7 @@ mod failure;
 mod input;
 mod output;
 mod progress;
+mod serve;
 mod store;
 mod time;
 mod validate;
@@ -23,7 +24,15 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return failure::usage(&error),
     };
-    let done = match &args.command {
+    let Some(command) = &args.command else {
+        return done(serve::run(&args, None), args.json);
+    };
+    if let Some(flag) = args.serve.first_given().filter(|_| !command.is_serve()) {
+        let text = format!("{flag} is for serve alone; leave it out");
+        return Failure::wrong(text).report(args.json);
+    }
+    let result = match command {
+        Command::Serve(serve) => serve::run(&args, Some(serve)),
         Command::Convert(convert) => convert::run(convert, args.json),
         Command::Validate(validate) => validate::run(validate, args.json),
         Command::Threads(_)
@@ -33,12 +42,16 @@ fn main() -> ExitCode {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Migrate
-        | Command::Doctor => store::run(&args),
+        | Command::Doctor => store::run(&args, command),
         Command::Completions(completions) => completions::run(completions),
         Command::NotBuilt(words) => Err(Failure::not_built("", words)),
     };
-    match done {
+    done(result, args.json)
+}
+
+fn done(result: Result<ExitCode, Failure>, as_json: bool) -> ExitCode {
+    match result {
         Ok(code) => code,
-        Err(failure) => failure.report(args.json),
+        Err(failure) => failure.report(as_json),
     }
 }

@@ -37,9 +37,9 @@ enum Missing {
 }
 
 /// Run a command.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, command: &Command) -> Result<ExitCode, Failure> {
     let context = Context {
-        url: &args.store,
+        url: args.store(),
         // Whoever starts the program with a file's name owns what the file permits.
         scope: Authority::assume().scope(args.tenant.clone()),
         json: args.json,
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
-    runtime.block_on(context.command(&args.command))
+    runtime.block_on(context.command(command))
 }
 
 impl Context<'_> {
@@ -77,7 +77,8 @@ impl Context<'_> {
             Command::Restore(args) => upkeep::restore(self, args),
             Command::Migrate => upkeep::migrate(self),
             Command::Doctor => upkeep::doctor(self).await,
-            Command::Convert(_)
+            Command::Serve(_)
+            | Command::Convert(_)
             | Command::Validate(_)
             | Command::Completions(_)
             | Command::NotBuilt(_) => Err(Failure::wrong("this command needs no store")),

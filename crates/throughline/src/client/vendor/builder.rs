@@ -44,6 +44,8 @@ pub struct ClientBuilder {
     pub(super) dialect: &'static Dialect,
     pub(super) model: Option<String>,
     pub(super) needs_model: bool,
+    /// Each request names its model.
+    pub(super) any_model: bool,
     pub(super) base_url: Option<String>,
     pub(super) below: String,
     pub(super) parameters: Vec<&'static str>,
@@ -87,6 +89,7 @@ impl ClientBuilder {
             dialect,
             model: None,
             needs_model: true,
+            any_model: false,
             base_url: None,
             below: String::new(),
             parameters: Vec::new(),
@@ -115,6 +118,24 @@ impl ClientBuilder {
         let model = model.into();
         self.abilities.model = Some(model.clone());
         self.model = Some(model);
+        self
+    }
+
+    /// No model of its own: each request names one, and one that names none is refused before
+    /// anything is sent. For one client that serves all models of a service.
+    ///
+    /// ```
+    /// use throughline::{ChatClient, OpenAi};
+    ///
+    /// let client = OpenAi::responses("").any_model().api_key("sk-1").build()?;
+    /// assert_eq!(client.abilities().model, None);
+    /// # Ok::<(), throughline::ClientError>(())
+    /// ```
+    #[must_use]
+    pub fn any_model(mut self) -> Self {
+        self.model = None;
+        self.abilities.model = None;
+        self.any_model = true;
         self
     }
 
@@ -298,6 +319,7 @@ impl ClientBuilder {
         let base = self.base()?;
         let credential = self.credential()?;
         if self.needs_model
+            && !self.any_model
             && self
                 .model
                 .as_deref()

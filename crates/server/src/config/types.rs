@@ -1,0 +1,224 @@
+//! The configuration as values.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throughline::{Effect, Limits, Persistence, Secret};
+
+use super::error::Origin;
+
+/// `[server]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The URL of the store.
+    pub store: String,
+    /// Who may come in.
+    pub auth: Auth,
+    /// Whose events and members answers have.
+    pub dialect: Dialect,
+    /// The status for a conversation that is busy.
+    pub locked_status: u16,
+    /// What is logged.
+    pub log: String,
+    /// How a line of the log looks.
+    pub log_format: LogFormat,
+}
+
+/// Who may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Auth {
+    /// Everybody who can reach a loopback address.
+    Open,
+}
+
+/// Whose words are used where OpenAI's API and the Open Responses specification differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Dialect {
+    /// OpenAI's, with the member `throughline`.
+    #[default]
+    OpenAi,
+    /// Nothing outside of the Open Responses specification.
+    OpenResponses,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// One `[[upstream]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamConfig {
+    /// Its name.
+    pub name: String,
+    /// What it speaks.
+    pub kind: Kind,
+    /// Its address, if it is not the vendor's own.
+    pub base_url: Option<String>,
+    /// What requests are signed with.
+    pub credential: Credential,
+    /// Bare model names that go here, with `*` for anything.
+    pub models: Vec<String>,
+    /// Who keeps conversations.
+    pub history: Keeping,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// What an upstream speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// OpenAI's Responses API.
+    OpenAiResponses,
+    /// Chat Completions, at OpenAI or elsewhere.
+    OpenAiChat,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
+    /// A project of Azure Foundry.
+    Foundry,
+    /// The built-in model that needs no network.
+    Demo,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiResponses,
+        Self::OpenAiChat,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Foundry,
+        Self::Demo,
+    ];
+
+    /// The word in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiResponses => "openai-responses",
+            Self::OpenAiChat => "openai-chat",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Foundry => "foundry",
+            Self::Demo => "demo",
+        }
+    }
+
+    /// The variables that usually hold its key, the best first.
+    pub const fn usual_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenAiResponses | Self::OpenAiChat => &["OPENAI_API_KEY"],
+            Self::Anthropic => &["ANTHROPIC_API_KEY"],
+            Self::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Self::Foundry | Self::Demo => &[],
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What requests to an upstream are signed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// Nothing: a server of one's own may want none.
+    None,
+    /// A key.
+    Key(Secret),
+    /// What a program prints: the program and its arguments.
+    Command(Vec<String>),
+}
+
+/// Who keeps conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Keeping {
+    /// The store of the server.
+    #[default]
+    Local,
+    /// The vendor.
+    Service,
+}
+
+impl Keeping {
+    /// The word in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// One `[[agent]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Its name: it is the model `agent/ID`.
+    pub id: String,
+    /// The model that it asks.
+    pub model: String,
+    /// What it is told before everything else.
+    pub instructions: Option<String>,
+    /// The labels of the MCP servers whose tools it has.
+    pub mcp: Vec<String>,
+    /// When its history moves, if not as `[history]` says.
+    pub persistence: Option<Persistence>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// One `[mcp.LABEL]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpConfig {
+    /// How it is reached.
+    pub reach: McpReach,
+    /// What a lost result of a tool means, by the server's own name of it.
+    pub effects: Vec<(String, Effect)>,
+    /// Tools that need approval for each call, by the server's own names.
+    pub approval: Vec<String>,
+}
+
+/// How an MCP server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpReach {
+    /// At an address.
+    Url(String),
+    /// As a process: the program and its arguments.
+    Command(Vec<String>),
+}
+
+/// `[limits]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitsConfig {
+    /// How far one run may go.
+    pub run: Limits,
+    /// The largest body, before and after decompression.
+    pub body_bytes: usize,
+    /// How many times its own size a compressed body may become.
+    pub decoded_ratio: u64,
+    /// How deep JSON may be nested.
+    pub json_depth: usize,
+    /// How long the head of a request may take, and how long an idle connection is kept.
+    pub header_time: Duration,
+    /// How long a body may take.
+    pub body_time: Duration,
+    /// Open connections.
+    pub connections: usize,
+    /// Open event streams.
+    pub streams: usize,
+    /// How long an event stream may be silent before it gets a comment.
+    pub keep_alive: Duration,
+    /// How long requests may go on after the server was told to stop.
+    pub drain: Duration,
+}

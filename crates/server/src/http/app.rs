@@ -1,0 +1,99 @@
+//! What handlers work with.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use throughline::Metrics;
+use throughline_store::{Durability, Profile, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::counters::HttpCounters;
+use super::error::ServeError;
+use super::stopping::Stopping;
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::mcp::McpServers;
+use crate::upstreams::Upstreams;
+
+/// What handlers work with. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// What the server was told.
+    pub config: Arc<Config>,
+    /// Whom it asks.
+    pub upstreams: Arc<Upstreams>,
+    /// Tools that it runs itself.
+    pub mcp: Arc<McpServers>,
+    /// Where it keeps everything.
+    pub store: Store,
+    /// What agents and clients count.
+    pub metrics: Metrics,
+    /// What is counted of requests.
+    pub http: Arc<HttpCounters>,
+    /// Whether and how far it is stopping.
+    pub stopping: Stopping,
+    /// What the store promises, as it was read back at the start.
+    pub profile: Arc<Profile>,
+    /// When it started, in seconds since 1970.
+    pub started: u64,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) body_memory: Arc<Semaphore>,
+}
+
+/// Memory for bodies is counted in pieces of this size.
+pub(super) const PIECE: usize = 64 * 1024;
+
+impl App {
+    /// Open the store and set up everything else. Nobody is listened to or asked yet.
+    pub async fn open(config: Config) -> Result<Self, ServeError> {
+        let metrics = Metrics::new();
+        let upstreams = Upstreams::watched(&config, &metrics)?;
+        let store = Store::open(&config.server.store).await?;
+        let profile = store.profile().await?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let pieces = (config.limits.body_bytes / PIECE + 1) * 2;
+        Ok(Self {
+            upstreams: Arc::new(upstreams),
+            mcp: Arc::new(McpServers::of(&config)),
+            store,
+            metrics,
+            http: Arc::default(),
+            stopping: Stopping::default(),
+            profile: Arc::new(profile),
+            started: now.unwrap_or(Duration::ZERO).as_secs(),
+            streams: Arc::new(Semaphore::new(config.limits.streams)),
+            body_memory: Arc::new(Semaphore::new(pieces)),
+            config: Arc::new(config),
+        })
+    }
+
+    /// The word for what an acknowledged write survives: `durable` or `relaxed`.
+    pub fn durability(&self) -> &'static str {
+        match self.profile.durability {
+            Durability::Durable => "durable",
+            Durability::Relaxed | Durability::Memory => "relaxed",
+        }
+    }
+
+    /// A place among the open event streams; it is free again when it is dropped.
+    pub fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.streams)
+            .try_acquire_owned()
+            .map_err(|_| overloaded("There are too many open event streams.", "too_many_streams"))
+    }
+
+    /// How many event streams are open.
+    pub(super) fn open_streams(&self) -> usize {
+        let most = self.config.limits.streams;
+        most.saturating_sub(self.streams.available_permits())
+    }
+}
+
+/// Too much at once: 503, and when to try again.
+pub(super) fn overloaded(message: &str, code: &'static str) -> ApiError {
+    let mut error = ApiError::new(503, "server_error", format!("{message} Try again soon."))
+        .code(code)
+        .retry(true);
+    error.retry_after = Some(Duration::from_secs(1));
+    error
+}

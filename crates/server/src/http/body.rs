@@ -1,0 +1,200 @@
+//! The body of a request, within bounds: its size before and after decompression, how much it may
+//! grow, how long it may take, how deep its JSON is, and how much memory all bodies together take.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use futures_util::StreamExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::app::{App, PIECE, overloaded};
+use super::decode::{Decoder, Encoding, Refused};
+use crate::config::LimitsConfig;
+use crate::error::ApiError;
+
+/// A whole body, decompressed. The memory that it is counted with is free again when this is
+/// dropped, so keep it as long as its bytes.
+#[derive(Debug)]
+pub struct Payload {
+    bytes: Bytes,
+    _memory: Memory,
+}
+
+impl Payload {
+    /// What was sent.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+impl FromRequest<App> for Payload {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let limits = &app.config.limits;
+        match tokio::time::timeout(limits.body_time, read(&parts.headers, body, app)).await {
+            Ok(read) => read,
+            Err(_) => {
+                let text = format!(
+                    "The body did not come within {} seconds.",
+                    limits.body_time.as_secs()
+                );
+                let error = ApiError::new(408, "invalid_request_error", text);
+                Err(error.code("request_timeout").retry(true))
+            }
+        }
+    }
+}
+
+async fn read(headers: &HeaderMap, body: Body, app: &App) -> Result<Payload, ApiError> {
+    let limits = &app.config.limits;
+    let encoding = encoding(headers)?;
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limits.body_bytes as u64) {
+        return Err(too_large(limits));
+    }
+    let mut memory = Memory::of(app);
+    let mut decoder = Decoder::new(encoding, limits).map_err(|refused| refuse(&refused, limits))?;
+    let mut frames = body.into_data_stream();
+    while let Some(frame) = frames.next().await {
+        let frame = frame.map_err(|_| {
+            // The connection is gone; this is for the log.
+            ApiError::invalid("The body broke off.").code("incomplete_body")
+        })?;
+        for piece in frame.chunks(PIECE) {
+            memory.cover(decoder.decoded())?;
+            decoder
+                .push(piece)
+                .map_err(|refused| refuse(&refused, limits))?;
+            memory.cover(decoder.decoded())?;
+        }
+    }
+    let bytes = decoder
+        .finish()
+        .map_err(|refused| refuse(&refused, limits))?;
+    // The parser has the outermost bound; only a lower one is looked for here.
+    if limits.json_depth < PARSER_DEPTH && deeper_than(&bytes, limits.json_depth) {
+        return Err(ApiError::invalid(format!(
+            "The JSON of the body is nested deeper than {} levels.",
+            limits.json_depth
+        )));
+    }
+    Ok(Payload {
+        bytes: bytes.into(),
+        _memory: memory,
+    })
+}
+
+/// How deep JSON may be wherever it is parsed.
+const PARSER_DEPTH: usize = 64;
+
+fn encoding(headers: &HeaderMap) -> Result<Encoding, ApiError> {
+    let mut named = headers.get_all(CONTENT_ENCODING).iter();
+    let first = named
+        .next()
+        .map(|value| value.to_str().unwrap_or("?").trim());
+    let encoding = match (first, named.next()) {
+        (None, None) => Some(Encoding::Identity),
+        (Some(name), None) => Encoding::named(name),
+        (_, Some(_)) => None,
+    };
+    encoding.ok_or_else(|| {
+        let text = "The body's content-encoding is not one of gzip, deflate, zstd and identity.";
+        ApiError::new(415, "invalid_request_error", text).code("unsupported_content_encoding")
+    })
+}
+
+fn too_large(limits: &LimitsConfig) -> ApiError {
+    let text = format!(
+        "The body is larger than {} bytes (limits.body_bytes).",
+        limits.body_bytes
+    );
+    ApiError::new(413, "invalid_request_error", text).code("request_too_large")
+}
+
+fn refuse(refused: &Refused, limits: &LimitsConfig) -> ApiError {
+    match refused {
+        Refused::TooLarge => too_large(limits),
+        Refused::GrowsTooMuch => {
+            let text = format!(
+                "The body becomes more than {} times larger when it is decompressed \
+                 (limits.decoded_ratio).",
+                limits.decoded_ratio
+            );
+            ApiError::new(413, "invalid_request_error", text).code("request_too_large")
+        }
+        Refused::Damaged => ApiError::invalid("The compressed body is damaged or broke off.")
+            .code("invalid_content_encoding"),
+    }
+}
+
+/// Whether JSON is nested deeper than so many levels. What is not JSON is for the parser to refuse.
+fn deeper_than(bytes: &[u8], most: usize) -> bool {
+    let mut depth = 0_usize;
+    let mut in_text = false;
+    let mut escaped = false;
+    for byte in bytes {
+        match (in_text, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_text = !in_text,
+            (false, b'[' | b'{') => {
+                depth += 1;
+                if depth > most {
+                    return true;
+                }
+            }
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The part of the memory for bodies that one body takes.
+#[derive(Debug)]
+struct Memory {
+    pieces: std::sync::Arc<tokio::sync::Semaphore>,
+    held: Vec<OwnedSemaphorePermit>,
+}
+
+impl Memory {
+    fn of(app: &App) -> Self {
+        Self {
+            pieces: std::sync::Arc::clone(&app.body_memory),
+            held: Vec::new(),
+        }
+    }
+
+    /// Have room for so many bytes. The first piece is free: small bodies always get in.
+    fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
+        while self.held.len() < bytes / PIECE {
+            let pieces = std::sync::Arc::clone(&self.pieces);
+            let piece = pieces.try_acquire_owned().map_err(|_| {
+                overloaded(
+                    "Other large requests are being read.",
+                    "too_many_large_requests",
+                )
+            })?;
+            self.held.push(piece);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::deeper_than;
+
+    #[test]
+    fn brackets_in_texts_are_not_levels() {
+        assert!(!deeper_than(br#"{"a":[1,[2]],"b":"[[[["}"#, 3));
+        assert!(deeper_than(br#"{"a":[1,[2]]}"#, 2));
+        assert!(!deeper_than(br#"["\"[[[["]"#, 1));
+        assert!(!deeper_than(b"]]]][", 1));
+    }
+}

@@ -1,0 +1,161 @@
+//! Connections: how many there may be, how long they may take, and how they end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::app::App;
+use super::refuse;
+
+/// More connections are refused with words at once than this; the rest is just closed.
+const REFUSED_POLITELY: usize = 64;
+
+/// How long to wait when the system has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// How long connections may take to end after they were cut off.
+const CUT: Duration = Duration::from_secs(2);
+
+pub(super) struct Connections {
+    app: App,
+    router: Router,
+    places: Arc<Semaphore>,
+    refusing: Arc<Semaphore>,
+    /// Those from before the server was told to stop.
+    working: TaskTracker,
+    /// Those that came later, and those that are refused.
+    others: TaskTracker,
+}
+
+impl Connections {
+    pub(super) fn new(app: &App, router: Router) -> Self {
+        Self {
+            app: app.clone(),
+            router,
+            places: Arc::new(Semaphore::new(app.config.limits.connections)),
+            refusing: Arc::new(Semaphore::new(REFUSED_POLITELY)),
+            working: TaskTracker::new(),
+            others: TaskTracker::new(),
+        }
+    }
+
+    /// Accept connections until the server has stopped.
+    ///
+    /// While it drains it still accepts, for whoever asks whether it is ready; everything else is
+    /// refused there with 503, so that nobody waits in vain.
+    pub(super) async fn run(self: Arc<Self>, listener: TcpListener) {
+        let drained = Arc::clone(&self).drained();
+        tokio::pin!(drained);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut drained => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => self.accept(stream),
+                    Err(error) => {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "a connection cannot be accepted"
+                        );
+                        tokio::time::sleep(NO_ROOM).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        self.app.stopping.close();
+        self.working.close();
+        self.others.close();
+        let ended = async {
+            self.working.wait().await;
+            self.others.wait().await;
+        };
+        if tokio::time::timeout(CUT, ended).await.is_err() {
+            tracing::warn!("some connections did not end");
+        }
+    }
+
+    /// Wait until the server is told to stop, and then until nothing is at work or its time is over.
+    async fn drained(self: Arc<Self>) {
+        let stopping = &self.app.stopping;
+        stopping.draining().await;
+        self.working.close();
+        let done = async {
+            self.working.wait().await;
+            let work = stopping.work();
+            work.close();
+            work.wait().await;
+        };
+        tokio::select! {
+            () = done => {}
+            () = stopping.closing() => {}
+            () = tokio::time::sleep(self.app.config.limits.drain) => {
+                tracing::warn!("requests that are still at work are cut off");
+            }
+        }
+    }
+
+    fn accept(self: &Arc<Self>, stream: TcpStream) {
+        // Small frames must not wait for each other. If it cannot be set, they only come later.
+        let _ = stream.set_nodelay(true);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            self.app.http.refused();
+            if let Ok(place) = Arc::clone(&self.refusing).try_acquire_owned() {
+                self.others.spawn(async move {
+                    refuse::politely(stream).await;
+                    drop(place);
+                });
+            }
+            return;
+        };
+        let draining = self.app.stopping.is_draining();
+        let tracker = match draining {
+            true => &self.others,
+            false => &self.working,
+        };
+        let connections = Arc::clone(self);
+        tracker.spawn(async move {
+            let open = connections.app.http.opened();
+            connections.answer(stream, draining).await;
+            drop(open);
+            drop(place);
+        });
+    }
+
+    async fn answer(&self, stream: TcpStream, draining: bool) {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.app.config.limits.header_time)
+            .keep_alive(!draining);
+        let service = TowerToHyperService::new(self.router.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let stopping = &self.app.stopping;
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopping.draining(), if !draining => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = stopping.closing() => Ok(()),
+                }
+            }
+            () = stopping.closing() => Ok(()),
+        };
+        if let Err(error) = ended {
+            // A client that left, or that took too long: nothing to do about it.
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "a connection ended"
+            );
+        }
+    }
+}

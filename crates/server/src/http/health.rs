@@ -1,0 +1,59 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{Response, StatusCode};
+use throughline_model::json::RawJson;
+
+use super::answer::json;
+use super::app::App;
+
+/// The process is alive, and this is what it promises.
+pub(super) async fn healthz(State(app): State<App>) -> Response<Body> {
+    let body = RawJson::object(|object| {
+        object
+            .str("status", "ok")
+            .str("version", env!("CARGO_PKG_VERSION"))
+            .str("engine", app.profile.engine)
+            .str("durability", app.durability());
+    });
+    json(StatusCode::OK, &body)
+}
+
+/// Whether to send requests here: not while it stops, and not while the store does not answer.
+pub(super) async fn readyz(State(app): State<App>) -> Response<Body> {
+    if app.stopping.is_draining() {
+        return not_ready("stopping");
+    }
+    match app.store.profile().await {
+        Ok(_) => json(StatusCode::OK, &state("ready")),
+        Err(error) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the store does not answer"
+            );
+            not_ready("the store does not answer")
+        }
+    }
+}
+
+fn not_ready(why: &str) -> Response<Body> {
+    json(StatusCode::SERVICE_UNAVAILABLE, &state(why))
+}
+
+fn state(word: &str) -> RawJson {
+    RawJson::object(|object| {
+        object.str("status", word);
+    })
+}
+
+/// Everything that is counted, as Prometheus reads it.
+pub(super) async fn metrics(State(app): State<App>) -> Response<Body> {
+    let mut text = app.metrics.to_prometheus();
+    app.http.write(&mut text, app.open_streams());
+    let mut response = Response::new(Body::from(text));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

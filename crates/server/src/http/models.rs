@@ -1,0 +1,34 @@
+//! `/v1/models`.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{Response, StatusCode};
+use throughline_model::json::{ArrayWriter, RawJson};
+
+use super::answer::json;
+use super::app::App;
+use crate::error::ApiError;
+
+pub(super) async fn list(State(app): State<App>) -> Response<Body> {
+    let body = RawJson::object(|object| {
+        object.str("object", "list");
+        let mut data = ArrayWriter::new(object.key("data"));
+        for model in app.upstreams.models() {
+            data.raw(model.to_json(app.started).get());
+        }
+        data.end();
+    });
+    json(StatusCode::OK, &body)
+}
+
+/// Any name that would be taken, listed or not.
+pub(super) async fn one(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response<Body>, ApiError> {
+    // The error is that of a request for this model.
+    app.upstreams.route(Some(&id))?;
+    let model = app.upstreams.model(&id);
+    let model = model.ok_or_else(|| ApiError::not_found("There is no such model."))?;
+    Ok(json(StatusCode::OK, &model.to_json(app.started)))
+}

@@ -1,0 +1,181 @@
+//! What every request has: an id, headers, a line in the log, a place in the metrics.
+//!
+//! A line says method, route, status, time and ids. It never holds a body, a path as it was written,
+//! a query or a header: any of those may hold what was said, or a key.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, VARY};
+use axum::http::{HeaderMap, Method, Response};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use throughline_store::RunId;
+
+use super::app::App;
+use super::counters::HttpCounters;
+use super::guard;
+use crate::error::ApiError;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
+const DURABILITY: HeaderName = HeaderName::from_static("x-throughline-durability");
+
+/// The id of a request, in its extensions and in the header `x-request-id` of its answer.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub Arc<str>);
+
+/// The response that an answer is about; put it into the answer's extensions to have it logged.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered(pub RunId);
+
+/// Around everything.
+pub(super) async fn observe(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
+    let id: Arc<str> = format!("req_{}", app.store.ids().run().to_hex()).into();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let mut seen = Seen::begin(&app.http, request.method(), route, &id);
+    let is_health = matches!(seen.route.as_str(), "/healthz" | "/readyz");
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+
+    let refused = match is_health {
+        true => None,
+        false => refusal(&app, &request).err(),
+    };
+    let mut response = match refused {
+        Some(error) => error.into_response(),
+        None => {
+            // A mistake of ours costs one request, not the connection.
+            let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+            answered.unwrap_or_else(|_| {
+                tracing::error!(request_id = %id, "a handler panicked");
+                ApiError::server("The server made a mistake; its log has the request id.")
+                    .into_response()
+            })
+        }
+    };
+    seen.status = response.status().as_u16();
+    seen.answered = response.extensions().get::<Answered>().copied();
+    mark(&app, response.headers_mut(), &seen, is_health);
+    let is_stream = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    seen.whole = !is_stream;
+    match is_stream {
+        true => response.map(|body| Body::from_stream(until_end(body, seen))),
+        false => response,
+    }
+}
+
+/// Why a request is not even looked at.
+fn refusal(app: &App, request: &Request) -> Result<(), ApiError> {
+    if app.stopping.is_draining() {
+        let mut error = super::app::overloaded("The server is stopping.", "shutting_down");
+        error.headers.push(("connection", "close".to_owned()));
+        return Err(error);
+    }
+    guard::check(request.headers(), app.config.server.auth)
+}
+
+/// The headers that every answer has.
+fn mark(app: &App, headers: &mut HeaderMap, seen: &Seen, is_health: bool) {
+    if let Ok(id) = HeaderValue::try_from(&*seen.id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let millis = u64::try_from(seen.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    headers.insert(PROCESSING, HeaderValue::from(millis));
+    if !is_health {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from_static("authorization"));
+    }
+    if app.durability() == "relaxed" {
+        headers.insert(DURABILITY, HeaderValue::from_static("relaxed"));
+    }
+}
+
+/// The body of a stream, with its request seen until the end of it.
+fn until_end(
+    body: Body,
+    seen: Seen,
+) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
+    let frames = body.into_data_stream();
+    futures_util::stream::unfold((frames, seen), |(mut frames, mut seen)| async move {
+        match frames.next().await {
+            Some(frame) => Some((frame, (frames, seen))),
+            None => {
+                seen.whole = true;
+                None
+            }
+        }
+    })
+}
+
+/// One request, from its head to the end of its answer.
+struct Seen {
+    counters: Arc<HttpCounters>,
+    method: &'static str,
+    route: String,
+    id: Arc<str>,
+    since: Instant,
+    status: u16,
+    answered: Option<Answered>,
+    /// Whether the answer was sent whole, as far as one can see here.
+    whole: bool,
+}
+
+impl Seen {
+    fn begin(counters: &Arc<HttpCounters>, method: &Method, route: String, id: &Arc<str>) -> Self {
+        counters.begun();
+        Self {
+            counters: Arc::clone(counters),
+            method: plain(method),
+            route,
+            id: Arc::clone(id),
+            since: Instant::now(),
+            // What is seen of a client that leaves before it is answered.
+            status: 499,
+            answered: None,
+            whole: false,
+        }
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        let time = self.since.elapsed();
+        self.counters
+            .ended(self.method, &self.route, self.status, time);
+        let response_id = self
+            .answered
+            .map(|Answered(run)| format!("resp_{}", run.to_hex()));
+        tracing::info!(
+            target: "throughline_server::request",
+            method = self.method,
+            route = self.route,
+            status = self.status,
+            ms = time.as_secs_f64() * 1e3,
+            whole = self.whole,
+            request_id = %self.id,
+            response_id,
+            "request"
+        );
+    }
+}
+
+/// A method that everybody knows; others could be anything.
+fn plain(method: &Method) -> &'static str {
+    let known = [
+        "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT",
+    ];
+    let found = known.into_iter().find(|known| *known == method.as_str());
+    found.unwrap_or("other")
+}

@@ -1,0 +1,44 @@
+//! A connection too many: it is told so, in words that clients understand, and closed.
+
+use std::time::Duration;
+
+use throughline_model::json::RawJson;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::app::overloaded;
+
+/// All of it must be over in this time.
+const TIME: Duration = Duration::from_secs(2);
+
+/// More than this of what a client still sends is not waited for.
+const MOST: usize = 256 * 1024;
+
+pub(super) async fn politely(stream: TcpStream) {
+    // Whatever goes wrong, the connection is closed, which says the same less clearly.
+    let _ = tokio::time::timeout(TIME, say(stream)).await;
+}
+
+async fn say(mut stream: TcpStream) -> std::io::Result<()> {
+    let error = overloaded("There are too many connections.", "too_many_connections");
+    let body: RawJson = error.body();
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nretry-after: 1\r\nx-should-retry: true\r\n\
+         cache-control: no-store\r\nvary: authorization\r\nconnection: close\r\n\r\n",
+        body.get().len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.get().as_bytes()).await?;
+    stream.shutdown().await?;
+    // Closing with something unread would take the answer back from a client that still sends.
+    let mut left = MOST;
+    let mut buffer = [0; 4096];
+    while left > 0 {
+        match stream.read(&mut buffer).await? {
+            0 => break,
+            read => left = left.saturating_sub(read),
+        }
+    }
+    Ok(())
+}

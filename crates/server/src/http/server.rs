@@ -1,0 +1,159 @@
+//! Starting and stopping.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::app::App;
+use super::connections::Connections;
+use super::error::ServeError;
+use super::routes;
+use super::stopping::Stopping;
+use crate::config::Config;
+
+/// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    app: App,
+    task: JoinHandle<()>,
+}
+
+/// Start a server: open the store, listen, answer.
+///
+/// ```
+/// use throughline_server::{Config, Flags, Sources, serve};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = Config::load(&Sources {
+///     flags: Flags {
+///         listen: Some("127.0.0.1:0".to_owned()),
+///         store: Some("memory:".to_owned()),
+///     },
+///     ..Sources::default()
+/// })?;
+/// let server = serve(config).await?;
+/// println!("listening on {}", server.address);
+/// server.stop();
+/// server.join().await;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn serve(config: Config) -> Result<Server, ServeError> {
+    let asked = config.server.listen;
+    let listen = |source| ServeError::Listen {
+        address: asked,
+        source,
+    };
+    // First the address: a store must not be touched by a server that cannot run.
+    let listener = TcpListener::bind(asked).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let app = App::open(config).await?;
+    let connections = Connections::new(&app, routes::router(app.clone()));
+    // The handle owns it, and join waits for it.
+    let task = tokio::spawn(Arc::new(connections).run(listener));
+    Ok(Server { address, app, task })
+}
+
+impl Server {
+    /// What its handlers work with.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Tell it to stop: no new work, `/readyz` says so, and what is at work gets
+    /// `limits.drain_seconds`. See [`Server::join`].
+    pub fn stop(&self) {
+        self.app.stopping.drain();
+    }
+
+    /// Cut off what is still at work, now.
+    pub fn close(&self) {
+        self.app.stopping.close();
+    }
+
+    /// What tells others that it stops.
+    pub fn stopping(&self) -> &Stopping {
+        &self.app.stopping
+    }
+
+    /// Wait until it has stopped and the store is closed.
+    pub async fn join(self) {
+        if let Err(error) = self.task.await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the server broke off"
+            );
+        }
+        self.app.mcp.close().await;
+        if let Err(error) = self.app.store.close().await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the store was not closed"
+            );
+        }
+    }
+
+    /// Run until a signal asks to stop (SIGTERM, or Ctrl-C), then stop; a second one cuts off what
+    /// is still at work.
+    pub async fn run_until_signal(self) -> std::io::Result<()> {
+        let mut signals = Signals::new()?;
+        let stopping = self.app.stopping.clone();
+        let joined = self.join();
+        tokio::pin!(joined);
+        for cut in [false, true] {
+            tokio::select! {
+                () = &mut joined => return Ok(()),
+                () = signals.next() => match cut {
+                    false => stopping.drain(),
+                    true => stopping.close(),
+                },
+            }
+        }
+        joined.await;
+        Ok(())
+    }
+}
+
+/// What asks a process to stop.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        // Without a way to hear of it, there is nothing to wait for.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

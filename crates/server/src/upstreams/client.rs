@@ -1,0 +1,111 @@
+//! The client for an upstream: a vendor's, with a breaker around it and retries around that.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use throughline::{
+    Anthropic, Breaker, BreakerPolicy, ChatClient, ClientBuilder, ClientError, ClientExt,
+    CommandTokens, Demo, Foundry, Gemini, Metrics, OpenAi, Retry, StoresHistory, Transport,
+};
+
+use crate::config::{ConfigError, Credential, Keeping, Kind, UpstreamConfig};
+
+/// Make the client. All of them share one pool of connections.
+pub(super) fn make(
+    config: &UpstreamConfig,
+    transport: &Arc<dyn Transport>,
+    metrics: &Metrics,
+) -> Result<Arc<dyn ChatClient>, ConfigError> {
+    let builder = match config.kind {
+        Kind::OpenAiResponses => OpenAi::responses(""),
+        Kind::OpenAiChat => OpenAi::chat(""),
+        Kind::Anthropic => Anthropic::new(""),
+        Kind::Gemini => Gemini::new(""),
+        Kind::Foundry => Foundry::new(config.base_url.as_deref().unwrap_or_default(), ""),
+        Kind::Demo => return keeps(config, demo(metrics)),
+    };
+    let mut builder = builder
+        .any_model()
+        .upstream(config.name.clone())
+        .transport(Arc::clone(transport))
+        .observer(Arc::new(metrics.clone()));
+    if let (Some(url), false) = (&config.base_url, config.kind == Kind::Foundry) {
+        builder = builder.base_url(url.clone());
+    }
+    let built = sign(builder, &config.credential).build();
+    keeps(config, built.map_err(|error| refused(config, &error))?)
+}
+
+fn demo(metrics: &Metrics) -> Arc<dyn ChatClient> {
+    let observer = Arc::new(metrics.clone());
+    Demo::new()
+        .layer(Breaker::observed_by(
+            BreakerPolicy::never(),
+            observer.clone(),
+        ))
+        .layer(Retry::default().observed_by(observer))
+}
+
+fn sign(builder: ClientBuilder, credential: &Credential) -> ClientBuilder {
+    match credential {
+        Credential::None => builder,
+        Credential::Key(key) => builder.api_key(key.clone()),
+        Credential::Command(words) => {
+            let mut words = words.iter();
+            let tokens = CommandTokens::new(words.next().cloned().unwrap_or_default());
+            builder.token_provider(Arc::new(tokens.args(words.cloned())))
+        }
+    }
+}
+
+/// A client that can keep conversations where it is to keep them.
+fn keeps(
+    config: &UpstreamConfig,
+    client: Arc<dyn ChatClient>,
+) -> Result<Arc<dyn ChatClient>, ConfigError> {
+    let stores = client.abilities().stores_history;
+    match (config.history, stores) {
+        (Keeping::Service, StoresHistory::Never) => Err(wrong(
+            config,
+            "history",
+            format!(
+                "\"service\" needs a vendor that keeps conversations, and {} keeps none; \
+                 take it out, or write \"local\"",
+                config.kind
+            ),
+        )),
+        (Keeping::Local, StoresHistory::Always) => Err(wrong(
+            config,
+            "history",
+            format!(
+                "{} always keeps conversations; write \"service\"",
+                config.kind
+            ),
+        )),
+        (Keeping::Local, StoresHistory::Never | StoresHistory::Optional)
+        | (Keeping::Service, StoresHistory::Optional | StoresHistory::Always) => Ok(client),
+    }
+}
+
+fn wrong(config: &UpstreamConfig, key: &str, problem: String) -> ConfigError {
+    ConfigError::Wrong {
+        origin: config.origin.clone(),
+        key: format!("upstream.{}.{key}", config.name),
+        problem,
+    }
+}
+
+/// What a builder refuses, with its reasons. Neither holds a key.
+fn refused(config: &UpstreamConfig, error: &ClientError) -> ConfigError {
+    let mut problem = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        problem.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    let key = match problem.contains("base_url") {
+        true => "base_url",
+        false => "api_key_env",
+    };
+    wrong(config, key, problem)
+}

@@ -1,0 +1,220 @@
+//! Whom a server asks: the upstreams of the configuration, and which of them a model's name means.
+//!
+//! A name is looked up in this order: `agent/ID`, `UPSTREAM/name`, a name in some upstream's
+//! `models`, the pattern there that says most of it, and of two that say as much the one that is
+//! written first.
+
+mod client;
+mod glob;
+mod models;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use throughline::{ChatClient, HttpSettings, HttpTransport, Metrics, Timeouts, Transport};
+
+use crate::config::{AgentConfig, Config, ConfigError, Keeping, Kind, Origin};
+use crate::error::ApiError;
+use crate::near::{did_you_mean, near};
+
+pub use models::ModelInfo;
+
+/// A configured vendor endpoint.
+#[derive(Clone)]
+pub struct Upstream {
+    /// Its name.
+    pub name: String,
+    /// What it speaks.
+    pub kind: Kind,
+    /// The client, with a breaker around it and retries around that. Its requests name the model.
+    pub client: Arc<dyn ChatClient>,
+    /// Who keeps conversations.
+    pub history: Keeping,
+    /// Bare names that go here, with `*` for anything.
+    pub models: Vec<String>,
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstream")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("history", &self.history)
+            .field("models", &self.models)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a model's name means.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The agent, if the name is one's.
+    pub agent: Option<Arc<AgentConfig>>,
+    /// Whom to ask.
+    pub upstream: Arc<Upstream>,
+    /// The vendor's name of the model; none for the built-in one.
+    pub model: Option<String>,
+}
+
+/// All upstreams and agents of a configuration.
+#[derive(Clone, Debug)]
+pub struct Upstreams {
+    /// In the order of the file.
+    all: Vec<Arc<Upstream>>,
+    by_name: BTreeMap<String, usize>,
+    agents: BTreeMap<String, Arc<AgentConfig>>,
+}
+
+impl Upstreams {
+    /// The clients for a configuration. Nobody is asked yet.
+    pub fn of(config: &Config) -> Result<Self, ConfigError> {
+        Self::watched(config, &Metrics::new())
+    }
+
+    /// The same, with retries and breakers counted.
+    pub fn watched(config: &Config, metrics: &Metrics) -> Result<Self, ConfigError> {
+        let http = HttpSettings {
+            connect_timeout: Timeouts::default().connect,
+            ..HttpSettings::default()
+        };
+        let transport = HttpTransport::new(&http).map_err(|error| ConfigError::Wrong {
+            origin: Origin::Default,
+            key: "upstream".to_owned(),
+            problem: format!("no connections can be made: {error}"),
+        })?;
+        let transport: Arc<dyn Transport> = Arc::new(transport);
+        let mut all = Vec::new();
+        let mut by_name = BTreeMap::new();
+        for upstream in &config.upstreams {
+            by_name.insert(upstream.name.clone(), all.len());
+            all.push(Arc::new(Upstream {
+                name: upstream.name.clone(),
+                kind: upstream.kind,
+                client: client::make(upstream, &transport, metrics)?,
+                history: upstream.history,
+                models: upstream.models.clone(),
+            }));
+        }
+        let named = |agent: &Arc<AgentConfig>| (agent.id.clone(), Arc::clone(agent));
+        let upstreams = Self {
+            all,
+            by_name,
+            agents: config.agents.iter().map(named).collect(),
+        };
+        for agent in &config.agents {
+            upstreams
+                .asked_by(agent)
+                .map_err(|error| ConfigError::Wrong {
+                    origin: agent.origin.clone(),
+                    key: format!("agent.{}.model", agent.id),
+                    problem: error.message,
+                })?;
+        }
+        Ok(upstreams)
+    }
+
+    /// All upstreams, in the order of the file.
+    pub fn all(&self) -> &[Arc<Upstream>] {
+        &self.all
+    }
+
+    /// What a model's name means.
+    pub fn route(&self, model: Option<&str>) -> Result<Route, ApiError> {
+        let model = model.filter(|model| !model.is_empty()).ok_or_else(|| {
+            ApiError::invalid("Missing required parameter: 'model'.")
+                .code("missing_required_parameter")
+                .param("model")
+        })?;
+        let Some(id) = model.strip_prefix("agent/") else {
+            return self.plain(model);
+        };
+        let agent = self.agents.get(id).ok_or_else(|| self.not_found(model))?;
+        Ok(Route {
+            agent: Some(Arc::clone(agent)),
+            ..self.asked_by(agent)?
+        })
+    }
+
+    /// Whom an agent asks. An agent does not stand for another one.
+    fn asked_by(&self, agent: &AgentConfig) -> Result<Route, ApiError> {
+        match agent.model.starts_with("agent/") {
+            true => Err(ApiError::invalid(
+                "an agent cannot be the model of another one",
+            )),
+            false => self.plain(&agent.model),
+        }
+    }
+
+    /// What a name means that is no agent's.
+    fn plain(&self, model: &str) -> Result<Route, ApiError> {
+        if let Some((name, rest)) = model.split_once('/')
+            && let Some(upstream) = self.by_name.get(name).and_then(|at| self.all.get(*at))
+        {
+            return match rest.is_empty() {
+                true => Err(self.not_found(model)),
+                false => Ok(route(upstream, rest)),
+            };
+        }
+        let patterns = self.all.iter().flat_map(|upstream| {
+            let patterns = upstream.models.iter();
+            patterns.map(move |pattern| (pattern.as_str(), upstream))
+        });
+        let fitting = patterns.filter(|(pattern, _)| glob::fits(pattern, model));
+        // The last of those that are worth most would win, so they are looked at from the end.
+        let fitting: Vec<_> = fitting.collect();
+        let best = fitting
+            .into_iter()
+            .rev()
+            .max_by_key(|(pattern, _)| (glob::is_exact(pattern), glob::said(pattern)));
+        match best {
+            Some((_, upstream)) => Ok(route(upstream, model)),
+            None => Err(self.not_found(model)),
+        }
+    }
+
+    fn not_found(&self, model: &str) -> ApiError {
+        let shown: String = model.chars().take(128).collect();
+        let near = self.near(model);
+        let meant = did_you_mean(&near);
+        let help = match meant.is_empty() {
+            true => "; GET /v1/models lists some, and UPSTREAM/NAME asks a certain upstream",
+            false => &meant,
+        };
+        ApiError::not_found(format!("The model {shown:?} does not exist{help}"))
+            .code("model_not_found")
+            .param("model")
+    }
+
+    /// Names that may have been meant.
+    fn near(&self, model: &str) -> Vec<String> {
+        let listed = self.models();
+        let listed = listed.iter().map(|model| model.id.as_str());
+        let mut found: Vec<String> = near(model, listed).into_iter().map(str::to_owned).collect();
+        if let Some((name, rest)) = model.split_once('/') {
+            let names = self.all.iter().map(|upstream| upstream.name.as_str());
+            let names = near(name, names.chain(["agent"]));
+            found.extend(names.into_iter().map(|name| format!("{name}/{rest}")));
+        }
+        found.retain(|name| name.len() <= 256 && self.route(Some(name)).is_ok());
+        found.truncate(3);
+        found
+    }
+}
+
+fn route(upstream: &Arc<Upstream>, model: &str) -> Route {
+    Route {
+        agent: None,
+        model: match upstream.kind {
+            Kind::Demo => None,
+            Kind::OpenAiResponses
+            | Kind::OpenAiChat
+            | Kind::Anthropic
+            | Kind::Gemini
+            | Kind::Foundry => Some(model.to_owned()),
+        },
+        upstream: Arc::clone(upstream),
+    }
+}
