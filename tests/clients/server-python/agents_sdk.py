@@ -14,7 +14,7 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
-from harness import World, main
+from harness import World, cut_while_asking, main
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
@@ -184,7 +184,31 @@ async def structured(world: World) -> None:
     world.equal("the answer is typed", done.final_output, berth)
 
 
-SCENARIOS = [tools, chained, session, streamed, handoffs, structured]
+async def branches(world: World) -> None:
+    desk = Desk(world)
+    root = (await desk.run("root")).last_response_id
+    sides = {}
+    for name in ("left", "right"):
+        sides[name] = (await desk.run(name, previous_response_id=root)).last_response_id
+    for name, id in sides.items():
+        asked = await desk.run("what did I say last?", previous_response_id=id)
+        world.equal(f"{name} sees itself alone", asked.final_output, f'You last said: "{name}"')
+
+
+async def retries(world: World) -> None:
+    """What the SDK sends again after a cut is no second run, and runs no tool twice."""
+    if world.demo:
+        return
+    desk = Desk(world)
+    asked = world.control.count()
+    with cut_while_asking(world, "reset"):
+        done = await desk.run(f"hold: {ASKED}", auto_previous_response_id=True)
+    world.equal("the answer comes", done.final_output, SAID)
+    world.equal("the tool ran once", desk.tools.calls, [("get_tide", "Hull")])
+    world.equal("the vendor was asked once for each step", world.control.count(), asked + 2)
+
+
+SCENARIOS = [tools, chained, branches, session, streamed, handoffs, retries, structured]
 
 if __name__ == "__main__":
     sys.exit(main("openai-agents", SCENARIOS))

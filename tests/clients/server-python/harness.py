@@ -16,9 +16,11 @@ import asyncio
 import inspect
 import json
 import sys
+import threading
 import traceback
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -127,6 +129,25 @@ class World:
         self.equal(f"{what}: status, code, param", seen_of(error), (status, code, param))
         self.check(f"{what}: words", words in str(error), str(error))
         return error
+
+
+@contextmanager
+def cut_while_asking(world: World, how: str) -> Iterator[None]:
+    """Cuts the wire once the vendor has been asked, and only then lets the vendor answer."""
+    asked = world.control.count()
+    world.control.ask("hold")
+
+    def cut() -> None:
+        world.control.ask(f"received {asked + 1}")
+        world.control.cut(how)
+        world.control.ask("release")
+
+    cutting = threading.Thread(target=cut)
+    cutting.start()
+    try:
+        yield
+    finally:
+        cutting.join()
 
 
 def seen_of(error: Any) -> tuple[Any, Any, Any]:

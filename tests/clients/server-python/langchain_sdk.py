@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import openai
-from harness import World, main
+from harness import World, cut_while_asking, main
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -149,6 +149,31 @@ async def asynchronous(world: World) -> None:
     world.equal("a chain goes on as a stream", whole.text, FIRST)
 
 
+def branches(world: World) -> None:
+    chat = chat_of(world, use_previous_response_id=True)
+    root: list[Any] = [HumanMessage("root")]
+    root.append(chat.invoke(root))
+    for name in ("left", "right"):
+        side = [*root, HumanMessage(name)]
+        side += [chat.invoke(side), HumanMessage("what did I say last?")]
+        world.equal(f"{name} sees itself alone", chat.invoke(side).text, f'You last said: "{name}"')
+
+
+def retries(world: World) -> None:
+    """What the SDK sends again after a cut is no second run."""
+    if world.demo:
+        return
+    chat = chat_of(world, max_retries=4, use_previous_response_id=True)
+    history: list[Any] = [HumanMessage(TIDE)]
+    history.append(chat.invoke(history))
+    history.append(HumanMessage("hold: What did I say first?"))
+    asked = world.control.count()
+    with cut_while_asking(world, "reset"):
+        answer = chat.invoke(history)
+    world.equal("the answer comes", answer.text, FIRST)
+    world.equal("the vendor was asked once", world.control.count(), asked + 1)
+
+
 def thoughts(world: World) -> None:
     """Reasoning goes back to its vendor, both when the server keeps it and when it does not."""
     if world.demo:
@@ -204,7 +229,18 @@ def errors(world: World) -> None:
     )
 
 
-SCENARIOS = [plain, chained, tools, streams, asynchronous, thoughts, structured, errors]
+SCENARIOS = [
+    plain,
+    chained,
+    branches,
+    tools,
+    streams,
+    asynchronous,
+    retries,
+    thoughts,
+    structured,
+    errors,
+]
 
 if __name__ == "__main__":
     sys.exit(main("langchain-openai", SCENARIOS))

@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import openai
-from harness import World
+from harness import World, cut_while_asking
 from openai_chains import client_of
-
-
-@contextmanager
-def cut_while_asking(world: World, how: str) -> Iterator[None]:
-    """Cuts the wire once the vendor has been asked, and only then lets the vendor answer."""
-    asked = world.control.count()
-    world.control.ask("hold")
-
-    def cut() -> None:
-        world.control.ask(f"received {asked + 1}")
-        world.control.cut(how)
-        world.control.ask("release")
-
-    cutting = threading.Thread(target=cut)
-    cutting.start()
-    try:
-        yield
-    finally:
-        cutting.join()
 
 
 def retries(world: World) -> None:
