@@ -52,6 +52,20 @@ def misuse(world: World) -> None:
             "resp_nope",
         ),
         (
+            "a response and a conversation to continue",
+            {
+                "model": world.model,
+                "input": "x",
+                "previous_response_id": NOBODY,
+                "conversation": "conv_1",
+            },
+            openai.BadRequestError,
+            400,
+            "mutually_exclusive_parameters",
+            "conversation",
+            "previous_response_id",
+        ),
+        (
             "a result without a call",
             {
                 "model": world.model,
@@ -88,9 +102,9 @@ def misuse(world: World) -> None:
             },
             openai.BadRequestError,
             400,
-            None,
+            "unsupported_value",
             "tools[0].server_url",
-            "server_url",
+            "server_label",
         ),
     ]
     for what, body, kind, status, code, param, words in wrong:
