@@ -20,6 +20,10 @@ const FILE_VARIABLE: &str = "THROUGHLINE_CONFIG";
 
 /// Serve until a signal. `given` is what follows the command, if it was written.
 pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failure> {
+    if args.tenant.as_str() != "local" {
+        let text = "a server that is open to all serves the tenant local; leave --tenant out";
+        return Err(Failure::wrong(text));
+    }
     let sources = sources(args, given);
     let config = Config::load(&sources).map_err(|error| misread(&error))?;
     log_to_stderr(&config.server.log, config.server.log_format)

@@ -112,7 +112,7 @@ fn until_end(
         match frames.next().await {
             Some(frame) => Some((frame, (frames, seen))),
             None => {
-                seen.whole = true;
+                seen.end();
                 None
             }
         }
@@ -146,6 +146,11 @@ impl Seen {
             answered: None,
             whole: false,
         }
+    }
+
+    /// The answer was sent whole.
+    fn end(&mut self) {
+        self.whole = true;
     }
 }
 

@@ -30,8 +30,8 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
     ("/console/{*rest}", "the console"),
 ];
 
-/// The whole server.
-pub(super) fn router(app: App) -> Router {
+/// The whole server, and more routes of whoever embeds it.
+pub(super) fn router(app: App, more: Router<App>) -> Router {
     let mut router = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -43,7 +43,8 @@ pub(super) fn router(app: App) -> Router {
         router = router.route(path, not_built(feature));
     }
     router
-        .merge(responses())
+        .merge(crate::responses::router())
+        .merge(more)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(axum::middleware::from_fn_with_state(
@@ -51,11 +52,6 @@ pub(super) fn router(app: App) -> Router {
             observe::observe,
         ))
         .with_state(app)
-}
-
-/// Where the Responses API is plugged in.
-fn responses() -> Router<App> {
-    Router::new()
 }
 
 fn not_built(feature: &'static str) -> MethodRouter<App> {

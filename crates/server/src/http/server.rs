@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -43,6 +44,12 @@ pub struct Server {
 /// # }
 /// ```
 pub async fn serve(config: Config) -> Result<Server, ServeError> {
+    serve_with(config, Router::new()).await
+}
+
+/// The same, with more routes of one's own beside those of the server. They pass what every request
+/// passes; [`Payload`](super::Payload) bounds their bodies.
+pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, ServeError> {
     let asked = config.server.listen;
     let listen = |source| ServeError::Listen {
         address: asked,
@@ -52,7 +59,9 @@ pub async fn serve(config: Config) -> Result<Server, ServeError> {
     let listener = TcpListener::bind(asked).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let app = App::open(config).await?;
-    let connections = Connections::new(&app, routes::router(app.clone()));
+    let connections = Connections::new(&app, routes::router(app.clone(), more));
+    // Ends when the server stops; what it was about is then for whoever comes next.
+    tokio::spawn(crate::runs::watch(app.clone()));
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(Arc::new(connections).run(listener));
     Ok(Server { address, app, task })

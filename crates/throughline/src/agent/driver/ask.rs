@@ -43,7 +43,7 @@ pub(super) enum Asked {
 impl Driver {
     /// Make a model call.
     pub(super) async fn ask(&mut self, ask: Ask) -> Result<Asked, Broken> {
-        let step = self.turn.asked();
+        let step = self.recorder.next_step();
         self.before_call().await.map_err(Broken::Run)?;
         let telling = &mut self.telling;
         telling.say(&mut self.recorder, || RunEvent::Asked { step });

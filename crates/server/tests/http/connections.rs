@@ -1,0 +1,96 @@
+//! How many connections there may be and how long they may take.
+
+use crate::support::{Client, end, get, start};
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_and_closed() {
+    let server = start("[limits]\nconnections = 2\n").await;
+    let mut first = Client::to(server.address).await;
+    let mut second = Client::to(server.address).await;
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.send("GET /healthz", &[], b"").await.status, 200);
+    }
+    let mut third = Client::to(server.address).await;
+    let refused = third.answer().await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (503, "too_many_connections")
+    );
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert!(third.is_closed().await);
+    // A place is free again when its connection has ended.
+    drop(first);
+    let open = |server: &throughline_server::Server| server.app().http.connections();
+    while open(&server) > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(get(server.address, "/healthz").await.status, 200);
+    let metrics = second.send("GET /metrics", &[], b"").await;
+    assert!(
+        metrics
+            .body
+            .contains("\nthroughline_http_connections_refused_total 1\n"),
+        "{}",
+        metrics.body
+    );
+    end(server).await;
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_ends_the_connection() {
+    let server = start("[limits]\nheader_seconds = 1\n").await;
+    let mut silent = Client::to(server.address).await;
+    let mut slow = Client::to(server.address).await;
+    slow.write(b"GET /healthz HTTP/1.1\r\n").await;
+    // Both are waited for by the server, not by a clock of the test.
+    assert!(silent.is_closed().await);
+    let mut rest = String::new();
+    use tokio::io::AsyncReadExt as _;
+    let _ = slow.stream.read_to_string(&mut rest).await;
+    assert!(!rest.contains("200 OK"), "{rest}");
+    end(server).await;
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_requests() {
+    let server = start("").await;
+    let mut client = Client::to(server.address).await;
+    for _ in 0..100 {
+        assert_eq!(client.send("GET /v1/models", &[], b"").await.status, 200);
+    }
+    assert_eq!(server.app().http.connections(), 1);
+    end(server).await;
+}
+
+#[tokio::test]
+async fn event_streams_are_counted() {
+    let server = start("[limits]\nstreams = 1\n").await;
+    let app = server.app().clone();
+    let stream = app.stream().unwrap();
+    let error = app.stream().unwrap_err();
+    assert_eq!(
+        (error.status, error.code.as_deref()),
+        (503, Some("too_many_streams"))
+    );
+    let metrics = get(server.address, "/metrics").await;
+    assert!(metrics.body.contains("\nthroughline_http_streams 1\n"));
+    drop(stream);
+    assert!(app.stream().is_ok());
+    end(server).await;
+}
+
+#[tokio::test]
+async fn heads_that_are_no_http_are_refused() {
+    let server = start("").await;
+    let mut client = Client::to(server.address).await;
+    client
+        .write(b"\x16\x03\x01\x02\x00\x01\x00 no http\r\n\r\n")
+        .await;
+    assert_eq!(client.answer().await.status, 400);
+    let mut client = Client::to(server.address).await;
+    let long = format!("GET /healthz HTTP/1.1\r\nx: {}\r\n", "y".repeat(1 << 20));
+    use tokio::io::AsyncWriteExt as _;
+    let _ = client.stream.get_mut().write_all(long.as_bytes()).await;
+    assert_eq!(client.answer().await.status, 431);
+    end(server).await;
+}

@@ -1,0 +1,16 @@
+//! The HTTP layer, over real sockets.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod bodies;
+mod connections;
+mod logs;
+mod mcp;
+mod routes;
+mod stop;
+mod support;
+mod upstreams;
