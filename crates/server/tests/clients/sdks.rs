@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use crate::board::Board;
 use crate::program::{Places, node, python, run};
-use crate::world::World;
+use crate::world::{Vendor, World};
 
 /// Run a program on every model, and say how many checks passed on each.
 fn on_every_model(program: impl Fn() -> Command) {
@@ -15,15 +15,22 @@ fn on_every_model(program: impl Fn() -> Command) {
     let world = Arc::new(runtime.block_on(World::start()));
     let (orders, server) = Board::listen(&world, runtime.handle()).expect("loopback has a port");
     let places = Places { orders, server };
-    let mut counts = Vec::new();
-    let built_in = run(program(), places, "demo", None);
-    counts.push(format!("demo={}", built_in.passed));
-    for vendor in &world.vendors {
-        let found = run(program(), places, &vendor.model, Some(vendor.name));
-        counts.push(format!("{}={}", vendor.name, found.passed));
-        vendor.refused_nothing();
+    let mut models = vec![("demo", "demo", None)];
+    let vendors = world.vendors.iter();
+    models.extend(vendors.map(|vendor| (vendor.name, vendor.model.as_str(), Some(vendor.name))));
+    let (mut sdk, mut counts, mut wrong) = (String::new(), Vec::new(), Vec::new());
+    for (name, model, vendor) in models {
+        match run(program(), places, model, vendor) {
+            Ok(found) => {
+                counts.push(format!("{name}={}", found.passed));
+                sdk = found.sdk;
+            }
+            Err(problem) => wrong.push(problem),
+        }
     }
-    println!("campaign client {}: {}", built_in.sdk, counts.join(" "));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    world.vendors.iter().for_each(Vendor::refused_nothing);
+    println!("campaign client {sdk}: {}", counts.join(" "));
 }
 
 #[test]
