@@ -27,7 +27,6 @@ const USAGE: u8 = 2;
 /// Commands of the contract that later versions bring.
 const PLANNED: &[&str] = &[
     "chat",
-    "runs resume",
     "view",
     "compact",
     "keys",

@@ -21,7 +21,7 @@ pub use config::{
 pub use error::ApiError;
 pub use http::{
     Answered, App, BadLog, Caller, HttpCounters, Payload, RequestId, ServeError, Server, Stopping,
-    json, log_to_stderr, serve, serve_with,
+    json, log_to_stderr, resume, serve, serve_with,
 };
 pub use mcp::McpServers;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

@@ -12,6 +12,9 @@ use super::connections::Connections;
 use super::error::ServeError;
 use super::routes;
 use super::stopping::Stopping;
+use throughline::StopReason;
+use throughline_store::{RunId, TenantScope};
+
 use crate::config::Config;
 
 /// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
@@ -65,6 +68,31 @@ pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, Ser
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(Arc::new(connections).run(listener));
     Ok(Server { address, app, task })
+}
+
+/// Go on with a run that was left, with the agents of a configuration, and wait for its end.
+///
+/// One that somebody works on, or that a server did not begin, is refused.
+pub async fn resume(
+    config: Config,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<StopReason, ServeError> {
+    let app = App::open(config).await?;
+    let resumed = crate::runs::resume(&app, scope, run).await;
+    app.mcp.close().await;
+    app.store.close().await?;
+    match resumed {
+        Ok(Some(stop)) => Ok(stop),
+        Ok(None) => Err(ServeError::Resume {
+            run,
+            why: "a server did not begin it; go on with it where its agent is".to_owned(),
+        }),
+        Err(error) => Err(ServeError::Resume {
+            run,
+            why: error.message,
+        }),
+    }
 }
 
 impl Server {

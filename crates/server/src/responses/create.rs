@@ -167,7 +167,7 @@ impl Asked<'_> {
         let listed = self.listed(previous).await?;
         let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
         let history = thread.history();
-        let said = said(request, &history)?;
+        let said = said(app, self.scope, request, &history).await?;
         let mut thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
@@ -201,7 +201,7 @@ impl Asked<'_> {
         let begun = app.runs.begin(run, request.stream());
         let live = Arc::clone(&begun.live);
         // The run outlives the request: whoever asked for it may leave.
-        tokio::spawn(work(begun, asked, scene));
+        app.stopping.work().spawn(work(begun, asked, scene));
         match live.begun().await {
             Stage::Over(Answer::Repeated(run)) => Ok(Began::Before(run)),
             Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),

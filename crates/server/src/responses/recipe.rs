@@ -43,19 +43,19 @@ pub(crate) async fn recipe(
     host.listed
         .extend(host.lists.iter().map(|list| list.label.clone()));
     host.tools = served.names;
-    made(app, route, host, served.tools)
+    made(app, &route, host, served.tools)
 }
 
 /// The recipe for a run that was begun before, as it was kept.
 pub(crate) async fn again(app: &App, host: &Host) -> Result<Recipe, ApiError> {
     let route = app.upstreams.route(host.request.model())?;
     let served = served(app, &host.request, &route).await?;
-    made(app, route, host.clone(), served.tools)
+    made(app, &route, host.clone(), served.tools)
 }
 
 fn made(
     app: &App,
-    route: Route,
+    route: &Route,
     host: Host,
     served: Vec<Arc<dyn Tool>>,
 ) -> Result<Recipe, ApiError> {

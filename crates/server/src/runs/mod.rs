@@ -65,11 +65,6 @@ impl Runs {
         self.live().get(&run).cloned()
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.live().len()
-    }
-
     /// The agent for an upstream, made when it is first needed.
     pub(crate) fn agent<E>(
         &self,
