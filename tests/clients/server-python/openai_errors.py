@@ -247,7 +247,9 @@ def failed_streams(world: World) -> None:
         model=world.model, input="go on", previous_response_id=ids[0], stream=True
     ) as stream:
         last = list(stream)[-1]
-    world.equal("and can be continued", last.response.output_text, 'You said: "go on"')
+    # Some vendors hear what was said before in the same message.
+    text = last.response.output_text
+    world.check("and can be continued", text.endswith('go on"'), text)
 
 
 SCENARIOS = [misuse, absent, unbuilt, vendors, failed_streams]

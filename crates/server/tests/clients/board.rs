@@ -1,8 +1,9 @@
 //! Orders of programs to the world around the server: `tests/clients/server-python/harness.py`.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use throughline_testkit::loopkill::answer_posts;
@@ -17,6 +18,8 @@ pub(crate) struct Board {
     world: Arc<World>,
     cutter: Cutter,
     runtime: Handle,
+    /// How many requests have been looked through for refused ones.
+    seen: Mutex<HashMap<&'static str, usize>>,
 }
 
 impl Board {
@@ -29,6 +32,7 @@ impl Board {
             world: Arc::clone(world),
             cutter: Cutter::start(world.address()),
             runtime: runtime.clone(),
+            seen: Mutex::default(),
         };
         let server = board.cutter.address();
         let orders = answer_posts(move |order| board.obey(order).to_string())?;
@@ -70,7 +74,7 @@ impl Board {
                 Value::Null
             }
             ["heard"] => heard(vendor),
-            ["refused"] => refused(vendor),
+            ["refused"] => self.refused(vendor),
             ["fault", name, times] => {
                 let fault = Fault::named(name).unwrap_or_else(|| panic!("no fault {name}"));
                 let extent = Extent::Times(number(times));
@@ -92,6 +96,22 @@ impl Board {
             _ => panic!("no order {words:?}"),
         }
     }
+
+    /// What the vendor has refused since this was last asked. A server of ours sends nothing of the
+    /// kind.
+    fn refused(&self, vendor: &Vendor) -> Value {
+        let requests = vendor.upstream.requests();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = seen.insert(vendor.name, requests.len()).unwrap_or(0);
+        let new = requests.iter().skip(before);
+        let refused = new.filter_map(|request| match &request.verdict {
+            Verdict::Refused(status, words) => {
+                Some(json!({"status": status, "words": words, "body": request.body}))
+            }
+            Verdict::Accepted(_) => None,
+        });
+        refused.collect()
+    }
 }
 
 fn number(word: &str) -> usize {
@@ -106,18 +126,4 @@ fn heard(vendor: &Vendor) -> Value {
     let heard = last.map(|request| Heard::of(vendor.upstream.wire(), &request.body));
     let heard = heard.unwrap_or_default();
     json!({"instructions": heard.instructions, "lines": heard.lines()})
-}
-
-/// What the vendor has refused so far. A server of ours sends nothing of the kind.
-fn refused(vendor: &Vendor) -> Value {
-    let requests = vendor.upstream.requests();
-    let refused = requests
-        .iter()
-        .filter_map(|request| match &request.verdict {
-            Verdict::Refused(status, words) => {
-                Some(json!({"status": status, "words": words, "body": request.body}))
-            }
-            Verdict::Accepted(_) => None,
-        });
-    refused.collect()
 }

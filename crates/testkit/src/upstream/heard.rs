@@ -142,7 +142,12 @@ impl Heard {
                         call["args"].to_string(),
                     );
                 } else if let Some(result) = part.get("functionResponse") {
-                    self.result(string(result, "id"), only_text(&result["response"]));
+                    // A call that came from elsewhere has no id here, and is known by its name.
+                    let id = match string(result, "id") {
+                        "" => string(result, "name"),
+                        id => id,
+                    };
+                    self.result(id, only_text(&result["response"]));
                 } else if part["thought"] != true
                     && let Some(text) = part["text"].as_str()
                 {
