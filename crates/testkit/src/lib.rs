@@ -28,6 +28,8 @@ pub mod scripted;
 pub mod stage;
 #[cfg(feature = "agents")]
 pub mod upstream;
+#[cfg(feature = "agents")]
+pub mod web;
 
 pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};
 pub use property::property;
