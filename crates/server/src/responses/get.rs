@@ -1,14 +1,16 @@
 //! Reading a response again, whole or as a stream, and deleting it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
+use futures_util::StreamExt as _;
 use futures_util::stream::{self, Stream};
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use throughline::Attached;
 use throughline_model::json::RawJson;
-use throughline_store::{Error, RunId, TenantScope};
+use throughline_store::{Error, EventNo, RunId, TenantScope};
 
 use super::query::Query;
 use super::tale::{Tale, ending_of};
@@ -138,50 +140,73 @@ pub(super) fn following(
     })
 }
 
-/// The frames of a run that another process works on, or will.
+/// The frames of a run that another process works on, or will: one whose worker is gone is waited
+/// for until somebody has taken it over.
 fn tailing(
     app: &App,
     scope: &TenantScope,
     tale: Tale,
     from: u64,
 ) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
-    let run = tale.run();
-    let mut projector = Projector::new(tale.scene);
-    let mut first = Vec::new();
-    projector.begin(&mut first);
     let threads = app.runs.threads(&app.store, scope);
-    let told = threads.attach(run, None).map_ok(|(_, event)| event);
-    let (app, scope) = (app.clone(), scope.clone());
-    let told = stream::unfold(Some((projector, told)), move |state| {
-        let (app, scope) = (app.clone(), scope.clone());
-        async move {
-            let (mut projector, mut told) = state?;
-            let mut frames = Vec::new();
-            match told.next().await {
-                Some(Ok(event)) => {
-                    projector.tell(&event, &mut frames);
-                    Some((bytes(frames, from), Some((projector, told))))
-                }
-                // What cannot be read any more ends the stream; it can be asked for again.
-                Some(Err(_)) => None,
-                None => {
-                    finished(&app, &scope, run, &mut projector, &mut frames).await?;
-                    Some((bytes(frames, from), None))
-                }
-            }
-        }
+    let mut tail = Tail {
+        app: app.clone(),
+        scope: scope.clone(),
+        run: tale.run(),
+        told: threads.attach(tale.run(), None),
+        last: None,
+        projector: Projector::new(tale.scene),
+        is_over: false,
+    };
+    let mut first = Vec::new();
+    tail.projector.begin(&mut first);
+    let rest = stream::unfold(tail, move |mut tail| async move {
+        let frames = tail.next().await?;
+        Some((bytes(frames, from), tail))
     });
-    stream::iter([bytes(first, from)]).chain(told)
+    stream::iter([bytes(first, from)]).chain(rest)
 }
 
-async fn finished(
-    app: &App,
-    scope: &TenantScope,
+/// How often somebody looks whether a run was taken over.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A reader of a run that this process does not work on.
+struct Tail {
+    app: App,
+    scope: TenantScope,
     run: RunId,
-    projector: &mut Projector,
-    frames: &mut Vec<Frame>,
-) -> Option<()> {
-    let journal = app.store.journal(scope, run).await.ok()?;
-    projector.finish(&ending_of(&journal)?, frames);
-    Some(())
+    told: Attached,
+    last: Option<EventNo>,
+    projector: Projector,
+    is_over: bool,
+}
+
+impl Tail {
+    async fn next(&mut self) -> Option<Vec<Frame>> {
+        let mut frames = Vec::new();
+        while !self.is_over {
+            match self.told.next().await {
+                Some(Ok((no, event))) => {
+                    self.last = Some(no);
+                    self.projector.tell(&event, &mut frames);
+                    return Some(frames);
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
+                    return None;
+                }
+                None => {}
+            }
+            let journal = self.app.store.journal(&self.scope, self.run).await.ok()?;
+            if let Some(ending) = ending_of(&journal) {
+                self.is_over = true;
+                self.projector.finish(&ending, &mut frames);
+                return Some(frames);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let threads = self.app.runs.threads(&self.app.store, &self.scope);
+            self.told = threads.attach(self.run, self.last);
+        }
+        None
+    }
 }
