@@ -57,6 +57,15 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
+/// The configuration of a command that takes only its file.
+pub(crate) fn sources_of(args: &Args, config: Option<&PathBuf>) -> Sources {
+    let given = Serve {
+        config: config.cloned(),
+        listen: None,
+    };
+    sources(args, Some(&given))
+}
+
 fn sources(args: &Args, given: Option<&Serve>) -> Sources {
     let of_process = Sources::of_process();
     let first = |pick: fn(&Serve) -> Option<String>| {
@@ -81,7 +90,7 @@ fn sources(args: &Args, given: Option<&Serve>) -> Sources {
     }
 }
 
-fn misread(error: &ConfigError) -> Failure {
+pub(crate) fn misread(error: &ConfigError) -> Failure {
     let key = error.key().unwrap_or_default();
     Failure::in_configuration(error.to_string(), key, error.line())
 }

@@ -9,6 +9,8 @@ mod error;
 mod http;
 mod mcp;
 mod near;
+pub mod responses;
+mod runs;
 mod upstreams;
 
 pub use config::{
@@ -19,7 +21,7 @@ pub use config::{
 pub use error::ApiError;
 pub use http::{
     Answered, App, BadLog, Caller, HttpCounters, Payload, RequestId, ServeError, Server, Signals,
-    Stopping, json, log_to_stderr, serve, serve_with,
+    Stopping, json, log_to_stderr, resume, serve, serve_with,
 };
 pub use mcp::McpServers;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

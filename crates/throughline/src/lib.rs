@@ -30,8 +30,8 @@ mod trials;
 
 pub use agent::{
     Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,
-    Input, Limits, Outcome, Pending, Run, RunError, RunEvent, RunFailed, RunOptions, RunStream,
-    RunUsage, Step, StopReason, Typed, TypedError, TypedRun,
+    Input, Limits, OnRepeat, Outcome, Pending, Run, RunEnd, RunError, RunEvent, RunFailed,
+    RunOptions, RunStream, RunUsage, Step, StopReason, Typed, TypedError, TypedRun,
 };
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
@@ -48,9 +48,10 @@ pub use client::{
 };
 pub use history::{
     Additions, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox, MessageFilter, MessageStore,
-    MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnServiceId, Owner,
+    MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Owner,
     OwnerError, Parity, Persistence, ProviderContext, ProviderError, ProviderScope, ProviderSpec,
     ProviderState, Rendering, StateError, Thread, ThreadJsonError, Threads, Told, VendorCopy, View,
+    Views,
 };
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;

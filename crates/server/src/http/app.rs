@@ -13,6 +13,7 @@ use super::stopping::Stopping;
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::mcp::McpServers;
+use crate::runs::Runs;
 use crate::upstreams::Upstreams;
 
 /// What handlers work with. Cheap to clone.
@@ -28,6 +29,8 @@ pub struct App {
     pub store: Store,
     /// What agents and clients count.
     pub metrics: Metrics,
+    /// The runs that it works on.
+    pub(crate) runs: Arc<Runs>,
     /// What is counted of requests.
     pub http: Arc<HttpCounters>,
     /// Whether and how far it is stopping.
@@ -57,6 +60,7 @@ impl App {
             mcp: Arc::new(McpServers::of(&config)),
             store,
             metrics,
+            runs: Arc::new(Runs::new()),
             http: Arc::default(),
             stopping: Stopping::default(),
             profile: Arc::new(profile),

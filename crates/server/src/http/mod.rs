@@ -30,6 +30,6 @@ pub use error::ServeError;
 pub use guard::Caller;
 pub use logs::{BadLog, log_to_stderr};
 pub use observe::{Answered, RequestId};
-pub use server::{Server, serve, serve_with};
+pub use server::{Server, resume, serve, serve_with};
 pub use signals::Signals;
 pub use stopping::Stopping;

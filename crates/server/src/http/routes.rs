@@ -43,7 +43,7 @@ pub(super) fn router(app: App, more: Router<App>) -> Router {
         router = router.route(path, not_built(feature));
     }
     router
-        .merge(responses())
+        .merge(crate::responses::router())
         .merge(more)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
@@ -52,11 +52,6 @@ pub(super) fn router(app: App, more: Router<App>) -> Router {
             observe::observe,
         ))
         .with_state(app)
-}
-
-/// Where the Responses API is plugged in.
-fn responses() -> Router<App> {
-    Router::new()
 }
 
 fn not_built(feature: &'static str) -> MethodRouter<App> {

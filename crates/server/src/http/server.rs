@@ -14,6 +14,9 @@ use super::error::ServeError;
 use super::routes;
 use super::signals::Signals;
 use super::stopping::Stopping;
+use throughline::StopReason;
+use throughline_store::{RunId, TenantScope};
+
 use crate::config::Config;
 
 /// How long processes of MCP servers may take to end.
@@ -65,9 +68,36 @@ pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, Ser
     let address = listener.local_addr().map_err(listen)?;
     let app = App::open(config).await?;
     let connections = Connections::new(&app, routes::router(app.clone(), more));
+    // Ends when the server stops; what it was about is then for whoever comes next.
+    tokio::spawn(crate::runs::watch(app.clone()));
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(Arc::new(connections).run(listener));
     Ok(Server { address, app, task })
+}
+
+/// Go on with a run that was left, with the agents of a configuration, and wait for its end.
+///
+/// One that somebody works on, or that a server did not begin, is refused.
+pub async fn resume(
+    config: Config,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<StopReason, ServeError> {
+    let app = App::open(config).await?;
+    let resumed = crate::runs::resume(&app, scope, run).await;
+    app.mcp.close().await;
+    app.store.close().await?;
+    match resumed {
+        Ok(Some(stop)) => Ok(stop),
+        Ok(None) => Err(ServeError::Resume {
+            run,
+            why: "a server did not begin it; go on with it where its agent is".to_owned(),
+        }),
+        Err(error) => Err(ServeError::Resume {
+            run,
+            why: error.message,
+        }),
+    }
 }
 
 impl Server {

@@ -8,6 +8,7 @@
 
 mod bodies;
 mod connections;
+mod hosted;
 mod logs;
 mod mcp;
 mod routes;

@@ -212,6 +212,7 @@ pub(super) async fn a_waiting_call_is_taken_once(f: &mut Fixture<'_>) {
     let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
     assert_eq!(journal.calls[0].state, CallState::Taken);
     assert_eq!(journal.calls[0].taken_by, Some(first.run));
+    assert_eq!(listed(f, false).await[0].state, ApprovalState::Used);
     let nowhere = CallRef {
         position: 5,
         ..call

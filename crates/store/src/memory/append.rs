@@ -237,6 +237,9 @@ impl Desk<'_> {
         if let Some(call) = run.and_then(|run| run.call_mut(at.step, at.position)) {
             call.state = CallState::Taken;
             call.taken_by = Some(by);
+            if let Some(approval) = call.approval {
+                self.use_up(approval);
+            }
         }
     }
 

@@ -70,6 +70,18 @@ impl Desk<'_> {
         }
     }
 
+    /// Its call was taken over: what was agreed to is used, what nobody answered is withdrawn.
+    pub(super) fn use_up(&mut self, id: ApprovalId) {
+        let Some(approval) = self.approval_mut(id) else {
+            return;
+        };
+        approval.state = match approval.state {
+            ApprovalState::Approved => ApprovalState::Used,
+            ApprovalState::Waiting => ApprovalState::Withdrawn,
+            state => state,
+        };
+    }
+
     /// Withdraw all approvals of a run that nobody has answered.
     pub(super) fn withdraw(&mut self, run: RunId) {
         let Some(run) = self.realm.runs.get(&run) else {

@@ -85,6 +85,15 @@ pub(super) fn withdraw_call(tx: &Tx<'_>, run: i64, step: u32, position: u32) -> 
     Ok(())
 }
 
+/// A call was taken over: what was agreed to is used, what nobody answered is withdrawn.
+pub(super) fn use_up(tx: &Tx<'_>, tenant: i64, call: &CallRef) -> Done<()> {
+    let sql = "UPDATE approval SET state=CASE state WHEN 1 THEN 3 ELSE 4 END
+      WHERE run=(SELECT run FROM run WHERE tenant=? AND id=?) AND step=? AND pos=? AND state IN (0, 1)";
+    let place = (tenant, call.run.as_bytes(), call.step, call.position);
+    run_sql(tx.conn, sql, place)?;
+    Ok(())
+}
+
 /// Withdraw what still waits for a run.
 pub(super) fn withdraw(tx: &Tx<'_>, run: i64) -> Done<()> {
     run_sql(

@@ -384,6 +384,7 @@ fn write(
             call.position,
         );
         run_sql(conn, sql, values)?;
+        super::approvals::use_up(tx, tenant, call)?;
     }
     tx.then(Effect::Began);
     tx.then(Effect::Live(

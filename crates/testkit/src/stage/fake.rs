@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -16,6 +16,7 @@ pub struct Fake {
     spec: ToolSpec,
     body: Arc<Work>,
     runs: Arc<AtomicUsize>,
+    keys: Arc<Mutex<Vec<String>>>,
 }
 
 impl Fake {
@@ -31,6 +32,7 @@ impl Fake {
             spec: ToolSpec::named(name),
             body: Arc::new(move |arguments, context| Box::pin(body(arguments, context))),
             runs: Arc::default(),
+            keys: Arc::default(),
         }
     }
 
@@ -59,6 +61,12 @@ impl Fake {
     pub fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
+
+    /// The key of each time.
+    pub fn keys(&self) -> Vec<String> {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.clone()
+    }
 }
 
 #[async_trait]
@@ -73,6 +81,10 @@ impl Tool for Fake {
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
+        {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.push(context.idempotency_key.clone());
+        }
         (self.body)(arguments.clone(), context).await
     }
 }

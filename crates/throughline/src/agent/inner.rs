@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use throughline_model::Settings;
-use throughline_store::{At, Clock, Ids, Millis, NewThread};
+use throughline_store::{At, Clock, Ids, Millis, NewThread, RunId};
 use tokio_util::task::TaskTracker;
 
 use super::builder::AgentBuilder;
@@ -140,6 +140,51 @@ impl Agent {
     /// Run on a thread.
     pub fn run_on(&self, thread: &mut Thread, input: impl Into<Input>) -> Run {
         Run::begin(self, thread, input.into())
+    }
+
+    /// Run where a node is marked open ([`OnPark::Publish`](crate::OnPark::Publish)): what is said
+    /// about the calls that wait there, with [`Run::approve`], [`Run::reject`] and [`Run::answer`] or
+    /// as results in the input, and then the input. A call that somebody agrees to runs here, once,
+    /// whatever other branches say. What nothing is said about goes by
+    /// [`OnOpenCalls`](crate::OnOpenCalls).
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, HistoryPolicy, OnPark, StopReason, Thread, declare_args};
+    ///
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Place { place: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let policy = HistoryPolicy {
+    ///     on_park: OnPark::Publish,
+    ///     ..HistoryPolicy::default()
+    /// };
+    /// let tide = declare_args::<Place>("tide", "When it is high.");
+    /// let agent = Agent::builder(Demo::new()).tool(tide).history(policy).build()?;
+    /// let mut thread = Thread::new();
+    /// let asked = agent.run_on(&mut thread, r#"Call tide with {"place":"Sines"}"#).await?;
+    /// assert_eq!(asked.stop, StopReason::Parked);
+    /// // The run is over, and its answer is history. What it waits for begins the next one.
+    /// let call = asked.pending[0].call.clone();
+    /// let told = agent.reply_on(&mut thread, Vec::new()).answer(&call, "at four").await?;
+    /// assert_eq!(told.stop, StopReason::Done);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reply_on(&self, thread: &mut Thread, input: impl Into<Input>) -> Run {
+        Run::reply(self, thread, input.into())
+    }
+
+    /// Go on with a run by its id, wherever it stands: what died is finished, under the same id. One
+    /// that somebody works on is refused as busy; one that killed its worker too often is sealed.
+    pub async fn resume_run(
+        &self,
+        threads: &Threads,
+        run: RunId,
+    ) -> Result<Run, throughline_store::Error> {
+        let run = threads.store().run(threads.scope(), run).await?;
+        let thread = threads.open_run(&run).await?;
+        Ok(Run::take_over(self, &thread, run))
     }
 
     /// Go on with a run that is parked, died or failed: nothing that has finished is done again.

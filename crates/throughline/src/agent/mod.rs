@@ -4,6 +4,7 @@
 
 mod builder;
 mod driver;
+mod end;
 mod event;
 mod events;
 mod inner;
@@ -19,12 +20,13 @@ mod usage;
 
 pub use builder::{AgentBuilder, BuildError};
 pub(crate) use driver::pending_of;
+pub use end::RunEnd;
 pub use event::RunEvent;
 pub use events::{AttachError, Attached, BadEvent};
 pub use inner::Agent;
 pub use input::Input;
 pub use limits::{BadLimit, Calling, Limits};
-pub use options::RunOptions;
+pub use options::{OnRepeat, RunOptions};
 pub use outcome::{Outcome, Pending, RunError, RunFailed, Step};
 pub use run::{Run, RunStream};
 pub use stop::StopReason;

@@ -1,11 +1,23 @@
 use std::fmt;
 use std::sync::Arc;
 
+use throughline_model::json::RawJson;
 use throughline_model::{Settings, ToolChoice};
+use throughline_store::RunId;
 
 use super::limits::{Calling, Limits};
-use crate::history::{ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, Persistence};
+use crate::history::{ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, OnPark, Persistence};
 use crate::tool::Tool;
+
+/// What somebody gets who asks again with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum OnRepeat {
+    /// The answer of the first run, once it has ended.
+    #[default]
+    Wait,
+    /// At once the name of the first run, as [`RunError::Repeated`](crate::RunError::Repeated).
+    Tell,
+}
 
 /// What a caller may choose for one run; what is absent is the agent's.
 #[derive(Clone, Default)]
@@ -35,11 +47,24 @@ pub struct RunOptions {
     pub on_interrupt: Option<OnInterrupt>,
     /// What to do with calls that wait.
     pub on_open_calls: Option<OnOpenCalls>,
+    /// What becomes of the run when it has to wait.
+    pub on_park: Option<OnPark>,
     /// The id that the service is expected to have for this conversation; another one is refused
     /// before the call.
     pub service_id: Option<String>,
     /// A key under which the same input makes one run, however often it is sent.
     pub key: Option<String>,
+    /// A digest of what is asked with the key, for hosts that are asked in other words than
+    /// messages; without it that of the input. The same key with another digest is refused.
+    pub digest: Option<[u8; 16]>,
+    /// What somebody gets who asks again with the key.
+    pub on_repeat: OnRepeat,
+    /// The id that the run is to have.
+    pub run: Option<RunId>,
+    /// What a host needs to go on with the run in another process: an object that is kept with it,
+    /// once for each distinct content. Where it is given, the rest of these options is the host's
+    /// to make again, and none of it is kept.
+    pub host: Option<RawJson>,
 }
 
 impl fmt::Debug for RunOptions {

@@ -165,6 +165,12 @@ pub enum RunError {
         /// The calls that wait.
         pending: Vec<String>,
     },
+    /// The same was asked before, and whoever asks wants to know at once.
+    #[error("this was asked before; {run} answers it")]
+    Repeated {
+        /// The run that was begun then.
+        run: RunId,
+    },
     /// It was cancelled before it began.
     #[error("the run was cancelled before it began")]
     Cancelled,

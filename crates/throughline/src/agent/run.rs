@@ -36,6 +36,10 @@ pub(crate) enum Reply {
 /// What a run starts from.
 pub(crate) enum Start {
     Input(Input),
+    /// The same, with what is said about calls for which the node waits that it begins at.
+    Replies(Input, Vec<(CallId, Reply)>),
+    /// Go on with a run that nobody works on.
+    TakeOver(throughline_store::Run),
     Unsettled(Vec<(CallId, Reply)>),
     Cancel,
 }
@@ -62,6 +66,14 @@ impl Run {
 
     pub(super) fn begin(agent: &Agent, thread: &Thread, input: Input) -> Self {
         Self::new(agent, thread, Start::Input(input))
+    }
+
+    pub(super) fn reply(agent: &Agent, thread: &Thread, input: Input) -> Self {
+        Self::new(agent, thread, Start::Replies(input, Vec::new()))
+    }
+
+    pub(super) fn take_over(agent: &Agent, thread: &Thread, run: throughline_store::Run) -> Self {
+        Self::new(agent, thread, Start::TakeOver(run))
     }
 
     pub(super) fn resume(agent: &Agent, thread: &Thread) -> Self {
@@ -153,39 +165,41 @@ impl Run {
 
     /// Let a call run that waits for approval.
     pub fn approve(self, call: &CallId) -> Self {
-        self.reply(call, Reply::Approve)
+        self.say_of(call, Reply::Approve)
     }
 
     /// Do not let a call run that waits for approval. The model reads the reason.
     pub fn reject(self, call: &CallId, reason: Option<&str>) -> Self {
-        self.reply(call, Reply::Reject(reason.map(str::to_owned)))
+        self.say_of(call, Reply::Reject(reason.map(str::to_owned)))
     }
 
     /// Close a call for which nobody answered in time.
     pub fn expire(self, call: &CallId) -> Self {
-        self.reply(call, Reply::Expire)
+        self.say_of(call, Reply::Expire)
     }
 
     /// Hand in the result of a call that was run outside.
     pub fn answer(self, call: &CallId, output: impl Into<Output>) -> Self {
         let reply = Reply::Result(throughline_model::Outcome::Ok, output.into());
-        self.reply(call, reply)
+        self.say_of(call, reply)
     }
 
     /// Hand in that a call which was run outside failed.
     pub fn answer_error(self, call: &CallId, text: impl Into<String>) -> Self {
         let output = Output::Text(text.into());
-        self.reply(
+        self.say_of(
             call,
             Reply::Result(throughline_model::Outcome::Error, output),
         )
     }
 
-    fn reply(mut self, call: &CallId, reply: Reply) -> Self {
+    fn say_of(mut self, call: &CallId, reply: Reply) -> Self {
         match &mut self.start {
-            Start::Unsettled(replies) => replies.push((call.clone(), reply)),
+            Start::Unsettled(replies) | Start::Replies(_, replies) => {
+                replies.push((call.clone(), reply));
+            }
             // An answer where nothing waits is refused when the run begins.
-            Start::Input(_) | Start::Cancel => {
+            Start::Input(_) | Start::TakeOver(_) | Start::Cancel => {
                 self.start = Start::Unsettled(vec![(call.clone(), reply)]);
             }
         }
@@ -205,6 +219,13 @@ impl Run {
         self.options
             .settings
             .get_or_insert_with(|| agent.settings.clone())
+    }
+
+    /// Begin, and read its events without having them stored: for hosts that answer whole. Whoever
+    /// reads the run later hears of it as if it had had no reader.
+    pub fn unstored(mut self) -> RunStream {
+        self.job.stores = false;
+        self.stream()
     }
 
     fn spawn(self, events: Option<mpsc::UnboundedSender<Heard>>) -> Running {

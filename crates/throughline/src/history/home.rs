@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use super::views::Views;
 use throughline_store::{Error, ErrorKind, Result, Store, TenantScope};
 
 /// How long to wait before something is sent again of which nobody knows whether it was done.
@@ -22,6 +23,8 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub(crate) struct Home {
     pub(crate) store: Store,
     pub(crate) scope: TenantScope,
+    /// Where views are left for other handles, if they are.
+    pub(crate) views: Option<Views>,
 }
 
 impl Home {

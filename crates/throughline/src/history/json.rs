@@ -89,7 +89,7 @@ impl Thread {
     async fn write_whole(&self, object: &mut ObjectWriter<'_>) -> Result<(), ThreadJsonError> {
         let mut unsent = Vec::new();
         if !self.shared.is_new() {
-            let Home { store, scope } = &self.shared.home;
+            let Home { store, scope, .. } = &self.shared.home;
             let at = At::Thread(self.id().clone());
             let opened = store.open(scope, &at, 0).await?;
             if let Some(run) = opened.unsettled {
@@ -186,11 +186,7 @@ impl Threads {
         match read(text)? {
             Read::InStore(id) => Ok(self.open(id).await?),
             Read::Whole(seed, queued) => {
-                let home = Home {
-                    store: self.store().clone(),
-                    scope: self.scope().clone(),
-                };
-                let thread = Thread::made(home, false, *seed);
+                let thread = Thread::made(self.home().clone(), false, *seed);
                 thread.shared.create().await?;
                 for message in queued {
                     thread.mailbox().leave(message).await?;
@@ -230,6 +226,7 @@ fn read(text: &str) -> Result<Read, ThreadJsonError> {
     thread.settings = fields.raw_object("settings").map_err(malformed)?;
     super::owner::ThreadSettings::read(thread.settings.as_ref()).map_err(malformed)?;
     let seed = Seed {
+        leasing: throughline_store::Leasing::Thread,
         thread,
         messages: messages.map_err(malformed)?,
         state,

@@ -12,6 +12,7 @@ mod recorder;
 mod thread;
 mod threads;
 mod view;
+mod views;
 
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
@@ -20,7 +21,8 @@ pub use message_store::{MessageStore, MessageStoreError};
 pub use owner::Owner;
 pub(crate) use owner::ThreadSettings;
 pub use policy::{
-    HistoryPolicy, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnServiceId, Parity, Persistence,
+    HistoryPolicy, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Parity,
+    Persistence,
 };
 pub use provider::{
     Additions, ContextProvider, Keep, MessageFilter, Need, ProviderContext, ProviderError,
@@ -31,3 +33,4 @@ pub use thread::Thread;
 pub(crate) use thread::{Leaving, Loaded, Shared, messages};
 pub use threads::{Deleted, OwnerError, Threads, VendorCopy};
 pub use view::{Rendering, View};
+pub use views::Views;

@@ -82,6 +82,17 @@ pub enum OnLost {
     Park,
 }
 
+/// What becomes of a run that has to wait for somebody outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum OnPark {
+    /// It waits, and is gone on with once the answers are there. Its history moves when it ends.
+    #[default]
+    Wait,
+    /// It ends there. What it said becomes a node marked open, and the answers begin the next run,
+    /// see [`Agent::reply_on`](crate::Agent::reply_on).
+    Publish,
+}
+
 /// What is to become of history where one can choose. Each run may choose otherwise.
 ///
 /// ```
@@ -116,4 +127,6 @@ pub struct HistoryPolicy {
     pub on_service_id: OnServiceId,
     /// What to do about lost results.
     pub on_lost: OnLost,
+    /// What becomes of a run that has to wait.
+    pub on_park: OnPark,
 }

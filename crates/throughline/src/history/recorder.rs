@@ -110,7 +110,7 @@ impl Recorder {
             node,
             dequeue: std::mem::take(&mut self.dequeue),
         };
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         let published = self
             .home
             .sure(|| store.step(scope, self.lease, &step))
@@ -121,7 +121,7 @@ impl Recorder {
 
     /// Record that calls are about to be dispatched.
     pub(crate) async fn intend(&self, step: u32, positions: &[u32]) -> Result<()> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.intend(scope, self.lease, step, positions))
             .await
@@ -129,7 +129,7 @@ impl Recorder {
 
     /// Ask for leave for calls that were planned without.
     pub(crate) async fn ask(&self, approvals: &[NewApproval]) -> Result<()> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.ask(scope, self.lease, approvals))
             .await
@@ -141,7 +141,7 @@ impl Recorder {
             return Ok(());
         }
         let results = std::mem::take(&mut self.results);
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.results(scope, self.lease, &results))
             .await
@@ -152,7 +152,7 @@ impl Recorder {
         let Some(events) = self.take_events() else {
             return Ok(());
         };
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.flush(scope, self.lease, &events))
             .await
@@ -171,7 +171,7 @@ impl Recorder {
             events: self.take_events(),
             dequeue: std::mem::take(&mut self.dequeue),
         };
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.publish(scope, self.lease, &publish))
             .await
@@ -180,7 +180,7 @@ impl Recorder {
     /// Park the run.
     pub(crate) async fn park(&mut self) -> Result<()> {
         let events = self.take_events();
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.park(scope, self.lease, events.as_ref()))
             .await
@@ -193,7 +193,7 @@ impl Recorder {
             note: Some(note),
             events: self.take_events(),
         };
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home.sure(|| store.end(scope, self.lease, &end)).await
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_model::Message;
 use throughline_store::{
-    Append, At, Ids, NewItem, NewThread, NodeId, Opened, Options, Result, RunState, ServiceId,
-    State, Store, SystemClock, TenantScope, ThreadId, Version,
+    Append, At, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result, RunId, RunState,
+    ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
 };
 
 use super::View;
@@ -51,6 +51,8 @@ pub(crate) struct Shared {
 /// What is known of the thread; always something that was committed.
 struct Seen {
     place: Place,
+    /// A run that failed there, and whose journal the next run begins with.
+    failed: Option<RunId>,
     /// Read when the thread was opened, and not used by a run yet.
     opened: Option<Box<Opened>>,
     /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
@@ -79,6 +81,8 @@ pub(crate) struct Seed {
     pub(crate) thread: NewThread,
     pub(crate) messages: Vec<Message>,
     pub(crate) state: State,
+    /// Whether its first run takes a lease.
+    pub(crate) leasing: Leasing,
 }
 
 struct Cached {
@@ -94,6 +98,8 @@ pub(crate) struct Loaded {
     pub(crate) seed: Option<Box<Seed>>,
     /// Whether it goes on at a node, not at the head.
     pub(crate) at_node: Option<NodeId>,
+    /// A run that failed there, and whose journal this one begins with.
+    pub(crate) failed: Option<RunId>,
     pub(crate) view: View,
     pub(crate) settings: ThreadSettings,
 }
@@ -141,6 +147,7 @@ impl Thread {
             thread: NewThread::new(id),
             messages: history,
             state: State::default(),
+            leasing: Leasing::Thread,
         })
     }
 
@@ -150,6 +157,7 @@ impl Thread {
         let home = Home {
             store: Store::on(Arc::new(engine), ids),
             scope: TenantScope::local(),
+            views: None,
         };
         Self::made(home, true, seed)
     }
@@ -163,6 +171,7 @@ impl Thread {
         let settings = ThreadSettings::read(seed.thread.settings.as_ref()).unwrap_or_default();
         let seen = Seen {
             place: Place::New(Box::new(seed)),
+            failed: None,
             opened: None,
             cached: None,
             shown,
@@ -182,7 +191,10 @@ impl Thread {
     }
 
     /// A thread that was opened.
-    pub(super) fn opened(home: Home, at: &At, mut opened: Opened) -> Result<Self> {
+    ///
+    /// `read` says whether its messages were read; if not, they are in memory, or are read when they
+    /// are needed.
+    pub(super) fn opened(home: Home, at: &At, mut opened: Opened, read: bool) -> Result<Self> {
         let id = opened.thread.id.clone();
         let settings = settings(&opened)?;
         let place = match (at, opened.tip) {
@@ -190,14 +202,17 @@ impl Thread {
             _ => Place::Head,
         };
         let entries = std::mem::take(&mut opened.entries);
-        let shown: Vec<Arc<Message>> = messages(entries);
+        let node = opened.tip.map(|tip| tip.node);
+        let view = match read {
+            true => Some(View::new(messages(entries))),
+            false => node.and_then(|node| home.views.as_ref()?.take(node)),
+        };
+        let shown = view.as_ref().map(|view| view.messages().to_vec());
         let seen = Seen {
             place,
-            cached: Some(Cached {
-                node: opened.tip.map(|tip| tip.node),
-                view: View::new(shown.iter().cloned()),
-            }),
-            shown,
+            cached: view.map(|view| Cached { node, view }),
+            shown: shown.unwrap_or_default(),
+            failed: None,
             pending: Vec::new(),
             state: opened.state.clone(),
             settings,
@@ -228,6 +243,11 @@ impl Thread {
     /// The calls that a parked run waits for, as this handle last saw it.
     pub fn pending(&self) -> Vec<Pending> {
         self.shared.seen().pending.clone()
+    }
+
+    /// The failed run whose journal the next run begins with, see [`Threads::open_after`](crate::Threads::open_after).
+    pub fn follows_failed(&self) -> Option<RunId> {
+        self.shared.seen().failed
     }
 
     /// Who owns its history.
@@ -290,7 +310,7 @@ impl Shared {
         let Place::New(seed) = self.place() else {
             return Ok(());
         };
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         let opened = store.open_or_create(scope, &seed.thread, 0).await?;
         let brings = !seed.messages.is_empty() || !seed.state.is_empty();
         if brings && opened.tip.is_some() {
@@ -317,10 +337,10 @@ impl Shared {
     /// Read the thread: one round trip, and none for one that is new. What is known already is not
     /// read again.
     pub(crate) async fn load(&self) -> Result<Loaded> {
-        let (place, opened, cached) = {
+        let (place, failed, opened, cached) = {
             let mut seen = self.seen();
             let place = seen.place.clone();
-            (place, seen.opened.take(), seen.cached.take())
+            (place, seen.failed, seen.opened.take(), seen.cached.take())
         };
         if let Place::New(seed) = place {
             if seed.messages.is_empty() {
@@ -329,6 +349,7 @@ impl Shared {
                     opened: None,
                     seed: Some(seed),
                     at_node: None,
+                    failed,
                     view: View::default(),
                     settings: settings.unwrap_or_default(),
                 });
@@ -340,6 +361,14 @@ impl Shared {
             Place::Node(node) => At::Node(throughline_store::NodeRef::Node(node)),
             Place::New(_) | Place::Head => At::Thread(self.id.clone()),
         };
+        let left = match (&self.home.views, &place) {
+            (Some(views), Place::Node(node)) => views.take(*node).map(|view| Cached {
+                node: Some(*node),
+                view,
+            }),
+            _ => None,
+        };
+        let cached = cached.or(left);
         let window = match cached {
             Some(_) => 0,
             None => usize::MAX,
@@ -348,7 +377,7 @@ impl Shared {
         let mut opened = match opened {
             Some(opened) => opened,
             None => {
-                let Home { store, scope } = &self.home;
+                let Home { store, scope, .. } = &self.home;
                 Box::new(store.open(scope, &at, window).await?)
             }
         };
@@ -369,6 +398,7 @@ impl Shared {
                 Place::Node(node) => Some(node),
                 Place::New(_) | Place::Head => None,
             },
+            failed,
             view,
             settings,
         })
@@ -384,7 +414,7 @@ impl Shared {
             return Ok(Vec::new());
         };
         let at = At::Node(throughline_store::NodeRef::Node(node));
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         loop {
             let span = match entries.first() {
                 Some(first) if first.first <= 1 => break,
@@ -408,7 +438,13 @@ impl Shared {
     /// What a run left: the next one goes on from there.
     pub(crate) fn keep(&self, left: Leaving) {
         let mut seen = self.seen();
-        if let (Place::Node(_), Some(node)) = (&seen.place, left.node) {
+        seen.failed = None;
+        let free = match &seen.place {
+            Place::New(seed) => seed.leasing == Leasing::Free,
+            Place::Node(_) => true,
+            Place::Head => false,
+        };
+        if let (true, Some(node)) = (free, left.node) {
             seen.place = Place::Node(node);
         } else if matches!(seen.place, Place::New(_)) {
             seen.place = Place::Head;
@@ -429,10 +465,16 @@ impl Shared {
         if let Some(state) = left.state {
             seen.state = state;
         }
-        seen.cached = Some(Cached {
-            node: left.node,
-            view: left.view,
-        });
+        seen.cached = match (&self.home.views, left.node) {
+            (Some(views), Some(node)) => {
+                views.put(node, left.view);
+                None
+            }
+            (_, node) => Some(Cached {
+                node,
+                view: left.view,
+            }),
+        };
         seen.opened = None;
     }
 
@@ -441,10 +483,21 @@ impl Shared {
         let Some(opened) = loaded.opened else {
             return;
         };
-        self.seen().cached = Some(Cached {
-            node: opened.tip.map(|tip| tip.node),
-            view: loaded.view,
-        });
+        let node = opened.tip.map(|tip| tip.node);
+        match (&self.home.views, node) {
+            (Some(views), Some(node)) => views.put(node, loaded.view),
+            _ => {
+                self.seen().cached = Some(Cached {
+                    node,
+                    view: loaded.view,
+                });
+            }
+        }
+    }
+
+    /// The next run begins with the journal of one that failed here.
+    pub(super) fn after_failed(&self, run: RunId) {
+        self.seen().failed = Some(run);
     }
 
     /// The history up to a node.

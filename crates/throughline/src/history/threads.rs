@@ -1,15 +1,16 @@
 //! The threads of a store.
 
 use throughline_store::{
-    Answer, Approval, ApprovalFilter, ApprovalId, At, Decision, Error, EventNo, Fork, Listing,
-    NewThread, PageToken, Result, RunId, RunState, State, Store, TenantScope, ThreadFilter,
-    ThreadId,
+    Answer, Approval, ApprovalFilter, ApprovalId, At, Decision, Error, EventNo, Fork, Leasing,
+    Listing, NewThread, PageToken, Result, Run, RunId, RunState, State, Store, TenantScope,
+    ThreadFilter, ThreadId,
 };
 
 use super::home::Home;
 use super::owner::{Owner, ThreadSettings};
 use super::policy::Persistence;
 use super::thread::{Seed, Thread};
+use super::views::Views;
 use crate::agent::Attached;
 
 /// How many threads or approvals a page has.
@@ -89,8 +90,20 @@ impl Threads {
             home: Home {
                 store: store.clone(),
                 scope,
+                views: None,
             },
         }
+    }
+
+    /// With views that outlive the handles on threads.
+    #[must_use]
+    pub fn with_views(mut self, views: Views) -> Self {
+        self.home.views = Some(views);
+        self
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
     }
 
     /// The store.
@@ -111,10 +124,20 @@ impl Threads {
     /// A new thread with an id, aliases, a title as the caller wants. It is stored when something
     /// is said on it; if its id is taken by then, what is said goes on there.
     pub fn make(&self, thread: NewThread) -> Thread {
+        self.made(thread, Leasing::Thread)
+    }
+
+    /// A new thread whose runs take no lease, see [`Threads::open_after`].
+    pub fn make_free(&self, thread: NewThread) -> Thread {
+        self.made(thread, Leasing::Free)
+    }
+
+    fn made(&self, thread: NewThread, leasing: Leasing) -> Thread {
         let seed = Seed {
             thread,
             messages: Vec::new(),
             state: State::default(),
+            leasing,
         };
         Thread::made(self.home.clone(), false, seed)
     }
@@ -123,9 +146,50 @@ impl Threads {
     /// id), to go on there. One round trip.
     pub async fn open(&self, at: impl Into<At>) -> Result<Thread> {
         let at = at.into();
-        let Home { store, scope } = &self.home;
-        let opened = store.open(scope, &at, usize::MAX).await?;
-        Thread::opened(self.home.clone(), &at, opened)
+        let Home {
+            store,
+            scope,
+            views,
+        } = &self.home;
+        // What is in memory is not read again.
+        let window = match (&at, views) {
+            (At::Node(node), Some(views)) if views.has(node.run()) => 0,
+            _ => usize::MAX,
+        };
+        let opened = store.open(scope, &at, window).await?;
+        Thread::opened(self.home.clone(), &at, opened, window > 0)
+    }
+
+    /// Open what a run left, to go on from there. Runs on it take no lease and wait for nobody: what
+    /// they publish becomes the head if that is still where they began, and a branch if not.
+    ///
+    /// A run that failed left its journal: the next run begins with what was said in it, closed. One
+    /// that has not ended is [`NotFinal`](Error::NotFinal).
+    pub async fn open_after(&self, run: RunId) -> Result<Thread> {
+        match self.open(run).await {
+            Err(Error::NotFinal {
+                state: RunState::Failed,
+                ..
+            }) => {}
+            opened => return opened,
+        }
+        let Home { store, scope, .. } = &self.home;
+        let failed = store.run(scope, run).await?;
+        let thread = match failed.base {
+            Some(node) => self.open(node).await?,
+            // It was the first, and its thread has nothing: what it said opens another.
+            None => self.make_free(NewThread::new(store.ids().thread())),
+        };
+        thread.shared.after_failed(run);
+        Ok(thread)
+    }
+
+    /// Open the place where a run works.
+    pub(crate) async fn open_run(&self, run: &Run) -> Result<Thread> {
+        match (run.leased, run.published.or(run.base)) {
+            (false, Some(node)) => self.open(node).await,
+            _ => self.open(run.thread.clone()).await,
+        }
     }
 
     /// Open a thread, or make it. Whoever comes second opens what the first one made.
@@ -145,9 +209,9 @@ impl Threads {
     /// # }
     /// ```
     pub async fn open_or_create(&self, thread: NewThread) -> Result<Thread> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         let opened = store.open_or_create(scope, &thread, usize::MAX).await?;
-        Thread::opened(self.home.clone(), &At::Thread(thread.id), opened)
+        Thread::opened(self.home.clone(), &At::Thread(thread.id), opened, true)
     }
 
     /// A new thread that goes on from any place of another. It shares everything up to there.
@@ -171,7 +235,7 @@ impl Threads {
     /// # }
     /// ```
     pub async fn fork(&self, from: impl Into<At>, mut thread: NewThread) -> Result<Thread> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         let from = from.into();
         if thread.settings.is_none() {
             let origin = store.open(scope, &from, 0).await?;
@@ -188,7 +252,7 @@ impl Threads {
         filter: &ThreadFilter,
         after: Option<PageToken>,
     ) -> Result<Listing<throughline_store::Thread>> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         store.threads(scope, filter, after, PAGE).await
     }
 
@@ -212,7 +276,7 @@ impl Threads {
     /// # }
     /// ```
     pub async fn delete(&self, thread: &ThreadId) -> Result<Deleted> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         let opened = match store.open(scope, &At::Thread(thread.clone()), 0).await {
             Ok(opened) => opened,
             Err(Error::NotFound { .. }) => return Ok(Deleted::default()),
@@ -237,13 +301,13 @@ impl Threads {
         filter: &ApprovalFilter,
         after: Option<PageToken>,
     ) -> Result<Listing<Approval>> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         store.approvals(scope, filter, after, PAGE).await
     }
 
     /// Answer an approval. The tool runs when the run goes on: [`Agent::resume`](crate::Agent::resume).
     pub async fn answer(&self, answer: &Answer) -> Result<Approval> {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         self.home.sure(|| store.answer(scope, answer)).await
     }
 
@@ -288,8 +352,14 @@ impl Threads {
 
     /// The events of a run after a number, from whichever process; all of them without one.
     pub fn attach(&self, run: RunId, after: Option<EventNo>) -> Attached {
-        let Home { store, scope } = &self.home;
+        let Home { store, scope, .. } = &self.home;
         Attached::new(store.clone(), scope.clone(), run, after)
+    }
+
+    /// The events of a run as far as they are known, without waiting for more.
+    pub fn so_far(&self, run: RunId) -> Attached {
+        let Home { store, scope, .. } = &self.home;
+        Attached::so_far(store.clone(), scope.clone(), run)
     }
 }
 
@@ -384,7 +454,7 @@ impl Thread {
         if self.shared.change_seed(&settings) {
             return Ok(());
         }
-        let Home { store, scope } = &self.shared.home;
+        let Home { store, scope, .. } = &self.shared.home;
         let at = At::Thread(self.shared.id.clone());
         let opened = store.open(scope, &at, 0).await?;
         if let Some(run) = opened.unsettled {

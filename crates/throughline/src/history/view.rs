@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_model::Message;
+use throughline_model::{Arguments, Body, Content, Form, MediaSource, Message, Output};
 use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
 /// The messages that a model is given, oldest first. They only grow, so what was rendered for one
@@ -24,6 +24,8 @@ use throughline_wire::render::{self, Items, Options, Renderer, Target};
 #[derive(Default)]
 pub struct View {
     messages: Vec<Arc<Message>>,
+    /// About how many bytes the messages take.
+    weight: usize,
     // One for each target that was asked for; two at most in practice.
     kept: Mutex<Vec<Kept>>,
 }
@@ -56,10 +58,11 @@ pub struct Rendering {
 impl View {
     /// A view of messages.
     pub fn new(messages: impl IntoIterator<Item = impl Into<Arc<Message>>>) -> Self {
-        Self {
-            messages: messages.into_iter().map(Into::into).collect(),
-            kept: Mutex::default(),
+        let mut view = Self::default();
+        for message in messages {
+            view.push(message);
         }
+        view
     }
 
     /// The messages, oldest first.
@@ -69,13 +72,16 @@ impl View {
 
     /// One more message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
-        self.messages.push(message.into());
+        let message = message.into();
+        self.weight += weight(&message);
+        self.messages.push(message);
     }
 
     /// Go back to the first messages. What was rendered is forgotten.
     pub(crate) fn rewind(&mut self, length: usize) {
         if length < self.messages.len() {
             self.messages.truncate(length);
+            self.weight = self.messages.iter().map(|one| weight(one)).sum();
             self.kept = Mutex::default();
         }
     }
@@ -85,8 +91,16 @@ impl View {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
             messages: self.messages.clone(),
+            weight: self.weight,
             kept: Mutex::new(kept.clone()),
         }
+    }
+
+    /// About how many bytes it takes, what was rendered included.
+    pub(crate) fn weight(&self) -> usize {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let rendered = kept.iter().map(|one| 2 * one.settled.len());
+        self.weight + rendered.sum::<usize>()
     }
 
     /// The messages as a target accepts them. What was rendered for this target before is not
@@ -155,6 +169,54 @@ impl Kept {
             losses: self.renderer.losses().len() + tail.losses.len(),
         })
     }
+}
+
+/// About how many bytes a message takes in memory.
+fn weight(message: &Message) -> usize {
+    const MESSAGE: usize = 256;
+    const CONTENT: usize = 128;
+    let contents = message.contents.iter();
+    let said = contents.map(|content| CONTENT + said(content));
+    MESSAGE + said.sum::<usize>()
+}
+
+fn said(content: &Content) -> usize {
+    let body = match &content.body {
+        Body::Text(text) | Body::Refusal(text) => text.text.len(),
+        Body::Reasoning(reasoning) => {
+            let texts = reasoning.text.iter().chain(&reasoning.summary);
+            texts.map(String::len).sum()
+        }
+        Body::Media(media) => match &media.source {
+            MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => {
+                text.len()
+            }
+        },
+        Body::ToolCall(call) => match &call.arguments {
+            Arguments::Text(text) | Arguments::Free(text) => text.len(),
+            Arguments::Json(json) => json.get().len(),
+            Arguments::None => 0,
+        },
+        Body::ToolResult(result) => match &result.output {
+            Output::None => 0,
+            Output::Text(text) => text.len(),
+            Output::Json(json) => json.get().len(),
+            Output::Parts(parts) => parts.iter().map(said).sum(),
+        },
+        Body::Unknown(json) => json.get().len(),
+        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) | Body::Error(_) | Body::Opaque(_) => {
+            0
+        }
+    };
+    // What the vendor said beyond that is kept hollow, but opaque items are whole in there.
+    let vendor = content.vendor.as_ref().map_or(0, |vendor| {
+        let form = match &vendor.form {
+            Form::Item(json) | Form::Part(json) => json.get().len(),
+            Form::Bare | Form::Within => 0,
+        };
+        form + vendor.envelope.as_ref().map_or(0, |json| json.get().len())
+    });
+    body + vendor
 }
 
 fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rendering {

@@ -123,6 +123,7 @@ fn kind(error: &RunError) -> &'static str {
         RunError::Journal { .. } => "journal",
         RunError::Interrupted { .. } => "interrupted",
         RunError::OpenCalls { .. } => "open_calls",
+        RunError::Repeated { .. } => "repeated",
         RunError::Cancelled => "cancelled",
         RunError::Unasked { .. } => "unasked",
         RunError::AlreadyAnswered { .. } => "already_answered",

@@ -21,6 +21,7 @@ mod json;
 mod look;
 mod matrix;
 mod moving;
+mod open_nodes;
 mod owners;
 mod prefixes;
 mod providers;

@@ -10,8 +10,9 @@ use throughline_store::{
 };
 
 use super::begin::{Adopted, Entered, Said, begin};
-use super::enter::{Place, waiting};
+use super::enter::{ATTEMPTS, Place, waiting};
 use super::note::{StepNote, ended};
+use super::opening::Opening;
 use super::plan::Plan;
 use super::restore::Restoring;
 use super::settle::{pending_of, refused};
@@ -55,6 +56,24 @@ pub(super) async fn resumed(
         &replies,
     )
     .await
+}
+
+/// Go on with a run that nobody works on.
+pub(super) async fn taken_over(
+    agent: Arc<Inner>,
+    job: Job,
+    options: RunOptions,
+    run: &Run,
+) -> Result<Outcome, RunFailed> {
+    let loaded = match job.thread.load().await {
+        Ok(loaded) => loaded,
+        Err(error) => return Err(refused(run.id, &job, RunError::Store(error))),
+    };
+    let restoring = match run.attempt + 1 >= ATTEMPTS {
+        true => Restoring::Seal,
+        false => Restoring::Resume,
+    };
+    claimed(&agent, job, loaded, run, (restoring, options), &[]).await
 }
 
 /// Cancel what is left on the thread, or at work on it.
@@ -172,6 +191,7 @@ async fn adopted(
         adopted: Some(left(&journal)),
         queued,
         input: Vec::new(),
+        opening: Opening::default(),
         key: None,
     };
     let begun = begin(&agent, &job, fresh, plan, place, said).await;
@@ -208,13 +228,20 @@ pub(super) async fn left_open(
     job: &Job,
     loaded: &Loaded,
 ) -> throughline_store::Result<Option<Adopted>> {
+    let home = &job.thread.home;
+    if let Some(failed) = loaded.failed {
+        let journal = home.store.journal(&home.scope, failed).await?;
+        return Ok(Some(Adopted {
+            own: false,
+            ..left(&journal)
+        }));
+    }
     let Some(opened) = &loaded.opened else {
         return Ok(None);
     };
     let Some(tip) = opened.tip.filter(|tip| tip.open && !tip.unsent) else {
         return Ok(None);
     };
-    let home = &job.thread.home;
     let journal = home.store.journal(&home.scope, tip.node.run).await?;
     let ends_here = journal.run.published == Some(tip.node);
     Ok(
@@ -273,7 +300,10 @@ fn left(journal: &Journal) -> Adopted {
     }
 }
 
-fn called<'j>(journal: &'j Journal, id: &str) -> Option<&'j throughline_model::ToolCall> {
+pub(super) fn called<'j>(
+    journal: &'j Journal,
+    id: &str,
+) -> Option<&'j throughline_model::ToolCall> {
     let contents = journal
         .entries
         .iter()

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, Leasing, NewItem, NodeRef, Run, RunId,
+    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, NewItem, NodeRef, Run, RunId,
     StoredEvent,
 };
 
 use super::context::{self, Unbegun};
+use super::opening::Opening;
 use super::owned::Ownership;
 use super::plan::Plan;
 use super::sight::Sight;
@@ -39,6 +40,8 @@ pub(super) struct Said {
     /// What a failed run left, in the place of what was never sent.
     pub(super) adopted: Option<Adopted>,
     pub(super) queued: Vec<(throughline_store::QueueNo, Message)>,
+    /// What is said about calls for which the node waits.
+    pub(super) opening: Opening,
     pub(super) input: Vec<Message>,
     pub(super) key: Option<Idempotency>,
 }
@@ -165,6 +168,11 @@ async fn begin_asked(
         Before::Adopted(_) => Vec::new(),
         Before::Unsent(_) => provided.kept.clone(),
     };
+    let mut opening = said.opening;
+    if let Some(results) = opening.message() {
+        // Results stand next to their calls.
+        input.insert(0, results);
+    }
     // What waited was said before.
     input.extend(queued.into_iter().map(|mut message: Message| {
         message.source = Some(Source::Caller);
@@ -195,7 +203,10 @@ async fn begin_asked(
         let told = messages[carried..].iter();
         events.extend(told.map(|message| RunEvent::Message((**message).clone())));
     }
-    let stored: Vec<StoredEvent> = events.iter().map(encode).collect();
+    let stored: Vec<StoredEvent> = match job.stores {
+        true => events.iter().map(encode).collect(),
+        false => Vec::new(),
+    };
     let at_work = AtWork::on(&job.thread.home.store, run, job.cancel.clone());
     let home = job.thread.home.clone();
     let begin = Begin {
@@ -207,7 +218,7 @@ async fn begin_asked(
         key: said.key,
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: dequeue.clone(),
-        takes: Vec::new(),
+        takes: opening.takes,
     };
     let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
     let started = match begun {
@@ -226,7 +237,7 @@ async fn begin_asked(
         written.map_err(RunError::Store)?;
     }
     let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
-    let mut telling = Telling::new(job.events.clone(), 0);
+    let mut telling = Telling::new(job, 0);
     for event in events {
         telling.say_stored(event);
     }
@@ -239,6 +250,7 @@ async fn begin_asked(
             cancel: job.cancel.clone(),
             starter: job.starter.clone(),
             events: job.events.clone(),
+            stores: job.stores,
         },
         Parts {
             run,
@@ -278,7 +290,7 @@ fn anchor(
             seed.thread.settings = settings.to_json();
             Anchor::New {
                 thread: seed.thread.clone(),
-                leasing: Leasing::Thread,
+                leasing: seed.leasing,
             }
         }
         (None, Some(tip)) if branch => Anchor::Node(NodeRef::Node(tip.node)),

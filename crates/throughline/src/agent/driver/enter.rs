@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_model::{Body, Message, Source};
+use throughline_model::{Body, CallId, Message, Source};
 use throughline_store::{Anchor, Begin, Begun, Error, Idempotency, Run, RunId, RunState, Version};
 
 use super::Job;
+use super::opening::opening;
 use super::plan::Plan;
 use super::restore::Restoring;
 use super::settle::refused;
 use crate::agent::inner::Inner;
 use crate::agent::input::Input;
-use crate::agent::options::RunOptions;
+use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
-use crate::agent::run::Start;
+use crate::agent::run::{Reply, Start};
 use crate::history::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
@@ -33,18 +34,28 @@ pub(super) async fn driven(
     start: Start,
 ) -> Result<Outcome, RunFailed> {
     match start {
-        Start::Input(input) => {
-            let run = agent.ids.run();
-            let chosen = options.persistence;
-            let plan = match Plan::of(&agent, options).and_then(|plan| fit(&input).map(|()| plan)) {
-                Ok(plan) => plan,
-                Err(error) => return Err(refused(run, &job, error)),
-            };
-            fresh(agent, job, run, (plan, chosen), input).await
-        }
+        Start::Input(input) => started(agent, job, options, (input, Vec::new())).await,
+        Start::Replies(input, replies) => started(agent, job, options, (input, replies)).await,
+        Start::TakeOver(run) => super::adopt::taken_over(agent, job, options, &run).await,
         Start::Unsettled(replies) => super::adopt::resumed(agent, job, options, replies).await,
         Start::Cancel => super::adopt::cancelled(agent, job, options).await,
     }
+}
+
+/// A run with what is said first.
+async fn started(
+    agent: Arc<Inner>,
+    job: Job,
+    options: RunOptions,
+    (input, replies): (Input, Vec<(CallId, Reply)>),
+) -> Result<Outcome, RunFailed> {
+    let run = options.run.unwrap_or_else(|| agent.ids.run());
+    let chosen = options.persistence;
+    let plan = match Plan::of(&agent, options).and_then(|plan| fit(&input).map(|()| plan)) {
+        Ok(plan) => plan,
+        Err(error) => return Err(refused(run, &job, error)),
+    };
+    fresh(agent, job, run, (plan, chosen), (input, replies)).await
 }
 
 /// What nobody may say as input: answers to questions that the record keeps.
@@ -73,7 +84,7 @@ async fn fresh(
     job: Job,
     run: RunId,
     (mut plan, chosen): (Plan, Option<crate::history::Persistence>),
-    input: Input,
+    (input, replies): (Input, Vec<(CallId, Reply)>),
 ) -> Result<Outcome, RunFailed> {
     let mut input = input.into_messages();
     for message in &mut input {
@@ -82,7 +93,7 @@ async fn fresh(
     }
     let key = plan.key.as_ref().map(|key| Idempotency {
         key: key.clone(),
-        request: digest(&input),
+        request: plan.digest.unwrap_or_else(|| digest(&input)),
     });
     let mut first = true;
     loop {
@@ -92,6 +103,9 @@ async fn fresh(
             Ok(place) => place,
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
+            Err(Blocked::Repeated(before)) if plan.on_repeat == OnRepeat::Tell => {
+                return Err(told(run, &job, &before));
+            }
             Err(Blocked::Repeated(run)) => {
                 let run = super::adopt::waited(&job, *run).await?;
                 match run.state == RunState::Interrupted && run.leased {
@@ -105,30 +119,57 @@ async fn fresh(
             plan.on_thread(&place.loaded.settings, chosen);
             plan.layered(&agent);
         }
+        let by = agent.name.as_str();
+        let opening = opening(&job, &plan, by, &place.loaded, &input, &replies).await;
+        let mut opening = match opening {
+            Ok(opening) => opening,
+            Err(error) => {
+                job.thread.put_back(place.loaded);
+                return Err(refused(run, &job, error));
+            }
+        };
+        let here = std::mem::take(&mut opening.run);
+        let goes_on = place.loaded.failed.is_some() && input.is_empty();
         let left = super::adopt::left_open(&job, &place.loaded).await;
         let queued = waiting(&job, &place.loaded).await;
         let said = match left.and_then(|adopted| Ok((adopted, queued?))) {
             Ok((adopted, queued)) => Said {
                 adopted,
                 queued,
+                opening,
                 input: input.clone(),
                 key: key.clone(),
             },
             Err(error) => return Err(refused(run, &job, RunError::Store(error))),
         };
+        let tells = plan.on_repeat == OnRepeat::Tell;
         match begin(&agent, &job, run, plan, place, said).await {
             Ok(Entered::Begun(driver, order)) => {
                 let mut driver = *driver;
                 driver.looked = looked;
-                let worked = driver.work(order).await;
+                let order = match (here.is_empty(), goes_on) {
+                    (false, _) => driver.take(here).await,
+                    (true, true) => Ok(driver.turn.adopt()),
+                    (true, false) => Ok(order),
+                };
+                let worked = match order {
+                    Ok(order) => driver.work(order).await,
+                    Err(broken) => Err(broken),
+                };
                 return driver.end(worked).await;
             }
+            Ok(Entered::Repeated(before)) if tells => return Err(told(run, &job, &before)),
             Ok(Entered::Repeated(run)) => return super::adopt::repeated(&agent, &job, *run).await,
             // Somebody was faster: look again.
             Ok(Entered::Moved(again)) => plan = *again,
             Err(error) => return Err(refused(run, &job, error)),
         }
     }
+}
+
+/// Whoever asks again is told who answers.
+fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
+    refused(run, job, RunError::Repeated { run: before.id })
 }
 
 pub(super) async fn waiting(
@@ -300,6 +341,7 @@ async fn settle_left(
         cancel: job.cancel.child_token(),
         starter: job.starter.clone(),
         events: None,
+        stores: true,
     };
     let how = (restoring, RunOptions::default());
     // In a box: a run may have to finish another one first.

@@ -79,6 +79,22 @@ pub(super) fn judge_into(
     verdict
 }
 
+/// What is to become of a call to which somebody agreed: it runs, if it can.
+pub(super) fn agreed(
+    tools: &ToolSet,
+    call: &ToolCall,
+    position: u32,
+    prepared: &mut HashMap<u32, Prepared>,
+) -> Verdict {
+    match (approved(tools, Some(call)), tools.find(&call.name)) {
+        ((Verdict::Run(_) | Verdict::Ask(_), Some(ready)), Some(tool)) => {
+            prepared.insert(position, ready);
+            Verdict::Run(tool.spec().effect)
+        }
+        ((verdict, _), _) => verdict,
+    }
+}
+
 /// What it takes to run a call again that was dispatched before; why it cannot if it cannot.
 pub(super) fn again(tools: &ToolSet, call: &ToolCall) -> Result<Prepared, String> {
     if tools.find(&call.name).is_none() {

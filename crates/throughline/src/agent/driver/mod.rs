@@ -9,6 +9,7 @@ mod context;
 mod enter;
 mod judge;
 mod note;
+mod opening;
 mod own;
 mod owned;
 mod plan;
@@ -24,7 +25,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use throughline_model::Message;
-use throughline_store::{ApprovalId, Millis, NodeId, QueueNo, RunId, Shown, State, ThreadId};
+use throughline_store::{
+    ApprovalId, CallRef, Millis, NodeId, QueueNo, RunId, Shown, State, ThreadId,
+};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
@@ -42,10 +45,11 @@ use crate::history::{AtWork, Recorder, Shared, Thread};
 use ask::Asked;
 use context::Provided;
 use judge::Prepared;
+pub(crate) use note::end_of;
 use own::OwnTools;
 use owned::Ownership;
 use plan::Plan;
-pub(crate) use settle::pending_of;
+pub(crate) use settle::{pending_of, told as told_error};
 use sight::Sight;
 pub(crate) use tell::Heard;
 use tell::Telling;
@@ -57,6 +61,8 @@ pub(crate) struct Job {
     pub(super) cancel: CancellationToken,
     pub(super) starter: Starter,
     pub(super) events: Option<mpsc::UnboundedSender<Heard>>,
+    /// Whether what they hear is stored.
+    pub(super) stores: bool,
 }
 
 impl Job {
@@ -66,6 +72,7 @@ impl Job {
             cancel: CancellationToken::new(),
             starter: Starter::default(),
             events: None,
+            stores: true,
         }
     }
 
@@ -149,6 +156,8 @@ struct Recorded {
     /// Calls with a result.
     stored: HashSet<u32>,
     approvals: HashMap<u32, (ApprovalId, Shown)>,
+    /// Calls that were taken over from an earlier run, by position.
+    taken: Vec<CallRef>,
 }
 
 /// Why a run cannot go on.

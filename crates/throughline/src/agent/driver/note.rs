@@ -4,6 +4,8 @@ use throughline_model::json::{self, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, Response, Stop};
 
+use throughline_store::CallRef;
+
 use crate::agent::stop::StopReason;
 
 /// What is kept with a step beside what was said: enough to stand where it left the run.
@@ -16,6 +18,9 @@ pub(super) struct StepNote {
     pub(super) service: Option<String>,
     /// Why the run ends with this step, if it does.
     pub(super) end: Option<StopReason>,
+    /// Calls of an earlier run that were taken over in this step, by position. Nothing was said in
+    /// it.
+    pub(super) taken: Vec<CallRef>,
 }
 
 const FINISHES: [Stop; 6] = [
@@ -48,6 +53,20 @@ fn finish(word: String) -> Stop {
     known.cloned().unwrap_or_else(|| Stop::Other(word.into()))
 }
 
+/// The place of a call in a word.
+fn place(call: &CallRef) -> String {
+    format!("{}:{}:{}", call.run, call.step, call.position)
+}
+
+fn placed(word: &str) -> Option<CallRef> {
+    let mut parts = word.split(':');
+    Some(CallRef {
+        run: parts.next()?.parse().ok()?,
+        step: parts.next()?.parse().ok()?,
+        position: parts.next()?.parse().ok()?,
+    })
+}
+
 impl StepNote {
     pub(super) fn of(response: &Response, service: Option<&str>) -> Self {
         Self {
@@ -56,6 +75,7 @@ impl StepNote {
             finish: Some(response.stop.clone()),
             service: service.map(str::to_owned),
             end: None,
+            taken: Vec::new(),
         }
     }
 
@@ -71,6 +91,8 @@ impl StepNote {
             text("finish", self.finish.as_ref().map(word));
             text("service", self.service.as_deref());
             text("end", self.end.map(StopReason::as_str));
+            let taken = self.taken.iter().map(place).collect::<Vec<_>>().join(" ");
+            text("taken", (!taken.is_empty()).then_some(&taken));
         })
     }
 
@@ -87,6 +109,10 @@ impl StepNote {
             finish: fields.str("finish")?.map(finish),
             service: fields.str("service")?,
             end: fields.str("end")?.and_then(|word| StopReason::named(&word)),
+            taken: match fields.str("taken")? {
+                Some(places) => places.split(' ').filter_map(placed).collect(),
+                None => Vec::new(),
+            },
         })
     }
 }
@@ -96,7 +122,8 @@ pub(super) struct EndNote<'a> {
     pub(super) stop: StopReason,
     pub(super) finish: Option<&'a Stop>,
     pub(super) tokens: u64,
-    pub(super) error: Option<String>,
+    /// The name of its kind, and what people read.
+    pub(super) error: Option<(&'static str, String)>,
     /// Whether nobody asked for the end, but whoever had started the run went away.
     pub(super) abandoned: bool,
 }
@@ -111,8 +138,8 @@ impl EndNote<'_> {
             if self.tokens > 0 {
                 object.number("tokens", self.tokens);
             }
-            if let Some(error) = &self.error {
-                object.str("error", error);
+            if let Some((kind, error)) = &self.error {
+                object.str("kind", kind).str("error", error);
             }
             if self.abandoned {
                 object.str("cause", "abandoned");
@@ -123,20 +150,28 @@ impl EndNote<'_> {
 
 /// Why a run stopped, and how its last answer did, from the note of its end.
 pub(super) fn ended(note: Option<&RawJson>) -> (Option<StopReason>, Option<Stop>) {
-    let Some(note) = note else {
-        return (None, None);
-    };
-    let Ok(value) = json::parse(note.get()) else {
-        return (None, None);
-    };
-    let root = Path::Root;
-    let Ok(mut fields) = Fields::of(&value, &root) else {
-        return (None, None);
-    };
-    let stop = fields.str("stop").ok().flatten();
-    let last = fields.str("finish").ok().flatten();
+    let stop = word_of(note, "stop");
+    let last = word_of(note, "finish");
     (
         stop.and_then(|word| StopReason::named(&word)),
         last.map(finish),
     )
+}
+
+/// How the last answer of a run ended, and what went wrong: the name of its kind, and what people
+/// read.
+pub(crate) fn end_of(note: Option<&RawJson>) -> (Option<Stop>, Option<(String, String)>) {
+    let error = word_of(note, "error").map(|error| {
+        let kind = word_of(note, "kind");
+        (kind.unwrap_or_else(|| "run".to_owned()), error)
+    });
+    (word_of(note, "finish").map(finish), error)
+}
+
+/// A word of a note; none if the note cannot be read.
+fn word_of(note: Option<&RawJson>, key: &str) -> Option<String> {
+    let value = json::parse(note?.get()).ok()?;
+    let root = Path::Root;
+    let mut fields = Fields::of(&value, &root).ok()?;
+    fields.str(key).ok().flatten()
 }

@@ -10,7 +10,7 @@ use throughline_model::{AnswerShape, Effort, Path, Settings, ToolChoice};
 use crate::agent::builder::check_providers;
 use crate::agent::inner::Inner;
 use crate::agent::limits::{Calling, Limits};
-use crate::agent::options::RunOptions;
+use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::RunError;
 use crate::client::{ChatClient, Layer, PersistEachCall};
 use crate::history::{ContextProvider, HistoryPolicy, Persistence, ThreadSettings};
@@ -31,6 +31,9 @@ pub(super) struct Plan {
     /// The id that the caller says the service has.
     pub(super) service_id: Option<String>,
     pub(super) key: Option<String>,
+    /// What is asked with the key, if it is not the input alone.
+    pub(super) digest: Option<[u8; 16]>,
+    pub(super) on_repeat: OnRepeat,
     /// Whether it was said that a service keeps what is ours to keep: once is enough.
     pub(super) warned: bool,
     /// The record of it, for whoever goes on with the run; none if it is all the agent's.
@@ -67,6 +70,7 @@ impl Plan {
         policy.on_busy = options.on_busy.unwrap_or(policy.on_busy);
         policy.on_interrupt = options.on_interrupt.unwrap_or(policy.on_interrupt);
         policy.on_open_calls = options.on_open_calls.unwrap_or(policy.on_open_calls);
+        policy.on_park = options.on_park.unwrap_or(policy.on_park);
         Ok(Self {
             client: Arc::clone(&agent.client),
             instructions: joined([
@@ -83,6 +87,8 @@ impl Plan {
             policy,
             service_id: options.service_id,
             key: options.key,
+            digest: options.digest,
+            on_repeat: options.on_repeat,
             warned: false,
             request,
         })
@@ -176,9 +182,19 @@ fn kept(options: &RunOptions) -> Option<RawJson> {
         on_busy: _,
         on_interrupt: _,
         on_open_calls: _,
+        on_park: _,
         service_id: _,
         key: _,
+        digest: _,
+        on_repeat: _,
+        run: _,
+        host,
     } = options;
+    if let Some(host) = host {
+        return Some(RawJson::object(|object| {
+            object.number("v", 1).raw("host", host.get());
+        }));
+    }
     let plain = *choice == ToolChoice::Auto
         && settings.is_none()
         && model.is_none()
@@ -278,6 +294,10 @@ fn read(request: &RawJson, mut options: RunOptions) -> Result<RunOptions, Stored
             path: "request".into(),
             version,
         });
+    }
+    if fields.get("host").is_some() {
+        // Whoever goes on with it made the options from that.
+        return Ok(options);
     }
     options.choice = match (fields.str("choice")?.as_deref(), fields.str("choice_of")?) {
         (_, Some(name)) => ToolChoice::Named(name),

@@ -10,6 +10,7 @@ use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, St
 
 use super::judge::{self, Prepared};
 use super::note::StepNote;
+use super::opening::Taken;
 use super::{Broken, Driver, Recorded};
 use crate::agent::event::RunEvent;
 use crate::agent::events::{Logged, replayed};
@@ -205,6 +206,7 @@ impl Driver {
         };
         let mut order = self.turn.stand_after(journal.inputs as usize);
         drop(self.turn.take_fresh());
+        let origin = self.origin(journal).await?;
         let probed = match journal.steps.last() {
             Some(step) if restoring == Restoring::Resume => self.probe(&told, step).await,
             _ => HashMap::new(),
@@ -220,6 +222,16 @@ impl Driver {
         for (place, step) in journal.steps.iter().take(known).enumerate() {
             let note = StepNote::read(step.note.as_ref()).map_err(bad)?;
             let entries: Vec<&Entry> = told.entries(step).collect();
+            if !note.taken.is_empty() {
+                let calls = told.calls(step.no);
+                self.stand_in(step, &entries, &calls);
+                self.round.taken = note.taken;
+                self.round.at = entries.last().and_then(|entry| entry.message.created);
+                let calls = taken_calls(&origin, &calls);
+                order = self.retake(&told, (step, place == last), calls, restoring, &probed);
+                replayed.extend(self.turn.take_fresh());
+                continue;
+            }
             let response = response(&entries, &note);
             self.steps.push(Step::Model {
                 step: step.no,
@@ -248,6 +260,14 @@ impl Driver {
             self.catch_up(&told).await?;
         }
         self.recall(&told, replayed);
+        let here = match (&origin, journal.steps.is_empty()) {
+            (Some(origin), true) if restoring == Restoring::Resume => taken_by(origin, journal),
+            _ => Vec::new(),
+        };
+        if !here.is_empty() {
+            // It died between taking calls over and planning them.
+            order = self.take(here).await?;
+        }
         Ok(order)
     }
 
@@ -269,7 +289,70 @@ impl Driver {
             intended: of(CallState::Intent),
             stored: of(CallState::Done),
             approvals: calls.iter().filter_map(shown).collect(),
+            taken: Vec::new(),
         };
+    }
+
+    /// The journal of the run where this one began, if calls were taken over from it.
+    async fn origin(&self, journal: &Journal) -> Result<Option<Journal>, Broken> {
+        let Some(base) = journal.run.base else {
+            return Ok(None);
+        };
+        let took = match journal.steps.first() {
+            Some(step) => StepNote::read(step.note.as_ref()).is_ok_and(|one| !one.taken.is_empty()),
+            None => true,
+        };
+        if !took {
+            return Ok(None);
+        }
+        let home = self.recorder.home();
+        match home.store.journal(&home.scope, base.run).await {
+            Ok(origin) => Ok(Some(origin)),
+            // Hidden or gone: nothing of it can be run.
+            Err(throughline_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Go through a step again in which calls were taken over.
+    fn retake(
+        &mut self,
+        told: &Told<'_>,
+        (step, is_last): (&StepRecord, bool),
+        asked: Vec<ToolCall>,
+        restoring: Restoring,
+        probed: &HashMap<u32, Probe>,
+    ) -> Order {
+        let calls = told.calls(step.no);
+        let tools = self.tools.set();
+        let on_lost = self.plan.policy.on_lost;
+        let mut prepared = HashMap::new();
+        let mut position = 0;
+        let order = self.turn.take(asked, &mut |call| {
+            let place = position;
+            position += 1;
+            let Some(execution) = calls.iter().find(|one| one.at.position == place) else {
+                return Verdict::Outside;
+            };
+            if let Some(ended) = told.ended(execution) {
+                return ended;
+            }
+            match execution.state {
+                CallState::Intent => lost(
+                    &tools,
+                    (call, execution),
+                    (restoring, on_lost),
+                    probed,
+                    &mut prepared,
+                ),
+                CallState::Planned if is_last && restoring == Restoring::Resume => {
+                    judge::agreed(&tools, call, place, &mut prepared)
+                }
+                _ => Verdict::Outside,
+            }
+        });
+        self.prepared = prepared;
+        order
     }
 
     /// Go through one step again.
@@ -440,6 +523,38 @@ impl Driver {
         }
         probed
     }
+}
+
+/// The calls of an earlier run that a run took over and is to run.
+fn taken_by(origin: &Journal, journal: &Journal) -> Vec<Taken> {
+    let said = journal.entries.iter().map(|entry| &entry.message);
+    let mut answered = super::opening::answered(said);
+    let run = journal.run.id;
+    let mine = origin
+        .calls
+        .iter()
+        .filter(|call| call.taken_by == Some(run));
+    let taken = mine.filter_map(|execution| {
+        // What may not run has its result in the input.
+        if let Some(place) = answered.iter().position(|id| *id == execution.call) {
+            answered.swap_remove(place);
+            return None;
+        }
+        Some(Taken {
+            at: execution.at,
+            call: super::adopt::called(origin, &execution.call)?.clone(),
+        })
+    });
+    taken.collect()
+}
+
+/// The calls of a step in which calls were taken over, by position.
+fn taken_calls(origin: &Option<Journal>, calls: &[&Execution]) -> Vec<ToolCall> {
+    let found = calls.iter().filter_map(|execution| {
+        let origin = origin.as_ref()?;
+        super::adopt::called(origin, &execution.call).cloned()
+    });
+    found.collect()
 }
 
 /// How a stop is called in a run that is closed by others.

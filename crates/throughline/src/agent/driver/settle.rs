@@ -1,5 +1,7 @@
 //! How a run ends, and what it leaves.
 
+use std::sync::Arc;
+
 use throughline_model::{Message, Runner};
 use throughline_store::{CallState, Ending, Journal, RunId, Stopped, Through};
 
@@ -10,7 +12,7 @@ use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{Awaits, Turn, open_calls};
 use crate::agent::usage::RunUsage;
-use crate::history::{Closing, Leaving, Parity, Persistence};
+use crate::history::{Closing, Leaving, OnPark, Parity, Persistence};
 use crate::trials::planted;
 
 /// A run that never began.
@@ -31,6 +33,14 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
             steps: Vec::new(),
         }),
         source,
+    }
+}
+
+/// What the record says of an error: the name of its kind, and what people read.
+pub(crate) fn told(error: &RunError) -> (&'static str, String) {
+    match error {
+        RunError::Client(client) => (client.kind().as_str(), client.to_string()),
+        error => ("run", error.to_string()),
     }
 }
 
@@ -98,7 +108,10 @@ impl Driver {
         worked: Result<StopReason, Broken>,
     ) -> Result<Outcome, RunFailed> {
         let ended = match worked {
-            Ok(StopReason::Parked) => self.park().await,
+            Ok(StopReason::Parked) => match self.plan.policy.on_park {
+                OnPark::Wait => self.park().await,
+                OnPark::Publish => self.publish_open().await,
+            },
             Ok(StopReason::Cancelled) => {
                 self.publish(StopReason::Cancelled, Trailing::History).await
             }
@@ -157,6 +170,17 @@ impl Driver {
         // The run is not over: that it stops here is no part of its events.
         self.telling.say_unstored(RunEvent::Ended { stop });
         Ok(stop)
+    }
+
+    /// End with calls that wait: what was said becomes a node marked open, and answers begin the
+    /// next run.
+    async fn publish_open(&mut self) -> Result<StopReason, Broken> {
+        self.store_done().await?;
+        if let Some(mut results) = self.turn.partial_results() {
+            results.created = self.round.at;
+            self.enter(Arc::new(results));
+        }
+        self.publish(StopReason::Parked, Trailing::History).await
     }
 
     async fn publish(
@@ -256,7 +280,7 @@ impl Driver {
                     stop,
                     finish: self.turn.finish(),
                     tokens: self.turn.usage().tokens(),
-                    error: Some(error.to_string()),
+                    error: Some(told(&error)),
                     abandoned: false,
                 };
                 let note = note.to_json();
@@ -287,7 +311,9 @@ impl Driver {
     pub(super) fn leave(self, stop: StopReason) -> Outcome {
         let said = self.said[self.carried..].iter();
         let mut messages: Vec<Message> = said.map(|one| Message::clone(one)).collect();
-        messages.extend(self.turn.partial_results());
+        if self.plan.policy.on_park == OnPark::Wait {
+            messages.extend(self.turn.partial_results());
+        }
         let mut pending = pending(&self.turn);
         for one in &mut pending {
             let approval = self.round.approvals.get(&one.position);

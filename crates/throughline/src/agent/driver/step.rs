@@ -1,11 +1,14 @@
 //! Recording what a model answered and what its calls came to.
 
+use std::collections::HashMap;
+
 use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Message, Response, Role, Source, ToolCall};
 use throughline_store::{CallResult, CallState, Effect, NewApproval, PlannedCall, StepNode, shown};
 
 use super::note::StepNote;
-use super::{Broken, Driver, Recorded};
+use super::opening::Taken;
+use super::{Broken, Driver, Recorded, judge};
 use crate::agent::Step;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{Awaits, Order};
@@ -43,6 +46,30 @@ impl Driver {
             }
             note.end = Some(*stop);
         }
+        self.record(note).await?;
+        Ok(order)
+    }
+
+    /// Run calls of an earlier run, to which somebody agreed. They are a step in which nothing was
+    /// said.
+    pub(super) async fn take(&mut self, calls: Vec<Taken>) -> Result<Order, Broken> {
+        self.begin_round();
+        self.round.taken = calls.iter().map(|one| one.at).collect();
+        let tools = self.tools.set();
+        let mut prepared = HashMap::new();
+        let mut position = 0;
+        let calls = calls.into_iter().map(|one| one.call).collect();
+        let order = self.turn.take(calls, &mut |call| {
+            let verdict = judge::agreed(&tools, call, position, &mut prepared);
+            position += 1;
+            verdict
+        });
+        self.prepared = prepared;
+        self.tell();
+        let note = StepNote {
+            taken: self.round.taken.clone(),
+            ..StepNote::default()
+        };
         self.record(note).await?;
         Ok(order)
     }

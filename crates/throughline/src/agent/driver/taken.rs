@@ -91,7 +91,10 @@ pub(super) async fn taken(
             stop: StopReason::Failed,
             finish: None,
             tokens: 0,
-            error: Some(format!("given up after {} attempts", run.attempt + 1)),
+            error: Some((
+                "run",
+                format!("given up after {} attempts", run.attempt + 1),
+            )),
             abandoned: false,
         };
         if journal.run.next_event > 0 {
@@ -224,9 +227,9 @@ async fn rebuilt(
     };
     let sight = owner.sight(&plan, base, shown).await;
     let sight = sight.map_err(|error| fail(&job, error))?;
-    let mut telling = Telling::new(job.events.clone(), journal.run.next_event);
+    let mut telling = Telling::new(&job, journal.run.next_event);
     let mut recorder = recorder;
-    if telling.is_heard() && journal.run.next_event == 0 {
+    if telling.is_logged() && journal.run.next_event == 0 {
         // It went without readers so far: its events are numbered as if it had had one.
         telling.store(&mut recorder, &replayed(journal));
     }

@@ -6,6 +6,7 @@ use throughline_store::EventNo;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::Job;
 use crate::agent::event::RunEvent;
 use crate::agent::events::encode;
 use crate::history::Recorder;
@@ -22,16 +23,19 @@ pub(super) struct Telling {
     /// Whether the run has stored events: then all of them are, whoever reads it now. Others follow
     /// it by what is stored, and wait for its end.
     logged: bool,
+    /// Whether what is said is stored.
+    stores: bool,
     held: Vec<Heard>,
     next: EventNo,
     flushed: Option<Instant>,
 }
 
 impl Telling {
-    pub(super) fn new(reader: Option<mpsc::UnboundedSender<Heard>>, next: EventNo) -> Self {
+    pub(super) fn new(job: &Job, next: EventNo) -> Self {
         Self {
-            reader,
+            reader: job.events.clone(),
             logged: next > 0,
+            stores: job.stores || next > 0,
             held: Vec::new(),
             next,
             flushed: None,
@@ -48,9 +52,18 @@ impl Telling {
             return;
         }
         let event = event();
+        if !self.stores {
+            self.held.push((None, event));
+            return;
+        }
         recorder.event(encode(&event));
         self.held.push((Some(self.next), event));
         self.next += 1;
+    }
+
+    /// Whether there are readers who need what was said before they came.
+    pub(super) fn is_logged(&self) -> bool {
+        self.is_heard() && self.stores
     }
 
     /// Store what was never stored, without saying it: whoever hears of it later needs its number.
@@ -63,8 +76,9 @@ impl Telling {
 
     /// Say something that was stored by other means.
     pub(super) fn say_stored(&mut self, event: RunEvent) {
-        self.held.push((Some(self.next), event));
-        self.next += 1;
+        let no = self.stores.then_some(self.next);
+        self.held.push((no, event));
+        self.next += u64::from(self.stores);
         self.stored();
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throughline_model::{Outcome, Output, ToolCall};
-use throughline_store::{CallResult, Effect, call_key};
+use throughline_store::{CallRef, CallResult, Effect, call_key};
 use tokio::task::{Id, JoinError};
 
 use super::ask::until;
@@ -125,6 +125,13 @@ impl Driver {
     pub(super) fn context(&self, call: &ToolCall, position: u32) -> CallContext {
         let step = self.round.step;
         let tenant = self.recorder.home().scope.tenant();
+        // One that was taken over keeps the key of where it was called.
+        let of = self.round.taken.get(position as usize).copied();
+        let of = of.unwrap_or(CallRef {
+            run: self.run,
+            step,
+            position,
+        });
         CallContext {
             thread: self.job.thread.id.clone(),
             run: self.run,
@@ -132,7 +139,7 @@ impl Driver {
             round: self.turn.round(),
             position,
             call: call.call.clone(),
-            idempotency_key: call_key(tenant, self.run, step, position, call.call.value()),
+            idempotency_key: call_key(tenant, of.run, of.step, of.position, call.call.value()),
             cancel: self.stop_tools.child_token(),
             dependencies: self.agent.dependencies.clone(),
             handle: self.tools.clone(),

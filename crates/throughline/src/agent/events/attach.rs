@@ -76,7 +76,19 @@ pub struct Attached {
 impl Attached {
     /// Read a run of a tenant from after an event, or from its beginning.
     pub fn new(store: Store, scope: TenantScope, run: RunId, after: Option<EventNo>) -> Self {
-        let reader = Reader::new(store, scope, run, after);
+        Self::reading(Reader::new(store, scope, run, after))
+    }
+}
+
+impl Attached {
+    /// What is known of a run so far, without waiting for more.
+    pub fn so_far(store: Store, scope: TenantScope, run: RunId) -> Self {
+        let mut reader = Reader::new(store, scope, run, None);
+        reader.follows = false;
+        Self::reading(reader)
+    }
+
+    fn reading(reader: Reader) -> Self {
         let events = stream::unfold(Some(reader), |reader| async {
             let mut reader = reader?;
             match reader.next().await {
@@ -127,6 +139,8 @@ struct Reader {
     ready: VecDeque<(EventNo, Result<RunEvent, BadEvent>)>,
     origin: Origin,
     looked: Looked,
+    /// Whether more is waited for while the run works.
+    follows: bool,
 }
 
 impl Reader {
@@ -139,6 +153,7 @@ impl Reader {
             ready: VecDeque::new(),
             origin: Origin::Unknown,
             looked: Looked::No,
+            follows: true,
         }
     }
 
@@ -200,9 +215,10 @@ impl Reader {
         }
         let run = self.store.run(&self.scope, self.run).await;
         match run.map_err(|source| self.failed(source))?.state {
-            RunState::Running => tokio::time::sleep(PAUSE).await,
+            RunState::Running if self.follows => tokio::time::sleep(PAUSE).await,
             // It may have stored its last events after they were read: read once more.
-            RunState::Interrupted
+            RunState::Running
+            | RunState::Interrupted
             | RunState::Parked
             | RunState::Held
             | RunState::Committed

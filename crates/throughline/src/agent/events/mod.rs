@@ -15,4 +15,4 @@ pub use attach::{AttachError, Attached};
 pub use codec::BadEvent;
 pub(crate) use codec::encode;
 pub(crate) use logged::Logged;
-pub(crate) use replay::replayed;
+pub(crate) use replay::{replayed, stop_of};

@@ -277,6 +277,24 @@ impl Turn {
         self.go_on(round)
     }
 
+    /// Go on with calls of an earlier run: a round of its own, before any model call.
+    pub(crate) fn take(
+        &mut self,
+        calls: Vec<ToolCall>,
+        judge: &mut dyn FnMut(&ToolCall) -> Verdict,
+    ) -> Order {
+        self.planned.clear();
+        self.rounds += 1;
+        let mut round = Round::default();
+        for call in calls {
+            let open = Open::from(call);
+            let slot = self.plan(open, &mut round.over_budget, &mut round.terminate, judge);
+            self.planned.push(slot.planned());
+            round.slots.push(slot);
+        }
+        self.go_on(round)
+    }
+
     /// Put what a model said into the transcript.
     fn heard(&mut self, messages: Vec<Message>, usage: Option<Usage>, cut_short: bool) {
         let count = messages.len();

@@ -71,6 +71,16 @@ pub(crate) struct Open {
     asked_in: Option<Wire>,
 }
 
+impl From<ToolCall> for Open {
+    /// A call of ours.
+    fn from(call: ToolCall) -> Self {
+        Self {
+            call,
+            asked_in: None,
+        }
+    }
+}
+
 /// A call as a step records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {

@@ -18,7 +18,7 @@ pub struct Parameters(Arc<Inner>);
 
 struct Inner {
     json: RawJson,
-    schema: Schema,
+    schema: Arc<Schema>,
 }
 
 impl Parameters {
@@ -59,6 +59,26 @@ impl Parameters {
         Self::of(&schema.value())
     }
 
+    /// Take a schema as it is, whatever it says: models are given it, and calls are only held
+    /// against being objects. For tools that somebody else runs, who knows better.
+    ///
+    /// ```
+    /// use throughline::Parameters;
+    /// use throughline::model::json::RawJson;
+    ///
+    /// let odd = RawJson::new(r#"{"$ref":"https://example.com/schema"}"#)?;
+    /// assert!(Parameters::new(&odd).is_err());
+    /// assert_eq!(Parameters::unchecked(&odd).as_json(), &odd);
+    /// # Ok::<(), throughline::model::json::JsonError>(())
+    /// ```
+    pub fn unchecked(schema: &RawJson) -> Self {
+        let any = Self::any();
+        Self(Arc::new(Inner {
+            json: schema.clone(),
+            schema: Arc::clone(&any.0.schema),
+        }))
+    }
+
     fn of(value: &Value<'_>) -> Result<Self, SchemaError> {
         let compiled = Schema::compile(value)?;
         let members = value.as_object().ok_or(SchemaError::NotObject)?;
@@ -81,7 +101,7 @@ impl Parameters {
         });
         Ok(Self(Arc::new(Inner {
             json,
-            schema: compiled,
+            schema: Arc::new(compiled),
         })))
     }
 

@@ -1,0 +1,364 @@
+//! `POST /v1/responses`: a run begins, and whoever asked for it reads it.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{HeaderMap, Response};
+use futures_util::stream;
+use throughline::{Owner, Run, RunEnd, RunOptions, Thread, Threads};
+use throughline_model::json::RawJson;
+use throughline_model::{Message, ToolCall};
+use throughline_store::{Error, NewThread, RunId, TenantScope};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::host::Host;
+use super::recipe::{Recipe, recipe};
+use super::said::{Said, call_of, said};
+use super::tale::{Tale, calls, dialect};
+use super::wire::{CreateRequest, RequestTool, Scene};
+use super::{fail, get, sse};
+use crate::config::Keeping;
+use crate::error::ApiError;
+use crate::http::{Answered, App, Caller, Payload};
+use crate::runs::{Answer, Delivery, Live, Stage, begun_at, key, work};
+
+/// `POST /v1/responses`.
+pub(super) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    payload: Payload,
+) -> Result<Response<Body>, ApiError> {
+    let request = Arc::new(CreateRequest::parse(payload.bytes())?);
+    let asked = Asked {
+        app: &app,
+        scope: &caller.scope,
+        digest: digest(payload.bytes()),
+        request,
+    };
+    drop(payload);
+    let named = header(&headers, "idempotency-key");
+    let attempts = header(&headers, "x-stainless-retry-count");
+    let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
+    match (named, attempts) {
+        (Some(name), _) => asked.keyed(name).await,
+        (None, Some(1..)) => asked.again().await,
+        (None, Some(0)) => asked.marked().await,
+        (None, None) => asked.begin(app.store.ids().run(), None).await,
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let text = headers.get(name)?.to_str().ok()?;
+    (!text.is_empty()).then_some(text)
+}
+
+/// What is asked for: the very bytes.
+fn digest(body: &[u8]) -> [u8; 16] {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
+    digest
+}
+
+/// A request that was read.
+struct Asked<'a> {
+    app: &'a App,
+    scope: &'a TenantScope,
+    request: Arc<CreateRequest>,
+    digest: [u8; 16],
+}
+
+/// What came of the beginning.
+enum Began {
+    Here(Arc<Live>),
+    /// The same was asked before.
+    Before(RunId),
+}
+
+impl Asked<'_> {
+    /// With a key of the client's: one run, however often it is asked for.
+    async fn keyed(&self, name: &str) -> Result<Response<Body>, ApiError> {
+        if name.len() > 256 {
+            let text = "The Idempotency-Key is longer than 256 bytes.";
+            return Err(ApiError::invalid(text).code("invalid_value"));
+        }
+        self.begin(self.app.store.ids().run(), Some(format!("key:{name}")))
+            .await
+    }
+
+    /// From a client that may send it again without a key.
+    async fn marked(&self) -> Result<Response<Body>, ApiError> {
+        let run = self.app.store.ids().run();
+        self.begin(run, Some(key(&self.digest, run))).await
+    }
+
+    /// From a client that sends it again without a key.
+    async fn again(&self) -> Result<Response<Body>, ApiError> {
+        let Self { app, scope, .. } = self;
+        let now = begun_at(app.store.ids().run());
+        let found = app.runs.repeats.find(&app.store, scope, &self.digest, now);
+        let Some((run, delivery)) = found.await? else {
+            return self.marked().await;
+        };
+        if let Some(live) = app.runs.find(run) {
+            return match (self.request.stream(), live.streamed) {
+                (true, true) => self.streamed(live, app.stream()?, delivery),
+                _ => answered(live.over().await, (run, delivery)),
+            };
+        }
+        self.stored(run, delivery).await
+    }
+
+    /// The answer of a run that this process does not work on.
+    async fn stored(&self, run: RunId, delivery: Delivery) -> Result<Response<Body>, ApiError> {
+        let id = fail::response_id(run);
+        let tale = Tale::read(self.app, self.scope, &id).await?;
+        if self.request.stream() {
+            return get::streaming(self.app, self.scope, &id, None, delivery).await;
+        }
+        if !tale.journal.run.state.is_settled() {
+            return Err(fail::in_progress(run));
+        }
+        let unfinished = tale.journal.steps.is_empty();
+        let end = RunEnd::of(&tale.journal.run).filter(|_| unfinished);
+        if let Some(error) = end.and_then(|end| fail::failed_before(&end, run)) {
+            // The same answer as the first time.
+            return Err(error);
+        }
+        let (projector, _) = tale.told(self.app, self.scope).await?;
+        answered(Answer::Response(projector.response()), (run, delivery))
+    }
+
+    /// Begin a run, and read it.
+    async fn begin(&self, run: RunId, key: Option<String>) -> Result<Response<Body>, ApiError> {
+        let app = self.app;
+        let place = match self.request.stream() {
+            true => Some(app.stream()?),
+            false => None,
+        };
+        let is_keyed = key.is_some() && self.request.store();
+        match self.started(run, key).await? {
+            Began::Here(live) => {
+                let delivery = match is_keyed {
+                    true => app.runs.repeats.begun(self.digest, run),
+                    false => Delivery::default(),
+                };
+                match place {
+                    Some(place) => self.streamed(live, place, delivery),
+                    None => answered(live.over().await, (run, delivery)),
+                }
+            }
+            Began::Before(run) => {
+                drop(place);
+                let live = app.runs.find(run);
+                match (live, self.request.stream()) {
+                    (Some(live), true) if live.streamed => {
+                        self.streamed(live, app.stream()?, Delivery::default())
+                    }
+                    (Some(_), _) => Err(fail::in_progress(run)),
+                    (None, _) => self.stored(run, Delivery::default()).await,
+                }
+            }
+        }
+    }
+
+    /// Begin a run; it goes on by itself from then on.
+    async fn started(&self, run: RunId, key: Option<String>) -> Result<Began, ApiError> {
+        let Self { app, request, .. } = self;
+        let threads = app.runs.threads(&app.store, self.scope);
+        let previous = self.previous()?;
+        let thread = self.thread(&threads, previous).await?;
+        let listed = self.listed(previous).await?;
+        let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
+        let history = thread.history();
+        let said = said(app, self.scope, request, &history).await?;
+        let mut thread = match request.store() {
+            true => thread,
+            false => unstored(&recipe, &history)?,
+        };
+        owned(&thread, &recipe).await?;
+        if thread.follows_failed().is_some() {
+            recipe.host.previous = previous;
+            recipe.options.host = Some(recipe.host.to_json());
+        }
+        let scene = Scene {
+            run,
+            thread: request.store().then(|| thread.id().clone()),
+            created: begun_at(run),
+            previous,
+            request: Arc::clone(request),
+            dialect: dialect(app),
+            labels: recipe.host.labels(),
+            lists: recipe.host.lists.clone(),
+            known_calls: known_calls(&said, &history),
+        };
+        let options = RunOptions {
+            run: Some(run),
+            key: key.filter(|_| request.store()),
+            digest: Some(self.digest),
+            ..recipe.options
+        };
+        let asked = recipe.agent.reply_on(&mut thread, said.messages.clone());
+        let asked = self
+            .replied(asked.options(&options), &said, previous, &history)
+            .await?;
+        let begun = app.runs.begin(run, request.stream());
+        let live = Arc::clone(&begun.live);
+        // The run outlives the request: whoever asked for it may leave.
+        app.stopping.work().spawn(work(begun, asked, scene));
+        match live.begun().await {
+            Stage::Over(Answer::Repeated(run)) => Ok(Began::Before(run)),
+            Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),
+            Stage::Starting | Stage::Begun | Stage::Over(_) => Ok(Began::Here(live)),
+        }
+    }
+
+    /// The response that this one goes on from.
+    fn previous(&self) -> Result<Option<RunId>, ApiError> {
+        match self.request.previous_response_id() {
+            None => Ok(None),
+            Some(id) => match fail::run_of(id) {
+                Some(run) => Ok(Some(run)),
+                None => Err(fail::no_previous(id)),
+            },
+        }
+    }
+
+    /// Where the run works.
+    async fn thread(&self, threads: &Threads, previous: Option<RunId>) -> Result<Thread, ApiError> {
+        let Some(previous) = previous else {
+            let id = self.app.store.ids().thread();
+            return Ok(threads.make_free(NewThread::new(id)));
+        };
+        match threads.open_after(previous).await {
+            Ok(thread) => Ok(thread),
+            Err(Error::NotFound { .. }) => Err(fail::no_previous(&fail::response_id(previous))),
+            Err(error) => Err(fail::store(&error)),
+        }
+    }
+
+    /// The tool servers that the chain has listed, if that matters.
+    async fn listed(&self, previous: Option<RunId>) -> Result<Vec<String>, ApiError> {
+        let mcp = |tool: &RequestTool| matches!(tool, RequestTool::Mcp(_));
+        let agents = self
+            .request
+            .model()
+            .is_some_and(|model| model.starts_with("agent/"));
+        let Some(previous) = previous.filter(|_| agents || self.request.tools().iter().any(mcp))
+        else {
+            return Ok(Vec::new());
+        };
+        let journal = self.app.store.journal(self.scope, previous).await;
+        let journal = journal.map_err(|error| fail::store(&error))?;
+        let host = Host::of(journal.request.as_ref())?;
+        Ok(host.map(|host| host.listed).unwrap_or_default())
+    }
+
+    /// With what is said about calls that wait for leave.
+    async fn replied(
+        &self,
+        mut asked: Run,
+        said: &Said,
+        previous: Option<RunId>,
+        history: &[Arc<Message>],
+    ) -> Result<Run, ApiError> {
+        let Some(first) = said.approvals.first() else {
+            return Ok(asked);
+        };
+        let Some(previous) = previous else {
+            return Err(super::said::no_question(&first.approval.to_string()));
+        };
+        let journal = self.app.store.journal(self.scope, previous).await;
+        let journal = journal.map_err(|error| fail::store(&error))?;
+        for answer in &said.approvals {
+            let call = call_of(&journal, history, answer.approval)?;
+            asked = match answer.approve {
+                true => asked.approve(&call),
+                false => asked.reject(&call, answer.reason.as_deref()),
+            };
+        }
+        Ok(asked)
+    }
+
+    fn streamed(
+        &self,
+        live: Arc<Live>,
+        place: OwnedSemaphorePermit,
+        delivery: Delivery,
+    ) -> Result<Response<Body>, ApiError> {
+        let run = live.run;
+        let keep_alive = self.app.config.limits.keep_alive;
+        let mut response = sse::events(get::following(live, 0), keep_alive, (place, delivery));
+        response.extensions_mut().insert(Answered(run));
+        Ok(response)
+    }
+}
+
+/// The answer of a run that is over.
+fn answered(
+    answer: Answer,
+    (run, delivery): (RunId, Delivery),
+) -> Result<Response<Body>, ApiError> {
+    let body = match answer {
+        Answer::Response(body) => body,
+        Answer::Error(error) => return Err(error),
+        Answer::Repeated(run) => return Err(fail::in_progress(run)),
+    };
+    let mut response = Response::new(whole(&body, delivery));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.extensions_mut().insert(Answered(run));
+    Ok(response)
+}
+
+/// A body that tells when it was taken.
+fn whole(body: &RawJson, delivery: Delivery) -> Body {
+    let bytes = Bytes::from(body.get().to_owned());
+    let chunks = stream::unfold(Some(bytes), move |left| {
+        let delivery = delivery.clone();
+        async move {
+            let Some(bytes) = left else {
+                delivery.done();
+                return None;
+            };
+            Some((Ok::<Bytes, std::convert::Infallible>(bytes), None))
+        }
+    });
+    Body::from_stream(chunks)
+}
+
+/// A thread in memory, which goes when its run has ended.
+fn unstored(recipe: &Recipe, history: &[Arc<Message>]) -> Result<Thread, ApiError> {
+    if let Some((name, _)) = recipe.host.tools.iter().find(|(_, tool)| tool.asks) {
+        return Err(ApiError::invalid(format!(
+            "The tool '{name}' needs approval, which needs `store: true`."
+        ))
+        .code("approval_requires_store")
+        .param("store"));
+    }
+    let history = history.iter().map(|message| Message::clone(message));
+    Ok(Thread::of(Thread::new().id().clone(), history.collect()))
+}
+
+/// A new thread whose history the upstream keeps, if it is to.
+async fn owned(thread: &Thread, recipe: &Recipe) -> Result<(), ApiError> {
+    let keeps = recipe.upstream.history == Keeping::Service;
+    if !keeps || !thread.history().is_empty() {
+        return Ok(());
+    }
+    let owner = Owner::Service {
+        upstream: recipe.upstream.client.abilities().upstream.clone(),
+    };
+    let set = thread.set_owner(owner).await;
+    set.map_err(|error| ApiError::server(error.to_string()))
+}
+
+/// The calls that a run may take over: those of the last answer.
+fn known_calls(said: &Said, history: &[Arc<Message>]) -> Vec<ToolCall> {
+    if said.approvals.is_empty() {
+        return Vec::new();
+    }
+    calls(history.iter().flat_map(|message| &message.contents))
+}

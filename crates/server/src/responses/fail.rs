@@ -1,0 +1,235 @@
+//! What goes wrong, in the words and codes of the API.
+
+use std::time::Duration;
+
+use throughline::{ClientError, RunEnd, RunError};
+use throughline_model::json::RawJson;
+use throughline_store::{Error, ErrorKind as StoreKind, RunId};
+
+use crate::error::ApiError;
+
+/// A response id.
+pub(crate) fn response_id(run: RunId) -> String {
+    format!("resp_{}", run.to_hex())
+}
+
+/// The response that a client names, if there can be one.
+pub(crate) fn run_of(id: &str) -> Option<RunId> {
+    id.starts_with("resp_").then(|| id.parse().ok()).flatten()
+}
+
+/// A response of the path that is not there.
+pub(crate) fn no_response(id: &str) -> ApiError {
+    let id: String = id.chars().take(128).collect();
+    ApiError::not_found(format!("Response with id '{id}' not found."))
+}
+
+/// A response of the body that is not there.
+pub(crate) fn no_previous(id: &str) -> ApiError {
+    let id: String = id.chars().take(128).collect();
+    ApiError::invalid(format!("Previous response with id '{id}' not found."))
+        .code("previous_response_not_found")
+        .param("previous_response_id")
+        .retry(false)
+}
+
+/// A response that has not ended yet.
+pub(crate) fn not_final(run: RunId) -> ApiError {
+    let mut error = ApiError::new(
+        409,
+        "invalid_request_error",
+        format!("Response '{}' has not ended yet.", response_id(run)),
+    )
+    .code("response_not_final")
+    .retry(true);
+    error.retry_after = Some(Duration::from_secs(1));
+    error
+}
+
+/// A run that did not begin.
+pub(crate) fn refused(error: &RunError) -> ApiError {
+    match error {
+        RunError::Store(error) => store(error),
+        RunError::Client(error) => client(error),
+        RunError::OpenCalls { pending, .. } => open_calls(pending),
+        RunError::AlreadyAnswered { call } => ApiError::new(
+            409,
+            "invalid_request_error",
+            format!("The approval for call '{call}' has another answer, which stands."),
+        )
+        .code("approval_already_answered")
+        .retry(false),
+        RunError::NotPending { call, .. } => ApiError::invalid(format!(
+            "No tool call waits for an answer with id '{call}'."
+        ))
+        .param("input"),
+        RunError::Repeated { run } => in_progress(*run),
+        RunError::Tools(error) => ApiError::invalid(error.to_string())
+            .code("invalid_tools")
+            .param("tools"),
+        RunError::KeptElsewhere { .. }
+        | RunError::ServiceKeepsHistory { .. }
+        | RunError::NoServiceId { .. }
+        | RunError::OtherServiceId { .. } => {
+            ApiError::new(409, "invalid_request_error", error.to_string())
+                .code("history_kept_elsewhere")
+                .retry(false)
+        }
+        error => ApiError::server(error.to_string()),
+    }
+}
+
+/// The same request is being answered.
+pub(crate) fn in_progress(run: RunId) -> ApiError {
+    let mut error = ApiError::new(
+        409,
+        "invalid_request_error",
+        "The same request is being answered. Ask again for its answer, or read it as a stream.",
+    )
+    .code("idempotency_in_progress")
+    .retry(true);
+    error.retry_after = Some(Duration::from_secs(1));
+    error
+        .headers
+        .push(("x-throughline-response-id", response_id(run)));
+    error
+}
+
+/// Calls that the client owes outputs for.
+fn open_calls(pending: &[String]) -> ApiError {
+    let calls = pending.join(", ");
+    ApiError::invalid(format!(
+        "No tool output found for function call {calls}. Send the outputs as \
+         function_call_output items (or mcp_approval_response items) together with \
+         previous_response_id, or set throughline.on_open_calls to \"close\" to go on without them."
+    ))
+    .param("input")
+    .retry(false)
+}
+
+/// A run that began and failed before a step of it was finished.
+pub(crate) fn failed(error: &RunError, run: RunId) -> ApiError {
+    let mut error = refused(error);
+    error
+        .headers
+        .push(("x-throughline-response-id", response_id(run)));
+    error.should_retry = Some(false);
+    error
+}
+
+/// A model call that failed.
+fn client(error: &ClientError) -> ApiError {
+    let mut answer = upstream(error.kind().as_str(), &error.to_string());
+    answer.retry_after = error.retry_after();
+    answer
+}
+
+/// A model call that failed, by the name of what went wrong.
+fn upstream(kind: &str, text: &str) -> ApiError {
+    let other =
+        |status: u16, code: &'static str| ApiError::new(status, "server_error", text).code(code);
+    let answer = match kind {
+        "invalid" => ApiError::invalid(text).code("upstream_invalid_request"),
+        "too_long" => ApiError::invalid(format!(
+            "Your input exceeds the context window of this model. ({text})"
+        ))
+        .code("context_length_exceeded")
+        .param("input"),
+        "filtered" => ApiError::invalid(text).code("content_filter"),
+        "not_found" => ApiError::not_found(text)
+            .code("model_not_found")
+            .param("model"),
+        "rate_limited" => ApiError::new(429, "rate_limit_error", text).code("rate_limit_exceeded"),
+        "quota" => ApiError::new(429, "insufficient_quota", text).code("insufficient_quota"),
+        "auth" => other(502, "upstream_auth"),
+        "setup" => other(502, "upstream_setup"),
+        "connect_timeout" | "first_byte_timeout" | "idle_timeout" => other(504, "upstream_timeout"),
+        "open" => other(503, "upstream_unavailable"),
+        "run" => ApiError::server(text),
+        _ => other(502, "upstream_error"),
+    };
+    // Our own retries are spent.
+    answer.retry(false)
+}
+
+/// A run that failed before a step of it was finished, as the record tells it.
+pub(crate) fn failed_before(end: &RunEnd, run: RunId) -> Option<ApiError> {
+    let (kind, text) = end.error.as_ref()?;
+    let mut error = upstream(kind, text);
+    error
+        .headers
+        .push(("x-throughline-response-id", response_id(run)));
+    Some(error)
+}
+
+/// The code of a response that failed, from the closed list of the API, by the name of what went
+/// wrong.
+pub(crate) fn code(kind: &str) -> &'static str {
+    match kind {
+        "rate_limited" | "quota" => "rate_limit_exceeded",
+        "invalid" | "too_long" | "filtered" => "invalid_prompt",
+        _ => "server_error",
+    }
+}
+
+/// The store did not take or give it.
+pub(crate) fn store(error: &Error) -> ApiError {
+    match error {
+        Error::NotFinal { run, .. } => return not_final(*run),
+        Error::KeyReused { .. } => {
+            return ApiError::new(
+                422,
+                "invalid_request_error",
+                "This idempotency key was used for another request. Use a new key.",
+            )
+            .code("idempotency_key_reused")
+            .retry(false);
+        }
+        Error::Taken { by, .. } => {
+            let winner = response_id(*by);
+            let mut error = ApiError::new(
+                409,
+                "invalid_request_error",
+                format!("This approval was answered by response '{winner}'."),
+            )
+            .code("approval_already_answered")
+            .retry(false);
+            error.more.push(("response_id", quoted(&winner)));
+            return error;
+        }
+        Error::NotAnswerable { .. } => {
+            return ApiError::new(409, "invalid_request_error", error.to_string())
+                .code("approval_not_answerable")
+                .retry(false);
+        }
+        _ => {}
+    }
+    let text = error.to_string();
+    let mut answer = match error.kind() {
+        StoreKind::NotFound => ApiError::not_found(text),
+        StoreKind::Conflict => ApiError::new(409, "invalid_request_error", text),
+        StoreKind::Busy => ApiError::new(409, "invalid_request_error", text)
+            .code("conversation_locked")
+            .retry(true),
+        StoreKind::Fenced => ApiError::new(409, "invalid_request_error", text).code("fenced"),
+        StoreKind::Invalid => ApiError::invalid(text),
+        StoreKind::Corrupt => ApiError::server(text).code("store_damaged").retry(false),
+        StoreKind::Full => ApiError::new(507, "server_error", text)
+            .code("no_space")
+            .retry(true),
+        StoreKind::Unavailable => ApiError::new(503, "server_error", text)
+            .code("store_unavailable")
+            .retry(true),
+    };
+    if answer.should_retry == Some(true) {
+        answer.retry_after = Some(Duration::from_secs(1));
+    }
+    answer
+}
+
+/// A text as JSON.
+fn quoted(text: &str) -> RawJson {
+    let mut out = String::new();
+    throughline_model::json::push_string(&mut out, text);
+    RawJson::new(&out).unwrap_or_else(|_| RawJson::object(|_| {}))
+}

@@ -1,0 +1,212 @@
+//! Reading a response again, whole or as a stream, and deleting it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{Response, StatusCode};
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, Stream};
+use throughline::Attached;
+use throughline_model::json::RawJson;
+use throughline_store::{Error, EventNo, RunId, TenantScope};
+
+use super::query::Query;
+use super::tale::{Tale, ending_of};
+use super::wire::{Frame, Projector};
+use super::{fail, sse};
+use crate::error::ApiError;
+use crate::http::{Answered, App, Caller, json};
+use crate::runs::{Delivery, Live};
+
+/// `GET /v1/responses/{id}`.
+pub(super) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response<Body>, ApiError> {
+    let query = Query::of(query.as_deref());
+    let streamed = query.flag("stream")?;
+    let after = query.number("starting_after")?;
+    let scope = &caller.scope;
+    if !streamed && after.is_some() {
+        return Err(
+            ApiError::invalid("'starting_after' needs 'stream=true'.").param("starting_after")
+        );
+    }
+    let mut response = match streamed {
+        true => streaming(&app, scope, &id, after, Delivery::default()).await?,
+        false => {
+            let tale = Tale::read(&app, scope, &id).await?;
+            let live = app.runs.find(tale.run()).and_then(|live| live.response());
+            let body = match live {
+                Some(body) => body,
+                None => tale.told(&app, scope).await?.0.response(),
+            };
+            json(StatusCode::OK, &body)
+        }
+    };
+    if let Some(run) = fail::run_of(&id) {
+        response.extensions_mut().insert(Answered(run));
+    }
+    Ok(response)
+}
+
+/// `DELETE /v1/responses/{id}`: it is hidden, and what continues it keeps working.
+pub(super) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response<Body>, ApiError> {
+    let tale = Tale::read(&app, &caller.scope, &id).await?;
+    if !tale.journal.run.state.is_settled() {
+        return Err(fail::not_final(tale.run()));
+    }
+    match app.store.hide(&caller.scope, tale.run()).await {
+        Ok(()) => {}
+        Err(Error::NotFound { .. }) => return Err(fail::no_response(&id)),
+        Err(error) => return Err(fail::store(&error)),
+    }
+    let body = RawJson::object(|object| {
+        object
+            .str("id", &id)
+            .str("object", "response")
+            .bool("deleted", true);
+    });
+    Ok(json(StatusCode::OK, &body))
+}
+
+pub(super) async fn streaming(
+    app: &App,
+    scope: &TenantScope,
+    id: &str,
+    after: Option<u64>,
+    delivery: Delivery,
+) -> Result<Response<Body>, ApiError> {
+    let tale = Tale::read(app, scope, id).await?;
+    let place = app.stream()?;
+    let from = after.map_or(0, |after| after.saturating_add(1));
+    let keep_alive = app.config.limits.keep_alive;
+    let with = (place, delivery);
+    if let Some(live) = app.runs.find(tale.run()) {
+        if live.streamed {
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            return Ok(sse::events(following(live, from), keep_alive, with));
+        }
+        // It has no frames before it is over.
+        live.over().await;
+        return Box::pin(streaming_stored(app, scope, id, from, with)).await;
+    }
+    match tale.journal.run.state.is_settled() {
+        true => streaming_stored(app, scope, id, from, with).await,
+        false => {
+            let batches = tailing(app, scope, tale, from);
+            Ok(sse::events(batches, keep_alive, with))
+        }
+    }
+}
+
+/// All frames of a response that is over.
+async fn streaming_stored(
+    app: &App,
+    scope: &TenantScope,
+    id: &str,
+    from: u64,
+    with: (tokio::sync::OwnedSemaphorePermit, Delivery),
+) -> Result<Response<Body>, ApiError> {
+    let tale = Tale::read(app, scope, id).await?;
+    let (_, frames) = tale.told(app, scope).await?;
+    let batch = bytes(frames, from);
+    let batches = stream::iter([batch]);
+    Ok(sse::events(batches, app.config.limits.keep_alive, with))
+}
+
+fn bytes(frames: Vec<Frame>, from: u64) -> Vec<Bytes> {
+    let wanted = frames.into_iter().filter(|frame| frame.number >= from);
+    wanted.map(|frame| frame.bytes).collect()
+}
+
+/// The frames of a run that this process works on.
+pub(super) fn following(
+    live: Arc<Live>,
+    from: usize,
+) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
+    stream::unfold((live, from), |(live, from)| async move {
+        let frames = live.frames(from).await?;
+        let next = from + frames.len();
+        Some((frames, (live, next)))
+    })
+}
+
+/// The frames of a run that another process works on, or will: one whose worker is gone is waited
+/// for until somebody has taken it over.
+fn tailing(
+    app: &App,
+    scope: &TenantScope,
+    tale: Tale,
+    from: u64,
+) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
+    let threads = app.runs.threads(&app.store, scope);
+    let mut tail = Tail {
+        app: app.clone(),
+        scope: scope.clone(),
+        run: tale.run(),
+        told: threads.attach(tale.run(), None),
+        last: None,
+        projector: Projector::new(tale.scene),
+        is_over: false,
+    };
+    let mut first = Vec::new();
+    tail.projector.begin(&mut first);
+    let rest = stream::unfold(tail, move |mut tail| async move {
+        let frames = tail.next().await?;
+        Some((bytes(frames, from), tail))
+    });
+    stream::iter([bytes(first, from)]).chain(rest)
+}
+
+/// How often somebody looks whether a run was taken over.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A reader of a run that this process does not work on.
+struct Tail {
+    app: App,
+    scope: TenantScope,
+    run: RunId,
+    told: Attached,
+    last: Option<EventNo>,
+    projector: Projector,
+    is_over: bool,
+}
+
+impl Tail {
+    async fn next(&mut self) -> Option<Vec<Frame>> {
+        let mut frames = Vec::new();
+        while !self.is_over {
+            match self.told.next().await {
+                Some(Ok((no, event))) => {
+                    self.last = Some(no);
+                    self.projector.tell(&event, &mut frames);
+                    return Some(frames);
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
+                    return None;
+                }
+                None => {}
+            }
+            let journal = self.app.store.journal(&self.scope, self.run).await.ok()?;
+            if let Some(ending) = ending_of(&journal) {
+                self.is_over = true;
+                self.projector.finish(&ending, &mut frames);
+                return Some(frames);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let threads = self.app.runs.threads(&self.app.store, &self.scope);
+            self.told = threads.attach(self.run, self.last);
+        }
+        None
+    }
+}

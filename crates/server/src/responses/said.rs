@@ -1,0 +1,199 @@
+//! What a client says in a request, held against what the chain has.
+
+use std::sync::Arc;
+
+use throughline_model::{CallId, Content, Message};
+use throughline_store::{ApprovalId, Journal, TenantScope};
+
+use super::chain;
+use super::wire::{CreateRequest, InputItems, InputPart, ItemId, duplicate_item, same_item};
+use crate::error::ApiError;
+use crate::http::App;
+
+/// What is said, ready for a run.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(crate) messages: Vec<Message>,
+    /// Answers to questions whether a tool may run.
+    pub(crate) approvals: Vec<Approved>,
+}
+
+/// An answer to a question.
+pub(crate) struct Approved {
+    pub(crate) approval: ApprovalId,
+    pub(crate) approve: bool,
+    pub(crate) reason: Option<String>,
+}
+
+/// What a request says on top of a history.
+pub(crate) async fn said(
+    app: &App,
+    scope: &TenantScope,
+    request: &CreateRequest,
+    history: &[Arc<Message>],
+) -> Result<Said, ApiError> {
+    let again = sent_again(app, request.input(), history)?;
+    let mut parts = request
+        .input()
+        .parts_of(|item| !again.contains(&item.index))?;
+    let is_reference = |part: &InputPart| matches!(part, InputPart::Reference { .. });
+    if parts.iter().any(is_reference) {
+        parts = resolved(app, scope, request.input(), &again).await?;
+    }
+    let mut said = Said::default();
+    for part in parts {
+        match part {
+            InputPart::Messages(messages) => said.messages.extend(messages),
+            InputPart::Reference { id, .. } => return Err(no_item(&id)),
+            InputPart::Approval {
+                request,
+                approve,
+                reason,
+            } => said.approvals.push(Approved {
+                approval: request.parse().map_err(|_| no_question(&request))?,
+                approve,
+                reason,
+            }),
+        }
+    }
+    paired(&said.messages, history)?;
+    Ok(said)
+}
+
+/// Items of ours that the chain has, and that a client which sends everything again sends too.
+fn sent_again(
+    app: &App,
+    input: &InputItems,
+    history: &[Arc<Message>],
+) -> Result<Vec<usize>, ApiError> {
+    let mut again = Vec::new();
+    if history.is_empty() {
+        return Ok(again);
+    }
+    for item in input.items() {
+        let Some(id) = item.id.as_deref().and_then(|id| id.parse::<ItemId>().ok()) else {
+            continue;
+        };
+        let Some(known) = chain::inherited(app, history, &id) else {
+            continue;
+        };
+        if item.tag != "item_reference" && !same_item(&known.json, &item.json) {
+            return Err(duplicate_item(&known.id));
+        }
+        again.push(item.index);
+    }
+    Ok(again)
+}
+
+/// What the items mean, with references replaced by what they stand for.
+async fn resolved(
+    app: &App,
+    scope: &TenantScope,
+    input: &InputItems,
+    again: &[usize],
+) -> Result<Vec<InputPart>, ApiError> {
+    let mut whole = String::from("{\"input\":[");
+    for item in input
+        .items()
+        .iter()
+        .filter(|item| !again.contains(&item.index))
+    {
+        if !whole.ends_with('[') {
+            whole.push(',');
+        }
+        match (&item.id, item.tag.as_str()) {
+            (Some(id), "item_reference") => {
+                whole.push_str(chain::item(app, scope, id).await?.json.get());
+            }
+            _ => whole.push_str(item.json.get()),
+        }
+    }
+    whole.push_str("]}");
+    let request = CreateRequest::parse(whole.as_bytes())?;
+    Ok(request.input().parts().to_vec())
+}
+
+/// Every output answers a call that is here or waits there.
+fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError> {
+    let mut calls: Vec<&str> = Vec::new();
+    for content in messages.iter().flat_map(|message| &message.contents) {
+        if let Some(call) = content.as_tool_call() {
+            calls.push(call.call.value());
+        }
+        let Some(result) = content.as_tool_result() else {
+            continue;
+        };
+        let id = result.call().value();
+        if let Some(place) = calls.iter().position(|call| *call == id) {
+            calls.swap_remove(place);
+        } else if !waits(history, id) {
+            let id: String = id.chars().take(128).collect();
+            return Err(ApiError::invalid(format!(
+                "No tool call found for function call output with call_id {id}."
+            ))
+            .param("input"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a call of the history has no result.
+fn waits(history: &[Arc<Message>], id: &str) -> bool {
+    for message in history.iter().rev() {
+        for content in message.contents.iter().rev() {
+            if content
+                .as_tool_result()
+                .is_some_and(|one| one.call().value() == id)
+            {
+                return false;
+            }
+            if content
+                .as_tool_call()
+                .is_some_and(|one| one.call.value() == id)
+            {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The call that an approval is about.
+pub(crate) fn call_of(
+    journal: &Journal,
+    history: &[Arc<Message>],
+    approval: ApprovalId,
+) -> Result<CallId, ApiError> {
+    let missing = || no_question(&approval.to_string());
+    let mut calls = journal.calls.iter();
+    let execution = calls.find(|one| one.approval == Some(approval));
+    let id = &execution.ok_or_else(missing)?.call;
+    let contents = history
+        .iter()
+        .rev()
+        .flat_map(|one| one.contents.iter().rev());
+    let mut calls = contents.filter_map(Content::as_tool_call);
+    let call = calls.find(|call| call.call.value() == id);
+    Ok(call.ok_or_else(missing)?.call.clone())
+}
+
+/// An approval that nobody asked for there.
+pub(crate) fn no_question(id: &str) -> ApiError {
+    let id: String = id.chars().take(128).collect();
+    ApiError::invalid(format!(
+        "No approval request with id '{id}' waits there. Name the response that asked in \
+         previous_response_id."
+    ))
+    .code("approval_not_found")
+    .param("input")
+}
+
+/// An item that is not there.
+pub(crate) fn no_item(id: &str) -> ApiError {
+    let id: String = id.chars().take(128).collect();
+    ApiError::invalid(format!(
+        "Item with id '{id}' not found. Items are not persisted when `store` is set to false."
+    ))
+    .code("item_not_found")
+    .param("input")
+}

@@ -1,0 +1,164 @@
+//! What a response repeats of its request.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
+
+use super::read::member;
+use super::request::CreateRequest;
+use super::scene::Dialect;
+
+/// Members that every response has, and what they are when nothing was said.
+const ALWAYS: [(&str, &str); 17] = [
+    ("background", "false"),
+    ("instructions", "null"),
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("model", "\"\""),
+    ("parallel_tool_calls", "true"),
+    ("presence_penalty", "0"),
+    ("frequency_penalty", "0"),
+    ("prompt_cache_key", "null"),
+    ("safety_identifier", "null"),
+    ("service_tier", "\"default\""),
+    ("store", "true"),
+    ("temperature", "1"),
+    ("top_logprobs", "0"),
+    ("top_p", "1"),
+    ("truncation", "\"disabled\""),
+    ("metadata", "{}"),
+];
+
+/// Members that only OpenAI's response has, where they were said.
+const IF_SAID: [&str; 3] = ["prompt", "prompt_cache_retention", "user"];
+
+/// The members of a response that repeat its request, as an object: they are the same in every
+/// event.
+pub(super) fn members(request: &CreateRequest, dialect: Dialect) -> RawJson {
+    let kept = request.body().value();
+    RawJson::object(|object| {
+        for (key, otherwise) in ALWAYS {
+            object.raw(key, member(&kept, key).map_or(otherwise, Value::raw));
+        }
+        reasoning(object, member(&kept, "reasoning"), dialect);
+        text(object, member(&kept, "text"), dialect);
+        tools(object, member(&kept, "tools"), dialect);
+        choice(object, member(&kept, "tool_choice"), dialect);
+        if dialect == Dialect::OpenAi {
+            for key in IF_SAID {
+                if let Some(value) = member(&kept, key) {
+                    object.raw(key, value.raw());
+                }
+            }
+            // Only when both are known: a response says what was used.
+            let options = member(&kept, "prompt_cache_options");
+            let options = options.filter(|options| {
+                member(options, "ttl").is_some() && member(options, "mode").is_some()
+            });
+            if let Some(options) = options {
+                object.raw("prompt_cache_options", options.raw());
+            }
+        }
+    })
+}
+
+fn reasoning(object: &mut ObjectWriter<'_>, said: Option<&Value<'_>>, dialect: Dialect) {
+    let mut inner = ObjectWriter::new(object.key("reasoning"));
+    for key in ["effort", "summary"] {
+        let value = said.and_then(|said| member(said, key));
+        inner.raw(key, value.map_or("null", Value::raw));
+    }
+    if let (Some(said), Dialect::OpenAi) = (said, dialect) {
+        others(&mut inner, said, &["effort", "summary"]);
+    }
+    inner.end();
+}
+
+fn text(object: &mut ObjectWriter<'_>, said: Option<&Value<'_>>, dialect: Dialect) {
+    let mut inner = ObjectWriter::new(object.key("text"));
+    match said.and_then(|said| member(said, "format")) {
+        None => drop(inner.raw("format", r#"{"type":"text"}"#)),
+        Some(format) if dialect == Dialect::OpenResponses && is(format, "json_schema") => {
+            let mut shape = ObjectWriter::new(inner.key("format"));
+            shape.str("type", "json_schema");
+            for (key, otherwise) in [
+                ("name", "\"\""),
+                ("description", "null"),
+                ("schema", "null"),
+                ("strict", "false"),
+            ] {
+                shape.raw(key, member(format, key).map_or(otherwise, Value::raw));
+            }
+            shape.end();
+        }
+        Some(format) => drop(inner.raw("format", format.raw())),
+    }
+    if let Some(verbosity) = said.and_then(|said| member(said, "verbosity")) {
+        inner.raw("verbosity", verbosity.raw());
+    }
+    if let (Some(said), Dialect::OpenAi) = (said, dialect) {
+        others(&mut inner, said, &["format", "verbosity"]);
+    }
+    inner.end();
+}
+
+fn is(value: &Value<'_>, tag: &str) -> bool {
+    value.get("type").is_some_and(|found| found.is_str(tag))
+}
+
+/// The members that were not written yet.
+fn others(object: &mut ObjectWriter<'_>, said: &Value<'_>, written: &[&str]) {
+    for found in said.members() {
+        let key = found.key.to_str();
+        let last = said
+            .get(&key)
+            .is_some_and(|last| std::ptr::eq(last, &found.value));
+        if last && !written.contains(&&*key) {
+            object.raw(&key, found.value.raw());
+        }
+    }
+}
+
+fn tools(object: &mut ObjectWriter<'_>, said: Option<&Value<'_>>, dialect: Dialect) {
+    let said = said.and_then(Value::as_array).unwrap_or_default();
+    let mut list = ArrayWriter::new(object.key("tools"));
+    for tool in said {
+        if is(tool, "function") {
+            function(list.slot(), tool, dialect);
+        } else if dialect == Dialect::OpenAi {
+            // What opens somebody's account is not repeated.
+            let mut shown = ObjectWriter::new(list.slot());
+            others(&mut shown, tool, &["authorization", "headers"]);
+            shown.end();
+        }
+    }
+    list.end();
+}
+
+/// A function with all the members that readers count on.
+fn function(out: &mut String, tool: &Value<'_>, dialect: Dialect) {
+    let mut object = ObjectWriter::new(out);
+    object.str("type", "function");
+    let keys = ["name", "description", "parameters", "strict"];
+    for key in keys {
+        object.raw(key, member(tool, key).map_or("null", Value::raw));
+    }
+    if dialect == Dialect::OpenAi {
+        others(
+            &mut object,
+            tool,
+            &["type", "name", "description", "parameters", "strict"],
+        );
+    }
+    object.end();
+}
+
+fn choice(object: &mut ObjectWriter<'_>, said: Option<&Value<'_>>, dialect: Dialect) {
+    let known = |choice: &&Value<'_>| {
+        let open =
+            choice.as_text().is_some() || is(choice, "function") || is(choice, "allowed_tools");
+        dialect == Dialect::OpenAi || open
+    };
+    object.raw(
+        "tool_choice",
+        said.filter(known).map_or("\"auto\"", Value::raw),
+    );
+}

@@ -1,0 +1,235 @@
+//! Calls that run here, questions whether they may, and lists of tools.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter};
+use throughline_model::{ApprovalRequest, Body, Outcome, Output, ToolCall, ToolResult};
+
+use super::call::{Call, json_text};
+use super::{Dialect, Draft, ServerTool, State};
+use crate::responses::wire::scene::ToolList;
+
+/// A call that runs here.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::responses::wire) struct ServerCall {
+    pub(in crate::responses::wire) call: String,
+    /// The name that models know.
+    pub(in crate::responses::wire) known_as: String,
+    pub(in crate::responses::wire) label: String,
+    pub(in crate::responses::wire) name: String,
+    pub(in crate::responses::wire) arguments: String,
+    pub(in crate::responses::wire) asks: bool,
+    /// Whose items are shown.
+    dialect: Dialect,
+}
+
+impl ServerCall {
+    pub(super) fn new(call: &ToolCall, tool: &ServerTool, dialect: Dialect) -> Self {
+        Self {
+            call: call.call.value().to_owned(),
+            known_as: call.name.clone(),
+            label: tool.label.clone(),
+            name: tool.name.clone(),
+            arguments: json_text(&call.arguments),
+            asks: tool.asks,
+            dialect,
+        }
+    }
+
+    /// The type of the item.
+    pub(in crate::responses::wire) fn tag(&self) -> &'static str {
+        match self.dialect {
+            Dialect::OpenAi => "mcp_call",
+            // Calls and their results are items apart there.
+            Dialect::OpenResponses => "function_call",
+        }
+    }
+
+    /// The item before its arguments.
+    pub(in crate::responses::wire) fn begun(&self, id: &str) -> String {
+        self.written(id, "in_progress", "", None)
+    }
+
+    /// The item with its result; without one it never ended.
+    pub(in crate::responses::wire) fn item(&self, id: &str, result: Option<&ToolResult>) -> String {
+        let status = match result {
+            None => "incomplete",
+            Some(result) if is_ok(result) => "completed",
+            Some(_) => "failed",
+        };
+        self.written(id, status, &self.arguments, result)
+    }
+
+    fn written(
+        &self,
+        id: &str,
+        status: &str,
+        arguments: &str,
+        result: Option<&ToolResult>,
+    ) -> String {
+        let mut out = String::with_capacity(arguments.len() + 256);
+        let mut object = ObjectWriter::new(&mut out);
+        object
+            .str("id", id)
+            .str("type", "mcp_call")
+            .str("status", status)
+            .raw("approval_request_id", "null")
+            .str("server_label", &self.label)
+            .str("name", &self.name)
+            .str("arguments", arguments);
+        match result {
+            Some(result) if is_ok(result) => {
+                object
+                    .str("output", &output_text(&result.output))
+                    .raw("error", "null");
+            }
+            Some(result) => {
+                object.raw("output", "null");
+                error(&mut object, result);
+            }
+            None => {
+                object.raw("output", "null").raw("error", "null");
+            }
+        }
+        object.end();
+        out
+    }
+
+    /// The same where calls and their results are items apart.
+    pub(in crate::responses::wire) fn as_function(&self) -> Call {
+        Call {
+            call: self.call.clone(),
+            name: self.known_as.clone(),
+            arguments: self.arguments.clone(),
+            custom: false,
+        }
+    }
+
+    /// Its result where calls and results are items apart.
+    pub(in crate::responses::wire) fn output_item(
+        &self,
+        id: &str,
+        result: &ToolResult,
+        state: State,
+    ) -> String {
+        let output = match state {
+            State::InProgress => String::new(),
+            State::Completed | State::Incomplete => output_text(&result.output),
+        };
+        let mut json = String::with_capacity(output.len() + 160);
+        let mut object = ObjectWriter::new(&mut json);
+        object
+            .str("id", id)
+            .str("type", "function_call_output")
+            .str("status", state.as_str())
+            .str("call_id", &self.call)
+            .str("output", &output);
+        object.end();
+        json
+    }
+
+    /// The question whether it may run.
+    pub(in crate::responses::wire) fn question(&self) -> Question {
+        Question {
+            request: self.call.clone(),
+            label: self.label.clone(),
+            name: self.name.clone(),
+            arguments: self.arguments.clone(),
+        }
+    }
+}
+
+/// Whether a call did what it was asked.
+pub(super) fn is_ok(result: &ToolResult) -> bool {
+    result.outcome == Outcome::Ok
+}
+
+fn error(object: &mut ObjectWriter<'_>, result: &ToolResult) {
+    let mut error = ObjectWriter::new(object.key("error"));
+    error.str("type", "mcp_tool_execution_error");
+    let mut list = ArrayWriter::new(error.key("content"));
+    let mut part = ObjectWriter::new(list.slot());
+    let text = match output_text(&result.output) {
+        text if text.is_empty() => result.outcome.as_str().to_owned(),
+        text => text,
+    };
+    part.str("type", "text").str("text", &text);
+    part.end();
+    list.end();
+    error.end();
+}
+
+/// What a tool gave back, as text.
+pub(super) fn output_text(output: &Output) -> String {
+    match output {
+        Output::None => String::new(),
+        Output::Text(text) => text.clone(),
+        Output::Json(json) => json.get().to_owned(),
+        Output::Parts(contents) => {
+            let texts = contents.iter().filter_map(|content| match &content.body {
+                Body::Text(text) => Some(text.text.as_str()),
+                _ => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// A question whether a call may run.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::responses::wire) struct Question {
+    /// The id of the call or of the vendor's request.
+    pub(in crate::responses::wire) request: String,
+    pub(in crate::responses::wire) label: String,
+    pub(in crate::responses::wire) name: String,
+    pub(in crate::responses::wire) arguments: String,
+}
+
+impl Question {
+    /// A question of a vendor's tool host. The other specification has no such item.
+    pub(super) fn of(request: &ApprovalRequest, dialect: Dialect) -> Option<Draft> {
+        (dialect == Dialect::OpenAi).then(|| {
+            Draft::Question(Self {
+                request: request.request.value().to_owned(),
+                label: request.server.clone().unwrap_or_default(),
+                name: request.name.clone(),
+                arguments: json_text(&request.arguments),
+            })
+        })
+    }
+
+    /// The item.
+    pub(in crate::responses::wire) fn item(&self, id: &str) -> String {
+        let mut out = String::with_capacity(self.arguments.len() + 160);
+        let mut object = ObjectWriter::new(&mut out);
+        object
+            .str("id", id)
+            .str("type", "mcp_approval_request")
+            .str("server_label", &self.label)
+            .str("name", &self.name)
+            .str("arguments", &self.arguments);
+        object.end();
+        out
+    }
+}
+
+/// The tools of a server.
+pub(in crate::responses::wire) struct Listed;
+
+impl Listed {
+    /// The item; before it is done it has no tools.
+    pub(in crate::responses::wire) fn item(id: &str, list: &ToolList, done: bool) -> String {
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object
+            .str("id", id)
+            .str("type", "mcp_list_tools")
+            .str("server_label", &list.label);
+        let mut tools = ArrayWriter::new(object.key("tools"));
+        for tool in list.tools.iter().filter(|_| done) {
+            tools.raw(tool.get());
+        }
+        tools.end();
+        object.raw("error", "null");
+        object.end();
+        out
+    }
+}

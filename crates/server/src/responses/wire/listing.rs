@@ -1,0 +1,327 @@
+//! Items of a history, whoever said them: what `input_items` lists.
+//!
+//! What a client sent comes back as it was sent, filled up where readers count on a member; what a
+//! model said comes back as the item that its response showed, under the same id.
+
+mod fill;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use throughline_model::json::{RawJson, Value};
+use throughline_model::{
+    Body, Content, Message, Role, Source, Status as MessageStatus, ToolResult, Wire,
+};
+use throughline_store::RunId;
+
+use super::envelope;
+use super::ids::{ItemId, ItemPlace, prefix_of};
+use super::items::{Carrier, Draft, Maker, ServerCall, State, exact};
+use super::scene::{Asked, Dialect, Labels};
+use fill::filled;
+
+/// An item of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its id.
+    pub id: String,
+    /// The item.
+    pub json: RawJson,
+}
+
+/// Where in a run a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoke {
+    /// In its input.
+    Input,
+    /// In a model call, or among the results of its calls.
+    Step(u32),
+}
+
+/// A message of a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Spoken<'m> {
+    /// The run.
+    pub run: RunId,
+    /// Where in it.
+    pub place: Spoke,
+    /// The message.
+    pub message: &'m Message,
+}
+
+/// How items are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'l> {
+    /// Whose items are shown.
+    pub dialect: Dialect,
+    /// The tools that run here.
+    pub labels: &'l Labels,
+    /// Whether reasoning comes with what is needed to send it back.
+    pub seals: bool,
+    /// The model that was asked.
+    pub model: &'l str,
+    /// Calls that wait or waited for somebody's leave, by run.
+    pub asked: &'l [(RunId, Asked)],
+}
+
+/// The items of a history, oldest first. All messages of a run that are listed stand together, from
+/// its first on: items are numbered as they come.
+pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> {
+    let mut list = List {
+        listing,
+        maker: Maker {
+            dialect: listing.dialect,
+            labels: listing.labels,
+            seals: listing.seals,
+            logprobs: false,
+            model: listing.model,
+        },
+        inputs: HashMap::new(),
+        steps: HashMap::new(),
+        taken: HashMap::new(),
+        results: results(messages),
+        open: Vec::new(),
+        items: Vec::new(),
+    };
+    for spoken in messages {
+        match spoken.place {
+            Spoke::Input => list.input(spoken),
+            Spoke::Step(step) => list.output(spoken, step),
+        }
+    }
+    list.items
+}
+
+/// The results of a run by the ids of their calls, first ones first.
+type Results<'m> = HashMap<(RunId, String), Vec<&'m ToolResult>>;
+
+fn results<'m>(messages: &[Spoken<'m>]) -> Results<'m> {
+    let mut found: Results<'m> = HashMap::new();
+    for spoken in messages {
+        if let Spoke::Input = spoken.place {
+            continue;
+        }
+        let contents = spoken.message.contents.iter();
+        for result in contents.filter_map(Content::as_tool_result) {
+            let key = (spoken.run, result.call().value().to_owned());
+            found.entry(key).or_default().push(result);
+        }
+    }
+    found
+}
+
+struct List<'m, 'l> {
+    listing: &'l Listing<'l>,
+    maker: Maker<'l>,
+    inputs: HashMap<RunId, u32>,
+    /// The numbers of the next items of a step, by the prefix of their ids.
+    steps: HashMap<(RunId, u32, &'static str), u32>,
+    taken: HashMap<RunId, u32>,
+    results: Results<'m>,
+    /// Calls that ran in no run so far.
+    open: Vec<ServerCall>,
+    items: Vec<Item>,
+}
+
+impl<'m> List<'m, '_> {
+    /// What a client said.
+    fn input(&mut self, spoken: &Spoken<'m>) {
+        let mut run: Vec<Content> = Vec::new();
+        for content in &spoken.message.contents {
+            let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
+            let foreign = wire != Some(&Wire::OpenAiResponses);
+            let carried = envelope::name_of(content).is_some()
+                || foreign && matches!(content.body, Body::Reasoning(_));
+            if !carried {
+                run.push(content.clone());
+                continue;
+            }
+            self.sent(spoken, std::mem::take(&mut run));
+            if let Some(draft) = self.maker.draft(content, None, &mut None) {
+                let id = envelope::name_of(content);
+                let id = id.unwrap_or_else(|| self.input_id(spoken.run, draft.tag()));
+                self.push(id.clone(), &draft.whole(&id, State::Completed));
+            }
+        }
+        self.sent(spoken, run);
+    }
+
+    /// Contents as the items that the client sent.
+    fn sent(&mut self, spoken: &Spoken<'m>, contents: Vec<Content>) {
+        if contents.is_empty() {
+            return;
+        }
+        let message = Message {
+            contents,
+            ..spoken.message.clone()
+        };
+        for item in exact(message) {
+            let value = item.value();
+            let tag = value.get("type").and_then(Value::as_str);
+            let tag = tag.unwrap_or_else(|| "message".into());
+            let minted = self.input_id(spoken.run, &tag);
+            let id = value.get("id").and_then(Value::as_str);
+            let id = id.filter(|id| !id.is_empty()).map_or(minted, Into::into);
+            let json = filled(&value, &tag, &id);
+            self.push(id, &json);
+        }
+    }
+
+    fn input_id(&mut self, run: RunId, tag: &str) -> String {
+        let number = self.inputs.entry(run).or_default();
+        let place = ItemPlace::Input(*number);
+        *number += 1;
+        let prefix = prefix_of(tag);
+        ItemId { prefix, run, place }.to_string()
+    }
+
+    fn push(&mut self, id: String, json: &str) {
+        if let Ok(json) = RawJson::new(json) {
+            self.items.push(Item { id, json });
+        }
+    }
+
+    /// What a model said, or what tools of ours answered.
+    fn output(&mut self, spoken: &Spoken<'m>, step: u32) {
+        let message = spoken.message;
+        if message.source == Some(Source::Repair) {
+            return;
+        }
+        if message.role == Role::Tool && message.source != Some(Source::Model) {
+            return self.taken_over(spoken);
+        }
+        let mut phase = None;
+        let first = self.items.len();
+        for (place, content) in message.contents.iter().enumerate() {
+            let next = message.contents.get(place + 1);
+            let Some(draft) = self.maker.draft(content, next, &mut phase) else {
+                continue;
+            };
+            let id = self.output_id(spoken.run, step, draft.tag());
+            self.drafted(spoken.run, id, &draft);
+            self.carried(spoken.run, step, content);
+        }
+        let cut = message.status == Some(MessageStatus::Incomplete);
+        if let (true, Some(last)) = (
+            cut,
+            self.items.get_mut(first..).and_then(<[Item]>::last_mut),
+        ) {
+            incomplete(last);
+        }
+    }
+
+    fn output_id(&mut self, run: RunId, step: u32, tag: &str) -> ItemId {
+        let prefix = prefix_of(tag);
+        let next = self.steps.entry((run, step, prefix)).or_default();
+        let number = *next;
+        *next += 1;
+        let place = ItemPlace::Output {
+            step,
+            number,
+            again: 0,
+        };
+        ItemId { prefix, run, place }
+    }
+
+    /// What a client carries beside an item.
+    fn carried(&mut self, run: RunId, step: u32, content: &Content) {
+        let carrier = self.maker.carrier(content);
+        if carrier == Carrier::None {
+            return;
+        }
+        let id = self.output_id(run, step, "reasoning");
+        if let Carrier::Shown(thought) = carrier {
+            let id = id.to_string();
+            self.push(id.clone(), &thought.item(&id, State::Completed));
+        }
+    }
+
+    fn drafted(&mut self, run: RunId, id: ItemId, draft: &Draft) {
+        let named = id.to_string();
+        match draft {
+            Draft::Server(call) => {
+                let key = (run, call.call.clone());
+                let result = self.results.get_mut(&key).filter(|list| !list.is_empty());
+                let result = result.map(|list| list.remove(0));
+                if result.is_none() {
+                    self.open.push(call.clone());
+                }
+                match (result, self.asked(run, &call.call)) {
+                    (None, Some(approval)) => {
+                        let json = call.question().item(&approval);
+                        self.push(approval, &json);
+                    }
+                    (None, None) if call.asks => {}
+                    (result, _) => self.ended(&named, call, result),
+                }
+            }
+            Draft::Question(question) => {
+                let id = self.asked(run, &question.request).unwrap_or(named);
+                let json = question.item(&id);
+                self.push(id, &json);
+            }
+            Draft::Said(_) | Draft::Thought(_) | Draft::Call(_) | Draft::Whole(_) => {
+                self.push(named.clone(), &draft.whole(&named, State::Completed));
+            }
+        }
+    }
+
+    /// A call that ran here, with its result.
+    fn ended(&mut self, id: &str, call: &ServerCall, result: Option<&ToolResult>) {
+        if self.listing.dialect == Dialect::OpenAi {
+            return self.push(id.to_owned(), &call.item(id, result));
+        }
+        let rest = id.split_once('_').map_or("", |(_, rest)| rest);
+        let named = format!("{}_{rest}", prefix_of("function_call"));
+        let json = call.as_function().item(&named, State::Completed);
+        self.push(named, &json);
+        if let Some(result) = result {
+            let named = format!("{}_{rest}", prefix_of("function_call_output"));
+            let json = call.output_item(&named, result, State::Completed);
+            self.push(named, &json);
+        }
+    }
+
+    fn asked(&self, run: RunId, call: &str) -> Option<String> {
+        let mut asked = self.listing.asked.iter();
+        let found = asked.find(|(of, asked)| *of == run && asked.call == call);
+        found.map(|(_, asked)| asked.approval.to_string())
+    }
+
+    /// Results of calls that an earlier run had asked for.
+    fn taken_over(&mut self, spoken: &Spoken<'m>) {
+        let contents = spoken.message.contents.iter();
+        for result in contents.filter_map(Content::as_tool_result) {
+            let id = result.call().value();
+            let left = self.results.get_mut(&(spoken.run, id.to_owned()));
+            // Those of calls of this run were listed with their calls.
+            let unlisted = left.and_then(|left| {
+                let place = left.iter().position(|one| std::ptr::eq(*one, result))?;
+                Some(left.remove(place))
+            });
+            let call = self.open.iter().rposition(|call| call.call == id);
+            let (Some(_), Some(place)) = (unlisted, call) else {
+                continue;
+            };
+            let call = self.open.remove(place);
+            let number = self.taken.entry(spoken.run).or_default();
+            let id = ItemId {
+                prefix: prefix_of(call.tag()),
+                run: spoken.run,
+                place: ItemPlace::Taken(*number),
+            };
+            *number += 1;
+            self.ended(&id.to_string(), &call, Some(result));
+        }
+    }
+}
+
+/// Say that an item is not whole.
+fn incomplete(item: &mut Item) {
+    let value = item.json.value();
+    if let Some(status) = value.get("status") {
+        let cut = RawJson::of_with(&value, &[(status, "\"incomplete\"")]);
+        item.json = cut;
+    }
+}

@@ -1,0 +1,35 @@
+//! The words of the Responses API, and nothing else: no I/O, no async, no clock.
+//!
+//! - `request`: the body of a create request, checked and kept.
+//! - `input`: the items that a client sends, as messages.
+//! - `items`: what was said, as the items that a client reads; `listing` for whole histories.
+//! - `envelope`: reasoning that a client carries for us.
+//! - `object`: the Response object.
+//! - `project`: the events of a run as the frames of a stream. The number of a frame and its bytes
+//!   follow from the events before it, for every reader and after every restart.
+
+mod base64;
+mod echo;
+mod envelope;
+mod frame;
+mod ids;
+mod input;
+mod items;
+mod listing;
+mod object;
+mod project;
+mod read;
+mod request;
+mod same;
+mod scene;
+
+pub use frame::{DONE, Frame};
+pub use ids::{ItemId, ItemPlace};
+pub use input::{InputItem, InputItems, InputPart, duplicate_item};
+pub use listing::{Item, Listing, Spoke, Spoken, input_items};
+pub use project::Projector;
+pub use request::{
+    CreateRequest, Extras, Include, McpTool, RequestTool, RequireApproval, ToolFilter, ToolPick,
+};
+pub use same::same_item;
+pub use scene::{Asked, Dialect, Ending, Labels, Scene, ServerTool, ToolList};

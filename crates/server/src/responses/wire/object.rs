@@ -1,0 +1,221 @@
+//! The Response object.
+
+use throughline::StopReason;
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::{Stop, Usage};
+
+use super::echo;
+use super::scene::{Dialect, Ending, Scene};
+
+/// The codes that the error of a response may have.
+const CODES: [&str; 20] = [
+    "server_error",
+    "rate_limit_exceeded",
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "bio_policy",
+    "vector_store_timeout",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "invalid_image_url",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "image_content_policy_violation",
+    "invalid_image_mode",
+    "image_file_too_large",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
+    "image_file_not_found",
+];
+
+/// How a response ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Completed,
+    Incomplete(&'static str),
+    Cancelled,
+    Failed,
+}
+
+impl Status {
+    /// What the end of a run means for its response.
+    pub(super) fn of(ending: &Ending) -> Self {
+        match ending.stop {
+            StopReason::Cancelled => return Self::Cancelled,
+            StopReason::Failed => return Self::Failed,
+            StopReason::Done
+            | StopReason::Parked
+            | StopReason::RoundLimit
+            | StopReason::ErrorLimit
+            | StopReason::Budget
+            | StopReason::Terminated => {}
+        }
+        match ending.finish {
+            Some(Stop::Length) => Self::Incomplete("max_output_tokens"),
+            Some(Stop::ContentFilter) => Self::Incomplete("content_filter"),
+            _ => Self::Completed,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Incomplete(_) => "incomplete",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Tokens of all model calls of a response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    any: bool,
+    input: u64,
+    output: u64,
+    total: u64,
+    cache_read: u64,
+    cache_write: u64,
+    reasoning: u64,
+}
+
+impl Tally {
+    /// Count the tokens of one more model call.
+    pub(super) fn add(&mut self, usage: &Usage) {
+        let add = |sum: &mut u64, more: Option<u64>| *sum = sum.saturating_add(more.unwrap_or(0));
+        let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
+        self.any = true;
+        add(&mut self.input, usage.input);
+        add(&mut self.output, usage.output);
+        let total = usage.total.unwrap_or_else(|| input.saturating_add(output));
+        add(&mut self.total, Some(total));
+        add(&mut self.cache_read, usage.cache_read);
+        add(&mut self.cache_write, usage.cache_write);
+        add(&mut self.reasoning, usage.reasoning);
+    }
+
+    fn write(&self, out: &mut String) {
+        if !self.any {
+            return out.push_str("null");
+        }
+        let mut object = ObjectWriter::new(out);
+        object.number("input_tokens", self.input);
+        let mut details = ObjectWriter::new(object.key("input_tokens_details"));
+        details
+            .number("cached_tokens", self.cache_read)
+            .number("cache_write_tokens", self.cache_write);
+        details.end();
+        object.number("output_tokens", self.output);
+        let mut details = ObjectWriter::new(object.key("output_tokens_details"));
+        details.number("reasoning_tokens", self.reasoning);
+        details.end();
+        object.number("total_tokens", self.total);
+        object.end();
+    }
+}
+
+/// The Response object of one run: what never changes is written once.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    id: String,
+    created: u64,
+    previous: Option<String>,
+    echo: RawJson,
+    /// The first members of our own object; none in a dialect without it.
+    ours: Option<String>,
+}
+
+impl Object {
+    pub(super) fn new(scene: &Scene) -> Self {
+        let ours = (scene.dialect == Dialect::OpenAi).then(|| {
+            let mut text = String::new();
+            let mut object = ObjectWriter::new(&mut text);
+            match &scene.thread {
+                Some(thread) => object.str("thread", thread.as_str()),
+                None => object.raw("thread", "null"),
+            };
+            object.str("run", &scene.run.to_string());
+            text
+        });
+        Self {
+            id: format!("resp_{}", scene.run.to_hex()),
+            created: scene.created / 1_000,
+            previous: scene.previous.map(|run| format!("resp_{}", run.to_hex())),
+            echo: echo::members(&scene.request, scene.dialect),
+            ours,
+        }
+    }
+
+    /// The object with its output so far, each item as JSON. Tokens are known when it is over.
+    pub(super) fn write<'i>(
+        &self,
+        ending: Option<&Ending>,
+        output: impl Iterator<Item = &'i str>,
+        tally: &Tally,
+    ) -> RawJson {
+        let status = ending.map(Status::of);
+        RawJson::object(|object| {
+            object
+                .str("id", &self.id)
+                .str("object", "response")
+                .number("created_at", self.created)
+                .str("status", status.map_or("in_progress", Status::as_str));
+            match (status, ending) {
+                (Some(Status::Completed), Some(ending)) => {
+                    object.number("completed_at", (ending.at / 1_000).max(self.created))
+                }
+                _ => object.raw("completed_at", "null"),
+            };
+            match (status, ending) {
+                (Some(Status::Failed), Some(ending)) => failure(object.key("error"), ending),
+                _ => object.key("error").push_str("null"),
+            }
+            match status {
+                Some(Status::Incomplete(reason)) => {
+                    let mut details = ObjectWriter::new(object.key("incomplete_details"));
+                    details.str("reason", reason);
+                    details.end();
+                }
+                _ => drop(object.raw("incomplete_details", "null")),
+            }
+            match &self.previous {
+                Some(id) => object.str("previous_response_id", id),
+                None => object.raw("previous_response_id", "null"),
+            };
+            let mut list = ArrayWriter::new(object.key("output"));
+            for item in output {
+                list.raw(item);
+            }
+            list.end();
+            match ending {
+                Some(_) => tally.write(object.key("usage")),
+                None => object.key("usage").push_str("null"),
+            }
+            object.members_of(self.echo.get());
+            if let Some(ours) = &self.ours {
+                let stop = match ending {
+                    Some(ending) => format!("\"{}\"", ending.stop.as_str()),
+                    None => "null".to_owned(),
+                };
+                let text = format!("{ours},\"stop_reason\":{stop}}}");
+                object.raw("throughline", &text);
+            }
+        })
+    }
+}
+
+fn failure(out: &mut String, ending: &Ending) {
+    let (code, message) = match &ending.error {
+        Some((code, message)) => (code.as_str(), message.as_str()),
+        None => ("server_error", "The response failed."),
+    };
+    let known = CODES.iter().find(|known| **known == code);
+    let mut object = ObjectWriter::new(out);
+    object
+        .str("code", known.copied().unwrap_or("server_error"))
+        .str("message", message);
+    object.end();
+}

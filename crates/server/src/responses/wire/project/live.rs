@@ -1,0 +1,150 @@
+//! Items that readers see growing: words, and `thought` beside them.
+
+use super::stage::Stage;
+use super::thought::LiveThought;
+use crate::responses::wire::frame::Frame;
+use crate::responses::wire::items::{Draft, Said, State};
+
+/// An item that grows, and what readers have seen of it.
+#[derive(Clone, Debug)]
+pub(super) enum Live {
+    Said(LiveSaid),
+    Thought(LiveThought),
+}
+
+/// A text that grows.
+#[derive(Clone, Debug)]
+pub(super) struct LiveSaid {
+    index: usize,
+    seen: Said,
+}
+
+/// Readers saw something else than what came in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Differs;
+
+impl Live {
+    /// Close it with what readers have seen. It is no part of the transcript.
+    pub(super) fn abandon(self, stage: &mut Stage, out: &mut Vec<Frame>) {
+        match self {
+            Self::Said(mut live) => {
+                live.close_part(stage, out);
+                let draft = Draft::Said(live.seen);
+                stage.finish(out, live.index, &draft, State::Incomplete);
+            }
+            Self::Thought(live) => live.abandon(stage, out),
+        }
+    }
+
+    /// Where the item stands in the output.
+    pub(super) fn index(&self) -> usize {
+        match self {
+            Self::Said(live) => live.index,
+            Self::Thought(live) => live.index(),
+        }
+    }
+}
+
+impl LiveSaid {
+    /// Begin a message and its part.
+    pub(super) fn open(stage: &mut Stage, out: &mut Vec<Frame>, id: String, refusal: bool) -> Self {
+        let begun = Said::begun(&id);
+        let index = stage.add(out, id, &begun);
+        let seen = Said::empty(refusal);
+        let part = seen.part();
+        stage.at(
+            out,
+            "response.content_part.added",
+            index,
+            part.len(),
+            |object| {
+                object.number("content_index", 0).raw("part", &part);
+            },
+        );
+        Self { index, seen }
+    }
+
+    /// Whether it is a refusal.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.seen.refusal
+    }
+
+    /// More text.
+    pub(super) fn delta(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        self.seen.text.push_str(delta);
+        let kind = match self.seen.refusal {
+            true => "response.refusal.delta",
+            false => "response.output_text.delta",
+        };
+        let refusal = self.seen.refusal;
+        stage.at(out, kind, self.index, delta.len() + 64, |object| {
+            object.number("content_index", 0).str("delta", delta);
+            if !refusal {
+                object.raw("logprobs", "[]");
+            }
+        });
+    }
+
+    /// The text is whole.
+    pub(super) fn close(
+        mut self,
+        stage: &mut Stage,
+        out: &mut Vec<Frame>,
+        whole: Said,
+    ) -> Result<(), (Live, Differs)> {
+        let rest = whole.text.strip_prefix(&*self.seen.text);
+        let Some(rest) = rest.filter(|_| whole.refusal == self.seen.refusal) else {
+            return Err((Live::Said(self), Differs));
+        };
+        let rest = rest.to_owned();
+        self.delta(stage, out, &rest);
+        for (number, annotation) in whole.annotations.iter().enumerate() {
+            let kind = "response.output_text.annotation.added";
+            stage.at(out, kind, self.index, annotation.len() + 64, |object| {
+                object
+                    .number("content_index", 0)
+                    .number("annotation_index", number as u64)
+                    .raw("annotation", annotation);
+            });
+        }
+        self.seen = whole;
+        self.close_part(stage, out);
+        stage.owe(out, self.index, Draft::Said(self.seen));
+        Ok(())
+    }
+
+    fn close_part(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
+        let Said {
+            text,
+            refusal,
+            logprobs,
+            ..
+        } = &self.seen;
+        let kind = match refusal {
+            true => "response.refusal.done",
+            false => "response.output_text.done",
+        };
+        stage.at(out, kind, self.index, text.len() + 64, |object| {
+            object.number("content_index", 0);
+            match refusal {
+                true => object.str("refusal", text),
+                false => object
+                    .str("text", text)
+                    .raw("logprobs", logprobs.as_deref().unwrap_or("[]")),
+            };
+        });
+        let part = self.seen.part();
+        stage.at(
+            out,
+            "response.content_part.done",
+            self.index,
+            part.len(),
+            |object| {
+                object.number("content_index", 0).raw("part", &part);
+            },
+        );
+    }
+}

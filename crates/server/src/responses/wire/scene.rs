@@ -1,0 +1,114 @@
+//! What a response is told with beside the events of its run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use throughline::StopReason;
+use throughline_model::json::RawJson;
+use throughline_model::{Stop, ToolCall};
+use throughline_store::{ApprovalId, Millis, RunId, ThreadId};
+
+use super::request::CreateRequest;
+
+/// Whose events and items are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Dialect {
+    /// OpenAI's.
+    #[default]
+    OpenAi,
+    /// Nothing but what the Open Responses specification has.
+    OpenResponses,
+}
+
+/// A tool that runs here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTool {
+    /// The server that has it.
+    pub label: String,
+    /// Its name there.
+    pub name: String,
+    /// Whether a call may wait for somebody's leave. Such a call is shown when it has a result, or
+    /// as a question when the response ends.
+    pub asks: bool,
+}
+
+/// The tools that run here, by the name that models know. All others are the client's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(BTreeMap<String, ServerTool>);
+
+impl Labels {
+    /// No tool runs here.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with one more tool.
+    pub fn insert(&mut self, name: impl Into<String>, tool: ServerTool) {
+        self.0.insert(name.into(), tool);
+    }
+
+    /// The tool with a name, if it runs here.
+    pub fn find(&self, name: &str) -> Option<&ServerTool> {
+        self.0.get(name)
+    }
+}
+
+/// The tools of a server, as they are listed once in a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolList {
+    /// The server.
+    pub label: String,
+    /// Its tools: objects with `name`, `description`, `input_schema` and `annotations`.
+    pub tools: Vec<RawJson>,
+}
+
+/// What a response is told with beside the events of its run. It must be the same for every reader
+/// at every time: frames are derived from it.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The run; its id is the response's.
+    pub run: RunId,
+    /// The thread, if the response is kept.
+    pub thread: Option<ThreadId>,
+    /// When it began.
+    pub created: Millis,
+    /// The response that it goes on from.
+    pub previous: Option<RunId>,
+    /// What was asked for.
+    pub request: Arc<CreateRequest>,
+    /// Whose events are sent.
+    pub dialect: Dialect,
+    /// The tools that run here.
+    pub labels: Labels,
+    /// The tool lists that this response shows.
+    pub lists: Vec<ToolList>,
+    /// Calls of the history that may get their results in this run.
+    pub known_calls: Vec<ToolCall>,
+}
+
+/// A call that waits for somebody's leave when a response ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Which model call asked for it.
+    pub step: u32,
+    /// The id of the call.
+    pub call: String,
+    /// The record that is to be answered.
+    pub approval: ApprovalId,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Why the model stopped in its last answer; [`Stop::Length`] too if the budget of tokens was
+    /// used up.
+    pub finish: Option<Stop>,
+    /// Code and message of what went wrong.
+    pub error: Option<(String, String)>,
+    /// Calls that wait for somebody's leave.
+    pub asked: Vec<Asked>,
+    /// When.
+    pub at: Millis,
+}

@@ -1,0 +1,94 @@
+//! Runs at work: who reads them, who asked for them, and those that others left.
+
+mod live;
+mod orphans;
+mod repeats;
+mod work;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline::{Agent, Threads, Views};
+use throughline_store::{RunId, Store, TenantScope};
+
+pub(crate) use live::{Answer, Live, Stage};
+pub(crate) use orphans::{resume, watch};
+pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
+pub(crate) use work::{ending, work};
+
+/// How many bytes of histories are kept in memory, about.
+const VIEWS: usize = 256 << 20;
+
+/// The runs that this process works on.
+#[derive(Default)]
+pub(crate) struct Runs {
+    live: Mutex<HashMap<RunId, Arc<Live>>>,
+    agents: Mutex<HashMap<String, Agent>>,
+    views: Option<Views>,
+    /// Requests that may come again.
+    pub(crate) repeats: Repeats,
+}
+
+impl Runs {
+    pub(crate) fn new() -> Self {
+        Self {
+            views: Some(Views::new(VIEWS)),
+            ..Self::default()
+        }
+    }
+
+    /// The threads of a tenant.
+    pub(crate) fn threads(&self, store: &Store, scope: &TenantScope) -> Threads {
+        let threads = Threads::scoped(store, scope.clone());
+        match &self.views {
+            Some(views) => threads.with_views(views.clone()),
+            None => threads,
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run that this process begins. It is forgotten when it is over.
+    pub(crate) fn begin(self: &Arc<Self>, run: RunId, streamed: bool) -> Begun {
+        let live = Arc::new(Live::new(run, streamed));
+        self.live().insert(run, Arc::clone(&live));
+        Begun {
+            runs: Arc::clone(self),
+            live,
+        }
+    }
+
+    /// A run that this process works on.
+    pub(crate) fn find(&self, run: RunId) -> Option<Arc<Live>> {
+        self.live().get(&run).cloned()
+    }
+
+    /// The agent for an upstream, made when it is first needed.
+    pub(crate) fn agent<E>(
+        &self,
+        upstream: &str,
+        make: impl FnOnce() -> Result<Agent, E>,
+    ) -> Result<Agent, E> {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(agent) = agents.get(upstream) {
+            return Ok(agent.clone());
+        }
+        let agent = make()?;
+        agents.insert(upstream.to_owned(), agent.clone());
+        Ok(agent)
+    }
+}
+
+/// A run that this process works on, as long as it does.
+pub(crate) struct Begun {
+    runs: Arc<Runs>,
+    pub(crate) live: Arc<Live>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.runs.live().remove(&self.live.run);
+    }
+}

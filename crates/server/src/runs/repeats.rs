@@ -1,0 +1,147 @@
+//! Requests that come again: an unmodified SDK sends a request a second time when its answer broke
+//! off, and says so, but has no key for it.
+//!
+//! Such a request attaches to the newest run of the same body, begun in the last ten minutes, whose
+//! answer was not delivered whole. What a process does not remember is looked up in the record: the
+//! key of such a run begins with the digest of its body.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use throughline_store::{Millis, RunFilter, RunId, Store, TenantScope};
+
+use crate::error::ApiError;
+use crate::responses::fail;
+
+/// How long a run can be attached to.
+const WINDOW: Millis = 10 * 60 * 1_000;
+
+/// How many runs are looked through at most.
+const LOOKED: usize = 2_000;
+
+/// How many bodies are remembered.
+const REMEMBERED: usize = 16_384;
+
+/// Whether an answer was delivered whole, as far as a server can know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery(Arc<AtomicBool>);
+
+impl Delivery {
+    /// It was.
+    pub(crate) fn done(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Bodies and the runs that were begun for them.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats(Mutex<HashMap<[u8; 16], Vec<One>>>);
+
+#[derive(Clone, Debug)]
+struct One {
+    run: RunId,
+    delivery: Delivery,
+}
+
+/// When a run was begun: its id says so.
+pub(crate) fn begun_at(run: RunId) -> Millis {
+    let bytes = run.as_bytes();
+    bytes
+        .iter()
+        .take(6)
+        .fold(0, |time, byte| (time << 8) | Millis::from(*byte))
+}
+
+/// The key of a run that was asked for without one.
+pub(crate) fn key(digest: &[u8; 16], run: RunId) -> String {
+    format!("{}{}", prefix(digest), run.to_hex())
+}
+
+fn prefix(digest: &[u8; 16]) -> String {
+    let digest = u128::from_be_bytes(*digest);
+    format!("body:{digest:032x}:")
+}
+
+impl Repeats {
+    /// Remember a run that is begun for a body.
+    pub(crate) fn begun(&self, digest: [u8; 16], run: RunId) -> Delivery {
+        let delivery = Delivery::default();
+        let one = One {
+            run,
+            delivery: delivery.clone(),
+        };
+        let since = begun_at(run).saturating_sub(WINDOW);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, runs| runs.iter().any(|one| begun_at(one.run) > since));
+            if known.len() >= REMEMBERED {
+                known.clear();
+            }
+        }
+        let runs = known.entry(digest).or_default();
+        runs.retain(|one| begun_at(one.run) > since);
+        runs.push(one);
+        delivery
+    }
+
+    /// The run that a request which comes again is about, if there is one.
+    pub(crate) async fn find(
+        &self,
+        store: &Store,
+        scope: &TenantScope,
+        digest: &[u8; 16],
+        now: Millis,
+    ) -> Result<Option<(RunId, Delivery)>, ApiError> {
+        let since = now.saturating_sub(WINDOW);
+        let mut delivered = Vec::new();
+        {
+            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            for one in known.get(digest).into_iter().flatten().rev() {
+                if one.delivery.is_done() || begun_at(one.run) < since {
+                    delivered.push(one.run);
+                    continue;
+                }
+                return Ok(Some((one.run, one.delivery.clone())));
+            }
+        }
+        let found = stored(store, scope, digest, since, &delivered).await?;
+        Ok(found.map(|run| (run, self.begun(*digest, run))))
+    }
+}
+
+/// The newest run of a body in the record, from before this process or by another one.
+async fn stored(
+    store: &Store,
+    scope: &TenantScope,
+    digest: &[u8; 16],
+    since: Millis,
+    delivered: &[RunId],
+) -> Result<Option<RunId>, ApiError> {
+    let prefix = prefix(digest);
+    let mut after = None;
+    let mut looked = 0;
+    while looked < LOOKED {
+        let page = store.runs(scope, &RunFilter::default(), after, 100).await;
+        let page = page.map_err(|error| fail::store(&error))?;
+        looked += page.found.len();
+        for run in page.found {
+            if run.created < since {
+                return Ok(None);
+            }
+            let same = run.key.as_ref().is_some_and(|key| key.starts_with(&prefix));
+            if same && !delivered.contains(&run.id) {
+                return Ok(Some(run.id));
+            }
+        }
+        after = match page.next {
+            Some(next) => Some(next),
+            None => break,
+        };
+    }
+    Ok(None)
+}

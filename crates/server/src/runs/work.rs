@@ -1,0 +1,97 @@
+//! Working on a run: its events become frames, its end an answer. Nobody who asked for it is needed.
+
+use futures_util::StreamExt as _;
+use throughline::{Outcome, Run, RunEnd, RunError, RunEvent, RunFailed, StopReason};
+use throughline_store::Millis;
+
+use super::{Answer, Begun};
+use crate::responses::fail;
+use crate::responses::wire::{Asked, Ending, Frame, Projector, Scene};
+
+/// Work until the run is over.
+pub(crate) async fn work(begun: Begun, run: Run, scene: Scene) {
+    let live = &begun.live;
+    let created = scene.created;
+    let mut projector = Projector::new(scene);
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut stream = match live.streamed {
+        true => run.stream(),
+        false => run.unstored(),
+    };
+    let mut step = 0;
+    let mut is_begun = false;
+    while let Some(event) = stream.next().await {
+        match &event {
+            RunEvent::Started { .. } if !is_begun => {
+                is_begun = true;
+                projector.begin(&mut frames);
+                live.begin(&mut frames, projector.response());
+            }
+            RunEvent::Asked { step: asked } => step = *asked,
+            _ => {}
+        }
+        projector.tell(&event, &mut frames);
+        let settled = matches!(event, RunEvent::Message(_));
+        let response = settled.then(|| projector.response());
+        live.push(&mut frames, response);
+    }
+    let result = stream.outcome().await;
+    let answer = match &result {
+        Err(failed) if !is_begun => match &failed.source {
+            RunError::Repeated { run } => Answer::Repeated(*run),
+            source => Answer::Error(fail::refused(source)),
+        },
+        Err(failed) => {
+            projector.finish(&ended(&result, step, created), &mut frames);
+            let finished = |one: &throughline::Step| matches!(one, throughline::Step::Model { .. });
+            match failed.outcome.steps.iter().any(finished) {
+                // What was done stands; the response says how it ended.
+                true => Answer::Response(projector.response()),
+                false => Answer::Error(fail::failed(&failed.source, live.run)),
+            }
+        }
+        Ok(_) => {
+            projector.finish(&ended(&result, step, created), &mut frames);
+            Answer::Response(projector.response())
+        }
+    };
+    live.end(&mut frames, answer);
+}
+
+/// How a run ended, as every reader is told, now and later.
+fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> Ending {
+    let (outcome, end) = match result {
+        Ok(outcome) => (outcome, RunEnd::from(outcome)),
+        Err(failed) => (&*failed.outcome, RunEnd::from(failed)),
+    };
+    let asked = match outcome.stop {
+        StopReason::Parked => outcome
+            .pending
+            .iter()
+            .filter_map(|pending| {
+                Some(Asked {
+                    step,
+                    call: pending.call.value().to_owned(),
+                    approval: pending.approval?,
+                })
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let said = outcome.messages.iter().rev();
+    let at = said.filter_map(|message| message.created).next();
+    ending(end, asked, at.unwrap_or(created))
+}
+
+/// The ending of a run in the words of the API.
+pub(crate) fn ending(end: RunEnd, asked: Vec<Asked>, at: Millis) -> Ending {
+    Ending {
+        stop: end.stop,
+        finish: end.finish,
+        error: end
+            .error
+            .map(|(kind, text)| (fail::code(&kind).to_owned(), text)),
+        asked,
+        at,
+    }
+}

@@ -1,0 +1,351 @@
+//! Beginning at a node that is marked open: what is said about its waiting calls, and what becomes
+//! of those about which nothing is said.
+//!
+//! Results that come from outside are input like any other, and each branch may have its own. A
+//! call that waits for leave is different: one run takes it over, by compare-and-set when it begins,
+//! and runs it at most once.
+
+use throughline_model::{Body, CallId, Content, Message, Outcome, Output, Role, Source, ToolCall};
+use throughline_store::{
+    Answer, Approval, ApprovalFilter, ApprovalState, CallRef, CallState, Decision, Error,
+    Execution, Journal, NodeId, RunState, Unanswerable,
+};
+
+use super::Job;
+use super::adopt::called;
+use super::plan::Plan;
+use crate::agent::outcome::RunError;
+use crate::agent::run::Reply;
+use crate::agent::turn::closed;
+use crate::history::{Loaded, OnOpenCalls};
+
+/// A call of an earlier run that is to run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) at: CallRef,
+    pub(super) call: ToolCall,
+}
+
+/// What a run at an open node begins with.
+#[derive(Default)]
+pub(super) struct Opening {
+    /// Results for calls that do not run; they stand before the input.
+    pub(super) results: Vec<Content>,
+    /// Calls that are this run's from now on.
+    pub(super) takes: Vec<CallRef>,
+    /// Those of them that run here.
+    pub(super) run: Vec<Taken>,
+}
+
+impl Opening {
+    /// The results as a message.
+    pub(super) fn message(&mut self) -> Option<Message> {
+        if self.results.is_empty() {
+            return None;
+        }
+        let mut message = Message::new(Role::Tool, std::mem::take(&mut self.results));
+        message.source = Some(Source::Repair);
+        Some(message)
+    }
+}
+
+/// Look at what the node waits for, and decide.
+pub(super) async fn opening(
+    job: &Job,
+    plan: &Plan,
+    by: &str,
+    loaded: &Loaded,
+    input: &[Message],
+    replies: &[(CallId, Reply)],
+) -> Result<Opening, RunError> {
+    let tip = loaded.opened.as_ref().and_then(|opened| opened.tip);
+    let journal = match tip.filter(|tip| tip.open && loaded.failed.is_none()) {
+        Some(tip) => waiting_at(job, tip.node).await?,
+        None => None,
+    };
+    let Some(journal) = journal else {
+        return match replies.first() {
+            Some((call, _)) => Err(not_pending(call, Vec::new())),
+            None => Ok(Opening::default()),
+        };
+    };
+    let mut look = Look {
+        job,
+        by,
+        journal: &journal,
+        replies: replies.to_vec(),
+        answered: answered(input),
+        approvals: approvals(job, &journal).await?,
+        opening: Opening::default(),
+        owed: Vec::new(),
+    };
+    let waiting: Vec<&Execution> = journal.calls.iter().filter(|one| waits(one)).collect();
+    for call in &waiting {
+        look.decide(call).await?;
+    }
+    if let Some((call, _)) = look.replies.first() {
+        let pending = waiting.iter().map(|one| one.call.clone()).collect();
+        return Err(not_pending(call, pending));
+    }
+    look.close_owed(plan.policy.on_open_calls)
+}
+
+fn not_pending(call: &CallId, pending: Vec<String>) -> RunError {
+    RunError::NotPending {
+        call: call.to_string(),
+        pending,
+    }
+}
+
+/// The journal of the run that left a node open, if answers can come.
+async fn waiting_at(job: &Job, node: NodeId) -> Result<Option<Journal>, RunError> {
+    let home = &job.thread.home;
+    let journal = home.store.journal(&home.scope, node.run).await;
+    let journal = journal.map_err(RunError::Store)?;
+    let ended = match journal.run.state {
+        RunState::Committed | RunState::Cancelled => true,
+        // What a failed run left is adopted; one that is not over is settled.
+        RunState::Failed
+        | RunState::Running
+        | RunState::Interrupted
+        | RunState::Parked
+        | RunState::Held
+        | RunState::Unpublished
+        | RunState::Discarded => false,
+    };
+    Ok((ended && journal.run.published == Some(node)).then_some(journal))
+}
+
+fn waits(call: &Execution) -> bool {
+    match call.state {
+        CallState::Approval | CallState::Client | CallState::Intent | CallState::Taken => true,
+        CallState::Planned | CallState::Done => false,
+    }
+}
+
+/// The ids of calls for which the input has results, one for each.
+pub(super) fn answered<'m>(input: impl IntoIterator<Item = &'m Message>) -> Vec<String> {
+    let input = input.into_iter();
+    let contents = input.flat_map(|message| &message.contents);
+    let results = contents.filter_map(Content::as_tool_result);
+    results.map(|one| one.call().value().to_owned()).collect()
+}
+
+/// The approvals of the journal's calls.
+async fn approvals(job: &Job, journal: &Journal) -> Result<Vec<Approval>, RunError> {
+    let wanted = journal.calls.iter().filter_map(|call| call.approval);
+    let wanted: Vec<_> = wanted.collect();
+    let mut found = Vec::new();
+    let home = &job.thread.home;
+    let filter = ApprovalFilter {
+        thread: Some(journal.run.thread.clone()),
+        waiting: false,
+    };
+    let mut after = None;
+    while found.len() < wanted.len() {
+        let page = home.store.approvals(&home.scope, &filter, after, 100).await;
+        let page = page.map_err(RunError::Store)?;
+        found.extend(
+            page.found
+                .into_iter()
+                .filter(|one| wanted.contains(&one.id)),
+        );
+        after = match page.next {
+            Some(next) => Some(next),
+            None => break,
+        };
+    }
+    Ok(found)
+}
+
+struct Look<'a> {
+    job: &'a Job,
+    /// Who answers approvals here.
+    by: &'a str,
+    journal: &'a Journal,
+    /// What was said and has not found its call.
+    replies: Vec<(CallId, Reply)>,
+    answered: Vec<String>,
+    approvals: Vec<Approval>,
+    opening: Opening,
+    /// Calls about which nothing was said.
+    owed: Vec<(ToolCall, CallRef, CallState)>,
+}
+
+impl Look<'_> {
+    /// Decide about a call that waits.
+    async fn decide(&mut self, execution: &Execution) -> Result<(), RunError> {
+        let Some(call) = called(self.journal, &execution.call).cloned() else {
+            return Ok(());
+        };
+        let reply = self.reply_to(&call);
+        match (execution.state, reply) {
+            (CallState::Taken, Some(_)) => Err(taken(execution)),
+            (CallState::Taken, None) => {
+                self.owed.push((call, execution.at, CallState::Taken));
+                Ok(())
+            }
+            (CallState::Approval, reply) => self.decide_leave(execution, call, reply).await,
+            (_, Some(Reply::Result(outcome, output))) => {
+                self.result(&call, outcome, output);
+                Ok(())
+            }
+            (_, Some(_)) => Err(not_pending(&call.call, Vec::new())),
+            (state, None) => {
+                let known = self.answered.iter().position(|id| *id == execution.call);
+                match known {
+                    Some(place) => drop(self.answered.swap_remove(place)),
+                    None => self.owed.push((call, execution.at, state)),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn reply_to(&mut self, call: &ToolCall) -> Option<Reply> {
+        let place = self.replies.iter().position(|(id, _)| *id == call.call)?;
+        Some(self.replies.remove(place).1)
+    }
+
+    fn result(&mut self, call: &ToolCall, outcome: Outcome, output: Output) {
+        let result = call.answer(outcome, output);
+        self.opening
+            .results
+            .push(Content::new(Body::ToolResult(result)));
+    }
+
+    /// Decide about a call that waits for leave: by what is said here, or was said elsewhere.
+    async fn decide_leave(
+        &mut self,
+        execution: &Execution,
+        call: ToolCall,
+        reply: Option<Reply>,
+    ) -> Result<(), RunError> {
+        let known = self
+            .approvals
+            .iter()
+            .find(|one| Some(one.id) == execution.approval);
+        let Some(approval) = known.cloned() else {
+            self.owed.push((call, execution.at, CallState::Approval));
+            return Ok(());
+        };
+        let approval = match reply {
+            None => approval,
+            Some(Reply::Approve) => self.word(&call, approval, Decision::Approved, None).await?,
+            Some(Reply::Reject(why)) => self.word(&call, approval, Decision::Denied, why).await?,
+            Some(Reply::Expire) => return self.refuse(execution, &call, Outcome::Expired, None),
+            Some(Reply::Result(..)) => return Err(not_pending(&call.call, Vec::new())),
+        };
+        match approval.state {
+            ApprovalState::Approved | ApprovalState::Used => {
+                self.opening.takes.push(execution.at);
+                self.opening.run.push(Taken {
+                    at: execution.at,
+                    call,
+                });
+                Ok(())
+            }
+            ApprovalState::Denied => {
+                self.refuse(execution, &call, Outcome::Rejected, approval.reason)
+            }
+            ApprovalState::Expired => self.refuse(execution, &call, Outcome::Expired, None),
+            ApprovalState::Waiting | ApprovalState::Withdrawn => {
+                self.owed.push((call, execution.at, CallState::Approval));
+                Ok(())
+            }
+        }
+    }
+
+    /// A call that may not run is this run's too, so that nobody runs it elsewhere.
+    fn refuse(
+        &mut self,
+        execution: &Execution,
+        call: &ToolCall,
+        outcome: Outcome,
+        reason: Option<String>,
+    ) -> Result<(), RunError> {
+        self.opening.takes.push(execution.at);
+        let output = match reason {
+            Some(reason) => Output::Text(reason),
+            None => closed(outcome).output,
+        };
+        self.result(call, outcome, output);
+        Ok(())
+    }
+
+    /// Record an answer before it counts. What was said first stands.
+    async fn word(
+        &self,
+        call: &ToolCall,
+        approval: Approval,
+        decision: Decision,
+        reason: Option<String>,
+    ) -> Result<Approval, RunError> {
+        let same = match decision {
+            Decision::Approved => [ApprovalState::Approved, ApprovalState::Used],
+            Decision::Denied => [ApprovalState::Denied; 2],
+        };
+        if same.contains(&approval.state) {
+            return Ok(approval);
+        }
+        let home = &self.job.thread.home;
+        let answer = Answer {
+            approval: approval.id,
+            shown: approval.shown,
+            decision,
+            by: self.by.to_owned(),
+            reason: reason.filter(|reason| !reason.trim().is_empty()),
+        };
+        let stored = home.sure(|| home.store.answer(&home.scope, &answer)).await;
+        stored.map_err(|error| match error {
+            Error::NotAnswerable {
+                why: Unanswerable::Answered,
+                ..
+            } => RunError::AlreadyAnswered {
+                call: call.call.to_string(),
+            },
+            error => RunError::Store(error),
+        })
+    }
+
+    /// Calls about which nothing was said: a reason to refuse, or closed here.
+    fn close_owed(mut self, on_open_calls: OnOpenCalls) -> Result<Opening, RunError> {
+        if on_open_calls == OnOpenCalls::Reject && !self.owed.is_empty() {
+            return Err(RunError::OpenCalls {
+                run: self.journal.run.id,
+                pending: self
+                    .owed
+                    .iter()
+                    .map(|(call, ..)| call.call.value().to_owned())
+                    .collect(),
+            });
+        }
+        for (call, at, state) in std::mem::take(&mut self.owed) {
+            let outcome = match state {
+                CallState::Intent => Outcome::Unknown,
+                _ => Outcome::Cancelled,
+            };
+            if state == CallState::Approval {
+                self.opening.takes.push(at);
+            }
+            let ended = closed(outcome);
+            self.result(&call, ended.outcome, ended.output);
+        }
+        Ok(self.opening)
+    }
+}
+
+/// Another run has it.
+fn taken(execution: &Execution) -> RunError {
+    match execution.taken_by {
+        Some(by) => RunError::Store(Error::Taken {
+            run: execution.at.run,
+            step: execution.at.step,
+            position: execution.at.position,
+            by,
+        }),
+        None => RunError::AlreadyAnswered {
+            call: execution.call.clone(),
+        },
+    }
+}

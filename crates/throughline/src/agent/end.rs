@@ -1,0 +1,55 @@
+//! How a run ended, as its record says.
+
+use throughline_model::Stop;
+use throughline_store::Run;
+
+use super::driver::{end_of, told_error};
+use super::events::stop_of;
+use super::outcome::{Outcome, RunFailed};
+use super::stop::StopReason;
+
+/// How a run ended, for whoever looks at it later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Why the model stopped in its last answer.
+    pub finish: Option<Stop>,
+    /// What went wrong, if something did: for a model call the name of its
+    /// [`ErrorKind`](crate::ErrorKind), else `run`, and what people read.
+    pub error: Option<(String, String)>,
+}
+
+impl From<&Outcome> for RunEnd {
+    fn from(outcome: &Outcome) -> Self {
+        Self {
+            stop: outcome.stop,
+            finish: outcome.finish.clone(),
+            error: None,
+        }
+    }
+}
+
+impl From<&RunFailed> for RunEnd {
+    /// The same that the record says of it.
+    fn from(failed: &RunFailed) -> Self {
+        let (kind, text) = told_error(&failed.source);
+        Self {
+            error: Some((kind.to_owned(), text)),
+            ..Self::from(&*failed.outcome)
+        }
+    }
+}
+
+impl RunEnd {
+    /// How a run ended; `None` if it has not.
+    pub fn of(run: &Run) -> Option<Self> {
+        let stop = stop_of(run)?;
+        let (finish, error) = end_of(run.note.as_ref());
+        Some(Self {
+            stop,
+            finish,
+            error,
+        })
+    }
+}

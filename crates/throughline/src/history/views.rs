@@ -1,0 +1,170 @@
+//! Histories that are kept in memory, by the run that they end with.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline_store::{NodeId, RunId};
+
+use super::view::View;
+
+/// Views of histories, for hosts where every turn comes through a handle of its own. Nodes never
+/// change, so what was read and rendered once holds; what was not used for longest goes first.
+///
+/// A run takes the view of its node and leaves that of the node it made. Somebody who goes on from
+/// the older node once more reads it again.
+///
+/// ```
+/// use throughline::{Threads, Views};
+/// use throughline::store::{Options, Store};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Store::open("memory:", Options::default())?;
+/// let threads = Threads::of(&store).with_views(Views::new(64 << 20));
+/// # let _ = threads;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Views {
+    kept: Arc<Mutex<Kept>>,
+    /// How many bytes may be kept, about.
+    most: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_run: HashMap<RunId, One>,
+    by_age: BTreeMap<u64, RunId>,
+    bytes: usize,
+    tick: u64,
+}
+
+struct One {
+    node: NodeId,
+    view: View,
+    bytes: usize,
+    age: u64,
+}
+
+impl Views {
+    /// Room for about so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self {
+            kept: Arc::default(),
+            most,
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many views are kept.
+    pub fn len(&self) -> usize {
+        self.kept().by_run.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the view of a run's node is here, as far as one can know beforehand.
+    pub(super) fn has(&self, run: RunId) -> bool {
+        self.kept().by_run.contains_key(&run)
+    }
+
+    /// Take the view of a node.
+    pub(super) fn take(&self, node: NodeId) -> Option<View> {
+        let mut kept = self.kept();
+        if kept.by_run.get(&node.run)?.node != node {
+            return None;
+        }
+        kept.remove(node.run).map(|one| one.view)
+    }
+
+    /// Keep the view of a node.
+    pub(super) fn put(&self, node: NodeId, view: View) {
+        let bytes = view.weight();
+        if bytes > self.most {
+            return;
+        }
+        let mut kept = self.kept();
+        kept.remove(node.run);
+        kept.tick += 1;
+        let age = kept.tick;
+        kept.bytes += bytes;
+        kept.by_age.insert(age, node.run);
+        kept.by_run.insert(
+            node.run,
+            One {
+                node,
+                view,
+                bytes,
+                age,
+            },
+        );
+        while kept.bytes > self.most {
+            let Some((_, oldest)) = kept.by_age.pop_first() else {
+                break;
+            };
+            kept.remove(oldest);
+        }
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, run: RunId) -> Option<One> {
+        let one = self.by_run.remove(&run)?;
+        self.by_age.remove(&one.age);
+        self.bytes -= one.bytes;
+        Some(one)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_model::Message;
+
+    use super::*;
+
+    fn node(no: u8) -> NodeId {
+        NodeId {
+            run: RunId::from_bytes([no; 16]),
+            step: 0,
+        }
+    }
+
+    fn said(text: &str) -> View {
+        View::new([Message::user(text)])
+    }
+
+    #[test]
+    fn a_view_is_taken_once_and_only_for_its_node() {
+        let views = Views::new(1 << 20);
+        views.put(node(1), said("one"));
+        let other = NodeId { step: 3, ..node(1) };
+        assert!(views.take(other).is_none());
+        assert!(views.has(node(1).run));
+        assert_eq!(
+            views.take(node(1)).map(|view| view.messages().len()),
+            Some(1)
+        );
+        assert!(views.take(node(1)).is_none());
+        assert!(views.is_empty());
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let one = said(&"x".repeat(1_000)).weight();
+        let views = Views::new(2 * one);
+        for no in 1..=3 {
+            views.put(node(no), said(&"x".repeat(1_000)));
+        }
+        assert_eq!(views.len(), 2);
+        assert!(views.take(node(1)).is_none());
+        assert!(views.take(node(2)).is_some() && views.take(node(3)).is_some());
+        views.put(node(4), said(&"x".repeat(10_000)));
+        assert!(views.is_empty(), "one that is larger than all is not kept");
+    }
+}
