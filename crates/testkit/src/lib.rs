@@ -20,6 +20,7 @@ pub mod generate;
 pub mod loopkill;
 pub mod messages;
 pub mod mutate;
+pub mod openapi;
 pub mod property;
 pub mod record;
 #[cfg(feature = "agents")]

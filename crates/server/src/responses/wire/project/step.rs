@@ -5,10 +5,19 @@ use std::collections::BTreeMap;
 use throughline_model::{Body, Content, Message, Place, Status as MessageStatus};
 
 use super::Projector;
-use super::live::{Live, LiveSaid, LiveThought};
+use super::live::{Live, LiveSaid};
+use super::stage::Stage;
+use super::thought::LiveThought;
 use crate::responses::wire::frame::Frame;
 use crate::responses::wire::ids::{ItemId, ItemPlace, prefix_of};
 use crate::responses::wire::items::{Draft, State};
+
+/// What kind of words grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    Text,
+    Refusal,
+}
 
 /// What was told at a place of an answer.
 #[derive(Clone, Debug)]
@@ -27,9 +36,11 @@ pub(super) struct Step {
     pub(super) no: u32,
     /// How often it was made before, as readers saw it.
     again: u32,
-    /// The number of its next item.
-    number: u32,
+    /// The numbers of its next items, by the prefix of their ids.
+    numbers: BTreeMap<&'static str, u32>,
     pub(super) told: BTreeMap<Place, Told>,
+    /// Items that grew at a place where something else came in the end. They may stand elsewhere.
+    stray: Vec<Live>,
     /// Something that readers saw came to nothing.
     broken: bool,
     pub(super) phase: Option<String>,
@@ -40,24 +51,36 @@ impl Step {
         Self {
             no,
             again,
-            number: 0,
+            numbers: BTreeMap::new(),
             told: BTreeMap::new(),
+            stray: Vec::new(),
             broken: false,
             phase: None,
         }
     }
 
-    /// The place of the next item.
-    pub(super) fn next(&mut self) -> ItemPlace {
+    /// An item that grew elsewhere and may become a content.
+    fn astray(&mut self, content: &Content) -> Option<Live> {
+        let place = self
+            .stray
+            .iter()
+            .position(|live| live.may_become(content))?;
+        Some(self.stray.remove(place))
+    }
+
+    /// The place of the next item of a kind.
+    fn next(&mut self, prefix: &'static str) -> ItemPlace {
         if self.broken {
             // The same call again: its items have other names than those that came to nothing.
             *self = Self {
                 told: std::mem::take(&mut self.told),
+                stray: std::mem::take(&mut self.stray),
                 ..Self::new(self.no, self.again + 1)
             };
         }
-        let number = self.number;
-        self.number += 1;
+        let next = self.numbers.entry(prefix).or_default();
+        let number = *next;
+        *next += 1;
         ItemPlace::Output {
             step: self.no,
             number,
@@ -71,6 +94,7 @@ impl Projector {
     pub(super) fn asked(&mut self, no: u32, out: &mut Vec<Frame>) {
         self.abandon(out);
         self.stage.settle(out, State::Completed);
+        self.end_round(out);
         let again = match self.step.take() {
             Some(last) if last.no == no => last.again + u32::from(last.broken),
             Some(_) | None => 0,
@@ -89,25 +113,31 @@ impl Projector {
     /// The id of the next item of a call.
     pub(super) fn next_id(&mut self, tag: &str, no: u32, out: &mut Vec<Frame>) -> String {
         let run = self.scene.run;
-        let place = self.step(no, out).next();
         let prefix = prefix_of(tag);
+        let place = self.step(no, out).next(prefix);
         ItemId { prefix, run, place }.to_string()
     }
 
-    /// More text.
-    pub(super) fn said(&mut self, no: u32, at: Place, delta: &str, out: &mut Vec<Frame>) {
+    /// More words.
+    pub(super) fn said(
+        &mut self,
+        (no, at): (u32, Place),
+        delta: &str,
+        words: Words,
+        out: &mut Vec<Frame>,
+    ) {
+        let refusal = words == Words::Refusal;
         let live = match self.grown(no, at, out) {
-            Some(Live::Said(live)) => Some(live),
-            Some(other @ Live::Thought(_)) => {
-                other.abandon(&mut self.stage, out);
-                self.step(no, out).broken = true;
+            Some(Live::Said(live)) if live.is_refusal() == refusal => Some(live),
+            Some(other) => {
+                self.misled(other, out);
                 None
             }
             None => None,
         };
         let mut live = live.unwrap_or_else(|| {
             let id = self.next_id("message", no, out);
-            LiveSaid::open(&mut self.stage, out, id, false)
+            LiveSaid::open(&mut self.stage, out, id, refusal)
         });
         live.delta(&mut self.stage, out, delta);
         let told = Told::Live(Live::Said(live));
@@ -115,24 +145,49 @@ impl Projector {
     }
 
     /// More of what the model thinks.
-    pub(super) fn thought(&mut self, no: u32, at: Place, delta: &str, out: &mut Vec<Frame>) {
-        let mut live = self.growing_thought(no, at, out);
-        live.text(&mut self.stage, out, delta);
+    pub(super) fn grow_thought(
+        &mut self,
+        (no, at): (u32, Place),
+        out: &mut Vec<Frame>,
+        grow: impl FnOnce(&mut LiveThought, &mut Stage, &mut Vec<Frame>),
+    ) {
+        let live = match self.grown(no, at, out) {
+            Some(Live::Thought(live)) => Some(live),
+            Some(other) => {
+                self.misled(other, out);
+                None
+            }
+            None => None,
+        };
+        let mut live = live.unwrap_or_else(|| {
+            let id = self.next_id("reasoning", no, out);
+            LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
+        });
+        grow(&mut live, &mut self.stage, out);
         let told = Told::Live(Live::Thought(live));
         self.step(no, out).told.insert(at, told);
     }
 
-    fn growing_thought(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> LiveThought {
-        match self.grown(no, at, out) {
-            Some(Live::Thought(live)) => return live,
-            Some(other @ Live::Said(_)) => {
-                other.abandon(&mut self.stage, out);
-                self.step(no, out).broken = true;
-            }
-            None => {}
-        }
-        let id = self.next_id("reasoning", no, out);
-        LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
+    /// What readers saw is not what came: it stays as it was, and the truth is a new item. The id of
+    /// that one, if it is of the same kind.
+    fn misled(&mut self, live: Live, out: &mut Vec<Frame>) -> Option<ItemId> {
+        let index = live.index();
+        live.abandon(&mut self.stage, out);
+        let id: ItemId = self.stage.id(index).parse().ok()?;
+        let ItemPlace::Output {
+            step,
+            number,
+            again,
+        } = id.place
+        else {
+            return None;
+        };
+        let place = ItemPlace::Output {
+            step,
+            number,
+            again: again + 1,
+        };
+        Some(ItemId { place, ..id })
     }
 
     /// What grows at a place. If nothing does, what is whole and was held back comes first.
@@ -148,25 +203,15 @@ impl Projector {
 
     /// A content is whole.
     pub(super) fn content(&mut self, no: u32, at: Place, content: &Content, out: &mut Vec<Frame>) {
-        match content.body {
-            Body::Text(_) | Body::Refusal(_) | Body::Reasoning(_) => {
-                let shown = self.show(no, at, content, out);
-                self.step(no, out).told.insert(at, Told::Shown(shown));
-            }
-            Body::Media(_)
-            | Body::ToolCall(_)
-            | Body::ToolResult(_)
-            | Body::ApprovalRequest(_)
-            | Body::ApprovalResponse(_)
-            | Body::Error(_)
-            | Body::Opaque(_)
-            | Body::Unknown(_) => {
-                let held = Told::Held(Box::new(content.clone()));
-                if let Some(Told::Live(live)) = self.step(no, out).told.insert(at, held) {
-                    live.abandon(&mut self.stage, out);
-                    self.step(no, out).broken = true;
-                }
-            }
+        if grows(content) {
+            let shown = self.show(no, at, content, out);
+            self.step(no, out).told.insert(at, Told::Shown(shown));
+            return self.carry(no, content, out);
+        }
+        let held = Told::Held(Box::new(content.clone()));
+        let step = self.step(no, out);
+        if let Some(Told::Live(live)) = step.told.insert(at, held) {
+            step.stray.push(live);
         }
     }
 
@@ -179,26 +224,36 @@ impl Projector {
         out: &mut Vec<Frame>,
     ) -> Option<usize> {
         let live = self.grown(no, at, out);
+        let step = self.step(no, out);
+        let live = match live {
+            Some(live) if live.may_become(content) => Some(live),
+            other => {
+                step.stray.extend(other);
+                step.astray(content)
+            }
+        };
         let mut phase = self.step(no, out).phase.take();
         let draft = self.maker().draft(content, None, &mut phase);
         self.step(no, out).phase = phase;
-        let draft = draft?;
-        let differs = match (live, &draft) {
-            (Some(live), _) => {
-                let index = live.index();
-                match self.close(live, draft.clone(), out) {
-                    Ok(()) => return Some(index),
-                    Err(live) => Some(live),
-                }
+        let Some(draft) = draft else {
+            if let Some(live) = live {
+                self.misled(live, out);
             }
-            (None, _) => None,
+            return None;
         };
-        if let Some(live) = differs {
-            // Readers saw something else; it stays as it was, and the truth is a new item.
-            live.abandon(&mut self.stage, out);
-            self.step(no, out).broken = true;
+        let mut renamed = None;
+        if let Some(live) = live {
+            let index = live.index();
+            match self.close(live, draft.clone(), out) {
+                Ok(()) => return Some(index),
+                Err(live) => renamed = self.misled(live, out),
+            }
         }
-        let id = self.next_id(draft.tag(), no, out);
+        let renamed = renamed.filter(|id| id.prefix == prefix_of(draft.tag()));
+        let id = match renamed {
+            Some(id) => id.to_string(),
+            None => self.next_id(draft.tag(), no, out),
+        };
         let live = match &draft {
             Draft::Said(said) => Live::Said(LiveSaid::open(&mut self.stage, out, id, said.refusal)),
             _ => Live::Thought(LiveThought::open(
@@ -260,12 +315,15 @@ impl Projector {
         told.reverse();
         let mut untold = Place::new(usize::MAX, 0, 0);
         for content in &message.contents {
-            match told.pop() {
+            match told.last().map(|at| (*at, self.grows_to(*at, content))) {
+                Some((_, None)) => drop(told.pop()),
                 // It was cut while it grew.
-                Some(at) if self.is_live(at) => self.content(no, at, content, out),
-                Some(_) => {}
+                Some((at, Some(true))) => {
+                    told.pop();
+                    self.content(no, at, content, out);
+                }
                 // A worker died after it had recorded it and before it could tell.
-                None => {
+                Some((_, Some(false))) | None => {
                     self.content(no, untold, content, out);
                     untold.item += 1;
                 }
@@ -280,9 +338,12 @@ impl Projector {
         step.told.retain(|at, _| left.contains(at));
     }
 
-    fn is_live(&self, at: Place) -> bool {
-        let told = self.step.as_ref().and_then(|step| step.told.get(&at));
-        matches!(told, Some(Told::Live(_)))
+    /// Whether what grows at a place may become a content; none if nothing grows there.
+    fn grows_to(&self, at: Place, content: &Content) -> Option<bool> {
+        match self.step.as_ref()?.told.get(&at)? {
+            Told::Live(live) => Some(live.may_become(content)),
+            Told::Held(_) | Told::Shown(_) => None,
+        }
     }
 
     /// Close what was begun and came to nothing, and forget what was never shown.
@@ -295,7 +356,7 @@ impl Projector {
             Told::Live(live) => Some(live),
             Told::Held(_) | Told::Shown(_) => None,
         });
-        let live: Vec<Live> = live.collect();
+        let live: Vec<Live> = live.chain(std::mem::take(&mut step.stray)).collect();
         step.broken |= !live.is_empty();
         if !live.is_empty() {
             self.stage.settle(out, State::Completed);
@@ -303,5 +364,20 @@ impl Projector {
         for live in live {
             live.abandon(&mut self.stage, out);
         }
+    }
+}
+
+/// Whether readers see a content growing.
+fn grows(content: &Content) -> bool {
+    match content.body {
+        Body::Text(_) | Body::Refusal(_) | Body::Reasoning(_) => true,
+        Body::Media(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => false,
     }
 }
