@@ -64,7 +64,7 @@ pub(crate) fn check(frames: &[Frame]) -> Result<Checked, String> {
                 }
             }
             (_, kind) => {
-                step(&mut items, kind, &event).map_err(|why| format!("{number} {kind}: {why}"))?
+                step(&mut items, kind, &event).map_err(|why| format!("{number} {kind}: {why}"))?;
             }
         }
     }

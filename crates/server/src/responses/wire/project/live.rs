@@ -112,11 +112,6 @@ impl LiveSaid {
         self.seen.refusal
     }
 
-    /// Whether it is a refusal.
-    pub(super) fn is_refusal(&self) -> bool {
-        self.seen.refusal
-    }
-
     /// More text.
     pub(super) fn delta(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
         let sound = self.torn.sound(delta);
