@@ -41,6 +41,7 @@ pub(crate) fn not_final(run: RunId) -> ApiError {
         format!("Response '{}' has not ended yet.", response_id(run)),
     )
     .code("response_not_final")
+    .param("previous_response_id")
     .retry(true);
     error.retry_after = Some(Duration::from_secs(1));
     error
