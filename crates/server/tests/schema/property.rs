@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use throughline::RunEvent;
-use throughline_model::{CallId, ToolCall};
-use throughline_server::responses::wire::{Dialect, ItemId, ItemPlace, Scene};
+use throughline_model::json::RawJson;
+use throughline_model::{CallId, Content, Message, Role, ToolCall};
+use throughline_server::responses::wire::{
+    Dialect, Item, ItemId, ItemPlace, Listing, Scene, Spoke, Spoken, input_items, same_item,
+};
 use throughline_store::RunId;
 use throughline_testkit::{Rng, property};
 
@@ -197,4 +200,75 @@ fn whoever_reads_gets_the_same_frames_whenever() {
             false => Err("two readers disagree".to_owned()),
         }
     });
+}
+
+/// What the history of a run lists, from the messages that were recorded of it.
+fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
+    let earlier = RunId::from_bytes([9; 16]);
+    let known = told.scene.known_calls.iter().cloned().map(Content::from);
+    let known = Message::new(Role::Assistant, known.collect());
+    let mut spoken = vec![Spoken {
+        run: earlier,
+        place: Spoke::Step(0),
+        message: &known,
+    }];
+    let mut step = 0;
+    for event in &told.replayed {
+        match event {
+            RunEvent::Asked { step: no } => step = *no,
+            RunEvent::Message(message) if message.role != Role::User => spoken.push(Spoken {
+                run: told.scene.run,
+                place: Spoke::Step(step),
+                message,
+            }),
+            _ => {}
+        }
+    }
+    let asked = told.ending.asked.iter().cloned();
+    let asked: Vec<_> = asked.map(|asked| (told.scene.run, asked)).collect();
+    let listing = Listing {
+        dialect,
+        labels: &told.scene.labels,
+        seals: told.scene.request.seals_reasoning(),
+        model: "demo",
+        asked: &asked,
+    };
+    input_items(&spoken, &listing)
+}
+
+fn lists_what_was_shown(name: &str, dialect: Dialect) {
+    let count = RefCell::new(0);
+    property(name, 500, |rng, size| {
+        let mut scene = staged(rng, dialect);
+        // Tools are listed by the request that asks for them, not by the history.
+        scene.lists.clear();
+        let told = run(rng, size, Fate::Plain, scene);
+        let response = checked_response(&told, &told.streamed, "streamed")?;
+        let mut shown: BTreeMap<String, Value> = BTreeMap::new();
+        for item in response["output"].as_array().into_iter().flatten() {
+            let id = item["id"].as_str().unwrap_or_default().to_owned();
+            shown.insert(id, item.clone());
+        }
+        for item in listed(&told, dialect) {
+            let Some(known) = shown.remove(&item.id) else {
+                return Err(format!("{} is listed and was never shown", item.json));
+            };
+            let known = RawJson::new(&known.to_string()).unwrap();
+            if !same_item(&known, &item.json) {
+                return Err(format!("{} was shown as {known}", item.json));
+            }
+            *count.borrow_mut() += 1;
+        }
+        match shown.into_values().next() {
+            None => Ok(()),
+            Some(item) => Err(format!("{item} was shown and is not listed")),
+        }
+    });
+    println!("{name}: {} items", count.borrow());
+}
+
+#[test]
+fn a_history_lists_the_items_that_were_shown() {
+    lists_what_was_shown("listed items", Dialect::OpenAi);
+    lists_what_was_shown("listed open items", Dialect::OpenResponses);
 }

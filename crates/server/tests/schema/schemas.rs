@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use throughline::StopReason;
-use throughline_model::{CallId, Stop, ToolCall};
-use throughline_server::responses::wire::{Dialect, Frame, Scene};
+use throughline_model::{CallId, Message, Stop, ToolCall};
+use throughline_server::responses::wire::{
+    CreateRequest, Dialect, Frame, InputPart, Item, Listing, Scene, Spoke, Spoken, input_items,
+};
+use throughline_store::RunId;
 use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::{Rng, property};
 
@@ -293,4 +296,63 @@ fn the_schemas_refuse_what_is_wrong() {
         refused.iter().any(|one| one.contains("$.throughline")),
         "{refused:?}"
     );
+}
+
+/// The items that the input of a request lists.
+fn listed(body: &Value) -> Vec<Item> {
+    let request = CreateRequest::parse(body.to_string().as_bytes()).unwrap();
+    let parts = request.input().parts().iter();
+    let messages: Vec<Message> = parts
+        .filter_map(|part| match part {
+            InputPart::Messages(messages) => Some(messages.clone()),
+            InputPart::Reference { .. } | InputPart::Approval { .. } => None,
+        })
+        .flatten()
+        .collect();
+    let spoken: Vec<Spoken<'_>> = messages
+        .iter()
+        .map(|message| Spoken {
+            run: RunId::from_bytes([1; 16]),
+            place: Spoke::Input,
+            message,
+        })
+        .collect();
+    let listing = Listing {
+        dialect: Dialect::OpenAi,
+        labels: &labels(),
+        seals: true,
+        model: "demo",
+        asked: &[],
+    };
+    input_items(&spoken, &listing)
+}
+
+#[test]
+fn what_clients_sent_is_listed_as_the_schema_wants_it() {
+    let published = published();
+    let (mut fit, mut unknown) = (0, 0);
+    for line in fixture("client-wire-captures.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let body = &row["body"];
+        if row["path"] != "/responses" || CreateRequest::parse(body.to_string().as_bytes()).is_err()
+        {
+            continue;
+        }
+        for item in listed(body) {
+            let value: Value = serde_json::from_str(item.json.get()).unwrap();
+            let checked = published
+                .openai
+                .check("ItemResource", &value, Others::Allowed);
+            match value["type"].as_str() {
+                // Newer than the description.
+                Some("additional_tools") => unknown += 1,
+                _ => {
+                    assert_eq!(checked, Ok(()), "{value}");
+                    fit += 1;
+                }
+            }
+        }
+    }
+    println!("listed inputs: {fit} items fit the schema, {unknown} are not in it");
+    assert!(fit >= 50, "{fit}");
 }

@@ -248,11 +248,13 @@ impl<'m> List<'m, '_> {
                     self.open.push(call.clone());
                 }
                 match (result, self.asked(run, &call.call)) {
+                    (None, None) if call.asks => {}
+                    // The other specification has no word for the question.
+                    (None, Some(_)) if self.listing.dialect == Dialect::OpenResponses => {}
                     (None, Some(approval)) => {
                         let json = call.question().item(&approval);
                         self.push(approval, &json);
                     }
-                    (None, None) if call.asks => {}
                     (result, _) => self.ended(&named, call, result),
                 }
             }
