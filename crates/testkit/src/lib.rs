@@ -24,6 +24,8 @@ pub mod property;
 pub mod record;
 #[cfg(feature = "agents")]
 pub mod scripted;
+#[cfg(feature = "server")]
+pub mod serverkill;
 #[cfg(feature = "agents")]
 pub mod stage;
 #[cfg(feature = "agents")]

@@ -20,6 +20,7 @@ mod refuse;
 mod routes;
 mod server;
 mod stopping;
+mod watched;
 
 pub use answer::json;
 pub use app::App;
@@ -29,5 +30,6 @@ pub use error::ServeError;
 pub use guard::Caller;
 pub use logs::{BadLog, log_to_stderr};
 pub use observe::{Answered, RequestId};
-pub use server::{Server, serve, serve_with};
+pub use server::{Server, serve, serve_on, serve_with};
 pub use stopping::Stopping;
+pub(crate) use watched::Way;

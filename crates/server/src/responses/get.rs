@@ -1,14 +1,16 @@
 //! Reading a response again, whole or as a stream, and deleting it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
+use futures_util::StreamExt as _;
 use futures_util::stream::{self, Stream};
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use throughline::Attached;
 use throughline_model::json::RawJson;
-use throughline_store::{Error, RunId, TenantScope};
+use throughline_store::{Error, EventNo, RunId, RunState, TenantScope};
 
 use super::query::Query;
 use super::tale::{Tale, ending_of};
@@ -17,6 +19,7 @@ use super::{fail, sse};
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, json};
 use crate::runs::{Delivery, Live};
+use crate::trials::planted;
 
 /// `GET /v1/responses/{id}`.
 pub(super) async fn get(
@@ -85,7 +88,8 @@ pub(super) async fn streaming(
 ) -> Result<Response<Body>, ApiError> {
     let tale = Tale::read(app, scope, id).await?;
     let place = app.stream()?;
-    let from = after.map_or(0, |after| after.saturating_add(1));
+    let next = u64::from(!planted("server-tells-again"));
+    let from = after.map_or(0, |after| after.saturating_add(next));
     let keep_alive = app.config.limits.keep_alive;
     let with = (place, delivery);
     if let Some(live) = app.runs.find(tale.run()) {
@@ -138,6 +142,9 @@ pub(super) fn following(
     })
 }
 
+/// How often somebody looks whether a run that was left has been taken over.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// The frames of a run that another process works on, or will.
 fn tailing(
     app: &App,
@@ -149,39 +156,80 @@ fn tailing(
     let mut projector = Projector::new(tale.scene);
     let mut first = Vec::new();
     projector.begin(&mut first);
-    let threads = app.runs.threads(&app.store, scope);
-    let told = threads.attach(run, None).map_ok(|(_, event)| event);
-    let (app, scope) = (app.clone(), scope.clone());
-    let told = stream::unfold(Some((projector, told)), move |state| {
-        let (app, scope) = (app.clone(), scope.clone());
-        async move {
-            let (mut projector, mut told) = state?;
-            let mut frames = Vec::new();
-            match told.next().await {
-                Some(Ok(event)) => {
-                    projector.tell(&event, &mut frames);
-                    Some((bytes(frames, from), Some((projector, told))))
-                }
-                // What cannot be read any more ends the stream; it can be asked for again.
-                Some(Err(_)) => None,
-                None => {
-                    finished(&app, &scope, run, &mut projector, &mut frames).await?;
-                    Some((bytes(frames, from), None))
-                }
-            }
-        }
+    let tail = Tail {
+        app: app.clone(),
+        scope: scope.clone(),
+        run,
+        projector,
+        told: None,
+        last: None,
+        is_settled: false,
+    };
+    let told = stream::unfold(Some(tail), move |tail| async move {
+        let (frames, tail) = tail?.next().await?;
+        Some((bytes(frames, from), tail))
     });
     stream::iter([bytes(first, from)]).chain(told)
 }
 
-async fn finished(
-    app: &App,
-    scope: &TenantScope,
+/// A run that another process works on, or will, as it is read.
+struct Tail {
+    app: App,
+    scope: TenantScope,
     run: RunId,
-    projector: &mut Projector,
-    frames: &mut Vec<Frame>,
-) -> Option<()> {
-    let journal = app.store.journal(scope, run).await.ok()?;
-    projector.finish(&ending_of(&journal)?, frames);
-    Some(())
+    projector: Projector,
+    told: Option<Attached>,
+    /// The last event that was read.
+    last: Option<EventNo>,
+    /// Whether it has ended, so that all its events are stored.
+    is_settled: bool,
+}
+
+impl Tail {
+    /// The next frames, and what comes after them. What cannot be read any more ends the stream; it
+    /// can be asked for again.
+    async fn next(mut self) -> Option<(Vec<Frame>, Option<Self>)> {
+        let mut frames = Vec::new();
+        loop {
+            match &mut self.told {
+                Some(told) => match told.next().await {
+                    Some(Ok((no, event))) => {
+                        self.last = Some(no);
+                        self.projector.tell(&event, &mut frames);
+                        return Some((frames, Some(self)));
+                    }
+                    Some(Err(_)) => return None,
+                    None => self.told = None,
+                },
+                None => {}
+            }
+            let store = &self.app.store;
+            let journal = store.journal(&self.scope, self.run).await.ok()?;
+            match (ending_of(&journal), self.is_settled) {
+                (Some(ending), true) => {
+                    self.projector.finish(&ending, &mut frames);
+                    return Some((frames, None));
+                }
+                (Some(_), false) => {
+                    self.is_settled = true;
+                    self.attach();
+                    continue;
+                }
+                (None, _) if journal.run.state == RunState::Held => return None,
+                (None, _) => {}
+            }
+            let stored = store.events(&self.scope, self.run, 0, 1).await.ok()?;
+            match journal.run.state == RunState::Running && !stored.is_empty() {
+                true => self.attach(),
+                // Its worker is gone and somebody will go on with it, or it stores no events before
+                // it has ended.
+                false => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    fn attach(&mut self) {
+        let threads = self.app.runs.threads(&self.app.store, &self.scope);
+        self.told = Some(threads.attach(self.run, self.last));
+    }
 }
