@@ -285,9 +285,10 @@ pub(crate) fn same(world: &World, address: &str, turn: &Turn) -> Result<bool, St
     };
     let found: Value = serde_json::from_slice(&body).unwrap_or_default();
     if status != 200 || found != turn.response {
+        let Turn { code, guard, .. } = turn;
         return Err(format!(
-            "{}: {} was acknowledged, and is read with status {status} as {found}",
-            turn.code, turn.response
+            "{code} ({guard:?}, streamed: {}, kills: {}): {} was acknowledged, and is read with status {status} as {found}",
+            turn.streamed, turn.crossed, turn.response
         ));
     }
     world.state().counts.reads += 1;

@@ -94,7 +94,7 @@ impl Place {
         if known.as_ref().is_some_and(|known| known != turn.id()) {
             let id = turn.id();
             return Err(format!(
-                "{code} ({guard:?}): {known:?} was begun, and {id} answers"
+                "{code} ({guard:?}, streamed: {streamed}, {model}, after {attempt}): {known:?} was begun, and {id} answers"
             ));
         }
         self.ledger.acknowledge(turn)?;
