@@ -10,7 +10,11 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 
 mod json;
+mod request;
 mod wire;
+
+// What the server's sources know by this name.
+pub(crate) use request::ApiError;
 
 use throughline_wire::Wire;
 
@@ -32,6 +36,10 @@ const TARGETS: &[Target] = &[
     Target {
         name: "stored",
         run: wire::stored,
+    },
+    Target {
+        name: "responses-request",
+        run: request::run,
     },
     Target {
         name: "decode-openai-responses",

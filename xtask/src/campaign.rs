@@ -11,7 +11,12 @@ use std::time::{Duration, Instant};
 use crate::tool::{self, Failure};
 
 /// The test programs with campaigns, and the features that they are built with.
-const PACKAGES: &[&str] = &["throughline-testkit", "throughline-store", "throughline"];
+const PACKAGES: &[&str] = &[
+    "throughline-testkit",
+    "throughline-store",
+    "throughline",
+    "throughline-server",
+];
 const FEATURES: &str =
     "throughline-testkit/trials,throughline-testkit/server,throughline-store/conformance";
 

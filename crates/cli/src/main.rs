@@ -7,6 +7,7 @@ mod failure;
 mod input;
 mod output;
 mod progress;
+mod resume;
 mod serve;
 mod store;
 mod time;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use args::{Args, Command};
+use args::{Args, Command, Runs};
 use failure::Failure;
 
 fn main() -> ExitCode {
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&args, Some(serve)),
         Command::Convert(convert) => convert::run(convert, args.json),
         Command::Validate(validate) => validate::run(validate, args.json),
+        Command::Runs(Runs::Resume { run, config }) => resume::run(&args, *run, config.as_ref()),
         Command::Threads(_)
         | Command::Runs(_)
         | Command::Approvals(_)

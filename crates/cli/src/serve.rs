@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_server::{
-    Config, ConfigError, Flags, ServeError, Server, Sources, log_to_stderr, serve,
+    Config, ConfigError, Flags, ServeError, Server, Signals, Sources, log_to_stderr, serve,
 };
 
 use crate::args::{Args, Serve};
@@ -34,6 +34,9 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
         .build()
         .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
     runtime.block_on(async {
+        // Whoever reads the banner may ask us to stop at once.
+        let signals = Signals::listen()
+            .map_err(|error| Failure::no(format!("signals cannot be heard: {error}")))?;
         let server = serve(config).await.map_err(|error| match &error {
             ServeError::Config(error) => misread(error),
             ServeError::Store(_) => Failure::no(format!("{store}: {error}")),
@@ -48,12 +51,19 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
             true => output::document(&banner.json(), false)?,
             false => output::note(&banner.text()),
         }
-        server
-            .run_until_signal()
-            .await
-            .map_err(|error| Failure::no(format!("signals cannot be heard: {error}")))
+        server.run_until(signals).await;
+        Ok::<(), Failure>(())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration of a command that takes only its file.
+pub(crate) fn sources_of(args: &Args, config: Option<&PathBuf>) -> Sources {
+    let given = Serve {
+        config: config.cloned(),
+        listen: None,
+    };
+    sources(args, Some(&given))
 }
 
 fn sources(args: &Args, given: Option<&Serve>) -> Sources {
@@ -80,7 +90,7 @@ fn sources(args: &Args, given: Option<&Serve>) -> Sources {
     }
 }
 
-fn misread(error: &ConfigError) -> Failure {
+pub(crate) fn misread(error: &ConfigError) -> Failure {
     let key = error.key().unwrap_or_default();
     Failure::in_configuration(error.to_string(), key, error.line())
 }

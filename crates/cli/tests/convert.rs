@@ -173,16 +173,15 @@ fn wrong_usage_exits_with_two() {
         &["convert", "--from", "nonsense", "--to", RESPONSES][..],
         &["convert", "--to", RESPONSES],
         &["nonsense"],
-        &["serve"],
-        &[],
+        &["chat"],
     ] {
         let run = throughline(args, b"");
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
         assert!(!run.err.is_empty(), "{args:?}");
     }
-    let run = throughline(&["serve"], b"");
+    let run = throughline(&["chat"], b"");
     assert!(
-        run.err.contains("serve is not built in this version"),
+        run.err.contains("chat is not built in this version"),
         "{}",
         run.err
     );

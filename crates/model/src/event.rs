@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::json::RawJson;
 use crate::{
-    Arguments, Body, Content, Message, Output, Response, Role, Status, Stop, Usage, Vendor,
-    VendorError, Wire,
+    Arguments, Body, Content, Message, Output, Reasoning, Response, Role, Status, Stop, Usage,
+    Vendor, VendorError, Wire,
 };
 
 /// Where in a response a content stands. Places order contents; they need not be dense.
@@ -57,6 +57,15 @@ pub enum Event {
     Delta {
         /// Where.
         at: Place,
+        /// The text to append.
+        text: String,
+    },
+    /// More of the summary of a reasoning, where a vendor tells it apart from the reasoning itself.
+    Summary {
+        /// Where.
+        at: Place,
+        /// Which part of the summary, from 0.
+        part: usize,
         /// The text to append.
         text: String,
     },
@@ -160,6 +169,13 @@ impl Fold {
                     .or_insert_with(|| (Content::text(""), Completeness::Partial));
                 append(content, &text);
             }
+            Event::Summary { at, part, text } => {
+                let (content, _) = self.contents.entry(at).or_insert_with(|| {
+                    let reasoning = Body::Reasoning(Reasoning::default());
+                    (Content::new(reasoning), Completeness::Partial)
+                });
+                summarise(content, part, &text);
+            }
             Event::Content { at, content } => {
                 self.contents.insert(at, (content, Completeness::Whole));
             }
@@ -238,6 +254,25 @@ impl Fold {
             service: end.service,
             vendor: end.vendor.map(|vendor| *vendor),
         }
+    }
+}
+
+/// The most parts that a summary has while it grows; a vendor who counts further is not followed.
+const MOST_PARTS: usize = 1 << 12;
+
+/// Append streamed text to a part of a summary.
+fn summarise(content: &mut Content, part: usize, more: &str) {
+    let Body::Reasoning(reasoning) = &mut content.body else {
+        return;
+    };
+    if part >= MOST_PARTS {
+        return;
+    }
+    if reasoning.summary.len() <= part {
+        reasoning.summary.resize(part + 1, String::new());
+    }
+    if let Some(text) = reasoning.summary.get_mut(part) {
+        text.push_str(more);
     }
 }
 

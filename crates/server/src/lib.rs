@@ -21,8 +21,8 @@ pub use config::{
 };
 pub use error::ApiError;
 pub use http::{
-    Answered, App, BadLog, Caller, HttpCounters, Payload, RequestId, ServeError, Server, Stopping,
-    json, log_to_stderr, serve, serve_on, serve_with,
+    Answered, App, BadLog, Caller, HttpCounters, Payload, RequestId, ServeError, Server, Signals,
+    Stopping, json, log_to_stderr, resume, serve, serve_on, serve_with,
 };
 pub use mcp::McpServers;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

@@ -66,6 +66,26 @@ impl ItemRef {
         let text = format!("msg_{}{}", self.run.to_hex(), self.no);
         MessageId::new(&text).expect("letters and digits, far below the limit")
     }
+
+    /// The place that a message id names, if it is one of ours.
+    ///
+    /// ```
+    /// use throughline_store::{ItemRef, RunId};
+    ///
+    /// let place = ItemRef { run: RunId::from_bytes([7; 16]), no: 12 };
+    /// assert_eq!(ItemRef::of_message(&place.message_id()), Some(place));
+    /// ```
+    pub fn of_message(id: &MessageId) -> Option<Self> {
+        let text = id.to_string();
+        let rest = text.strip_prefix("msg_")?;
+        let (run, no) = (rest.get(..32)?, rest.get(32..)?);
+        let place = Self {
+            run: format!("run_{run}").parse().ok()?,
+            no: no.parse().ok()?,
+        };
+        // A second spelling would be a second name.
+        (place.message_id() == *id).then_some(place)
+    }
 }
 
 /// An item that is to be stored. It is serialised here, on the task of whoever writes; a store's

@@ -20,6 +20,7 @@ pub mod generate;
 pub mod loopkill;
 pub mod messages;
 pub mod mutate;
+pub mod openapi;
 pub mod property;
 pub mod record;
 #[cfg(feature = "agents")]
@@ -30,6 +31,8 @@ pub mod serverkill;
 pub mod stage;
 #[cfg(feature = "agents")]
 pub mod upstream;
+#[cfg(feature = "agents")]
+pub mod web;
 
 pub use json_eq::{Compare, Numbers, Strings, json_eq, json_eq_with};
 pub use property::property;

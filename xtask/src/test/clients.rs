@@ -1,8 +1,8 @@
 //! Has the models of the vendors' own SDKs read what the codecs write, and every hand-written
 //! transcript as it is rendered for each vendor.
 //!
-//! The SDKs are Python packages in pinned versions. They are installed once into a virtual
-//! environment in the target folder, and again when the list of them changes.
+//! `installed.rs` has the SDKs. Those that talk to a running server are tests of the server's own,
+//! see `crates/server/tests/clients`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,15 +10,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::installed::{self, FOLDER};
 use super::{Counts, Outcome};
 use crate::tool::{self, Failure};
 
-const FOLDER: &str = "target/clients";
 /// The programs that write what the SDKs read.
 const SAMPLES: &str = "sdk-samples";
 const RENDERED: &str = "sdk-rendered";
 
-const REQUIREMENTS: &str = "tests/clients/python/requirements.txt";
 const CHECK: &str = "tests/clients/python/check.py";
 
 /// How many histories each format writes; `THROUGHLINE_SCALE` is a factor on it.
@@ -34,7 +33,7 @@ const AT_ONCE: usize = 2;
 const NO_CODEC: i32 = 3;
 
 pub(super) fn run(seed: &str) -> Outcome {
-    let python = match environment() {
+    let python = match installed::models() {
         Ok(python) => python,
         Err(failure) => {
             println!("skipped: the SDKs cannot be installed: {failure}");
@@ -46,34 +45,6 @@ pub(super) fn run(seed: &str) -> Outcome {
         Ok(counts) => Outcome::Failed(counts, format!("{} checks refused", counts.failed)),
         Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
     }
-}
-
-/// The interpreter of an environment that has the SDKs.
-pub(super) fn environment() -> Result<PathBuf, Failure> {
-    let folder = tool::root().join(FOLDER).join("python");
-    let python = folder.join("bin/python");
-    let stamp = folder.join("installed.txt");
-    let wanted = read(&tool::root().join(REQUIREMENTS))?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-        return Ok(python);
-    }
-    println!("installing the SDKs of {REQUIREMENTS}");
-    tool::run(
-        tool::command("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&folder),
-    )?;
-    let install = ["-m", "pip", "install", "--quiet", "--requirement"];
-    tool::run(tool::command(&python).args(install).arg(REQUIREMENTS))?;
-    // Last, so that an installation that was cut short is done again.
-    fs::write(&stamp, wanted)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", stamp.display())))?;
-    Ok(python)
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
 }
 
 /// How a format came off.

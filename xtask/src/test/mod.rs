@@ -7,10 +7,13 @@ use crate::tool::{self, Failure};
 use crate::{fuzz, tidy};
 
 mod clients;
+mod installed;
 mod output;
 mod readme;
+mod session;
 mod setup;
 
+use installed::Installed;
 use setup::Tools;
 
 /// How many inputs each fuzz target tries here; `cargo xtask fuzz` is for longer runs.
@@ -93,24 +96,12 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
         run.step("docs", docs);
     }
     run.step("build tests", || output::build_tests(tools.runner()));
-    let mut python = None;
-    run.step("SDKs", || {
-        tools.with_python(|| match clients::environment() {
-            Ok(found) => {
-                python = Some(found);
-                Outcome::Done(Counts::default())
-            }
-            Err(failure) => {
-                println!("skipped: the SDKs cannot be installed: {failure}");
-                Outcome::Skipped(format!("the SDKs cannot be installed: {failure}"))
-            }
-        })
-    });
-    let python = python.as_deref();
-    run.step("tests", || output::run_tests(tools.runner(), &seed, python));
+    let mut sdks = Installed::default();
+    run.step("SDKs", || install(tools, &mut sdks));
+    run.step("tests", || output::run_tests(tools.runner(), &seed, &sdks));
     if extent == Extent::Full {
         run.step("doc tests", || output::run_doc_tests(&seed));
-        run.step("README", readme::run_examples);
+        run.step("README", || readme::run_examples(sdks.python.as_deref()));
         run.step("clients", || tools.with_python(|| clients::run(&seed)));
         run.step("fuzz", || tools.with_cxx(|| fuzzed(&seed)));
     }
@@ -195,6 +186,41 @@ impl Run {
             ExitCode::SUCCESS
         }
     }
+}
+
+/// Installs every SDK, and goes on after one that fails: the tests of the others can still run.
+fn install(tools: Tools, sdks: &mut Installed) -> Outcome {
+    let python = || match (installed::models(), installed::server_python()) {
+        (Ok(models), Ok(server)) => {
+            (sdks.models, sdks.python) = (Some(models), Some(server));
+            Outcome::Done(Counts::default())
+        }
+        (Ok(models), Err(failure)) => {
+            sdks.models = Some(models);
+            uninstalled(&failure)
+        }
+        (Err(failure), server) => {
+            sdks.python = server.ok();
+            uninstalled(&failure)
+        }
+    };
+    let python = tools.with_python(python);
+    let node = tools.with_node(|| match installed::server_node() {
+        Ok(folder) => {
+            sdks.node = Some(folder);
+            Outcome::Done(Counts::default())
+        }
+        Err(failure) => uninstalled(&failure),
+    });
+    match python {
+        Outcome::Done(_) => node,
+        Outcome::Failed(..) | Outcome::Skipped(_) => python,
+    }
+}
+
+fn uninstalled(failure: &Failure) -> Outcome {
+    println!("skipped: the SDKs cannot be installed: {failure}");
+    Outcome::Skipped(format!("the SDKs cannot be installed: {failure}"))
 }
 
 fn format() -> Outcome {

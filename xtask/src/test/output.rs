@@ -2,10 +2,10 @@
 //! passing tests say what they covered.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
+use super::installed::Installed;
 use super::{Counts, Outcome};
 use crate::tool;
 
@@ -32,8 +32,8 @@ pub(super) fn build_tests(runner: Runner) -> Outcome {
     }
 }
 
-/// Runs all tests but those in documentation. Some of them start servers in Python.
-pub(super) fn run_tests(runner: Runner, seed: &str, python: Option<&Path>) -> Outcome {
+/// Runs all tests but those in documentation. Some of them start programs with published SDKs.
+pub(super) fn run_tests(runner: Runner, seed: &str, sdks: &Installed) -> Outcome {
     let mut command = tests(runner);
     match runner {
         Runner::Nextest => command.args([
@@ -51,8 +51,14 @@ pub(super) fn run_tests(runner: Runner, seed: &str, python: Option<&Path>) -> Ou
             "--color=never",
         ]),
     };
-    if let Some(python) = python {
-        command.env("THROUGHLINE_PYTHON", python);
+    for (name, place) in [
+        ("THROUGHLINE_PYTHON", &sdks.models),
+        ("THROUGHLINE_SERVER_PYTHON", &sdks.python),
+        ("THROUGHLINE_SERVER_NODE", &sdks.node),
+    ] {
+        if let Some(place) = place {
+            command.env(name, place);
+        }
     }
     filtered(command.env("THROUGHLINE_SEED", seed))
 }

@@ -2,10 +2,13 @@
 //!
 //! In a block that is marked `console`, a line that starts with `$ ` is a command and the lines up to the next
 //! one are what it prints. Commands that use the `throughline` binary are run in the workspace folder and
-//! compared; a line `...` stands for any lines, and a command shown without output may print what it likes.
-//! A block marked `console no-run` is left alone, as are all other commands.
+//! compared; a line `...` stands for any lines, `…` in a line for any text, and a command shown without output
+//! may print what it likes. A block marked `console no-run` is left alone, as are all other commands; one marked
+//! `console session` is for `session.rs`.
 
-use super::{Counts, Outcome};
+use std::path::{Path, PathBuf};
+
+use super::{Counts, Outcome, session};
 use crate::tool::{self, Failure};
 
 #[derive(Debug, PartialEq, Eq)]
@@ -15,13 +18,14 @@ struct Example {
     output: Vec<String>,
 }
 
-pub(super) fn run_examples() -> Outcome {
+pub(super) fn run_examples(python: Option<&Path>) -> Outcome {
     let Ok(text) = std::fs::read_to_string(tool::root().join("README.md")) else {
         println!("there is no README yet");
         return Outcome::Done(Counts::default());
     };
     let examples = examples(&text);
-    if examples.is_empty() {
+    let steps = session::steps(&text);
+    if examples.is_empty() && steps.is_empty() {
         println!("the README shows no command to run");
         return Outcome::Done(Counts::default());
     }
@@ -43,10 +47,11 @@ pub(super) fn run_examples() -> Outcome {
             }
         }
     }
+    counts.add(session::run(&steps, python));
     println!(
-        "{} of {} commands print what the README says",
+        "{} of {} commands and programs print what the README says",
         counts.passed,
-        examples.len()
+        examples.len() + steps.len()
     );
     match counts.failed {
         0 => Outcome::Done(counts),
@@ -54,11 +59,15 @@ pub(super) fn run_examples() -> Outcome {
     }
 }
 
+/// Where the binaries of the test build are.
+pub(super) fn binaries() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    tool::root().join(target).join("debug")
+}
+
 fn run(example: &Example) -> Result<(), Failure> {
-    let binaries =
-        tool::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(binaries.join("debug")).chain(std::env::split_paths(&path));
+    let folders = std::iter::once(binaries()).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders)
         .map_err(|error| Failure::new(format!("the search path cannot be extended: {error}")))?;
     let printed = tool::output(
@@ -74,15 +83,30 @@ fn run(example: &Example) -> Result<(), Failure> {
     Err(Failure::new(format!("printed:\n{}", printed.join("\n"))))
 }
 
-fn agree(expected: &[&str], printed: &[&str]) -> bool {
+pub(super) fn agree(expected: &[&str], printed: &[&str]) -> bool {
     match (expected.split_first(), printed.split_first()) {
         (Some((&"...", rest)), _) => (0..=printed.len()).any(|skip| agree(rest, &printed[skip..])),
         (Some((wanted, expected)), Some((line, printed))) => {
-            wanted == line && agree(expected, printed)
+            fits(wanted, line) && agree(expected, printed)
         }
         (None, None) => true,
         _ => false,
     }
+}
+
+/// Whether a line is as wanted, where `…` may be any text.
+fn fits(wanted: &str, line: &str) -> bool {
+    let Some((start, rest)) = wanted.split_once('…') else {
+        return wanted == line;
+    };
+    let Some(line) = line.strip_prefix(start) else {
+        return false;
+    };
+    let mut starts = line
+        .char_indices()
+        .map(|(place, _)| place)
+        .chain([line.len()]);
+    starts.any(|place| line.get(place..).is_some_and(|line| fits(rest, line)))
 }
 
 fn examples(text: &str) -> Vec<Example> {
@@ -174,5 +198,7 @@ $ throughline no
         assert!(agree(&["..."], &[]));
         assert!(!agree(&["a", "...", "d"], &["a", "b"]));
         assert!(!agree(&["a"], &["a", "b"]));
+        assert!(agree(&["{\"id\":\"…\",…}"], &["{\"id\":\"x\",\"y\":1}"]));
+        assert!(!agree(&["a…c"], &["abd"]));
     }
 }

@@ -11,6 +11,7 @@ pub(super) struct Tools {
     clippy: bool,
     cxx: bool,
     python: bool,
+    node: bool,
     nextest: bool,
 }
 
@@ -22,15 +23,17 @@ impl Tools {
             clippy: component("clippy", "clippy"),
             cxx: cxx(),
             python: python(),
+            node: node(),
             nextest: tool::works(tool::cargo().args(["nextest", "--version"])),
         };
         let say = |there: bool| if there { "yes" } else { "NO" };
         println!(
-            "rustfmt {}, clippy {}, C++ compiler {}, Python {}, tests run by {}",
+            "rustfmt {}, clippy {}, C++ compiler {}, Python {}, Node {}, tests run by {}",
             say(found.fmt),
             say(found.clippy),
             say(found.cxx),
             say(found.python),
+            say(found.node),
             if found.nextest {
                 "cargo nextest"
             } else {
@@ -75,6 +78,10 @@ impl Tools {
             missing("Python")
         }
     }
+
+    pub(super) fn with_node(self, work: impl FnOnce() -> Outcome) -> Outcome {
+        if self.node { work() } else { missing("Node") }
+    }
 }
 
 fn missing(what: &str) -> Outcome {
@@ -112,6 +119,20 @@ fn python() -> bool {
     }
     println!("installing Python");
     install(&["python3", "python3-venv"]);
+    works()
+}
+
+/// Some SDKs are packages for Node.
+fn node() -> bool {
+    let works = || {
+        let there = |program: &str| tool::works(tool::command(program).arg("--version"));
+        there("node") && there("npm")
+    };
+    if works() {
+        return true;
+    }
+    println!("installing Node");
+    install(&["nodejs", "npm"]);
     works()
 }
 

@@ -34,6 +34,10 @@ const WRITERS: &[(&str, &str)] = &[
         "tries whether a form still holds; nothing of it is sent",
     ),
     ("crates/wire/src/codec.rs", "the trait"),
+    (
+        "crates/server/src/responses/wire/items/exact.rs",
+        "shows clients what was said; no model is sent any of it",
+    ),
     ("crates/wire/src/anthropic/", "a codec"),
     ("crates/wire/src/foundry/", "a codec"),
     ("crates/wire/src/gemini/", "a codec"),

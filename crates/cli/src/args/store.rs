@@ -130,6 +130,15 @@ pub(crate) enum Runs {
         /// The run, run_… or resp_….
         run: RunId,
     },
+    /// Go on with a run that died, or that came out of a backup, with the agents of the configuration.
+    /// Nothing that has finished is done again.
+    Resume {
+        /// The run, run_… or resp_….
+        run: RunId,
+        /// The configuration; without it throughline.toml, if it is there.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
     /// Publish a run that was left behind. Calls without a result are answered with what is known.
     Publish {
         /// The run, run_… or resp_….

@@ -66,6 +66,8 @@ impl Context<'_> {
                 Runs::Show { run } => runs::show(self, *run).await,
                 Runs::Publish { run } => settle::publish(self, *run).await,
                 Runs::Discard { run } => settle::discard(self, *run).await,
+                // It has a server's runtime, see `resume`.
+                Runs::Resume { .. } => Ok(ExitCode::SUCCESS),
                 Runs::NotBuilt(words) => Err(Failure::not_built("runs", words)),
             },
             Command::Approvals(approvals) => match approvals {

@@ -1,10 +1,12 @@
 //! The body of a request, within bounds: its size before and after decompression, how much it may
 //! grow, how long it may take, how deep its JSON is, and how much memory all bodies together take.
 
-use axum::body::{Body, Bytes};
+use std::time::Duration;
+
+use axum::body::{BodyDataStream, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use futures_util::StreamExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -34,7 +36,16 @@ impl FromRequest<App> for Payload {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let limits = &app.config.limits;
-        match tokio::time::timeout(limits.body_time, read(&parts.headers, body, app)).await {
+        let mut frames = body.into_data_stream();
+        let reading = read(&parts.headers, &mut frames, app);
+        match tokio::time::timeout(limits.body_time, reading).await {
+            Ok(Err(error)) => {
+                // Whoever waits to be told to go on has not sent anything yet.
+                if !parts.headers.contains_key(EXPECT) {
+                    linger(&mut frames, limits).await;
+                }
+                Err(error)
+            }
             Ok(read) => read,
             Err(_) => {
                 let text = format!(
@@ -48,7 +59,29 @@ impl FromRequest<App> for Payload {
     }
 }
 
-async fn read(headers: &HeaderMap, body: Body, app: &App) -> Result<Payload, ApiError> {
+/// Let a client that is refused finish sending, within reason: one that is cut off in the middle of
+/// it may never see the answer.
+async fn linger(frames: &mut BodyDataStream, limits: &LimitsConfig) {
+    let rest = async {
+        let mut left = limits.body_bytes;
+        while let Some(Ok(frame)) = frames.next().await
+            && left > 0
+        {
+            left = left.saturating_sub(frame.len());
+        }
+    };
+    // Whether it ended or not, the answer is the same.
+    let _ = tokio::time::timeout(LINGER, rest).await;
+}
+
+/// How long a client that is refused may go on sending.
+const LINGER: Duration = Duration::from_secs(1);
+
+async fn read(
+    headers: &HeaderMap,
+    frames: &mut BodyDataStream,
+    app: &App,
+) -> Result<Payload, ApiError> {
     let limits = &app.config.limits;
     let encoding = encoding(headers)?;
     let announced = headers
@@ -58,8 +91,8 @@ async fn read(headers: &HeaderMap, body: Body, app: &App) -> Result<Payload, Api
         return Err(too_large(limits));
     }
     let mut memory = Memory::of(app);
-    let mut decoder = Decoder::new(encoding, limits).map_err(|refused| refuse(&refused, limits))?;
-    let mut frames = body.into_data_stream();
+    let mut decoder = Decoder::new(encoding, limits.body_bytes, limits.decoded_ratio)
+        .map_err(|refused| refuse(&refused, limits))?;
     while let Some(frame) = frames.next().await {
         let frame = frame.map_err(|_| {
             // The connection is gone; this is for the log.

@@ -1,5 +1,7 @@
 use std::net::SocketAddr;
 
+use throughline_store::RunId;
+
 use crate::config::ConfigError;
 
 /// Why a server cannot start.
@@ -19,5 +21,13 @@ pub enum ServeError {
         address: SocketAddr,
         /// Why.
         source: std::io::Error,
+    },
+    /// A run cannot be gone on with.
+    #[error("{run} cannot be gone on with: {why}")]
+    Resume {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: String,
     },
 }

@@ -19,6 +19,7 @@ mod observe;
 mod refuse;
 mod routes;
 mod server;
+mod signals;
 mod stopping;
 mod watched;
 
@@ -30,6 +31,7 @@ pub use error::ServeError;
 pub use guard::Caller;
 pub use logs::{BadLog, log_to_stderr};
 pub use observe::{Answered, RequestId};
-pub use server::{Server, serve, serve_on, serve_with};
+pub use server::{Server, resume, serve, serve_on, serve_with};
+pub use signals::Signals;
 pub use stopping::Stopping;
 pub(crate) use watched::Way;

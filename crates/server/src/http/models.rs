@@ -1,6 +1,7 @@
 //! `/v1/models`.
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Response, StatusCode};
 use throughline_model::json::{ArrayWriter, RawJson};
@@ -24,8 +25,11 @@ pub(super) async fn list(State(app): State<App>) -> Response<Body> {
 /// Any name that would be taken, listed or not.
 pub(super) async fn one(
     State(app): State<App>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Response<Body>, ApiError> {
+    let Ok(Path(id)) = id else {
+        return Err(ApiError::not_found("The name of the model is not text."));
+    };
     // The error is that of a request for this model.
     app.upstreams.route(Some(&id))?;
     let model = app.upstreams.model(&id);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use throughline_store::Store;
@@ -12,8 +13,15 @@ use super::app::App;
 use super::connections::Connections;
 use super::error::ServeError;
 use super::routes;
+use super::signals::Signals;
 use super::stopping::Stopping;
+use throughline::StopReason;
+use throughline_store::{RunId, TenantScope};
+
 use crate::config::Config;
+
+/// How long processes of MCP servers may take to end.
+const MCP_CLOSE: Duration = Duration::from_secs(2);
 
 /// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
 pub struct Server {
@@ -82,6 +90,31 @@ async fn start(
     Ok(Server { address, app, task })
 }
 
+/// Go on with a run that was left, with the agents of a configuration, and wait for its end.
+///
+/// One that somebody works on, or that a server did not begin, is refused.
+pub async fn resume(
+    config: Config,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<StopReason, ServeError> {
+    let app = App::open(config).await?;
+    let resumed = crate::runs::resume(&app, scope, run).await;
+    app.mcp.close().await;
+    app.store.close().await?;
+    match resumed {
+        Ok(Some(stop)) => Ok(stop),
+        Ok(None) => Err(ServeError::Resume {
+            run,
+            why: "a server did not begin it; go on with it where its agent is".to_owned(),
+        }),
+        Err(error) => Err(ServeError::Resume {
+            run,
+            why: error.message,
+        }),
+    }
+}
+
 impl Server {
     /// What its handlers work with.
     pub fn app(&self) -> &App {
@@ -112,7 +145,10 @@ impl Server {
                 "the server broke off"
             );
         }
-        self.app.mcp.close().await;
+        let closed = tokio::time::timeout(MCP_CLOSE, self.app.mcp.close()).await;
+        if closed.is_err() {
+            tracing::warn!("some MCP servers did not end in time");
+        }
         if let Err(error) = self.app.store.close().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -121,16 +157,14 @@ impl Server {
         }
     }
 
-    /// Run until a signal asks to stop (SIGTERM, or Ctrl-C), then stop; a second one cuts off what
-    /// is still at work.
-    pub async fn run_until_signal(self) -> std::io::Result<()> {
-        let mut signals = Signals::new()?;
+    /// Run until a signal asks to stop, then stop; a second one cuts off what is still at work.
+    pub async fn run_until(self, mut signals: Signals) {
         let stopping = self.app.stopping.clone();
         let joined = self.join();
         tokio::pin!(joined);
         for cut in [false, true] {
             tokio::select! {
-                () = &mut joined => return Ok(()),
+                () = &mut joined => return,
                 () = signals.next() => match cut {
                     false => stopping.drain(),
                     true => stopping.close(),
@@ -138,46 +172,5 @@ impl Server {
             }
         }
         joined.await;
-        Ok(())
-    }
-}
-
-/// What asks a process to stop.
-struct Signals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {})
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) {
-        // Without a way to hear of it, there is nothing to wait for.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }

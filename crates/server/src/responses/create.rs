@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
-use throughline::{Owner, Run, RunOptions, Thread, Threads};
+use throughline::{Owner, Run, RunEnd, RunOptions, Thread, Threads};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, ToolCall};
 use throughline_store::{Error, NewThread, RunId, TenantScope};
@@ -125,6 +125,12 @@ impl Asked<'_> {
         if !tale.journal.run.state.is_settled() {
             return Err(fail::in_progress(run));
         }
+        let unfinished = tale.journal.steps.is_empty();
+        let end = RunEnd::of(&tale.journal.run).filter(|_| unfinished);
+        if let Some(error) = end.and_then(|end| fail::failed_before(&end, run)) {
+            // The same answer as the first time.
+            return Err(error);
+        }
         let (projector, _) = tale.told(self.app, self.scope).await?;
         answered(Answer::Response(projector.response()), (run, delivery))
     }
@@ -172,7 +178,7 @@ impl Asked<'_> {
         let listed = self.listed(previous).await?;
         let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
         let history = thread.history();
-        let said = said(request, &history)?;
+        let said = said(app, self.scope, request, &history).await?;
         let mut thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throughline::{ClientError, ErrorKind, RunError};
+use throughline::{ClientError, RunEnd, RunError};
 use throughline_model::json::RawJson;
 use throughline_store::{Error, ErrorKind as StoreKind, RunId};
 
@@ -119,43 +119,47 @@ pub(crate) fn failed(error: &RunError, run: RunId) -> ApiError {
 
 /// A model call that failed.
 fn client(error: &ClientError) -> ApiError {
-    let text = error.to_string();
-    let kind = error.kind();
-    let upstream = |status: u16, code: &'static str| {
-        ApiError::new(status, "server_error", text.clone()).code(code)
-    };
-    let mut answer = match kind {
-        ErrorKind::Invalid => ApiError::invalid(text.clone()).code("upstream_invalid_request"),
-        ErrorKind::TooLong => ApiError::invalid(format!(
+    let mut answer = upstream(error.kind().as_str(), &error.to_string());
+    answer.retry_after = error.retry_after();
+    answer
+}
+
+/// A model call that failed, by the name of what went wrong.
+fn upstream(kind: &str, text: &str) -> ApiError {
+    let other =
+        |status: u16, code: &'static str| ApiError::new(status, "server_error", text).code(code);
+    let answer = match kind {
+        "invalid" => ApiError::invalid(text).code("upstream_invalid_request"),
+        "too_long" => ApiError::invalid(format!(
             "Your input exceeds the context window of this model. ({text})"
         ))
         .code("context_length_exceeded")
         .param("input"),
-        ErrorKind::Filtered => ApiError::invalid(text.clone()).code("content_filter"),
-        ErrorKind::NotFound => ApiError::not_found(text.clone())
+        "filtered" => ApiError::invalid(text).code("content_filter"),
+        "not_found" => ApiError::not_found(text)
             .code("model_not_found")
             .param("model"),
-        ErrorKind::RateLimited => {
-            ApiError::new(429, "rate_limit_error", text.clone()).code("rate_limit_exceeded")
-        }
-        ErrorKind::Quota => {
-            ApiError::new(429, "insufficient_quota", text.clone()).code("insufficient_quota")
-        }
-        ErrorKind::Auth => upstream(502, "upstream_auth"),
-        ErrorKind::Setup => upstream(502, "upstream_setup"),
-        ErrorKind::Timeout(_) => upstream(504, "upstream_timeout"),
-        ErrorKind::Open => upstream(503, "upstream_unavailable"),
-        ErrorKind::Connect
-        | ErrorKind::Cut
-        | ErrorKind::Unavailable
-        | ErrorKind::Malformed
-        | ErrorKind::TooLarge => upstream(502, "upstream_error"),
-        _ => upstream(502, "upstream_error"),
+        "rate_limited" => ApiError::new(429, "rate_limit_error", text).code("rate_limit_exceeded"),
+        "quota" => ApiError::new(429, "insufficient_quota", text).code("insufficient_quota"),
+        "auth" => other(502, "upstream_auth"),
+        "setup" => other(502, "upstream_setup"),
+        "connect_timeout" | "first_byte_timeout" | "idle_timeout" => other(504, "upstream_timeout"),
+        "open" => other(503, "upstream_unavailable"),
+        "run" => ApiError::server(text),
+        _ => other(502, "upstream_error"),
     };
-    answer.retry_after = error.retry_after();
     // Our own retries are spent.
-    answer.should_retry = Some(false);
-    answer
+    answer.retry(false)
+}
+
+/// A run that failed before a step of it was finished, as the record tells it.
+pub(crate) fn failed_before(end: &RunEnd, run: RunId) -> Option<ApiError> {
+    let (kind, text) = end.error.as_ref()?;
+    let mut error = upstream(kind, text);
+    error
+        .headers
+        .push(("x-throughline-response-id", response_id(run)));
+    Some(error)
 }
 
 /// The code of a response that failed, from the closed list of the API, by the name of what went

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, Stream};
 use throughline::Attached;
 use throughline_model::json::RawJson;
-use throughline_store::{Error, EventNo, RunId, RunState, TenantScope};
+use throughline_store::{Error, EventNo, RunId, TenantScope};
 
 use super::query::Query;
 use super::tale::{Tale, ending_of};
@@ -142,94 +142,73 @@ pub(super) fn following(
     })
 }
 
-/// How often somebody looks whether a run that was left has been taken over.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// The frames of a run that another process works on, or will.
+/// The frames of a run that another process works on, or will: one whose worker is gone is waited
+/// for until somebody has taken it over.
 fn tailing(
     app: &App,
     scope: &TenantScope,
     tale: Tale,
     from: u64,
 ) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
-    let run = tale.run();
-    let mut projector = Projector::new(tale.scene);
-    let mut first = Vec::new();
-    projector.begin(&mut first);
-    let tail = Tail {
+    let threads = app.runs.threads(&app.store, scope);
+    let mut tail = Tail {
         app: app.clone(),
         scope: scope.clone(),
-        run,
-        projector,
-        told: None,
+        run: tale.run(),
+        told: threads.attach(tale.run(), None),
         last: None,
-        is_settled: false,
+        projector: Projector::new(tale.scene),
+        is_over: false,
     };
-    let told = stream::unfold(Some(tail), move |tail| async move {
-        let (frames, tail) = tail?.next().await?;
+    let mut first = Vec::new();
+    tail.projector.begin(&mut first);
+    let rest = stream::unfold(tail, move |mut tail| async move {
+        let frames = tail.next().await?;
         Some((bytes(frames, from), tail))
     });
-    stream::iter([bytes(first, from)]).chain(told)
+    stream::iter([bytes(first, from)]).chain(rest)
 }
 
-/// A run that another process works on, or will, as it is read.
+/// How often somebody looks whether a run was taken over.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A reader of a run that this process does not work on.
 struct Tail {
     app: App,
     scope: TenantScope,
     run: RunId,
-    projector: Projector,
-    told: Option<Attached>,
-    /// The last event that was read.
+    told: Attached,
     last: Option<EventNo>,
-    /// Whether it has ended, so that all its events are stored.
-    is_settled: bool,
+    projector: Projector,
+    is_over: bool,
 }
 
 impl Tail {
-    /// The next frames, and what comes after them. What cannot be read any more ends the stream; it
-    /// can be asked for again.
-    async fn next(mut self) -> Option<(Vec<Frame>, Option<Self>)> {
+    async fn next(&mut self) -> Option<Vec<Frame>> {
         let mut frames = Vec::new();
-        loop {
-            match &mut self.told {
-                Some(told) => match told.next().await {
-                    Some(Ok((no, event))) => {
-                        self.last = Some(no);
-                        self.projector.tell(&event, &mut frames);
-                        return Some((frames, Some(self)));
-                    }
-                    Some(Err(_)) => return None,
-                    None => self.told = None,
-                },
+        while !self.is_over {
+            match self.told.next().await {
+                Some(Ok((no, event))) => {
+                    self.last = Some(no);
+                    self.projector.tell(&event, &mut frames);
+                    return Some(frames);
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
+                    return None;
+                }
                 None => {}
             }
-            let store = &self.app.store;
-            let journal = store.journal(&self.scope, self.run).await.ok()?;
-            match (ending_of(&journal), self.is_settled) {
-                (Some(ending), true) => {
-                    self.projector.finish(&ending, &mut frames);
-                    return Some((frames, None));
-                }
-                (Some(_), false) => {
-                    self.is_settled = true;
-                    self.attach();
-                    continue;
-                }
-                (None, _) if journal.run.state == RunState::Held => return None,
-                (None, _) => {}
+            let journal = self.app.store.journal(&self.scope, self.run).await.ok()?;
+            if let Some(ending) = ending_of(&journal) {
+                self.is_over = true;
+                self.projector.finish(&ending, &mut frames);
+                return Some(frames);
             }
-            let stored = store.events(&self.scope, self.run, 0, 1).await.ok()?;
-            match journal.run.state == RunState::Running && !stored.is_empty() {
-                true => self.attach(),
-                // Its worker is gone and somebody will go on with it, or it stores no events before
-                // it has ended.
-                false => tokio::time::sleep(LOOK_AGAIN).await,
-            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let threads = self.app.runs.threads(&self.app.store, &self.scope);
+            self.told = threads.attach(self.run, self.last);
         }
-    }
-
-    fn attach(&mut self) {
-        let threads = self.app.runs.threads(&self.app.store, &self.scope);
-        self.told = Some(threads.attach(self.run, self.last));
+        None
     }
 }

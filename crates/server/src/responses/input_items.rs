@@ -1,12 +1,15 @@
-//! `GET /v1/responses/{id}/input_items`: what stood before the output of a response.
+//! `GET /v1/responses/{id}/input_items`: what stood before the output of a response, inherited and
+//! its own.
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
 use throughline_model::json::{ArrayWriter, RawJson};
 
+use super::chain::{Shown, entries, spoken};
 use super::query::{Query, wrong};
 use super::tale::Tale;
+use super::wire::Item;
 use crate::error::ApiError;
 use crate::http::{App, Caller, json};
 
@@ -28,17 +31,43 @@ pub(super) async fn list(
         Some("asc") => true,
         Some(_) => return Err(wrong("order", "'asc' or 'desc'")),
     };
-    let _ = (
-        app,
-        caller,
-        id,
-        limit,
-        ascending,
-        Tale::read,
-        StatusCode::OK,
-        json,
-        ArrayWriter::new,
-        RawJson::object(|_| {}),
-    );
-    Err(ApiError::not_implemented("input_items"))
+    let tale = Tale::read(&app, &caller.scope, &id).await?;
+    let before = entries(&app, &caller.scope, tale.journal.run.base).await?;
+    let inputs = tale.journal.inputs;
+    let own = tale.journal.entries.iter();
+    let own = own.filter(|entry| entry.at.no <= inputs);
+    let all = before.iter().chain(own);
+    let messages = all.map(|entry| (entry.at.run, &entry.message));
+    let mut items = Shown::of(&tale.journal)?.items(&app, &spoken(messages));
+    if !ascending {
+        items.reverse();
+    }
+    let start = match query.get("after") {
+        None | Some("") => 0,
+        Some(after) => match items.iter().position(|item| item.id == after) {
+            Some(place) => place + 1,
+            None => return Err(wrong("after", "the id of an item of this list")),
+        },
+    };
+    let rest = items.get(start..).unwrap_or_default();
+    let page = rest.get(..limit).unwrap_or(rest);
+    Ok(json(StatusCode::OK, &listed(page, rest.len() > limit)))
+}
+
+fn listed(page: &[Item], has_more: bool) -> RawJson {
+    RawJson::object(|object| {
+        object.str("object", "list");
+        let mut data = ArrayWriter::new(object.key("data"));
+        for item in page {
+            data.slot().push_str(item.json.get());
+        }
+        data.end();
+        for (key, item) in [("first_id", page.first()), ("last_id", page.last())] {
+            match item {
+                Some(item) => drop(object.str(key, &item.id)),
+                None => drop(object.raw(key, "null")),
+            }
+        }
+        object.bool("has_more", has_more);
+    })
 }

@@ -1,5 +1,6 @@
 //! The Responses API: `wire` has its words, the rest what is done.
 
+mod chain;
 mod create;
 pub(crate) mod fail;
 mod get;

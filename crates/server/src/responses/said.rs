@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use throughline_model::{CallId, Content, Message};
-use throughline_store::{ApprovalId, Journal};
+use throughline_store::{ApprovalId, Journal, TenantScope};
 
-use super::wire::{CreateRequest, InputItem, InputPart, ItemId};
+use super::chain;
+use super::wire::{CreateRequest, InputItems, InputPart, ItemId, duplicate_item, same_item};
 use crate::error::ApiError;
+use crate::http::App;
 
 /// What is said, ready for a run.
 #[derive(Default)]
@@ -23,11 +25,21 @@ pub(crate) struct Approved {
     pub(crate) reason: Option<String>,
 }
 
-/// What a request says on top of a history. References must be resolved already.
-pub(crate) fn said(request: &CreateRequest, history: &[Arc<Message>]) -> Result<Said, ApiError> {
-    let parts = request
+/// What a request says on top of a history.
+pub(crate) async fn said(
+    app: &App,
+    scope: &TenantScope,
+    request: &CreateRequest,
+    history: &[Arc<Message>],
+) -> Result<Said, ApiError> {
+    let again = sent_again(app, request.input(), history)?;
+    let mut parts = request
         .input()
-        .parts_of(|item| !is_inherited(item, history))?;
+        .parts_of(|item| !again.contains(&item.index))?;
+    let is_reference = |part: &InputPart| matches!(part, InputPart::Reference { .. });
+    if parts.iter().any(is_reference) {
+        parts = resolved(app, scope, request.input(), &again).await?;
+    }
     let mut said = Said::default();
     for part in parts {
         match part {
@@ -48,17 +60,57 @@ pub(crate) fn said(request: &CreateRequest, history: &[Arc<Message>]) -> Result<
     Ok(said)
 }
 
-/// Whether an item is one of ours that the chain has: clients that send everything again do.
-fn is_inherited(item: &InputItem, history: &[Arc<Message>]) -> bool {
-    let Some(id) = item.id.as_deref().and_then(|id| id.parse::<ItemId>().ok()) else {
-        return false;
-    };
-    let run = id.run.to_hex();
-    let of = |message: &Arc<Message>| {
-        let id = message.id.as_ref();
-        id.is_some_and(|id| id.to_string().contains(&run))
-    };
-    history.iter().rev().any(of)
+/// Items of ours that the chain has, and that a client which sends everything again sends too.
+fn sent_again(
+    app: &App,
+    input: &InputItems,
+    history: &[Arc<Message>],
+) -> Result<Vec<usize>, ApiError> {
+    let mut again = Vec::new();
+    if history.is_empty() {
+        return Ok(again);
+    }
+    for item in input.items() {
+        let Some(id) = item.id.as_deref().and_then(|id| id.parse::<ItemId>().ok()) else {
+            continue;
+        };
+        let Some(known) = chain::inherited(app, history, &id) else {
+            continue;
+        };
+        if item.tag != "item_reference" && !same_item(&known.json, &item.json) {
+            return Err(duplicate_item(&known.id));
+        }
+        again.push(item.index);
+    }
+    Ok(again)
+}
+
+/// What the items mean, with references replaced by what they stand for.
+async fn resolved(
+    app: &App,
+    scope: &TenantScope,
+    input: &InputItems,
+    again: &[usize],
+) -> Result<Vec<InputPart>, ApiError> {
+    let mut whole = String::from("{\"input\":[");
+    for item in input
+        .items()
+        .iter()
+        .filter(|item| !again.contains(&item.index))
+    {
+        if !whole.ends_with('[') {
+            whole.push(',');
+        }
+        match (&item.id, item.tag.as_str()) {
+            (Some(id), "item_reference") => {
+                whole.push_str(chain::item(app, scope, id).await?.json.get());
+            }
+            _ => whole.push_str(item.json.get()),
+        }
+    }
+    whole.push_str("]}");
+    let request = CreateRequest::parse(whole.as_bytes())?;
+    Ok(request.input().parts().to_vec())
 }
 
 /// Every output answers a call that is here or waits there.

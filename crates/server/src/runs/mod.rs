@@ -12,7 +12,7 @@ use throughline::{Agent, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
 
 pub(crate) use live::{Answer, Live, Stage};
-pub(crate) use orphans::watch;
+pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
 pub(crate) use work::{ending, work};
 

@@ -53,7 +53,7 @@ async fn one(app: &App, orphan: Orphan) -> bool {
 }
 
 /// Go on with a run; `None` if it was not begun by a server, so that its agent is not known here.
-async fn resume(
+pub(crate) async fn resume(
     app: &App,
     scope: &TenantScope,
     run: RunId,

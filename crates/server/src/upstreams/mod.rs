@@ -105,15 +105,25 @@ impl Upstreams {
             agents: config.agents.iter().map(named).collect(),
         };
         for agent in &config.agents {
-            upstreams
-                .asked_by(agent)
-                .map_err(|error| ConfigError::Wrong {
-                    origin: agent.origin.clone(),
-                    key: format!("agent.{}.model", agent.id),
-                    problem: error.message,
-                })?;
+            upstreams.answers(agent)?;
         }
         Ok(upstreams)
+    }
+
+    /// Whether somebody answers for an agent. It does not stand for another one.
+    fn answers(&self, agent: &AgentConfig) -> Result<(), ConfigError> {
+        let problem = match self.plain(&agent.model) {
+            _ if agent.model.starts_with("agent/") => {
+                "an agent cannot be the model of another one".to_owned()
+            }
+            Some(_) => return Ok(()),
+            None => self.not_found(&agent.model).message,
+        };
+        Err(ConfigError::Wrong {
+            origin: agent.origin.clone(),
+            key: format!("agent.{}.model", agent.id),
+            problem,
+        })
     }
 
     /// All upstreams, in the order of the file.
@@ -128,51 +138,41 @@ impl Upstreams {
                 .code("missing_required_parameter")
                 .param("model")
         })?;
+        self.find(model).ok_or_else(|| self.not_found(model))
+    }
+
+    /// What a name means, if it means something.
+    pub(super) fn find(&self, model: &str) -> Option<Route> {
         let Some(id) = model.strip_prefix("agent/") else {
             return self.plain(model);
         };
-        let agent = self.agents.get(id).ok_or_else(|| self.not_found(model))?;
-        Ok(Route {
+        let agent = self.agents.get(id)?;
+        Some(Route {
             agent: Some(Arc::clone(agent)),
-            ..self.asked_by(agent)?
+            ..self.plain(&agent.model)?
         })
     }
 
-    /// Whom an agent asks. An agent does not stand for another one.
-    fn asked_by(&self, agent: &AgentConfig) -> Result<Route, ApiError> {
-        match agent.model.starts_with("agent/") {
-            true => Err(ApiError::invalid(
-                "an agent cannot be the model of another one",
-            )),
-            false => self.plain(&agent.model),
-        }
-    }
-
     /// What a name means that is no agent's.
-    fn plain(&self, model: &str) -> Result<Route, ApiError> {
+    fn plain(&self, model: &str) -> Option<Route> {
         if let Some((name, rest)) = model.split_once('/')
             && let Some(upstream) = self.by_name.get(name).and_then(|at| self.all.get(*at))
         {
-            return match rest.is_empty() {
-                true => Err(self.not_found(model)),
-                false => Ok(route(upstream, rest)),
-            };
+            return (!rest.is_empty()).then(|| route(upstream, rest));
         }
         let patterns = self.all.iter().flat_map(|upstream| {
             let patterns = upstream.models.iter();
             patterns.map(move |pattern| (pattern.as_str(), upstream))
         });
-        let fitting = patterns.filter(|(pattern, _)| glob::fits(pattern, model));
-        // The last of those that are worth most would win, so they are looked at from the end.
-        let fitting: Vec<_> = fitting.collect();
-        let best = fitting
+        let fitting: Vec<_> = patterns
+            .filter(|(pattern, _)| glob::fits(pattern, model))
+            .collect();
+        // Of those that say as much the last would win, so they are looked at from the end.
+        let (_, upstream) = fitting
             .into_iter()
             .rev()
-            .max_by_key(|(pattern, _)| (glob::is_exact(pattern), glob::said(pattern)));
-        match best {
-            Some((_, upstream)) => Ok(route(upstream, model)),
-            None => Err(self.not_found(model)),
-        }
+            .max_by_key(|(pattern, _)| (glob::is_exact(pattern), glob::said(pattern)))?;
+        Some(route(upstream, model))
     }
 
     fn not_found(&self, model: &str) -> ApiError {
@@ -198,7 +198,7 @@ impl Upstreams {
             let names = near(name, names.chain(["agent"]));
             found.extend(names.into_iter().map(|name| format!("{name}/{rest}")));
         }
-        found.retain(|name| name.len() <= 256 && self.route(Some(name)).is_ok());
+        found.retain(|name| name.len() <= 256 && self.find(name).is_some());
         found.truncate(3);
         found
     }

@@ -53,7 +53,7 @@ impl Upstreams {
 
     /// One model by its name, listed or not.
     pub fn model(&self, id: &str) -> Option<ModelInfo> {
-        let route = self.route(Some(id)).ok()?;
+        let route = self.find(id)?;
         Some(ModelInfo {
             id: id.to_owned(),
             owned_by: match route.agent {

@@ -69,8 +69,8 @@ fn wrong_types_and_values_say_what_would_be_right() {
             ":2: limits.rounds: must be a number between 1 and 10000, not 0",
         ),
         (
-            "[limits]\ndrain_seconds = 26\n",
-            ":2: limits.drain_seconds: must be a number between 0 and 25, not 26",
+            "[limits]\ndrain_seconds = 21\n",
+            ":2: limits.drain_seconds: must be a number between 0 and 20, not 21",
         ),
         (
             "[limits]\nbody_bytes = 1.5\n",

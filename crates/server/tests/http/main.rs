@@ -3,11 +3,14 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a panic is how a test fails"
+    clippy::print_stdout,
+    reason = "a panic is how a test fails, and the test command shows the counts"
 )]
 
 mod bodies;
+mod captures;
 mod connections;
+mod hosted;
 mod logs;
 mod mcp;
 mod routes;

@@ -1,7 +1,7 @@
 //! MCP servers of the configuration: connected when they are needed, never a reason not to start.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use throughline::{Approval, Effect, Tool};
 use throughline_server::McpServers;
@@ -11,9 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::support::{config, end, start};
 
 /// An MCP server over HTTP that has two tools.
-struct Scripted {
-    url: String,
+pub(crate) struct Scripted {
+    pub(crate) url: String,
     connected: Arc<AtomicUsize>,
+    called: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -24,29 +25,39 @@ impl Drop for Scripted {
 }
 
 impl Scripted {
-    async fn start() -> Self {
+    /// The tools that were called.
+    pub(crate) fn called(&self) -> Vec<String> {
+        self.called.lock().unwrap().clone()
+    }
+
+    pub(crate) async fn start() -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
     fn on(listener: TcpListener) -> Self {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let connected = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&connected);
+        let called = Arc::new(Mutex::new(Vec::new()));
+        let counts = (Arc::clone(&connected), Arc::clone(&called));
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(answer(stream, Arc::clone(&count)));
+                tokio::spawn(answer(stream, counts.clone()));
             }
         });
         Self {
             url,
             connected,
+            called,
             task,
         }
     }
 }
 
-async fn answer(stream: TcpStream, connected: Arc<AtomicUsize>) {
+async fn answer(
+    stream: TcpStream,
+    (connected, called): (Arc<AtomicUsize>, Arc<Mutex<Vec<String>>>),
+) {
     let mut stream = BufReader::new(stream);
     let mut length = 0;
     let mut first = String::new();
@@ -78,6 +89,11 @@ async fn answer(stream: TcpStream, connected: Arc<AtomicUsize>) {
             {"name": "get_order", "description": "Reads.", "inputSchema": {"type": "object"}},
             {"name": "place_order", "description": "Places.", "inputSchema": {"type": "object"}},
         ]}),
+        Some("tools/call") => {
+            let name = request["params"]["name"].as_str().unwrap();
+            called.lock().unwrap().push(name.to_owned());
+            serde_json::json!({"content": [{"type": "text", "text": format!("{name} is done")}]})
+        }
         _ => serde_json::Value::Null,
     };
     let reply = match (first.starts_with("POST"), result.is_null()) {
@@ -106,7 +122,7 @@ fn servers(url: &str, more: &str) -> McpServers {
 fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t throughline::ToolSpec {
     tools
         .iter()
-        .map(|tool| tool.spec())
+        .map(Tool::spec)
         .find(|spec| spec.name == name)
         .unwrap()
 }
@@ -181,12 +197,10 @@ async fn a_server_that_is_down_is_an_error_and_tried_again_later() {
     let resting = servers.tools("orders").await.err().unwrap();
     assert!(resting.retry_after.unwrap() <= wait);
     assert_eq!(scripted.connected.load(Ordering::SeqCst), 0);
-    let tools = loop {
-        match servers.tools("orders").await {
-            Ok(tools) => break tools,
-            Err(error) => tokio::time::sleep(error.retry_after.unwrap()).await,
-        }
-    };
+    tokio::time::pause();
+    tokio::time::advance(wait).await;
+    tokio::time::resume();
+    let tools = servers.tools("orders").await.unwrap();
     assert_eq!(tools.len(), 2);
 }
 

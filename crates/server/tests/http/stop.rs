@@ -19,7 +19,7 @@ fn work(server: &throughline_server::Server) -> Arc<Notify> {
 
 #[tokio::test]
 async fn an_idle_server_stops_at_once() {
-    let server = start("[limits]\ndrain_seconds = 25\n").await;
+    let server = start("[limits]\ndrain_seconds = 20\n").await;
     let address = server.address;
     let mut idle = Client::to(address).await;
     assert_eq!(idle.send("GET /healthz", &[], b"").await.status, 200);
@@ -31,7 +31,7 @@ async fn an_idle_server_stops_at_once() {
 
 #[tokio::test]
 async fn while_it_drains_it_is_not_ready_and_takes_nothing_new() {
-    let server = start("[limits]\ndrain_seconds = 25\n").await;
+    let server = start("[limits]\ndrain_seconds = 20\n").await;
     let address = server.address;
     let done = work(&server);
     server.stop();
@@ -55,7 +55,7 @@ async fn while_it_drains_it_is_not_ready_and_takes_nothing_new() {
 
 #[tokio::test]
 async fn a_request_that_has_begun_is_answered() {
-    let server = start("[limits]\ndrain_seconds = 25\n").await;
+    let server = start("[limits]\ndrain_seconds = 20\n").await;
     let mut client = Client::to(server.address).await;
     // The head is half there when the server is told to stop.
     client
@@ -86,7 +86,7 @@ async fn what_does_not_end_is_cut_off() {
 
 #[tokio::test]
 async fn closing_does_not_wait() {
-    let server = start("[limits]\ndrain_seconds = 25\n").await;
+    let server = start("[limits]\ndrain_seconds = 20\n").await;
     let _never = work(&server);
     server.stop();
     end(server).await;

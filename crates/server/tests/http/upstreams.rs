@@ -4,7 +4,7 @@ use throughline::model::{Message, Settings, ToolChoice};
 use throughline::{ChatRequest, Kept, View};
 use throughline_model::Wire;
 use throughline_server::{Credential, Upstreams};
-use throughline_testkit::upstream::{KEY, Reply, Upstream};
+use throughline_testkit::upstream::{KEY, Recorded, Reply, Upstream};
 
 use crate::support::config;
 
@@ -55,10 +55,7 @@ async fn every_kind_asks_its_vendor_for_the_model_that_was_named() {
         assert_eq!(ask(&upstreams, "bare", Kept::Here).await, "again", "{kind}");
         let requests = vendor.requests();
         assert_eq!(requests.len(), 2, "{kind}");
-        assert!(
-            requests.iter().all(|request| request.is_accepted()),
-            "{kind}"
-        );
+        assert!(requests.iter().all(Recorded::is_accepted), "{kind}");
         let named = |model: &str, at: usize| {
             let request = &requests[at];
             let body = request.body.to_string();

@@ -6,6 +6,8 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::gate::Gate;
+
 /// The longest head of a request.
 const HEAD: usize = 64 * 1024;
 /// The longest body of a request.
@@ -41,6 +43,8 @@ pub(super) enum Act {
     Drip(Vec<u8>),
     /// Send these bytes over and over until the client goes away.
     Flood(Vec<u8>),
+    /// Wait until a gate is open.
+    Wait(Gate),
     /// Say nothing more until the client goes away.
     Stall,
     /// Close the connection.
@@ -180,6 +184,7 @@ impl Connection {
                     }
                     return Ok(After::Gone);
                 }
+                Act::Wait(gate) => gate.passed().await,
                 Act::Stall => {
                     while self.stream.read_buf(&mut self.buffer).await? > 0 {
                         self.buffer.clear();

@@ -13,6 +13,8 @@
 
 mod fault;
 mod frames;
+mod gate;
+mod heard;
 mod http;
 mod inflict;
 mod members;
@@ -23,14 +25,18 @@ mod say;
 mod server;
 mod state;
 mod strict;
+mod talk;
 #[cfg(test)]
 mod tests;
 mod vendor;
 
 pub use fault::{Expected, Extent, Fault};
+pub use gate::Gate;
+pub use heard::Heard;
 pub use memory::Origins;
 pub use recorded::{Recorded, Verdict};
 pub use reply::{Reply, Script};
 pub use server::{Setup, Upstream};
 pub use state::Counts;
+pub use talk::talk;
 pub use vendor::KEY;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use throughline_model::Response;
 
 use super::fault::Fault;
+use super::gate::Gate;
 use super::recorded::Recorded;
 
 /// What a server answers to one request.
@@ -11,6 +12,7 @@ use super::recorded::Recorded;
 pub struct Reply {
     pub(super) what: What,
     pub(super) fault: Option<Fault>,
+    pub(super) gate: Option<Gate>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,11 @@ impl Reply {
     }
 
     fn of(what: What) -> Self {
-        Self { what, fault: None }
+        Self {
+            what,
+            fault: None,
+            gate: None,
+        }
     }
 
     /// A text.
@@ -118,6 +124,22 @@ impl Reply {
         if let What::Said(said) = &mut self.what {
             said.usage = Some((input, output));
         }
+        self
+    }
+
+    /// The same, ended by the limit of tokens.
+    #[must_use]
+    pub fn cut_off(mut self) -> Self {
+        if let What::Said(said) = &mut self.what {
+            said.cut_off = true;
+        }
+        self
+    }
+
+    /// The same, but it waits for a gate: a stream in its middle, a whole answer before its head.
+    #[must_use]
+    pub fn held(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
         self
     }
 

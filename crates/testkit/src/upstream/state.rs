@@ -84,15 +84,24 @@ impl State {
         };
         let fault = inflicted.or(reply.fault);
         recorded.fault = fault;
+        let gate = reply.gate.clone();
         let Some(answer) = self.prepared(to, accepted, reply, fault) else {
             let message = "this vendor cannot say what the script says";
             recorded.verdict = Verdict::Refused(501, message.into());
             return inflict::refusal(to, &Refusal::new(to.wire, 501, message));
         };
-        match fault {
+        let mut acts = match fault {
             Some(fault) => inflict::faulty(to, fault, &answer),
             None => inflict::plain(to, &answer),
+        };
+        if let Some(gate) = gate {
+            let place = match answer.shape {
+                Shape::Whole(_) => 0,
+                Shape::Streamed(_) => acts.len() / 2,
+            };
+            acts.insert(place, Act::Wait(gate));
         }
+        acts
     }
 
     /// The fault for this request, if one lasts.

@@ -128,7 +128,17 @@ fn line(wire: &str, rng: &mut Rng, sum: &mut Sum) -> Result<(), String> {
             for _ in 0..LIVES {
                 let point = rng.chance(0.4).then(|| *rng.pick(&POINTS));
                 let faults = point.map(|point| format!("{point}=kill@{}", 1 + rng.below(8)));
-                let (mut server, address) = start(&faults.unwrap_or_default())?;
+                let (mut server, address) = match start(&faults.unwrap_or_default()) {
+                    Ok(started) => started,
+                    Err(error) => {
+                        // It takes over what was left as soon as it starts.
+                        let point = point.ok_or(error)?;
+                        *sum.points.entry(point).or_default() += 1;
+                        sum.killed += 1;
+                        world.dies();
+                        continue;
+                    }
+                };
                 world.starts(&address);
                 // Sometimes at once, mostly in the middle of things.
                 let most = *rng.pick(&[3, 60, 400]);

@@ -1,4 +1,4 @@
-use throughline_model::{CallId, Content, Message, Place, ToolResult};
+use throughline_model::{Body, CallId, Content, Message, Place, ToolResult};
 use throughline_store::{RunId, ThreadId};
 
 use super::stop::StopReason;
@@ -25,6 +25,26 @@ pub enum RunEvent {
         step: u32,
         /// Which content of its answer.
         at: Place,
+        /// The text to append.
+        delta: String,
+    },
+    /// More of a refusal.
+    Refusal {
+        /// Which model call.
+        step: u32,
+        /// Which content of its answer.
+        at: Place,
+        /// The text to append.
+        delta: String,
+    },
+    /// More of a summary of what the model thinks.
+    Summary {
+        /// Which model call.
+        step: u32,
+        /// Which content of its answer.
+        at: Place,
+        /// Which part of the summary, from 0.
+        part: u32,
         /// The text to append.
         delta: String,
     },
@@ -84,12 +104,55 @@ pub enum RunEvent {
 }
 
 impl RunEvent {
+    /// The text that a content brings along, as readers see it grow.
+    pub(crate) fn brought(step: u32, at: Place, content: &Content, mut emit: impl FnMut(Self)) {
+        match &content.body {
+            Body::Text(text) if !text.text.is_empty() => {
+                let delta = text.text.clone();
+                emit(Self::Text { step, at, delta });
+            }
+            Body::Refusal(text) if !text.text.is_empty() => {
+                let delta = text.text.clone();
+                emit(Self::Refusal { step, at, delta });
+            }
+            Body::Reasoning(reasoning) => {
+                for (part, text) in (0..).zip(&reasoning.summary) {
+                    let delta = text.clone();
+                    if !delta.is_empty() {
+                        emit(Self::Summary {
+                            step,
+                            at,
+                            part,
+                            delta,
+                        });
+                    }
+                }
+                let delta = reasoning.text.concat();
+                if !delta.is_empty() {
+                    emit(Self::Reasoning { step, at, delta });
+                }
+            }
+            Body::Text(_)
+            | Body::Refusal(_)
+            | Body::Media(_)
+            | Body::ToolCall(_)
+            | Body::ToolResult(_)
+            | Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Error(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => {}
+        }
+    }
+
     /// The text of the answer, if this is more of it.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text { delta, .. } => Some(delta),
             Self::Started { .. }
             | Self::Asked { .. }
+            | Self::Refusal { .. }
+            | Self::Summary { .. }
             | Self::Reasoning { .. }
             | Self::Content { .. }
             | Self::Incomplete { .. }

@@ -174,8 +174,8 @@ impl Decoder {
             Added::Nothing => return Ok(()),
             Added::Continued(place, text) => {
                 if !text.is_empty() {
-                    let at = Place::new(at, place, 0);
-                    events.push(Event::Delta { at, text });
+                    let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
+                    events.push(more(Place::new(at, place, 0), text, thought));
                 }
                 return Ok(());
             }
@@ -184,10 +184,11 @@ impl Decoder {
         let scope = response_scope(id);
         let mut content = self.parts.part(part, scope, &mut self.ordinals, path)?;
         let text = take_text(&mut content);
+        let thought = matches!(content.body, Body::Reasoning(_));
         let at = Place::new(at, place, 0);
         events.push(Event::Opened { at, content });
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            events.push(Event::Delta { at, text });
+            events.push(more(at, text, thought));
         }
         Ok(())
     }
@@ -231,6 +232,14 @@ impl Decoder {
         }
         events.push(response.finished());
         Ok(())
+    }
+}
+
+/// More of what was said or, in a summary, thought.
+fn more(at: Place, text: String, thought: bool) -> Event {
+    match thought {
+        true => Event::Summary { at, part: 0, text },
+        false => Event::Delta { at, text },
     }
 }
 

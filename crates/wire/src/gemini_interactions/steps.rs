@@ -45,8 +45,10 @@ pub(super) enum Change {
     },
     /// Text was added to a part of the content.
     Text { part: usize, text: String },
-    /// Text was added to the step itself: to its arguments or its summary.
+    /// Text was added to the step itself: to its arguments.
     OfStep(String),
+    /// Text was added to a part of the summary.
+    OfSummary { part: usize, text: String },
     /// Something that is not text.
     Silent,
     /// The delta is of a kind that is newer than this code.
@@ -120,7 +122,10 @@ impl Step {
                 Some(content) => match content.get("text").and_then(Value::as_text) {
                     Some(text) if content.get("type").is_some_and(|tag| tag.is_str("text")) => {
                         self.summary.add_text(text.token());
-                        Change::OfStep(text.to_str().into_owned())
+                        Change::OfSummary {
+                            part: self.summary.texts().saturating_sub(1),
+                            text: text.to_str().into_owned(),
+                        }
                     }
                     _ => {
                         self.summary.push(RawJson::of(content));
@@ -244,6 +249,14 @@ impl List {
         }
         grown.changed = false;
         grown
+    }
+
+    /// How many texts there are.
+    fn texts(&self) -> usize {
+        let texts = self.pieces.iter();
+        texts
+            .filter(|piece| matches!(piece, Piece::Text { .. }))
+            .count()
     }
 
     /// Append text to the last text, or begin one. Gives its place, and the part if it is new.

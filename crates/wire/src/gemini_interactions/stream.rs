@@ -204,6 +204,10 @@ impl Decoder {
                 let at = Place::new(0, index, 0);
                 events.push(Event::Delta { at, text });
             }
+            Change::OfSummary { part, text } => {
+                let at = Place::new(0, index, 0);
+                events.push(Event::Summary { at, part, text });
+            }
             Change::Silent => {}
             Change::Unknown => events.push(other(event)),
         }

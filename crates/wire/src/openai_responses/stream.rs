@@ -187,13 +187,21 @@ impl Decoder {
                 self.over = true;
             }
             _ => match (fragment(&kind), item_at, text_of(event, "delta")) {
-                (Some(Fragment::OfItem), Some(index), Some(text)) if index >= self.next => {
+                (Some(Fragment::Item), Some(index), Some(text)) if index >= self.next => {
                     let at = Place::new(0, index, 0);
                     events.push(Event::Delta { at, text });
                 }
-                (Some(Fragment::OfPart), Some(index), Some(text)) if index >= self.next => {
+                (Some(Fragment::Part), Some(index), Some(text)) if index >= self.next => {
                     let at = Place::new(0, index, part_at);
                     events.push(Event::Delta { at, text });
+                }
+                (Some(Fragment::Summary), Some(index), Some(text)) if index >= self.next => {
+                    let at = Place::new(0, index, 0);
+                    events.push(Event::Summary {
+                        at,
+                        part: part_at,
+                        text,
+                    });
                 }
                 _ => events.push(Event::Other {
                     wire: self.dialect.wire.clone(),
@@ -226,8 +234,9 @@ impl Decoder {
 /// Which text a fragment continues.
 #[derive(Clone, Copy)]
 enum Fragment {
-    OfItem,
-    OfPart,
+    Item,
+    Part,
+    Summary,
 }
 
 fn fragment(kind: &str) -> Option<Fragment> {
@@ -236,9 +245,9 @@ fn fragment(kind: &str) -> Option<Fragment> {
         | "response.custom_tool_call_input.delta"
         | "response.mcp_call_arguments.delta"
         | "response.code_interpreter_call_code.delta"
-        | "response.reasoning_summary_text.delta"
-        | "response.reasoning_text.delta" => Some(Fragment::OfItem),
-        "response.output_text.delta" | "response.refusal.delta" => Some(Fragment::OfPart),
+        | "response.reasoning_text.delta" => Some(Fragment::Item),
+        "response.reasoning_summary_text.delta" => Some(Fragment::Summary),
+        "response.output_text.delta" | "response.refusal.delta" => Some(Fragment::Part),
         _ => None,
     }
 }

@@ -396,9 +396,9 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Limits,
         "drain_seconds",
-        Takes::Number(0, 25),
+        Takes::Number(0, 20),
         "20",
-        "How long requests may go on after the server was told to stop.",
+        "How long requests may go on after the server was told to stop. Everything is over within 25 seconds.",
     )
     .sample("0", "requests are cut at once"),
     key(

@@ -5,10 +5,14 @@
 //! model, and the content in the record's own form; so a loop that stores nothing works with every
 //! vendor. It is a parcel, not a secret: who holds it may read it, as with the vendor's own.
 //!
+//! Some vendors sign what is said or called, not what is thought; an item of this API has no place
+//! for that. Such a content travels in a reasoning item beside its own, and takes that one's place
+//! when both come back.
+//!
 //! A string that does not begin like ours is another's and is left as it is.
 
 use throughline_model::json::{Limits, ObjectWriter, RawJson, Value, parse_with};
-use throughline_model::{Body, Content, Path};
+use throughline_model::{Body, Content, Form, Path, Wire};
 
 use super::base64;
 
@@ -67,9 +71,21 @@ fn read(sealed: &str) -> Result<Content, BadEnvelope> {
     let content = inner.get("content").ok_or(BadEnvelope::Damaged)?;
     let content = Content::from_value(content, &Path::Root).map_err(|_| BadEnvelope::Damaged)?;
     match content.body {
-        Body::Reasoning(_) => Ok(content),
+        Body::Reasoning(_) | Body::ToolCall(_) | Body::Text(_) => Ok(content),
         _ => Err(BadEnvelope::Damaged),
     }
+}
+
+/// Whether a content is signed by its vendor and its item has no place for that.
+pub(super) fn is_signed(content: &Content) -> bool {
+    let (Body::ToolCall(_) | Body::Text(_), Some(vendor)) = (&content.body, &content.vendor) else {
+        return false;
+    };
+    let (Wire::Gemini, Form::Part(part)) = (&vendor.wire, &vendor.form) else {
+        return false;
+    };
+    let signed = |key: &str| part.locate(&[key]).is_some();
+    signed("thoughtSignature") || signed("thought_signature")
 }
 
 /// The member under which a content keeps the id that a client knows it by.
@@ -134,7 +150,8 @@ mod tests {
         let sealed = seal(&thinking(), "claude");
         let cut = &sealed[..sealed.len() - 4];
         assert_eq!(open(cut), Some(Err(BadEnvelope::Damaged)));
-        let other = seal(&Content::text("not reasoning"), "claude");
+        let refusal = Body::Refusal(throughline_model::Text::default());
+        let other = seal(&Content::new(refusal), "claude");
         assert_eq!(open(&other), Some(Err(BadEnvelope::Damaged)));
         let newer = base64::encode(br#"{"throughline":{"v":2}}"#);
         assert_eq!(open(&newer), Some(Err(BadEnvelope::Newer)));

@@ -12,7 +12,8 @@ pub enum ItemPlace {
     Output {
         /// Which model call.
         step: u32,
-        /// Which item of it, from 0.
+        /// Which item of its kind, from 0. Kinds are counted apart: a call may be shown after words
+        /// that stand behind it, and must have the same name all the same.
         number: u32,
         /// How often the call had been made before, as readers saw it. Only an answer that was
         /// begun and broke off counts, so this is nearly always 0.

@@ -4,14 +4,18 @@
 //! loses nothing. What cannot be said as messages stands apart: references to items that we keep,
 //! and answers to questions of ours.
 
+mod carried;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use throughline_model::json::{Node, RawJson, Value};
-use throughline_model::{Body, Form, Message, Path, Wire};
+use throughline_model::{Message, Path};
 use throughline_wire::openai_responses::OpenAiResponses;
 use throughline_wire::{Codec, DecodeError, Problem};
 
-use super::{envelope, read};
+use super::read;
 use crate::ApiError;
 
 /// One item as a client sent it.
@@ -84,7 +88,7 @@ impl InputItems {
                     if same(earlier, value) {
                         continue;
                     }
-                    return Err(duplicate(id));
+                    return Err(duplicate_item(id));
                 }
                 known.insert(id.clone(), index);
             }
@@ -143,8 +147,9 @@ impl InputItems {
     }
 }
 
-/// The error for an item that comes twice and differs.
-pub(super) fn duplicate(id: &str) -> ApiError {
+/// The error for an item that comes twice and differs, be it within one input or because the history
+/// has it already.
+pub fn duplicate_item(id: &str) -> ApiError {
     let id: String = id.chars().take(128).collect();
     ApiError::invalid(format!(
         "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
@@ -299,42 +304,15 @@ fn say(parts: &mut Vec<InputPart>, said: &mut Vec<&InputItem>) -> Result<(), Api
     let values: Vec<Value<'_>> = items.iter().map(|item| item.json.value()).collect();
     let messages = OpenAiResponses.decode_messages(&values);
     let mut messages = messages.map_err(|error| unreadable(&error, &items))?;
-    for content in messages
-        .iter_mut()
-        .flat_map(|message| &mut message.contents)
-    {
-        opened(content)?;
+    for message in &mut messages {
+        carried::open(message)?;
+    }
+    // One that held nothing but what belongs to others says nothing.
+    messages.retain(|message| !message.contents.is_empty());
+    if messages.is_empty() {
+        return Ok(());
     }
     parts.push(InputPart::Messages(messages));
-    Ok(())
-}
-
-/// Put the vendor's own reasoning in the place of an item that carries it.
-fn opened(content: &mut throughline_model::Content) -> Result<(), ApiError> {
-    let (Body::Reasoning(_), Some(vendor)) = (&content.body, &content.vendor) else {
-        return Ok(());
-    };
-    let (Wire::OpenAiResponses, Form::Item(item)) = (&vendor.wire, &vendor.form) else {
-        return Ok(());
-    };
-    let item = item.value();
-    let sealed = item.get("encrypted_content").and_then(Value::as_str);
-    let Some(found) = sealed.and_then(|sealed| envelope::open(&sealed)) else {
-        return Ok(());
-    };
-    let found = found.map_err(|error| {
-        ApiError::invalid(format!(
-            "The encrypted content of a reasoning item could not be read: {error}. Send it as you \
-             received it, or leave the item out."
-        ))
-        .code("invalid_encrypted_content")
-        .param("input")
-    })?;
-    let id = item.get("id").and_then(Value::as_str);
-    *content = match id {
-        Some(id) => envelope::named(found, &id),
-        None => found,
-    };
     Ok(())
 }
 

@@ -3,20 +3,23 @@
 //! What a client sent comes back as it was sent, filled up where readers count on a member; what a
 //! model said comes back as the item that its response showed, under the same id.
 
+mod fill;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
-use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
+use throughline_model::json::{RawJson, Value};
 use throughline_model::{
     Body, Content, Message, Role, Source, Status as MessageStatus, ToolResult, Wire,
 };
 use throughline_store::RunId;
-use throughline_wire::openai_responses::OpenAiResponses;
-use throughline_wire::{Codec, Losses};
 
 use super::envelope;
 use super::ids::{ItemId, ItemPlace, prefix_of};
-use super::items::{Draft, Maker, ServerCall, State};
+use super::items::{Carrier, Draft, Maker, ServerCall, State, exact};
 use super::scene::{Asked, Dialect, Labels};
+use fill::filled;
 
 /// An item of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +115,8 @@ struct List<'m, 'l> {
     listing: &'l Listing<'l>,
     maker: Maker<'l>,
     inputs: HashMap<RunId, u32>,
-    steps: HashMap<(RunId, u32), u32>,
+    /// The numbers of the next items of a step, by the prefix of their ids.
+    steps: HashMap<(RunId, u32, &'static str), u32>,
     taken: HashMap<RunId, u32>,
     results: Results<'m>,
     /// Calls that ran in no run so far.
@@ -125,9 +129,10 @@ impl<'m> List<'m, '_> {
     fn input(&mut self, spoken: &Spoken<'m>) {
         let mut run: Vec<Content> = Vec::new();
         for content in &spoken.message.contents {
-            let carried = matches!(content.body, Body::Reasoning(_))
-                && content.vendor.as_ref().map(|vendor| &vendor.wire)
-                    != Some(&Wire::OpenAiResponses);
+            let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
+            let foreign = wire != Some(&Wire::OpenAiResponses);
+            let carried = envelope::name_of(content).is_some()
+                || foreign && matches!(content.body, Body::Reasoning(_));
             if !carried {
                 run.push(content.clone());
                 continue;
@@ -151,11 +156,7 @@ impl<'m> List<'m, '_> {
             contents,
             ..spoken.message.clone()
         };
-        let items = OpenAiResponses.encode_items(&[message], &mut Losses::default());
-        for item in items {
-            let Ok(item) = RawJson::new(&item) else {
-                continue;
-            };
+        for item in exact(message) {
             let value = item.value();
             let tag = value.get("type").and_then(Value::as_str);
             let tag = tag.unwrap_or_else(|| "message".into());
@@ -197,18 +198,9 @@ impl<'m> List<'m, '_> {
             let Some(draft) = self.maker.draft(content, next, &mut phase) else {
                 continue;
             };
-            let number = self.steps.entry((spoken.run, step)).or_default();
-            let id = ItemId {
-                prefix: prefix_of(draft.tag()),
-                run: spoken.run,
-                place: ItemPlace::Output {
-                    step,
-                    number: *number,
-                    again: 0,
-                },
-            };
-            *number += 1;
+            let id = self.output_id(spoken.run, step, draft.tag());
             self.drafted(spoken.run, id, &draft);
+            self.carried(spoken.run, step, content);
         }
         let cut = message.status == Some(MessageStatus::Incomplete);
         if let (true, Some(last)) = (
@@ -216,6 +208,32 @@ impl<'m> List<'m, '_> {
             self.items.get_mut(first..).and_then(<[Item]>::last_mut),
         ) {
             incomplete(last);
+        }
+    }
+
+    fn output_id(&mut self, run: RunId, step: u32, tag: &str) -> ItemId {
+        let prefix = prefix_of(tag);
+        let next = self.steps.entry((run, step, prefix)).or_default();
+        let number = *next;
+        *next += 1;
+        let place = ItemPlace::Output {
+            step,
+            number,
+            again: 0,
+        };
+        ItemId { prefix, run, place }
+    }
+
+    /// What a client carries beside an item.
+    fn carried(&mut self, run: RunId, step: u32, content: &Content) {
+        let carrier = self.maker.carrier(content);
+        if carrier == Carrier::None {
+            return;
+        }
+        let id = self.output_id(run, step, "reasoning");
+        if let Carrier::Shown(thought) = carrier {
+            let id = id.to_string();
+            self.push(id.clone(), &thought.item(&id, State::Completed));
         }
     }
 
@@ -289,7 +307,7 @@ impl<'m> List<'m, '_> {
             let call = self.open.remove(place);
             let number = self.taken.entry(spoken.run).or_default();
             let id = ItemId {
-                prefix: prefix_of("mcp_call"),
+                prefix: prefix_of(call.tag()),
                 run: spoken.run,
                 place: ItemPlace::Taken(*number),
             };
@@ -306,83 +324,4 @@ fn incomplete(item: &mut Item) {
         let cut = RawJson::of_with(&value, &[(status, "\"incomplete\"")]);
         item.json = cut;
     }
-}
-
-/// An item that a client sent, with what readers count on.
-fn filled(item: &Value<'_>, tag: &str, id: &str) -> String {
-    let mut out = String::new();
-    let mut object = ObjectWriter::new(&mut out);
-    object.str("id", id).str("type", tag);
-    let mut status = false;
-    let role = item.get("role").and_then(Value::as_str);
-    for member in item.members() {
-        let key = member.key.to_str();
-        let last = item
-            .get(&key)
-            .is_some_and(|last| std::ptr::eq(last, &member.value));
-        if !last || key == "id" || key == "type" {
-            continue;
-        }
-        if key == "status" {
-            if member.value.is_null() {
-                continue;
-            }
-            status = true;
-        }
-        match (tag, &*key) {
-            ("message", "content") => {
-                content(object.key("content"), &member.value, role.as_deref());
-            }
-            _ => drop(object.raw(&key, member.value.raw())),
-        }
-    }
-    let has_status = [
-        "message",
-        "function_call",
-        "function_call_output",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "computer_call_output",
-    ];
-    if !status && has_status.contains(&tag) {
-        object.str("status", "completed");
-    }
-    object.end();
-    out
-}
-
-/// The content of a message as a list of parts.
-fn content(out: &mut String, content: &Value<'_>, role: Option<&str>) {
-    let said = role == Some("assistant");
-    let mut list = ArrayWriter::new(out);
-    if let Some(text) = content.as_text() {
-        let mut part = ObjectWriter::new(list.slot());
-        part.str("type", if said { "output_text" } else { "input_text" });
-        let token = part.key("text");
-        token.push('"');
-        token.push_str(text.token());
-        token.push('"');
-        if said {
-            part.raw("annotations", "[]").raw("logprobs", "[]");
-        }
-        part.end();
-    }
-    for part in content.as_array().unwrap_or_default() {
-        let lacks = |key: &str| part.get(key).is_none_or(Value::is_null);
-        let is = |tag: &str| part.get("type").is_some_and(|found| found.is_str(tag));
-        let mut members = ObjectWriter::new(list.slot());
-        members.members_of(RawJson::of(part).without(|key| lacks(key)).get());
-        if is("output_text") {
-            for key in ["annotations", "logprobs"] {
-                if lacks(key) {
-                    members.raw(key, "[]");
-                }
-            }
-        }
-        if is("input_image") && lacks("detail") {
-            members.str("detail", "auto");
-        }
-        members.end();
-    }
-    list.end();
 }

@@ -25,7 +25,7 @@ mod scene;
 
 pub use frame::{DONE, Frame};
 pub use ids::{ItemId, ItemPlace};
-pub use input::{InputItem, InputItems, InputPart};
+pub use input::{InputItem, InputItems, InputPart, duplicate_item};
 pub use listing::{Item, Listing, Spoke, Spoken, input_items};
 pub use project::Projector;
 pub use request::{

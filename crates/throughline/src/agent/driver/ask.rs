@@ -273,6 +273,7 @@ struct Heard {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Growing {
     Text,
+    Refusal,
     Reasoning,
     /// Shown when it is whole.
     Other,
@@ -280,7 +281,8 @@ enum Growing {
 
 fn growing(content: &Content) -> Growing {
     match content.body {
-        Body::Text(_) | Body::Refusal(_) => Growing::Text,
+        Body::Text(_) => Growing::Text,
+        Body::Refusal(_) => Growing::Refusal,
         Body::Reasoning(_) => Growing::Reasoning,
         Body::Media(_)
         | Body::ToolCall(_)
@@ -290,15 +292,6 @@ fn growing(content: &Content) -> Growing {
         | Body::Error(_)
         | Body::Opaque(_)
         | Body::Unknown(_) => Growing::Other,
-    }
-}
-
-/// The text that a content brings along.
-fn brought(content: &Content) -> String {
-    match &content.body {
-        Body::Text(text) | Body::Refusal(text) => text.text.clone(),
-        Body::Reasoning(reasoning) => reasoning.text.concat(),
-        _ => String::new(),
     }
 }
 
@@ -314,7 +307,10 @@ impl Heard {
     fn notice(&mut self, event: &Event) {
         self.any |= matches!(
             event,
-            Event::Opened { .. } | Event::Delta { .. } | Event::Content { .. }
+            Event::Opened { .. }
+                | Event::Delta { .. }
+                | Event::Summary { .. }
+                | Event::Content { .. }
         );
     }
 
@@ -324,18 +320,30 @@ impl Heard {
             Event::Opened { at, content } => {
                 self.any = true;
                 self.growing.insert(*at, growing(content));
-                delta(growing(content), step, *at, brought(content), &mut emit);
+                RunEvent::brought(step, *at, content, &mut emit);
             }
             Event::Delta { at, text } => {
                 self.any = true;
                 let kind = *self.growing.entry(*at).or_insert(Growing::Text);
                 delta(kind, step, *at, text.clone(), &mut emit);
             }
+            Event::Summary { at, part, text } => {
+                self.any = true;
+                self.growing.entry(*at).or_insert(Growing::Reasoning);
+                if let (Ok(part), false) = (u32::try_from(*part), text.is_empty()) {
+                    emit(RunEvent::Summary {
+                        step,
+                        at: *at,
+                        part,
+                        delta: text.clone(),
+                    });
+                }
+            }
             Event::Content { at, content } => {
                 self.any = true;
-                // One that did not grow is told as one delta.
+                // One that did not grow is told in one piece.
                 if self.growing.insert(*at, Growing::Other).is_none() {
-                    delta(growing(content), step, *at, brought(content), &mut emit);
+                    RunEvent::brought(step, *at, content, &mut emit);
                 }
                 emit(RunEvent::Content {
                     step,
@@ -357,6 +365,7 @@ fn delta(kind: Growing, step: u32, at: Place, delta: String, mut emit: impl FnMu
     }
     match kind {
         Growing::Text => emit(RunEvent::Text { step, at, delta }),
+        Growing::Refusal => emit(RunEvent::Refusal { step, at, delta }),
         Growing::Reasoning => emit(RunEvent::Reasoning { step, at, delta }),
         Growing::Other => {}
     }

@@ -29,6 +29,8 @@ mod kind {
     pub(super) const MESSAGE: u16 = 8;
     pub(super) const ENDED: u16 = 9;
     pub(super) const INCOMPLETE: u16 = 10;
+    pub(super) const SUMMARY: u16 = 11;
+    pub(super) const REFUSAL: u16 = 12;
 }
 
 /// Why a stored event cannot be read.
@@ -102,6 +104,20 @@ pub(crate) fn encode(event: &RunEvent) -> StoredEvent {
             push_delta(&mut body, *step, *at, delta);
             kind::REASONING
         }
+        RunEvent::Refusal { step, at, delta } => {
+            push_delta(&mut body, *step, *at, delta);
+            kind::REFUSAL
+        }
+        RunEvent::Summary {
+            step,
+            at,
+            part,
+            delta,
+        } => {
+            push_number(&mut body, u64::from(*part));
+            push_delta(&mut body, *step, *at, delta);
+            kind::SUMMARY
+        }
         RunEvent::Content { step, at, content } => {
             push_number(&mut body, u64::from(*step));
             push_place(&mut body, *at);
@@ -166,6 +182,20 @@ pub(crate) fn decode(event: &StoredEvent) -> Result<RunEvent, BadEvent> {
         kind::REASONING => |bytes| {
             let (step, at, delta) = bytes.delta()?;
             Ok(RunEvent::Reasoning { step, at, delta })
+        },
+        kind::REFUSAL => |bytes| {
+            let (step, at, delta) = bytes.delta()?;
+            Ok(RunEvent::Refusal { step, at, delta })
+        },
+        kind::SUMMARY => |bytes| {
+            let part = bytes.small("the number of a part")?;
+            let (step, at, delta) = bytes.delta()?;
+            Ok(RunEvent::Summary {
+                step,
+                at,
+                part,
+                delta,
+            })
         },
         kind::CONTENT => |bytes| {
             Ok(RunEvent::Content {

@@ -49,6 +49,8 @@ impl Logged {
     fn hear(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Text { step, at, .. }
+            | RunEvent::Refusal { step, at, .. }
+            | RunEvent::Summary { step, at, .. }
             | RunEvent::Reasoning { step, at, .. }
             | RunEvent::Content { step, at, .. } => {
                 self.open.insert((*step, *at));

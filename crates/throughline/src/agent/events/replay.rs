@@ -108,32 +108,7 @@ fn is_asking(message: &Message) -> bool {
 }
 
 fn tell_content(events: &mut Vec<RunEvent>, step: u32, at: Place, content: &Content) {
-    match &content.body {
-        Body::Text(text) | Body::Refusal(text) if !text.text.is_empty() => {
-            let delta = text.text.clone();
-            events.push(RunEvent::Text { step, at, delta });
-        }
-        Body::Reasoning(reasoning) => {
-            let shown = match reasoning.text.is_empty() {
-                true => &reasoning.summary,
-                false => &reasoning.text,
-            };
-            let delta = shown.concat();
-            if !delta.is_empty() {
-                events.push(RunEvent::Reasoning { step, at, delta });
-            }
-        }
-        Body::Text(_)
-        | Body::Refusal(_)
-        | Body::Media(_)
-        | Body::ToolCall(_)
-        | Body::ToolResult(_)
-        | Body::ApprovalRequest(_)
-        | Body::ApprovalResponse(_)
-        | Body::Error(_)
-        | Body::Opaque(_)
-        | Body::Unknown(_) => {}
-    }
+    RunEvent::brought(step, at, content, |event| events.push(event));
     events.push(RunEvent::Content {
         step,
         at,

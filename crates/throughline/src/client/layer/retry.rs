@@ -221,6 +221,7 @@ async fn begun(
             Event::Started { .. } | Event::Speaker { .. } | Event::Other { .. } => false,
             Event::Opened { .. }
             | Event::Delta { .. }
+            | Event::Summary { .. }
             | Event::Content { .. }
             | Event::Finished { .. } => true,
         };

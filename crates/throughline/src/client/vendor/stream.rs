@@ -102,6 +102,7 @@ impl Reader {
             | Event::Speaker { .. }
             | Event::Opened { .. }
             | Event::Delta { .. }
+            | Event::Summary { .. }
             | Event::Content { .. }
             | Event::Other { .. } => {}
         }

@@ -5,6 +5,7 @@
 //! What has no equivalent here is left out; the record has it.
 
 mod call;
+mod exact;
 mod message;
 mod reasoning;
 mod server;
@@ -12,9 +13,11 @@ mod vendor;
 
 use throughline_model::{Body, Content, Family, Runner, ToolCall, ToolResult, Wire};
 
+use super::envelope;
 use super::scene::{Dialect, Labels, ServerTool};
 
 pub(super) use call::Call;
+pub(super) use exact::exact;
 pub(super) use message::Said;
 pub(super) use reasoning::Thought;
 pub(super) use server::{Listed, Question, ServerCall};
@@ -53,6 +56,17 @@ pub(super) enum Draft {
     Question(Question),
     /// A vendor's item as it came.
     Whole(Whole),
+}
+
+/// What carries the signature of a content.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Carrier {
+    /// There is nothing to carry.
+    None,
+    /// An item that is not shown.
+    Unseen,
+    /// An item.
+    Shown(Thought),
 }
 
 /// What items are made for.
@@ -97,7 +111,7 @@ impl Maker<'_> {
         if call.runner == Runner::Client
             && let Some(tool) = self.labels.find(&call.name)
         {
-            return Some(Draft::Server(ServerCall::new(call, tool)));
+            return Some(Draft::Server(ServerCall::new(call, tool, self.dialect)));
         }
         match (call.runner, self.dialect) {
             // Whoever the client is, it knows functions.
@@ -120,10 +134,24 @@ impl Maker<'_> {
         apart.then(|| Whole::of(content, None, self.dialect).map(Draft::Whole))?
     }
 
+    /// The item that carries a signature beside the item of a content. It has a number of its own
+    /// whether it is shown or not: ids do not depend on what a client asked to see.
+    pub(super) fn carrier(&self, content: &Content) -> Carrier {
+        match (envelope::is_signed(content), self.seals) {
+            (false, _) => Carrier::None,
+            (true, false) => Carrier::Unseen,
+            (true, true) => Carrier::Shown(Thought {
+                sealed: Some(envelope::seal(content, self.model)),
+                dialect: self.dialect,
+                ..Thought::default()
+            }),
+        }
+    }
+
     /// A call of a server, with its result.
     pub(super) fn server_call(&self, call: &ToolCall) -> Option<ServerCall> {
         let tool: &ServerTool = self.labels.find(&call.name)?;
-        Some(ServerCall::new(call, tool))
+        Some(ServerCall::new(call, tool, self.dialect))
     }
 }
 
@@ -139,7 +167,7 @@ impl Draft {
             Self::Said(_) => "message",
             Self::Thought(_) => "reasoning",
             Self::Call(call) => call.tag(),
-            Self::Server(_) => "mcp_call",
+            Self::Server(call) => call.tag(),
             Self::Question(_) => "mcp_approval_request",
             Self::Whole(whole) => &whole.tag,
         }

@@ -17,10 +17,12 @@ pub(in crate::responses::wire) struct ServerCall {
     pub(in crate::responses::wire) name: String,
     pub(in crate::responses::wire) arguments: String,
     pub(in crate::responses::wire) asks: bool,
+    /// Whose items are shown.
+    dialect: Dialect,
 }
 
 impl ServerCall {
-    pub(super) fn new(call: &ToolCall, tool: &ServerTool) -> Self {
+    pub(super) fn new(call: &ToolCall, tool: &ServerTool, dialect: Dialect) -> Self {
         Self {
             call: call.call.value().to_owned(),
             known_as: call.name.clone(),
@@ -28,6 +30,16 @@ impl ServerCall {
             name: tool.name.clone(),
             arguments: json_text(&call.arguments),
             asks: tool.asks,
+            dialect,
+        }
+    }
+
+    /// The type of the item.
+    pub(in crate::responses::wire) fn tag(&self) -> &'static str {
+        match self.dialect {
+            Dialect::OpenAi => "mcp_call",
+            // Calls and their results are items apart there.
+            Dialect::OpenResponses => "function_call",
         }
     }
 

@@ -2,10 +2,8 @@
 
 use throughline_model::json::{RawJson, Value, push_string};
 use throughline_model::{Content, Form, Message, Role, Wire};
-use throughline_wire::openai_responses::OpenAiResponses;
-use throughline_wire::{Codec, Losses};
 
-use super::{Dialect, State};
+use super::{Dialect, State, exact};
 
 /// An item as its vendor made it, but for its id.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +37,7 @@ impl Whole {
             .cloned()
             .collect();
         let message = Message::new(Role::Assistant, contents);
-        let items = OpenAiResponses.encode_items(&[message], &mut Losses::default());
-        let [item] = items.as_slice() else {
-            return None;
-        };
-        let json = RawJson::new(item).ok()?;
+        let [json] = <[RawJson; 1]>::try_from(exact(message)).ok()?;
         let tag: String = json.value().get("type")?.as_str()?.into_owned();
         let known = dialect == Dialect::OpenAi || OPEN.contains(&tag.as_str());
         known.then_some(Self { tag, json })

@@ -1,6 +1,6 @@
 //! Calls that run here: their results, and questions that are left.
 
-use throughline_model::{Content, Message, ToolCall, ToolResult};
+use throughline_model::{Content, Message, ToolResult};
 
 use super::Projector;
 use crate::responses::wire::frame::Frame;
@@ -26,58 +26,77 @@ pub(super) struct Asking {
 }
 
 impl Projector {
-    /// A call ended.
+    /// A call ended. An item that has begun ends with it; one that begins with it waits for the
+    /// others of its round, so that items stand in the order of calls, whichever ended first.
     pub(super) fn result(&mut self, result: &ToolResult, out: &mut Vec<Frame>) {
         self.stage.settle(out, State::Completed);
         let id = result.call().value();
-        let waits = self
-            .waiting
-            .iter()
-            .position(|waiting| waiting.call.call == id);
-        if let Some(place) = waits {
+        let waits = |waiting: &Waiting| waiting.call.call == id;
+        if self.scene.dialect == Dialect::OpenAi
+            && let Some(place) = self.waiting.iter().position(waits)
+        {
             let Waiting { index, call } = self.waiting.remove(place);
             return self.end_server(index, &call, result, out);
         }
-        let asks = self.asking.iter().position(|asking| {
-            let call = asking.call.as_ref();
-            call.is_some_and(|call| call.call == id)
-        });
-        if let Some(Asking {
-            id,
-            call: Some(call),
-            ..
-        }) = asks.map(|place| self.asking.remove(place))
-        {
-            return self.show_ended(id, &call, result, out);
-        }
-        if let Some(call) = self.known(id) {
-            let place = ItemPlace::Taken(self.taken);
-            let run = self.scene.run;
-            self.taken += 1;
-            let prefix = match self.scene.dialect {
-                Dialect::OpenAi => prefix_of("mcp_call"),
-                Dialect::OpenResponses => prefix_of("function_call"),
-            };
-            let id = ItemId { prefix, run, place }.to_string();
-            self.show_ended(id, &call, result, out);
+        let asks = |asking: &Asking| asking.call.as_ref().is_some_and(|call| call.call == id);
+        let expected = self.waiting.iter().filter(|waiting| waits(waiting)).count()
+            + self.asking.iter().filter(|asking| asks(asking)).count()
+            + self.taken.iter().filter(|call| call.call == id).count();
+        let ended = self.ended.iter().filter(|ended| ended.call().value() == id);
+        if ended.count() < expected {
+            self.ended.push(result.clone());
         }
     }
 
-    /// Results that stand in a message: those that were not told before.
+    /// Results that stand in a message: those that were not told before, and the end of a round.
     pub(super) fn results(&mut self, message: &Message, out: &mut Vec<Frame>) {
         for result in message.contents.iter().filter_map(Content::as_tool_result) {
             self.result(result, out);
         }
+        self.end_round(out);
     }
 
-    /// A call of the history, the newest of its id that runs here.
-    fn known(&mut self, id: &str) -> Option<ServerCall> {
-        let calls = &self.scene.known_calls;
-        let is = |call: &ToolCall| call.call.value() == id;
-        let place = calls.iter().rposition(is)?;
-        let call = self.maker().server_call(self.scene.known_calls.get(place)?);
-        self.scene.known_calls.remove(place);
-        call
+    /// Show the results that wait, in the order of their calls.
+    pub(super) fn end_round(&mut self, out: &mut Vec<Frame>) {
+        if self.ended.is_empty() {
+            return;
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            match self.ended_as(&waiting.call.call) {
+                Some(result) => self.show_output(waiting.index, &waiting.call, &result, out),
+                None => self.waiting.push(waiting),
+            }
+        }
+        for asking in std::mem::take(&mut self.asking) {
+            let call = asking.call.as_ref();
+            match call.and_then(|call| Some((call, self.ended_as(&call.call)?))) {
+                Some((call, result)) => self.show_ended(asking.id, call, &result, out),
+                None => self.asking.push(asking),
+            }
+        }
+        for call in std::mem::take(&mut self.taken) {
+            let Some(result) = self.ended_as(&call.call) else {
+                self.taken.push(call);
+                continue;
+            };
+            let id = ItemId {
+                prefix: prefix_of(call.tag()),
+                run: self.scene.run,
+                place: ItemPlace::Taken(self.taken_over),
+            };
+            self.taken_over += 1;
+            self.show_ended(id.to_string(), &call, &result, out);
+        }
+        self.ended.clear();
+    }
+
+    /// The result of a call, if it waits to be shown.
+    fn ended_as(&mut self, id: &str) -> Option<ToolResult> {
+        let place = self
+            .ended
+            .iter()
+            .position(|ended| ended.call().value() == id)?;
+        Some(self.ended.remove(place))
     }
 
     /// Show a call and its result at once.
@@ -137,6 +156,7 @@ impl Projector {
 
     /// Close what has no result, and ask what is to be asked.
     pub(super) fn end_calls(&mut self, ending: &Ending, out: &mut Vec<Frame>) {
+        self.end_round(out);
         for Waiting { index, call } in std::mem::take(&mut self.waiting) {
             if self.scene.dialect == Dialect::OpenAi {
                 let json = call.item(self.stage.id(index), None);

@@ -4,9 +4,10 @@ use throughline_model::{Content, Place};
 
 use super::calls::Asking;
 use super::step::Told;
+use super::thought::LiveThought;
 use super::{Projector, Waiting};
 use crate::responses::wire::frame::Frame;
-use crate::responses::wire::items::{Call, Draft, ServerCall, Whole};
+use crate::responses::wire::items::{Call, Carrier, Draft, ServerCall, Whole};
 use crate::responses::wire::scene::Dialect;
 
 /// The events between the beginning and the end of an item of a vendor's tool.
@@ -66,6 +67,22 @@ impl Projector {
             let id = self.next_id(draft.tag(), no, out);
             let shown = self.show_whole(id, draft, out);
             self.step(no, out).told.insert(*at, Told::Shown(shown));
+            self.carry(no, content, out);
+        }
+    }
+
+    /// Show what a client is to carry beside an item.
+    pub(super) fn carry(&mut self, no: u32, content: &Content, out: &mut Vec<Frame>) {
+        let thought = match self.maker().carrier(content) {
+            Carrier::None => return,
+            Carrier::Unseen => None,
+            Carrier::Shown(thought) => Some(thought),
+        };
+        let id = self.next_id("reasoning", no, out);
+        if let Some(thought) = thought {
+            let live = LiveThought::open(&mut self.stage, out, id, self.scene.dialect);
+            // It has no text that could differ from what was seen.
+            let _ = live.close(&mut self.stage, out, thought);
         }
     }
 

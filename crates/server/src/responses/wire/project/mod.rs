@@ -16,20 +16,21 @@ mod stage;
 mod step;
 #[cfg(test)]
 mod tests;
+mod thought;
 
 use throughline::RunEvent;
 use throughline_model::json::RawJson;
-use throughline_model::{Message, Role, Source};
+use throughline_model::{Message, Role, Source, ToolResult};
 
 use super::frame::Frame;
 use super::ids::{ItemId, ItemPlace, prefix_of};
-use super::items::{Listed, Maker, State};
+use super::items::{Listed, Maker, ServerCall, State};
 use super::object::{Object, Status, Tally};
 use super::request::Include;
 use super::scene::{Dialect, Ending, Scene};
 use calls::{Asking, Waiting};
 use stage::Stage;
-use step::Step;
+use step::{Step, Words};
 
 /// Turns the events of one run into frames, one after the other.
 #[derive(Clone, Debug)]
@@ -43,8 +44,12 @@ pub struct Projector {
     waiting: Vec<Waiting>,
     /// Calls that may have to wait for somebody's leave.
     asking: Vec<Asking>,
-    /// How many calls of earlier runs had their result here.
-    taken: u32,
+    /// Calls of earlier runs that may get their results here, in order.
+    taken: Vec<ServerCall>,
+    /// How many of them did.
+    taken_over: u32,
+    /// Results that are shown when their round is over.
+    ended: Vec<ToolResult>,
     tally: Tally,
     ending: Option<Ending>,
 }
@@ -52,17 +57,23 @@ pub struct Projector {
 impl Projector {
     /// Before the first event.
     pub fn new(scene: Scene) -> Self {
-        Self {
+        let mut projector = Self {
             object: Object::new(&scene),
             scene,
             stage: Stage::default(),
             step: None,
             waiting: Vec::new(),
             asking: Vec::new(),
-            taken: 0,
+            taken: Vec::new(),
+            taken_over: 0,
+            ended: Vec::new(),
             tally: Tally::default(),
             ending: None,
-        }
+        };
+        let known = projector.scene.known_calls.iter();
+        let taken = known.filter_map(|call| projector.maker().server_call(call));
+        projector.taken = taken.collect();
+        projector
     }
 
     /// The first frames: `response.created`, `response.in_progress`, and the tools of servers.
@@ -101,8 +112,28 @@ impl Projector {
         }
         match event {
             RunEvent::Asked { step } => self.asked(*step, out),
-            RunEvent::Text { step, at, delta } => self.said(*step, *at, delta, out),
-            RunEvent::Reasoning { step, at, delta } => self.thought(*step, *at, delta, out),
+            RunEvent::Text { step, at, delta } => {
+                self.said((*step, *at), delta, Words::Text, out);
+            }
+            RunEvent::Refusal { step, at, delta } => {
+                self.said((*step, *at), delta, Words::Refusal, out);
+            }
+            RunEvent::Summary {
+                step,
+                at,
+                part,
+                delta,
+            } => {
+                let part = *part as usize;
+                self.grow_thought((*step, *at), out, |live, stage, out| {
+                    live.summary(stage, out, part, delta);
+                });
+            }
+            RunEvent::Reasoning { step, at, delta } => {
+                self.grow_thought((*step, *at), out, |live, stage, out| {
+                    live.text(stage, out, delta);
+                });
+            }
             RunEvent::Content { step, at, content } => self.content(*step, *at, content, out),
             RunEvent::Incomplete { step, at } => self.broke_off(*step, *at, out),
             RunEvent::Dispatched { .. } => self.stage.settle(out, State::Completed),

@@ -5,10 +5,19 @@ use std::collections::BTreeMap;
 use throughline_model::{Body, Content, Message, Place, Status as MessageStatus};
 
 use super::Projector;
-use super::live::{Live, LiveSaid, LiveThought};
+use super::live::{Live, LiveSaid};
+use super::stage::Stage;
+use super::thought::LiveThought;
 use crate::responses::wire::frame::Frame;
 use crate::responses::wire::ids::{ItemId, ItemPlace, prefix_of};
 use crate::responses::wire::items::{Draft, State};
+
+/// What kind of words grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    Text,
+    Refusal,
+}
 
 /// What was told at a place of an answer.
 #[derive(Clone, Debug)]
@@ -27,8 +36,8 @@ pub(super) struct Step {
     pub(super) no: u32,
     /// How often it was made before, as readers saw it.
     again: u32,
-    /// The number of its next item.
-    number: u32,
+    /// The numbers of its next items, by the prefix of their ids.
+    numbers: BTreeMap<&'static str, u32>,
     pub(super) told: BTreeMap<Place, Told>,
     /// Something that readers saw came to nothing.
     broken: bool,
@@ -40,15 +49,15 @@ impl Step {
         Self {
             no,
             again,
-            number: 0,
+            numbers: BTreeMap::new(),
             told: BTreeMap::new(),
             broken: false,
             phase: None,
         }
     }
 
-    /// The place of the next item.
-    pub(super) fn next(&mut self) -> ItemPlace {
+    /// The place of the next item of a kind.
+    fn next(&mut self, prefix: &'static str) -> ItemPlace {
         if self.broken {
             // The same call again: its items have other names than those that came to nothing.
             *self = Self {
@@ -56,8 +65,9 @@ impl Step {
                 ..Self::new(self.no, self.again + 1)
             };
         }
-        let number = self.number;
-        self.number += 1;
+        let next = self.numbers.entry(prefix).or_default();
+        let number = *next;
+        *next += 1;
         ItemPlace::Output {
             step: self.no,
             number,
@@ -71,6 +81,7 @@ impl Projector {
     pub(super) fn asked(&mut self, no: u32, out: &mut Vec<Frame>) {
         self.abandon(out);
         self.stage.settle(out, State::Completed);
+        self.end_round(out);
         let again = match self.step.take() {
             Some(last) if last.no == no => last.again + u32::from(last.broken),
             Some(_) | None => 0,
@@ -89,25 +100,31 @@ impl Projector {
     /// The id of the next item of a call.
     pub(super) fn next_id(&mut self, tag: &str, no: u32, out: &mut Vec<Frame>) -> String {
         let run = self.scene.run;
-        let place = self.step(no, out).next();
         let prefix = prefix_of(tag);
+        let place = self.step(no, out).next(prefix);
         ItemId { prefix, run, place }.to_string()
     }
 
-    /// More text.
-    pub(super) fn said(&mut self, no: u32, at: Place, delta: &str, out: &mut Vec<Frame>) {
+    /// More words.
+    pub(super) fn said(
+        &mut self,
+        (no, at): (u32, Place),
+        delta: &str,
+        words: Words,
+        out: &mut Vec<Frame>,
+    ) {
+        let refusal = words == Words::Refusal;
         let live = match self.grown(no, at, out) {
-            Some(Live::Said(live)) => Some(live),
-            Some(other @ Live::Thought(_)) => {
-                other.abandon(&mut self.stage, out);
-                self.step(no, out).broken = true;
+            Some(Live::Said(live)) if live.is_refusal() == refusal => Some(live),
+            Some(other) => {
+                self.misled(no, other, out);
                 None
             }
             None => None,
         };
         let mut live = live.unwrap_or_else(|| {
             let id = self.next_id("message", no, out);
-            LiveSaid::open(&mut self.stage, out, id, false)
+            LiveSaid::open(&mut self.stage, out, id, refusal)
         });
         live.delta(&mut self.stage, out, delta);
         let told = Told::Live(Live::Said(live));
@@ -115,24 +132,33 @@ impl Projector {
     }
 
     /// More of what the model thinks.
-    pub(super) fn thought(&mut self, no: u32, at: Place, delta: &str, out: &mut Vec<Frame>) {
-        let mut live = self.growing_thought(no, at, out);
-        live.text(&mut self.stage, out, delta);
+    pub(super) fn grow_thought(
+        &mut self,
+        (no, at): (u32, Place),
+        out: &mut Vec<Frame>,
+        grow: impl FnOnce(&mut LiveThought, &mut Stage, &mut Vec<Frame>),
+    ) {
+        let live = match self.grown(no, at, out) {
+            Some(Live::Thought(live)) => Some(live),
+            Some(other) => {
+                self.misled(no, other, out);
+                None
+            }
+            None => None,
+        };
+        let mut live = live.unwrap_or_else(|| {
+            let id = self.next_id("reasoning", no, out);
+            LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
+        });
+        grow(&mut live, &mut self.stage, out);
         let told = Told::Live(Live::Thought(live));
         self.step(no, out).told.insert(at, told);
     }
 
-    fn growing_thought(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> LiveThought {
-        match self.grown(no, at, out) {
-            Some(Live::Thought(live)) => return live,
-            Some(other @ Live::Said(_)) => {
-                other.abandon(&mut self.stage, out);
-                self.step(no, out).broken = true;
-            }
-            None => {}
-        }
-        let id = self.next_id("reasoning", no, out);
-        LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
+    /// What readers saw is not what came: it stays as it was, and the truth is a new item.
+    fn misled(&mut self, no: u32, live: Live, out: &mut Vec<Frame>) {
+        live.abandon(&mut self.stage, out);
+        self.step(no, out).broken = true;
     }
 
     /// What grows at a place. If nothing does, what is whole and was held back comes first.
@@ -148,25 +174,14 @@ impl Projector {
 
     /// A content is whole.
     pub(super) fn content(&mut self, no: u32, at: Place, content: &Content, out: &mut Vec<Frame>) {
-        match content.body {
-            Body::Text(_) | Body::Refusal(_) | Body::Reasoning(_) => {
-                let shown = self.show(no, at, content, out);
-                self.step(no, out).told.insert(at, Told::Shown(shown));
-            }
-            Body::Media(_)
-            | Body::ToolCall(_)
-            | Body::ToolResult(_)
-            | Body::ApprovalRequest(_)
-            | Body::ApprovalResponse(_)
-            | Body::Error(_)
-            | Body::Opaque(_)
-            | Body::Unknown(_) => {
-                let held = Told::Held(Box::new(content.clone()));
-                if let Some(Told::Live(live)) = self.step(no, out).told.insert(at, held) {
-                    live.abandon(&mut self.stage, out);
-                    self.step(no, out).broken = true;
-                }
-            }
+        if grows(content) {
+            let shown = self.show(no, at, content, out);
+            self.step(no, out).told.insert(at, Told::Shown(shown));
+            return self.carry(no, content, out);
+        }
+        let held = Told::Held(Box::new(content.clone()));
+        if let Some(Told::Live(live)) = self.step(no, out).told.insert(at, held) {
+            self.misled(no, live, out);
         }
     }
 
@@ -183,20 +198,12 @@ impl Projector {
         let draft = self.maker().draft(content, None, &mut phase);
         self.step(no, out).phase = phase;
         let draft = draft?;
-        let differs = match (live, &draft) {
-            (Some(live), _) => {
-                let index = live.index();
-                match self.close(live, draft.clone(), out) {
-                    Ok(()) => return Some(index),
-                    Err(live) => Some(live),
-                }
+        if let Some(live) = live {
+            let index = live.index();
+            match self.close(live, draft.clone(), out) {
+                Ok(()) => return Some(index),
+                Err(live) => self.misled(no, live, out),
             }
-            (None, _) => None,
-        };
-        if let Some(live) = differs {
-            // Readers saw something else; it stays as it was, and the truth is a new item.
-            live.abandon(&mut self.stage, out);
-            self.step(no, out).broken = true;
         }
         let id = self.next_id(draft.tag(), no, out);
         let live = match &draft {
@@ -260,12 +267,16 @@ impl Projector {
         told.reverse();
         let mut untold = Place::new(usize::MAX, 0, 0);
         for content in &message.contents {
-            match told.pop() {
+            let next = told.last().copied();
+            match next.map(|at| (at, self.is_live(at))) {
+                Some((_, false)) => drop(told.pop()),
                 // It was cut while it grew.
-                Some(at) if self.is_live(at) => self.content(no, at, content, out),
-                Some(_) => {}
+                Some((at, true)) if grows(content) => {
+                    told.pop();
+                    self.content(no, at, content, out);
+                }
                 // A worker died after it had recorded it and before it could tell.
-                None => {
+                Some(_) | None => {
                     self.content(no, untold, content, out);
                     untold.item += 1;
                 }
@@ -303,5 +314,20 @@ impl Projector {
         for live in live {
             live.abandon(&mut self.stage, out);
         }
+    }
+}
+
+/// Whether readers see a content growing.
+fn grows(content: &Content) -> bool {
+    match content.body {
+        Body::Text(_) | Body::Refusal(_) | Body::Reasoning(_) => true,
+        Body::Media(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => false,
     }
 }

@@ -1,5 +1,6 @@
 //! The body of a create request: checked, and kept with everything that we do not know.
 
+mod check;
 mod extras;
 mod keep;
 mod settings;
@@ -134,17 +135,17 @@ impl CreateRequest {
             previous,
             store: read::flag(body, "store", &root)?.unwrap_or(true),
             stream: read::flag(body, "stream", &root)?.unwrap_or(false),
-            metadata: metadata(body)?,
+            metadata: check::metadata(body)?,
             choice: tools::choice(body, &tools)?,
             tools,
             settings: settings::settings(body)?,
-            include: include(body)?,
+            include: check::include(body)?,
             max_tool_calls: read::integer(body, "max_tool_calls", (1, u64::MAX), &root)?,
             extras: Extras::of(body)?,
             input: InputItems::of(body)?,
         };
-        echoed(body)?;
-        not_built(body, request.previous.is_some())?;
+        check::echoed(body)?;
+        check::not_built(body, request.previous.is_some())?;
         Ok(request)
     }
 
@@ -235,125 +236,4 @@ impl CreateRequest {
     pub fn input(&self) -> &InputItems {
         &self.input
     }
-}
-
-fn metadata(body: &Value<'_>) -> Result<Vec<(String, String)>, ApiError> {
-    const PAIRS: usize = 16;
-    const KEY: usize = 64;
-    const VALUE: usize = 512;
-    let root = Path::Root;
-    let path = root.key("metadata");
-    let Some(object) = read::object(body, "metadata", &root)? else {
-        return Ok(Vec::new());
-    };
-    let mut pairs: Vec<(String, String)> = Vec::new();
-    for member in object.members() {
-        let key = member.key.to_str();
-        let path = path.key(&key);
-        if key.chars().count() > KEY {
-            let what = format!("keys have at most {KEY} characters");
-            return Err(read::outside(&path, "string_above_max_length", &what));
-        }
-        let Some(value) = member.value.as_str() else {
-            return Err(read::wrong_type(&path, "a string", &member.value));
-        };
-        read::no_longer(&path, &value, VALUE)?;
-        pairs.retain(|(known, _)| *known != key);
-        pairs.push((key.clone().into_owned(), value.into_owned()));
-        // Here, so that a long list costs nothing.
-        if pairs.len() > PAIRS {
-            let what = format!("at most {PAIRS} pairs are kept");
-            let path = root.key("metadata");
-            return Err(read::outside(&path, "object_above_max_properties", &what));
-        }
-    }
-    Ok(pairs)
-}
-
-fn include(body: &Value<'_>) -> Result<Vec<Include>, ApiError> {
-    let path = Path::Root.key("include");
-    let list = read::list(body, "include", &Path::Root)?.unwrap_or_default();
-    let known = Include::ALL.map(Include::as_str);
-    let mut asked = Vec::new();
-    for (index, value) in list.iter().enumerate() {
-        let path = path.index(index);
-        let Some(word) = value.as_str() else {
-            return Err(read::wrong_type(&path, "a string", value));
-        };
-        let found = Include::ALL.into_iter().find(|one| one.as_str() == word);
-        let Some(found) = found else {
-            return Err(read::wrong_value(&path, &word, &known));
-        };
-        if !asked.contains(&found) {
-            asked.push(found);
-        }
-    }
-    Ok(asked)
-}
-
-/// Check the types of members that are only echoed or handed on.
-fn echoed(body: &Value<'_>) -> Result<(), ApiError> {
-    let root = Path::Root;
-    for key in [
-        "prompt_cache_key",
-        "user",
-        "service_tier",
-        "prompt_cache_retention",
-    ] {
-        read::text(body, key, &root)?;
-    }
-    if let Some(text) = read::text(body, "safety_identifier", &root)? {
-        read::no_longer(&root.key("safety_identifier"), &text, 64)?;
-    }
-    for key in ["prompt", "prompt_cache_options", "moderation"] {
-        read::object(body, key, &root)?;
-    }
-    read::integer(body, "top_logprobs", (0, 20), &root)?;
-    for key in ["presence_penalty", "frequency_penalty"] {
-        read::decimal(body, key, (-2.0, 2.0), &root)?;
-    }
-    if let Some(options) = read::object(body, "stream_options", &root)? {
-        let path = root.key("stream_options");
-        read::flag(options, "include_obfuscation", &path)?;
-    }
-    Ok(())
-}
-
-/// Refuse what is not built, by name.
-fn not_built(body: &Value<'_>, continues: bool) -> Result<(), ApiError> {
-    let root = Path::Root;
-    if let Some(conversation) = read::member(body, "conversation") {
-        let path = root.key("conversation");
-        match (conversation.as_object(), conversation.as_text()) {
-            (Some(_), _) => drop(read::required(conversation, "id", &path)?),
-            (None, Some(_)) => {}
-            (None, None) => {
-                return Err(read::wrong_type(
-                    &path,
-                    "a string or an object",
-                    conversation,
-                ));
-            }
-        }
-        if continues {
-            return Err(ApiError::invalid(
-                "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Send \
-                 only one of them.",
-            )
-            .code("mutually_exclusive_parameters")
-            .param("conversation"));
-        }
-        return Err(ApiError::not_implemented("conversation"));
-    }
-    if read::flag(body, "background", &root)? == Some(true) {
-        return Err(ApiError::not_implemented("background"));
-    }
-    if read::word(body, "truncation", &["auto", "disabled"], &root)? == Some("auto") {
-        return Err(ApiError::not_implemented("truncation"));
-    }
-    let managed = read::list(body, "context_management", &root)?;
-    if managed.is_some_and(|list| !list.is_empty()) {
-        return Err(ApiError::not_implemented("context_management"));
-    }
-    Ok(())
 }

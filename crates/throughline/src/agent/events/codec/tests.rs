@@ -55,6 +55,17 @@ fn samples() -> Vec<RunEvent> {
             stop: StopReason::Done,
         },
         RunEvent::Incomplete { step: 1, at },
+        RunEvent::Summary {
+            step: 1,
+            at,
+            part: 200,
+            delta: "springs and neaps".to_owned(),
+        },
+        RunEvent::Refusal {
+            step: 1,
+            at,
+            delta: "not today".to_owned(),
+        },
     ]
 }
 
@@ -102,7 +113,7 @@ fn result(rng: &mut Rng) -> ToolResult {
 
 fn any_event(rng: &mut Rng, size: usize) -> RunEvent {
     let (step, at, position) = (small(rng), place(rng), small(rng));
-    match rng.below(10) {
+    match rng.below(12) {
         0 => RunEvent::Started {
             run: RunId::from_bytes(std::array::from_fn(|_| rng.below(256) as u8)),
             thread: ThreadId::new(&format!("t{}", rng.next_u64())).unwrap(),
@@ -122,6 +133,17 @@ fn any_event(rng: &mut Rng, size: usize) -> RunEvent {
             step,
             at,
             content: content(rng),
+        },
+        10 => RunEvent::Summary {
+            step,
+            at,
+            part: position,
+            delta: generate::text(rng, size),
+        },
+        11 => RunEvent::Refusal {
+            step,
+            at,
+            delta: generate::text(rng, size),
         },
         5 => RunEvent::Dispatched {
             step,
@@ -163,7 +185,7 @@ fn what_is_read_is_what_was_written() {
 #[test]
 fn every_kind_has_its_number_for_good() {
     let kinds: Vec<u16> = samples().iter().map(|event| encode(event).kind).collect();
-    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     for event in samples() {
         assert_eq!(decode(&encode(&event)), Ok(event));
     }

@@ -14,6 +14,23 @@ fn told(events: &[RunEvent]) -> Vec<String> {
         RunEvent::Text { step, at, delta } => {
             format!("text {step} {}.{}.{} {delta}", at.choice, at.item, at.part)
         }
+        RunEvent::Refusal { step, at, delta } => {
+            format!(
+                "refused {step} {}.{}.{} {delta}",
+                at.choice, at.item, at.part
+            )
+        }
+        RunEvent::Summary {
+            step,
+            at,
+            part,
+            delta,
+        } => {
+            format!(
+                "summary {step} {}.{}.{} {part} {delta}",
+                at.choice, at.item, at.part
+            )
+        }
         RunEvent::Reasoning { step, at, delta } => {
             format!(
                 "thought {step} {}.{}.{} {delta}",
@@ -213,12 +230,13 @@ async fn what_was_said_to_the_model_comes_before_it_is_asked() {
         [
             "message by the way",
             "asked 0",
+            "summary 0 0.0.0 0 in short",
             "thought 0 0.0.0 spring tide",
             "content 0 0.0.0",
-            "thought 0 0.1.0 hint",
+            "summary 0 0.1.0 0 hint",
             "content 0 0.1.0",
             "content 0 0.2.0",
-            "text 0 0.3.0 no",
+            "refused 0 0.3.0 no",
             "content 0 0.3.0",
             "text 0 1.0.0 and",
             "content 0 1.0.0",

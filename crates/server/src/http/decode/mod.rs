@@ -1,11 +1,13 @@
 //! Decompression that stops in time.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Write};
 
-use flate2::write::{GzDecoder, ZlibDecoder};
+use flate2::write::GzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder as RawZstd, InBuffer, Operation as _, OutBuffer};
-
-use crate::config::LimitsConfig;
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,11 @@ pub(super) struct Decoder {
 enum Coding {
     Identity(Sink),
     Gzip(GzDecoder<Sink>),
-    Deflate(ZlibDecoder<Sink>),
+    Deflate {
+        decoder: Decompress,
+        sink: Sink,
+        whole: bool,
+    },
     Zstd {
         decoder: RawZstd<'static>,
         sink: Sink,
@@ -64,12 +70,18 @@ enum Coding {
 }
 
 impl Decoder {
-    pub(super) fn new(encoding: Encoding, limits: &LimitsConfig) -> Result<Self, Refused> {
-        let sink = Sink::new(limits.body_bytes);
+    /// At most so many bytes before and after, and at most so many times as many after.
+    pub(super) fn new(encoding: Encoding, most: usize, ratio: u64) -> Result<Self, Refused> {
+        let sink = Sink::new(most);
         let coding = match encoding {
             Encoding::Identity => Coding::Identity(sink),
             Encoding::Gzip => Coding::Gzip(GzDecoder::new(sink)),
-            Encoding::Deflate => Coding::Deflate(ZlibDecoder::new(sink)),
+            Encoding::Deflate => Coding::Deflate {
+                // What HTTP calls deflate has the head of zlib.
+                decoder: Decompress::new(true),
+                sink,
+                whole: false,
+            },
             Encoding::Zstd => {
                 let mut decoder = RawZstd::new().map_err(|_| Refused::Damaged)?;
                 decoder
@@ -85,8 +97,8 @@ impl Decoder {
         Ok(Self {
             coding,
             taken: 0,
-            most: limits.body_bytes,
-            ratio: limits.decoded_ratio,
+            most,
+            ratio,
         })
     }
 
@@ -97,17 +109,19 @@ impl Decoder {
 
     fn sink(&self) -> &Sink {
         match &self.coding {
-            Coding::Identity(sink) | Coding::Zstd { sink, .. } => sink,
+            Coding::Identity(sink) | Coding::Deflate { sink, .. } | Coding::Zstd { sink, .. } => {
+                sink
+            }
             Coding::Gzip(decoder) => decoder.get_ref(),
-            Coding::Deflate(decoder) => decoder.get_ref(),
         }
     }
 
     fn sink_mut(&mut self) -> &mut Sink {
         match &mut self.coding {
-            Coding::Identity(sink) | Coding::Zstd { sink, .. } => sink,
+            Coding::Identity(sink) | Coding::Deflate { sink, .. } | Coding::Zstd { sink, .. } => {
+                sink
+            }
             Coding::Gzip(decoder) => decoder.get_mut(),
-            Coding::Deflate(decoder) => decoder.get_mut(),
         }
     }
 
@@ -123,7 +137,11 @@ impl Decoder {
         let done = match &mut self.coding {
             Coding::Identity(sink) => sink.write_all(piece),
             Coding::Gzip(decoder) => decoder.write_all(piece),
-            Coding::Deflate(decoder) => decoder.write_all(piece),
+            Coding::Deflate {
+                decoder,
+                sink,
+                whole,
+            } => inflate(decoder, sink, whole, piece),
             Coding::Zstd {
                 decoder,
                 sink,
@@ -140,13 +158,50 @@ impl Decoder {
             let ended = match &mut self.coding {
                 Coding::Identity(_) => Ok(()),
                 Coding::Gzip(decoder) => decoder.try_finish(),
-                Coding::Deflate(decoder) => decoder.try_finish(),
-                Coding::Zstd { whole: true, .. } => Ok(()),
-                Coding::Zstd { whole: false, .. } => Err(io::Error::other("broken off")),
+                Coding::Deflate { whole, .. } | Coding::Zstd { whole, .. } => match whole {
+                    true => Ok(()),
+                    false => Err(io::Error::other("broken off")),
+                },
             };
             ended.map_err(|_| self.sink().full.unwrap_or(Refused::Damaged))?;
         }
         Ok(std::mem::take(&mut self.sink_mut().bytes))
+    }
+}
+
+/// How much is decompressed before it is looked at.
+const ROOM: usize = 128 * 1024;
+
+fn inflate(
+    decoder: &mut Decompress,
+    sink: &mut Sink,
+    whole: &mut bool,
+    piece: &[u8],
+) -> io::Result<()> {
+    let mut room = vec![0; ROOM];
+    let mut rest = piece;
+    loop {
+        let (taken, given) = (decoder.total_in(), decoder.total_out());
+        let status = decoder
+            .decompress(rest, &mut room, FlushDecompress::None)
+            .map_err(io::Error::other)?;
+        let taken = (decoder.total_in() - taken) as usize;
+        let given = (decoder.total_out() - given) as usize;
+        sink.write_all(room.get(..given).unwrap_or_default())?;
+        rest = rest.get(taken..).unwrap_or_default();
+        match status {
+            Status::StreamEnd if rest.is_empty() => {
+                *whole = true;
+                return Ok(());
+            }
+            // Something stands behind the end.
+            Status::StreamEnd => return Err(io::Error::other("more than one body")),
+            Status::Ok | Status::BufError if rest.is_empty() && given < ROOM => return Ok(()),
+            Status::BufError if taken == 0 && given == 0 => {
+                return Err(io::Error::other("no progress"));
+            }
+            Status::Ok | Status::BufError => {}
+        }
     }
 }
 
@@ -157,14 +212,14 @@ fn unpack(
     piece: &[u8],
 ) -> io::Result<()> {
     let mut input = InBuffer::around(piece);
-    let mut room = vec![0; 128 * 1024];
+    let mut room = vec![0; ROOM];
     loop {
         let mut output = OutBuffer::around(&mut room[..]);
         let hint = decoder.run(&mut input, &mut output)?;
         let given = output.as_slice().len();
         sink.write_all(output.as_slice())?;
         *whole = hint == 0;
-        if input.pos() == piece.len() && given < room.len() {
+        if input.pos() == piece.len() && (*whole || given < room.len()) {
             return Ok(());
         }
     }

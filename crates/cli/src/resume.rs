@@ -1,0 +1,43 @@
+//! `throughline runs resume`: go on with a run that was left, with the agents of the configuration.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use throughline_model::json::ObjectWriter;
+use throughline_server::{Config, ServeError, resume};
+use throughline_store::{Authority, RunId};
+
+use crate::args::Args;
+use crate::failure::Failure;
+use crate::{output, serve};
+
+/// Go on with a run, and wait for its end.
+pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<ExitCode, Failure> {
+    let sources = serve::sources_of(args, config);
+    let config = Config::load(&sources).map_err(|error| serve::misread(&error))?;
+    let store = config.server.store.clone();
+    let scope = Authority::assume().scope(args.tenant.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
+    let ended = runtime.block_on(resume(config, &scope, run));
+    let stop = ended.map_err(|error| match &error {
+        ServeError::Config(error) => serve::misread(error),
+        ServeError::Store(_) => Failure::no(format!("{store}: {error}")),
+        _ => Failure::no(error.to_string()),
+    })?;
+    match args.json {
+        true => {
+            let mut out = String::new();
+            let mut object = ObjectWriter::new(&mut out);
+            object
+                .str("run", &run.to_string())
+                .str("stop", stop.as_str());
+            object.end();
+            output::document(&out, false)?;
+        }
+        false => output::line(&format!("{run} is finished: {stop}"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

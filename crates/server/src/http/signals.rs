@@ -1,0 +1,47 @@
+//! What asks a process to stop.
+
+/// The signals that ask a process to stop: SIGTERM, and SIGINT as Ctrl-C sends it.
+///
+/// From the moment that this is made they are heard here and end the process no more, so make it
+/// before anybody is told that the server is up.
+#[derive(Debug)]
+pub struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Listen to them. Must be called inside of a runtime.
+    #[cfg(unix)]
+    pub fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Listen to them. Must be called inside of a runtime.
+    #[cfg(not(unix))]
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(unix)]
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(super) async fn next(&mut self) {
+        // Without a way to hear of it, there is nothing to wait for.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The items of a chain: what stood before the output of a response, and single items by id.
+
+use std::sync::Arc;
+
+use throughline_model::{Message, Source};
+use throughline_store::{
+    At, Entry, Error, ItemRef, Journal, NodeId, NodeRef, RunId, Span, TenantScope,
+};
+
+use super::fail;
+use super::host::Host;
+use super::tale::dialect;
+use super::wire::{Asked, Item, ItemId, Labels, Listing, Spoke, Spoken, input_items};
+use crate::error::ApiError;
+use crate::http::App;
+
+/// Where each message of a chain stands, by who said it: what a run was given comes before what it
+/// said, and each answer of a model is a step.
+pub(super) fn spoken<'m>(messages: impl Iterator<Item = (RunId, &'m Message)>) -> Vec<Spoken<'m>> {
+    let mut now: Option<(RunId, u32)> = None;
+    let mut spoken = Vec::new();
+    for (run, message) in messages {
+        let mut next = match now {
+            Some((known, next)) if known == run => next,
+            _ => 0,
+        };
+        let place = match message.source {
+            Some(Source::Model) => {
+                next += 1;
+                Spoke::Step(next - 1)
+            }
+            Some(Source::Tool) => {
+                // Results that come before any answer are those of calls that were taken over.
+                next = next.max(1);
+                Spoke::Step(next - 1)
+            }
+            _ => Spoke::Input,
+        };
+        now = Some((run, next));
+        spoken.push(Spoken {
+            run,
+            place,
+            message,
+        });
+    }
+    spoken
+}
+
+/// All messages up to a node, oldest first.
+pub(super) async fn entries(
+    app: &App,
+    scope: &TenantScope,
+    node: Option<NodeId>,
+) -> Result<Vec<Entry>, ApiError> {
+    let Some(node) = node else {
+        return Ok(Vec::new());
+    };
+    let at = At::Node(NodeRef::Node(node));
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(0, |entry| entry.last);
+        let page = app
+            .store
+            .read(scope, &at, Span::After(after), usize::MAX)
+            .await;
+        let page = page.map_err(|error| fail::store(&error))?;
+        let more = page.more && !page.entries.is_empty();
+        entries.extend(page.entries);
+        if !more {
+            return Ok(entries);
+        }
+    }
+}
+
+/// How the items of a run's chain are listed.
+pub(super) struct Shown {
+    labels: Labels,
+    model: String,
+    seals: bool,
+    asked: Vec<(RunId, Asked)>,
+}
+
+impl Shown {
+    pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
+        let host = Host::of(journal.request.as_ref())?;
+        let asked = journal.calls.iter().filter_map(|call| {
+            let asked = Asked {
+                step: call.at.step,
+                call: call.call.clone(),
+                approval: call.approval?,
+            };
+            Some((journal.run.id, asked))
+        });
+        let asked = asked.collect();
+        Ok(match host {
+            Some(host) => Self {
+                labels: host.labels(),
+                model: host.request.model().unwrap_or_default().to_owned(),
+                seals: host.request.seals_reasoning(),
+                asked,
+            },
+            None => Self {
+                labels: Labels::new(),
+                model: String::new(),
+                seals: false,
+                asked,
+            },
+        })
+    }
+
+    pub(super) fn items(&self, app: &App, spoken: &[Spoken<'_>]) -> Vec<Item> {
+        let listing = Listing {
+            dialect: dialect(app),
+            labels: &self.labels,
+            seals: self.seals,
+            model: &self.model,
+            asked: &self.asked,
+        };
+        input_items(spoken, &listing)
+    }
+}
+
+/// All items of one run.
+fn of_run(app: &App, journal: &Journal) -> Result<Vec<Item>, ApiError> {
+    let run = journal.run.id;
+    let messages = journal.entries.iter().map(|entry| (run, &entry.message));
+    Ok(Shown::of(journal)?.items(app, &spoken(messages)))
+}
+
+/// An item that we keep, by its id.
+pub(super) async fn item(app: &App, scope: &TenantScope, id: &str) -> Result<Item, ApiError> {
+    let missing = || super::said::no_item(id);
+    let of: ItemId = id.parse().map_err(|_| missing())?;
+    let journal = match app.store.journal(scope, of.run).await {
+        Ok(journal) => journal,
+        Err(Error::NotFound { .. }) => return Err(missing()),
+        Err(error) => return Err(fail::store(&error)),
+    };
+    let items = of_run(app, &journal)?;
+    items
+        .into_iter()
+        .find(|item| item.id == id)
+        .ok_or_else(missing)
+}
+
+/// The run that a message of a history belongs to.
+pub(super) fn run_of(message: &Message) -> Option<RunId> {
+    let id = message.id.as_ref()?;
+    ItemRef::of_message(id).map(|item| item.run)
+}
+
+/// An item of a history that a client sends again, as it was shown.
+pub(super) fn inherited(app: &App, history: &[Arc<Message>], id: &ItemId) -> Option<Item> {
+    let of = history.iter().filter_map(|message| {
+        let run = run_of(message).filter(|run| *run == id.run)?;
+        Some((run, &**message))
+    });
+    let spoken = spoken(of);
+    if spoken.is_empty() {
+        return None;
+    }
+    let shown = Shown {
+        labels: Labels::new(),
+        model: String::new(),
+        seals: false,
+        asked: Vec::new(),
+    };
+    let name = id.to_string();
+    shown
+        .items(app, &spoken)
+        .into_iter()
+        .find(|item| item.id == name)
+}

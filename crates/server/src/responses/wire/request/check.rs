@@ -1,0 +1,130 @@
+//! Members with limits of their own, and what is not built.
+
+use throughline_model::Path;
+use throughline_model::json::Value;
+
+use super::{Include, read};
+use crate::ApiError;
+
+/// The client's own pairs.
+pub(super) fn metadata(body: &Value<'_>) -> Result<Vec<(String, String)>, ApiError> {
+    const PAIRS: usize = 16;
+    const KEY: usize = 64;
+    const VALUE: usize = 512;
+    let root = Path::Root;
+    let path = root.key("metadata");
+    let Some(object) = read::object(body, "metadata", &root)? else {
+        return Ok(Vec::new());
+    };
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for member in object.members() {
+        let key = member.key.to_str();
+        let path = path.key(&key);
+        if key.chars().count() > KEY {
+            let what = format!("keys have at most {KEY} characters");
+            return Err(read::outside(&path, "string_above_max_length", &what));
+        }
+        let Some(value) = member.value.as_str() else {
+            return Err(read::wrong_type(&path, "a string", &member.value));
+        };
+        read::no_longer(&path, &value, VALUE)?;
+        pairs.retain(|(known, _)| *known != key);
+        pairs.push((key.clone().into_owned(), value.into_owned()));
+        // Here, so that a long list costs nothing.
+        if pairs.len() > PAIRS {
+            let what = format!("at most {PAIRS} pairs are kept");
+            let path = root.key("metadata");
+            return Err(read::outside(&path, "object_above_max_properties", &what));
+        }
+    }
+    Ok(pairs)
+}
+
+/// What is to be added to the response.
+pub(super) fn include(body: &Value<'_>) -> Result<Vec<Include>, ApiError> {
+    let path = Path::Root.key("include");
+    let list = read::list(body, "include", &Path::Root)?.unwrap_or_default();
+    let known = Include::ALL.map(Include::as_str);
+    let mut asked = Vec::new();
+    for (index, value) in list.iter().enumerate() {
+        let path = path.index(index);
+        let Some(word) = value.as_str() else {
+            return Err(read::wrong_type(&path, "a string", value));
+        };
+        let found = Include::ALL.into_iter().find(|one| one.as_str() == word);
+        let Some(found) = found else {
+            return Err(read::wrong_value(&path, &word, &known));
+        };
+        if !asked.contains(&found) {
+            asked.push(found);
+        }
+    }
+    Ok(asked)
+}
+
+/// Check the types of members that are only echoed or handed on.
+pub(super) fn echoed(body: &Value<'_>) -> Result<(), ApiError> {
+    let root = Path::Root;
+    for key in [
+        "prompt_cache_key",
+        "user",
+        "service_tier",
+        "prompt_cache_retention",
+    ] {
+        read::text(body, key, &root)?;
+    }
+    if let Some(text) = read::text(body, "safety_identifier", &root)? {
+        read::no_longer(&root.key("safety_identifier"), &text, 64)?;
+    }
+    for key in ["prompt", "prompt_cache_options", "moderation"] {
+        read::object(body, key, &root)?;
+    }
+    read::integer(body, "top_logprobs", (0, 20), &root)?;
+    for key in ["presence_penalty", "frequency_penalty"] {
+        read::decimal(body, key, (-2.0, 2.0), &root)?;
+    }
+    if let Some(options) = read::object(body, "stream_options", &root)? {
+        let path = root.key("stream_options");
+        read::flag(options, "include_obfuscation", &path)?;
+    }
+    Ok(())
+}
+
+/// Refuse what is not built, by name.
+pub(super) fn not_built(body: &Value<'_>, continues: bool) -> Result<(), ApiError> {
+    let root = Path::Root;
+    if let Some(conversation) = read::member(body, "conversation") {
+        let path = root.key("conversation");
+        match (conversation.as_object(), conversation.as_text()) {
+            (Some(_), _) => drop(read::required(conversation, "id", &path)?),
+            (None, Some(_)) => {}
+            (None, None) => {
+                return Err(read::wrong_type(
+                    &path,
+                    "a string or an object",
+                    conversation,
+                ));
+            }
+        }
+        if continues {
+            return Err(ApiError::invalid(
+                "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Send \
+                 only one of them.",
+            )
+            .code("mutually_exclusive_parameters")
+            .param("conversation"));
+        }
+        return Err(ApiError::not_implemented("conversation"));
+    }
+    if read::flag(body, "background", &root)? == Some(true) {
+        return Err(ApiError::not_implemented("background"));
+    }
+    if read::word(body, "truncation", &["auto", "disabled"], &root)? == Some("auto") {
+        return Err(ApiError::not_implemented("truncation"));
+    }
+    let managed = read::list(body, "context_management", &root)?;
+    if managed.is_some_and(|list| !list.is_empty()) {
+        return Err(ApiError::not_implemented("context_management"));
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! The server as its clients see it: published SDKs, unmodified, and chains that are long, cut and
+//! raced for.
+//!
+//! `THROUGHLINE_SERVER_PYTHON` and `THROUGHLINE_SERVER_NODE` say where the SDKs are; without them
+//! they are looked for where `cargo xtask test` installs them. A test whose SDK is missing fails.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails, and the test command shows the counts"
+)]
+
+mod board;
+mod bytes;
+mod chains;
+mod instants;
+mod program;
+mod sdks;
+mod world;

@@ -1,0 +1,118 @@
+//! Running a program with an SDK, and what it found.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Where a program looks for the server and for the world around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    pub(crate) orders: SocketAddr,
+    pub(crate) server: SocketAddr,
+}
+
+/// What a program found: its SDK with the version, and how many checks passed.
+pub(crate) struct Found {
+    pub(crate) sdk: String,
+    pub(crate) passed: u64,
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("the workspace").to_owned()
+}
+
+/// A folder or file of an SDK: what the variable says, or where the test command installs it.
+fn installed(variable: &str, place: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    let path = named.unwrap_or_else(|| root().join("target/clients").join(place));
+    assert!(
+        path.exists(),
+        "{} is missing: `cargo xtask test` installs the SDKs, or {variable} says where they are",
+        path.display()
+    );
+    path
+}
+
+/// A program in Python.
+pub(crate) fn python(name: &str) -> Command {
+    let python = installed("THROUGHLINE_SERVER_PYTHON", "server-python/bin/python");
+    let mut command = Command::new(python);
+    command.arg(root().join("tests/clients/server-python").join(name));
+    command.env("PYTHONUTF8", "1");
+    command
+}
+
+/// A program in JavaScript. Node looks for packages beside a program, so it goes there.
+pub(crate) fn node(name: &str) -> Command {
+    let folder = installed("THROUGHLINE_SERVER_NODE", "server-node");
+    let sources = root().join("tests/clients/server-node");
+    for file in std::fs::read_dir(&sources).expect("the programs are there") {
+        let path = file.expect("the folder can be read").path();
+        if path.extension().is_some_and(|extension| extension == "mjs") {
+            let name = path.file_name().expect("a file has a name");
+            std::fs::copy(&path, folder.join(name)).expect("the folder can be written");
+        }
+    }
+    let mut command = Command::new("node");
+    command.arg(folder.join(name));
+    command
+}
+
+/// Run a program on a model; one without a vendor behind it is built in. Gives what it found wrong
+/// if there is anything. `THROUGHLINE_SCENARIO` names one scenario for whoever works on it.
+pub(crate) fn run(
+    mut command: Command,
+    places: Places,
+    model: &str,
+    vendor: Option<&str>,
+) -> Result<Found, String> {
+    command
+        .arg("--base-url")
+        .arg(format!("http://{}/v1", places.server));
+    command.arg("--control").arg(places.orders.to_string());
+    command.arg("--model").arg(model);
+    if let Some(vendor) = vendor {
+        command.arg("--upstream").arg(vendor);
+    }
+    if let Some(only) = std::env::var_os("THROUGHLINE_SCENARIO") {
+        command.arg("--only").arg(only);
+    }
+    // Nothing is to leave the machine, whatever this one is set up for.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy().to_ascii_lowercase();
+        let settings = ["openai_", "langchain_", "langsmith_"];
+        if text.ends_with("_proxy") || settings.iter().any(|start| text.starts_with(start)) {
+            command.env_remove(&name);
+        }
+    }
+    command.env("NO_PROXY", "*").stdin(Stdio::null());
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Value> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let wrong: Vec<String> = lines
+        .iter()
+        .filter(|line| line["ok"] == false)
+        .map(Value::to_string)
+        .collect();
+    if !output.status.success() || !wrong.is_empty() {
+        return Err(format!(
+            "{model}: {} checks failed\n{}\n{}",
+            wrong.len(),
+            wrong.join("\n"),
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    let end = lines.last().expect("a program says what it found");
+    Ok(Found {
+        sdk: end["sdk"].as_str().expect("the SDK is named").to_owned(),
+        passed: end["passed"].as_u64().expect("checks are counted"),
+    })
+}

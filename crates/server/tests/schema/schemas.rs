@@ -1,0 +1,280 @@
+//! Every event and every response against the published descriptions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use throughline::StopReason;
+use throughline_model::{CallId, Stop, ToolCall};
+use throughline_server::responses::wire::{Dialect, Frame, Scene};
+use throughline_testkit::openapi::{OpenApi, Others};
+use throughline_testkit::{Rng, property};
+
+use crate::runs::{Fate, labels, run, tool_list};
+use crate::support::{ending, fixture, projected, scene};
+
+/// Two descriptions and which of their schemas each event has.
+struct Published {
+    openai: OpenApi,
+    open: OpenApi,
+    /// By type: the schema at OpenAI, and in the other specification.
+    events: BTreeMap<String, (Option<String>, Option<String>)>,
+}
+
+/// The schema of each event: the one that has its type as the only value of `type`.
+fn schemas_of(text: &str, api: &OpenApi) -> BTreeMap<String, String> {
+    let root: Value = serde_json::from_str(text).unwrap();
+    let mut found = BTreeMap::new();
+    for name in api.names().filter(|name| name.ends_with("Event")) {
+        let tag = &root["components"]["schemas"][name]["properties"]["type"]["enum"][0];
+        if let Some(tag) = tag.as_str() {
+            found.insert(tag.to_owned(), name.to_owned());
+        }
+    }
+    found
+}
+
+fn published() -> Published {
+    let openai_text = fixture("openai-responses-conversations.openapi.json");
+    let open_text = fixture("openresponses-2026-04-24.openapi.json");
+    let openai = OpenApi::read(&openai_text).unwrap();
+    let open = OpenApi::read(&open_text).unwrap();
+    let (one, two) = (
+        schemas_of(&openai_text, &openai),
+        schemas_of(&open_text, &open),
+    );
+    let listed: Value = serde_json::from_str(&fixture("streaming-events.json")).unwrap();
+    let mut events = BTreeMap::new();
+    for event in listed.as_array().unwrap() {
+        let tag = event["type"].as_str().unwrap();
+        let at_openai = one.get(tag).cloned();
+        let at_open = two.get(tag).cloned();
+        assert_eq!(at_openai.is_some(), !event["openai"].is_null(), "{tag}");
+        assert_eq!(
+            at_open.is_some(),
+            !event["open_responses"].is_null(),
+            "{tag}"
+        );
+        events.insert(tag.to_owned(), (at_openai, at_open));
+    }
+    let shared = events
+        .values()
+        .filter(|(one, two)| one.is_some() && two.is_some());
+    assert_eq!(shared.count(), 22);
+    Published {
+        openai,
+        open,
+        events,
+    }
+}
+
+/// Counts of what was checked.
+#[derive(Debug, Default)]
+struct Counts {
+    openai: usize,
+    both: usize,
+    open: usize,
+    responses: usize,
+    seen: BTreeSet<String>,
+}
+
+impl Published {
+    fn frame(&self, frame: &Frame, dialect: Dialect, counts: &mut Counts) -> Result<(), String> {
+        let event: Value = serde_json::from_str(frame.data()).map_err(|error| error.to_string())?;
+        let (one, two) = self.events.get(frame.kind).cloned().unwrap_or_default();
+        counts.seen.insert(frame.kind.to_owned());
+        let fits = |api: &OpenApi, name: &str, others| {
+            api.check(name, &event, others)
+                .map_err(|why| format!("{name}: {why:#?}\n{event}"))
+        };
+        match dialect {
+            Dialect::OpenAi => {
+                let name = one.ok_or_else(|| format!("{} is not OpenAI's", frame.kind))?;
+                fits(&self.openai, &name, Others::Allowed)?;
+                counts.openai += 1;
+                if let (Some(name), true) = (two, is_shared(&event)) {
+                    fits(&self.open, &name, Others::Allowed)?;
+                    counts.both += 1;
+                }
+            }
+            Dialect::OpenResponses => {
+                let name =
+                    two.ok_or_else(|| format!("{} is not in the specification", frame.kind))?;
+                // The one event that has both shapes at once.
+                let others = match frame.kind {
+                    "error" => Others::Allowed,
+                    _ => Others::Refused,
+                };
+                fits(&self.open, &name, others)?;
+                counts.open += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an event speaks only of what both specifications have.
+fn is_shared(event: &Value) -> bool {
+    let known = |item: &Value| {
+        let tag = item["type"].as_str().unwrap_or_default();
+        matches!(
+            tag,
+            "message" | "function_call" | "function_call_output" | "reasoning"
+        )
+    };
+    let items = event["response"]["output"].as_array().into_iter().flatten();
+    let mut items = items.chain(event.get("item"));
+    items.all(known)
+}
+
+/// Requests with everything in them that is echoed.
+const BODIES: [&str; 6] = [
+    r#"{"model":"demo"}"#,
+    r#"{"model":"demo","instructions":"Be brief.","store":false,"temperature":0.5,"top_p":0.25,"max_output_tokens":100,"max_tool_calls":3,"metadata":{"a":"b"},"parallel_tool_calls":false,"service_tier":"flex","safety_identifier":"s","prompt_cache_key":"k","top_logprobs":2,"truncation":"disabled","user":"u"}"#,
+    r#"{"model":"demo","tools":[{"type":"function","name":"f"},{"type":"function","name":"g","description":"d","parameters":{"type":"object","properties":{}},"strict":true}],"tool_choice":{"type":"function","name":"f"},"reasoning":{"effort":"high","summary":"auto"}}"#,
+    r#"{"model":"demo","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"},"tool_choice":"none","include":["reasoning.encrypted_content"]}"#,
+    r#"{"model":"demo","text":{"format":{"type":"json_object"}},"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]},"prompt_cache_retention":"24h","presence_penalty":0.5,"frequency_penalty":-0.5}"#,
+    r#"{"model":"demo","tools":[{"type":"mcp","server_label":"orders","require_approval":"never"},{"type":"web_search"},{"type":"custom","name":"c"}],"tool_choice":{"type":"mcp","server_label":"orders"},"client_metadata":{"x":1}}"#,
+];
+
+fn staged(rng: &mut Rng, dialect: Dialect) -> Scene {
+    let body = *rng.pick(&BODIES);
+    let mut scene = scene(body, dialect);
+    scene.labels = labels();
+    if rng.chance(0.3) {
+        scene.lists = vec![tool_list()];
+    }
+    if rng.chance(0.2) {
+        let id = CallId::natural("known_0").unwrap();
+        scene
+            .known_calls
+            .push(ToolCall::function(id, "place_order", "{}"));
+    }
+    scene
+}
+
+#[test]
+fn every_event_fits_the_published_schemas() {
+    let published = published();
+    let mut counts = Counts::default();
+    property("events fit their schemas", 400, |rng, size| {
+        let dialect = *rng.pick(&[Dialect::OpenAi, Dialect::OpenAi, Dialect::OpenResponses]);
+        let fate = *rng.pick(&[
+            Fate::Plain,
+            Fate::Plain,
+            Fate::Redone,
+            Fate::Cut,
+            Fate::Fails,
+        ]);
+        let scene = staged(rng, dialect);
+        let told = run(rng, size, fate, scene);
+        let (frames, projector) = projected(&told.scene, &told.streamed, &told.ending);
+        for frame in &frames {
+            published.frame(frame, dialect, &mut counts)?;
+        }
+        let response: Value = serde_json::from_str(projector.response().get()).unwrap();
+        let checked = match dialect {
+            Dialect::OpenAi => published
+                .openai
+                .check("Response", &response, Others::Allowed),
+            Dialect::OpenResponses => {
+                published
+                    .open
+                    .check("ResponseResource", &response, Others::Refused)
+            }
+        };
+        counts.responses += 1;
+        checked.map_err(|why| format!("{why:#?}\n{response}"))
+    });
+    println!(
+        "schemas: {} events fit OpenAI's, {} of them both, {} the other alone; {} responses; {} types",
+        counts.openai,
+        counts.both,
+        counts.open,
+        counts.responses,
+        counts.seen.len()
+    );
+    for kind in [
+        "response.created",
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+        "error",
+        "response.reasoning_text.delta",
+        "response.reasoning.delta",
+        "response.reasoning_summary_text.delta",
+        "response.refusal.delta",
+        "response.mcp_call.failed",
+        "response.mcp_list_tools.completed",
+        "response.custom_tool_call_input.done",
+        "response.output_text.annotation.added",
+        "response.code_interpreter_call_code.done",
+    ] {
+        assert!(counts.seen.contains(kind), "{kind} was never seen");
+    }
+}
+
+#[test]
+fn a_response_has_all_members_of_both_specifications() {
+    let published = published();
+    for body in BODIES {
+        for dialect in [Dialect::OpenAi, Dialect::OpenResponses] {
+            let scene = scene(body, dialect);
+            let end = ending(StopReason::Done, Some(Stop::Done));
+            let (_, projector) = projected(&scene, &[], &end);
+            let response: Value = serde_json::from_str(projector.response().get()).unwrap();
+            let openai = published
+                .openai
+                .check("Response", &response, Others::Allowed);
+            assert_eq!(openai, Ok(()), "{response}");
+            let shared = dialect == Dialect::OpenResponses || !body.contains("mcp");
+            if shared {
+                let open = published
+                    .open
+                    .check("ResponseResource", &response, Others::Allowed);
+                assert_eq!(open, Ok(()), "{response}");
+            }
+            let ours = response.get("throughline");
+            assert_eq!(ours.is_some(), dialect == Dialect::OpenAi);
+        }
+    }
+}
+
+#[test]
+fn the_schemas_refuse_what_is_wrong() {
+    let published = published();
+    let scene = scene(r#"{"model":"demo"}"#, Dialect::OpenAi);
+    let end = ending(StopReason::Done, Some(Stop::Done));
+    let (_, projector) = projected(&scene, &[], &end);
+    let good: Value = serde_json::from_str(projector.response().get()).unwrap();
+    let required = [
+        "id",
+        "object",
+        "created_at",
+        "output",
+        "tools",
+        "metadata",
+        "temperature",
+    ];
+    for key in required {
+        let mut bad = good.clone();
+        bad.as_object_mut().unwrap().remove(key);
+        assert!(
+            published
+                .openai
+                .check("Response", &bad, Others::Allowed)
+                .is_err(),
+            "{key}"
+        );
+        assert!(
+            published
+                .open
+                .check("ResponseResource", &bad, Others::Allowed)
+                .is_err(),
+            "{key}"
+        );
+    }
+    let refused = published
+        .open
+        .check("ResponseResource", &good, Others::Refused);
+    assert!(refused.unwrap_err()[0].contains("throughline"));
+}

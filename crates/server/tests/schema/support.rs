@@ -1,0 +1,67 @@
+//! What the tests share.
+
+use std::sync::Arc;
+
+use throughline::{RunEvent, StopReason};
+use throughline_model::Stop;
+use throughline_server::responses::wire::{
+    CreateRequest, Dialect, Ending, Frame, Labels, Projector, Scene,
+};
+use throughline_store::{RunId, ThreadId};
+
+/// The text of a fixture.
+pub(crate) fn fixture(name: &str) -> String {
+    let path = format!(
+        "{}/tests/fixtures/responses/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A request that is known to be fine.
+pub(crate) fn request(body: &str) -> Arc<CreateRequest> {
+    let request = CreateRequest::parse(body.as_bytes());
+    Arc::new(request.unwrap_or_else(|error| panic!("{body}: {error:?}")))
+}
+
+/// A scene for a request.
+pub(crate) fn scene(body: &str, dialect: Dialect) -> Scene {
+    Scene {
+        run: RunId::from_bytes([0x5a; 16]),
+        thread: Some(ThreadId::new("thr_1").unwrap()),
+        created: 1_790_000_000_500,
+        previous: None,
+        request: request(body),
+        dialect,
+        labels: Labels::new(),
+        lists: Vec::new(),
+        known_calls: Vec::new(),
+    }
+}
+
+/// An end without anything special.
+pub(crate) fn ending(stop: StopReason, finish: Option<Stop>) -> Ending {
+    Ending {
+        stop,
+        finish,
+        error: None,
+        asked: Vec::new(),
+        at: 1_790_000_009_000,
+    }
+}
+
+/// All frames of a run, and the projector at its end.
+pub(crate) fn projected(
+    scene: &Scene,
+    events: &[RunEvent],
+    ending: &Ending,
+) -> (Vec<Frame>, Projector) {
+    let mut projector = Projector::new(scene.clone());
+    let mut frames = Vec::new();
+    projector.begin(&mut frames);
+    for event in events {
+        projector.tell(event, &mut frames);
+    }
+    projector.finish(ending, &mut frames);
+    (frames, projector)
+}

@@ -1,0 +1,107 @@
+//! A model that answers from the conversation, behind any vendor's format.
+
+#[cfg(test)]
+mod tests;
+
+use futures_util::FutureExt;
+use throughline::{ChatClient, ChatRequest, Demo, Kept, View};
+use throughline_model::{Body, Content, Message, Role, Stop, Wire};
+
+use crate::upstream::gate::Gate;
+use crate::upstream::heard::Heard;
+use crate::upstream::recorded::Recorded;
+use crate::upstream::reply::{Reply, Script};
+
+/// What it thinks when it is asked to.
+const THOUGHT: &str = "The tide first, then the berth.";
+
+/// What a vendor's model answers that talks like [`Demo`], so that one conversation can be held with
+/// the built-in model and with every vendor and must read the same.
+///
+/// Words before a request change how it is answered: `think first: …` has reasoning before the
+/// answer, `hold: …` stops in the middle until the gate opens, and `say exactly: …` is answered
+/// with just those words.
+pub fn talk(wire: &Wire, gate: &Gate) -> Script {
+    let (wire, gate) = (wire.clone(), gate.clone());
+    Script::respond_with(move |request: &Recorded| answer(Heard::of(&wire, &request.body), &gate))
+}
+
+fn answer(mut heard: Heard, gate: &Gate) -> Reply {
+    let newest = heard
+        .messages
+        .last_mut()
+        .filter(|newest| newest.role == Role::User);
+    let (mut thinks, mut holds, mut exactly) = (false, false, None);
+    if let Some(newest) = newest {
+        let mut text = newest.text();
+        loop {
+            if let Some(rest) = text.strip_prefix("think first: ") {
+                (thinks, text) = (true, rest.to_owned());
+            } else if let Some(rest) = text.strip_prefix("hold: ") {
+                (holds, text) = (true, rest.to_owned());
+            } else {
+                break;
+            }
+        }
+        exactly = text.strip_prefix("say exactly: ").map(str::to_owned);
+        newest.contents = vec![Content::text(text)];
+    }
+    let mut reply = match exactly {
+        Some(text) => Reply::text(text),
+        None => from_conversation(&heard),
+    };
+    if thinks {
+        reply = reply.reasoning_first(THOUGHT);
+    }
+    match holds {
+        true => reply.held(gate),
+        false => reply,
+    }
+}
+
+fn from_conversation(heard: &Heard) -> Reply {
+    let view = View::new(heard.messages.clone());
+    let request = ChatRequest {
+        model: None,
+        instructions: heard.instructions.as_deref(),
+        view: &view,
+        tools: &heard.tools,
+        choice: &heard.choice,
+        settings: &heard.settings,
+        kept: Kept::Here,
+        persist: None,
+    };
+    let model = Demo::new();
+    let Some(Ok(response)) = model.respond(&request).now_or_never() else {
+        return Reply::text("I have nothing to say.");
+    };
+    let contents = response
+        .messages
+        .iter()
+        .flat_map(|message: &Message| &message.contents);
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    for content in contents {
+        match &content.body {
+            Body::ToolCall(call) => {
+                let throughline_model::Arguments::Text(given) = &call.arguments else {
+                    continue;
+                };
+                calls.push((call.name.clone(), given.clone()));
+            }
+            _ => text.push_str(content.as_text().unwrap_or_default()),
+        }
+    }
+    let reply = match calls.is_empty() {
+        true => Reply::text(text),
+        false => Reply::calls(calls),
+    };
+    let counted = response
+        .usage
+        .and_then(|usage| Some((usage.input?, usage.output?)));
+    let (input, output) = counted.unwrap_or_default();
+    let reply = reply.with_usage(input, output);
+    match response.stop {
+        Stop::Length => reply.cut_off(),
+        _ => reply,
+    }
+}

@@ -1,0 +1,219 @@
+//! A wire between a client and a server that can be cut at any byte.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+/// What a client sees of a cut. The server sees a reset either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// A reset.
+    Reset,
+    /// Status 500, as from something between.
+    Status500,
+}
+
+/// Passes bytes on between clients and one server, until it is told to cut.
+pub struct Cutter {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+struct Shared {
+    server: SocketAddr,
+    /// Cuts so far, and what the last one was.
+    cuts: watch::Sender<(u64, Cut)>,
+    /// So many more bytes of answers pass.
+    left: Mutex<Option<usize>>,
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+impl Cutter {
+    /// A wire to a server.
+    ///
+    /// # Panics
+    ///
+    /// If the machine has no port on loopback or no thread to give.
+    pub fn start(server: SocketAddr) -> Self {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .expect("loopback has a free port");
+        let address = listener.local_addr().expect("a bound port has an address");
+        let shared = Arc::new(Shared {
+            server,
+            cuts: watch::Sender::new((0, Cut::Reset)),
+            left: Mutex::new(None),
+            up: AtomicU64::new(0),
+            down: AtomicU64::new(0),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("cutter".into())
+            .spawn(move || {
+                tokio::runtime::Builder::new_current_thread()
+                    .enable_io()
+                    .build()?
+                    .block_on(run(listener, theirs, stopped))
+            })
+            .expect("a thread can be started");
+        Self {
+            address,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Cut every connection that waits for an answer or is in the middle of one.
+    pub fn cut(&self, how: Cut) {
+        self.shared.cuts.send_modify(|(count, last)| {
+            *count += 1;
+            *last = how;
+        });
+    }
+
+    /// Let so many bytes of answers pass, then reset the connection that brought the last of them.
+    pub fn cut_after(&self, bytes: usize) {
+        *self.shared.left() = Some(bytes);
+    }
+
+    /// How many bytes clients and server have sent.
+    pub fn bytes(&self) -> (u64, u64) {
+        let load = |count: &AtomicU64| count.load(Ordering::SeqCst);
+        (load(&self.shared.up), load(&self.shared.down))
+    }
+}
+
+impl Drop for Cutter {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A wire that failed has failed its test already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn left(&self) -> std::sync::MutexGuard<'_, Option<usize>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many of these bytes of an answer pass, and whether the connection ends behind them.
+    fn passing(&self, bytes: usize) -> (usize, bool) {
+        let mut left = self.left();
+        match *left {
+            None => (bytes, false),
+            Some(rest) if rest > bytes => {
+                *left = Some(rest - bytes);
+                (bytes, false)
+            }
+            Some(rest) => {
+                *left = None;
+                (rest, true)
+            }
+        }
+    }
+}
+
+async fn run(
+    listener: std::net::TcpListener,
+    shared: Arc<Shared>,
+    mut stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = &mut stopped => return Ok(()),
+            accepted = listener.accept() => {
+                let (client, _) = accepted?;
+                connections.spawn(pass(client, Arc::clone(&shared)));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn pass(mut client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+    let mut server = TcpStream::connect(shared.server).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let mut cuts = shared.cuts.subscribe();
+    let (mut asked, mut answered) = ([0; 16 * 1024], [0; 16 * 1024]);
+    // The last bytes went up: the client waits.
+    let mut waits = false;
+    let mut streams = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let bytes = asked.get(..read?).unwrap_or_default();
+                if bytes.is_empty() {
+                    // The server is to see it as it was.
+                    server.shutdown().await?;
+                    return Ok(());
+                }
+                shared.up.fetch_add(bytes.len() as u64, Ordering::SeqCst);
+                (waits, streams) = (true, false);
+                server.write_all(bytes).await?;
+            }
+            read = server.read(&mut answered) => {
+                let bytes = answered.get(..read?).unwrap_or_default();
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                waits = false;
+                streams |= is_stream(bytes);
+                let (pass, ends) = shared.passing(bytes.len());
+                let bytes = bytes.get(..pass).unwrap_or_default();
+                shared.down.fetch_add(bytes.len() as u64, Ordering::SeqCst);
+                client.write_all(bytes).await?;
+                if ends {
+                    client.set_zero_linger()?;
+                    server.set_zero_linger()?;
+                    return Ok(());
+                }
+            }
+            changed = cuts.changed() => {
+                if changed.is_err() {
+                    return Ok(());
+                }
+                let (_, how) = *cuts.borrow_and_update();
+                if !waits && !streams {
+                    continue;
+                }
+                server.set_zero_linger()?;
+                match how {
+                    Cut::Status500 if waits => client.write_all(FAILED).await?,
+                    Cut::Reset | Cut::Status500 => client.set_zero_linger()?,
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain\r\n\
+    content-length: 15\r\nconnection: close\r\n\r\nsomething broke";
+
+/// Whether an answer begins here that comes as events.
+fn is_stream(bytes: &[u8]) -> bool {
+    let head = bytes.get(..bytes.len().min(2048)).unwrap_or_default();
+    String::from_utf8_lossy(head).contains("text/event-stream")
+}

@@ -1,0 +1,52 @@
+//! Bodies of create requests: whatever they are, they are read or refused with a reason, and what is
+//! kept of them is stable.
+//!
+//! The server's own source files stand here, not its crate: the rest of it would bring HTTP, TLS and
+//! SQLite into an instrumented build.
+
+use throughline_model::json;
+
+#[path = "../../crates/server/src/error.rs"]
+#[allow(dead_code)]
+mod error;
+
+mod wire;
+
+pub(crate) use error::ApiError;
+use wire::CreateRequest;
+
+/// A body as a client sends it.
+pub(crate) fn run(data: &[u8]) {
+    let request = match CreateRequest::parse(data) {
+        Ok(request) => request,
+        Err(error) => {
+            assert!(
+                matches!(error.status, 400 | 501),
+                "refused with {}",
+                error.status
+            );
+            assert!(!error.message.is_empty(), "refused without a reason");
+            json::parse(error.body().get()).expect("the body of an error is JSON");
+            return;
+        }
+    };
+    let kept = request.kept();
+    let again = CreateRequest::of_kept(&kept).expect("what is kept can be read");
+    assert_eq!(again.kept(), kept, "what is kept changes when it is read");
+    assert_eq!(again.model(), request.model());
+    assert_eq!(again.instructions(), request.instructions());
+    assert_eq!(again.metadata(), request.metadata());
+    assert_eq!(again.tools(), request.tools());
+    assert_eq!(again.settings(), request.settings());
+    assert!(again.input().is_empty() && !again.stream());
+    assert_eq!(
+        again.extra_for_responses(&[]),
+        request.extra_for_responses(&[])
+    );
+    let all = request.input().parts_of(|_| true).expect("it was read before");
+    assert_eq!(all, request.input().parts());
+    request
+        .input()
+        .parts_of(|item| item.index % 2 == 0)
+        .expect("some of the items can be read when all can");
+}

@@ -1,0 +1,214 @@
+"""Holds a running server against the openai-agents package; see `harness.py`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from agents import (
+    Agent,
+    OpenAIProvider,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    function_tool,
+    set_tracing_disabled,
+)
+from harness import World, cut_while_asking, main
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+# Nothing leaves the machine.
+set_tracing_disabled(True)
+
+
+class Tools:
+    """Tools that note how they were called."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def all(self) -> list[Any]:
+        @function_tool
+        def get_tide(port: str) -> str:
+            """When the tide turns in a port."""
+            self.calls.append(("get_tide", port))
+            return f"04:12 in {port}"
+
+        @function_tool
+        def add(a: int, b: int) -> str:
+            """Adds two numbers."""
+            self.calls.append(("add", a, b))
+            return str(a + b)
+
+        return [get_tide, add]
+
+
+class Desk:
+    """An agent, and how it is run."""
+
+    def __init__(self, world: World, **options: Any) -> None:
+        client = AsyncOpenAI(base_url=world.base_url, api_key="not-needed-on-loopback")
+        # The provider passes the model's name on as it is.
+        provider = OpenAIProvider(openai_client=client, use_responses=True)
+        self.config = RunConfig(model_provider=provider, tracing_disabled=True)
+        self.tools = Tools()
+        self.agent = Agent(
+            name="Harbour",
+            instructions="Answer briefly.",
+            model=world.model,
+            tools=self.tools.all(),
+            **options,
+        )
+
+    async def run(self, text: Any, **options: Any) -> Any:
+        return await Runner.run(self.agent, text, run_config=self.config, **options)
+
+    def streamed(self, text: Any, **options: Any) -> Any:
+        return Runner.run_streamed(self.agent, text, run_config=self.config, **options)
+
+
+ASKED = "use get_tide with port=Hull"
+SAID = "get_tide says: 04:12 in Hull"
+FIRST = f'You first said: "{ASKED}"'
+
+
+async def tools(world: World) -> None:
+    desk = Desk(world)
+    done = await desk.run(ASKED)
+    world.equal("the tool ran once", desk.tools.calls, [("get_tide", "Hull")])
+    world.equal("the answer is its result", done.final_output, SAID)
+    desk = Desk(world)
+    done = await desk.run("call get_tide port=Hull and add a=1 b=2")
+    wanted = [("add", 1, 2), ("get_tide", "Hull")]
+    world.equal("two tools ran", sorted(desk.tools.calls), wanted)
+    said = sorted(done.final_output.split("\n"))
+    world.equal("both are heard", said, ["add says: 3", SAID])
+
+
+async def chained(world: World) -> None:
+    """The server keeps the history: each request has only what is new."""
+    desk = Desk(world)
+    one = await desk.run(ASKED, auto_previous_response_id=True)
+    world.equal("the answer is the tool's", one.final_output, SAID)
+    two = await desk.run("What did I say first?", previous_response_id=one.last_response_id)
+    world.equal("the next turn knows the first", two.final_output, FIRST)
+    three = await desk.run(
+        "call add a=2 b=3",
+        previous_response_id=two.last_response_id,
+        auto_previous_response_id=True,
+    )
+    world.equal("tools later in the chain", three.final_output, "add says: 5")
+    calls = [("get_tide", "Hull"), ("add", 2, 3)]
+    world.equal("each tool ran once", desk.tools.calls, calls)
+    if not world.demo:
+        lines = world.control.heard()["lines"]
+        wanted = [
+            f"user: {ASKED}",
+            'call: get_tide {"port":"Hull"}',
+            "result: 04:12 in Hull",
+            f"assistant: {SAID}",
+            "user: What did I say first?",
+            f"assistant: {FIRST}",
+            "user: call add a=2 b=3",
+            'call: add {"a":2,"b":3}',
+            "result: 5",
+        ]
+        world.equal("the vendor hears all of it in order", lines, wanted)
+
+
+async def session(world: World) -> None:
+    """The SDK keeps the history and sends all of it, with our ids in it."""
+    desk = Desk(world)
+    kept = SQLiteSession("harbour")
+    one = await desk.run(ASKED, session=kept)
+    world.equal("the answer is the tool's", one.final_output, SAID)
+    two = await desk.run("What did I say first?", session=kept)
+    world.equal("the next turn knows the first", two.final_output, FIRST)
+    three = await desk.run("How many messages?", session=kept)
+    wanted = "There are 7 messages so far, 3 of them yours."
+    world.equal("nothing is said twice", three.final_output, wanted)
+    items = [item.get("type", "message") for item in await kept.get_items()]
+    wanted = ["message", "function_call", "function_call_output", "message"] + ["message"] * 4
+    world.equal("the session holds it all", items, wanted)
+    kept.close()
+
+
+async def streamed(world: World) -> None:
+    desk = Desk(world)
+    run = desk.streamed(ASKED, auto_previous_response_id=True)
+    texts, names = [], []
+    async for event in run.stream_events():
+        if event.type == "raw_response_event":
+            if event.data.type == "response.output_text.delta":
+                texts.append(event.data.delta)
+        elif event.type == "run_item_stream_event":
+            names.append(event.name)
+    world.equal("text is streamed", "".join(texts), SAID)
+    wanted = ["tool_called", "tool_output", "message_output_created"]
+    world.equal("items come as they are made", names, wanted)
+    world.equal("the answer is the tool's", run.final_output, SAID)
+    more = desk.streamed("What did I say first?", previous_response_id=run.last_response_id)
+    async for _ in more.stream_events():
+        pass
+    world.equal("the next turn knows the first", more.final_output, FIRST)
+
+
+async def handoffs(world: World) -> None:
+    """One agent hands the conversation to another; a handoff is a call as well."""
+    desk = Desk(world)
+    pilot = Agent(
+        name="Pilot", instructions="You are the pilot.", model=world.model, tools=desk.tools.all()
+    )
+    desk.agent = Agent(
+        name="Desk", instructions="Hand over.", model=world.model, tools=[], handoffs=[pilot]
+    )
+    done = await desk.run("call transfer_to_pilot", auto_previous_response_id=True)
+    world.equal("the other one answers", done.last_agent.name, "Pilot")
+    world.check("from the call's result", "Pilot" in done.final_output, done.final_output)
+
+
+class Berth(BaseModel):
+    port: str
+    number: int
+
+
+async def structured(world: World) -> None:
+    if world.demo:
+        return
+    berth = Berth(port="Hull", number=4)
+    desk = Desk(world, output_type=Berth)
+    # Some models take no schema for their answers beside functions.
+    desk.agent.tools = []
+    done = await desk.run(f"say exactly: {berth.model_dump_json()}")
+    world.equal("the answer is typed", done.final_output, berth)
+
+
+async def branches(world: World) -> None:
+    desk = Desk(world)
+    root = (await desk.run("root")).last_response_id
+    sides = {}
+    for name in ("left", "right"):
+        sides[name] = (await desk.run(name, previous_response_id=root)).last_response_id
+    for name, id in sides.items():
+        asked = await desk.run("what did I say last?", previous_response_id=id)
+        world.equal(f"{name} sees itself alone", asked.final_output, f'You last said: "{name}"')
+
+
+async def retries(world: World) -> None:
+    """What the SDK sends again after a cut is no second run, and runs no tool twice."""
+    if world.demo:
+        return
+    desk = Desk(world)
+    asked = world.control.count()
+    with cut_while_asking(world, "reset"):
+        done = await desk.run(f"hold: {ASKED}", auto_previous_response_id=True)
+    world.equal("the answer comes", done.final_output, SAID)
+    world.equal("the tool ran once", desk.tools.calls, [("get_tide", "Hull")])
+    world.equal("the vendor was asked once for each step", world.control.count(), asked + 2)
+
+
+SCENARIOS = [tools, chained, branches, session, streamed, handoffs, retries, structured]
+
+if __name__ == "__main__":
+    sys.exit(main("openai-agents", SCENARIOS))

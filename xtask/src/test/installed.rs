@@ -1,0 +1,92 @@
+//! Installs published SDKs in pinned versions, each set into a folder of its own in the target
+//! folder: once, and again when the list of them changes. Nothing else is fetched.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::tool::{self, Failure};
+
+pub(super) const FOLDER: &str = "target/clients";
+
+/// The list that an installation was made from, as it was then.
+const STAMP: &str = "installed.txt";
+
+/// Where the SDKs are that tests start; what could not be installed is none.
+#[derive(Debug, Default)]
+pub(super) struct Installed {
+    /// An interpreter with the SDKs whose models read what the codecs write.
+    pub(super) models: Option<PathBuf>,
+    /// An interpreter with the SDKs that talk to the server.
+    pub(super) python: Option<PathBuf>,
+    /// A folder with the SDKs for Node that talk to the server.
+    pub(super) node: Option<PathBuf>,
+}
+
+/// The interpreter that has the vendors' models.
+pub(super) fn models() -> Result<PathBuf, Failure> {
+    python("python", "tests/clients/python/requirements.txt")
+}
+
+/// The interpreter that has the SDKs which talk to the server.
+pub(super) fn server_python() -> Result<PathBuf, Failure> {
+    python(
+        "server-python",
+        "tests/clients/server-python/requirements.txt",
+    )
+}
+
+fn python(name: &str, list: &str) -> Result<PathBuf, Failure> {
+    let folder = tool::root().join(FOLDER).join(name);
+    let python = folder.join("bin/python");
+    let wanted = read(&tool::root().join(list))?;
+    if is_current(&folder, &wanted) {
+        return Ok(python);
+    }
+    println!("installing the SDKs of {list}");
+    let environment = ["-m", "venv", "--clear"];
+    tool::run(tool::command("python3").args(environment).arg(&folder))?;
+    let install = ["-m", "pip", "install", "--quiet", "--requirement"];
+    tool::run(tool::command(&python).args(install).arg(list))?;
+    note(&folder, &wanted)?;
+    Ok(python)
+}
+
+/// The folder that has the SDKs for Node which talk to the server.
+pub(super) fn server_node() -> Result<PathBuf, Failure> {
+    const SOURCE: &str = "tests/clients/server-node";
+    let folder = tool::root().join(FOLDER).join("server-node");
+    let source = tool::root().join(SOURCE);
+    let wanted = read(&source.join("package-lock.json"))?;
+    if is_current(&folder, &wanted) {
+        return Ok(folder);
+    }
+    println!("installing the SDKs of {SOURCE}/package-lock.json");
+    fs::create_dir_all(&folder)
+        .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))?;
+    for name in ["package.json", "package-lock.json"] {
+        fs::copy(source.join(name), folder.join(name))
+            .map_err(|error| Failure::new(format!("cannot copy {SOURCE}/{name}: {error}")))?;
+    }
+    let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
+    let level = ["--loglevel", "error"];
+    let mut npm = tool::command("npm");
+    tool::run(npm.args(install).args(level).current_dir(&folder))?;
+    note(&folder, &wanted)?;
+    Ok(folder)
+}
+
+fn is_current(folder: &Path, wanted: &str) -> bool {
+    fs::read_to_string(folder.join(STAMP)).is_ok_and(|installed| installed == wanted)
+}
+
+/// Last, so that an installation that was cut short is done again.
+fn note(folder: &Path, wanted: &str) -> Result<(), Failure> {
+    let stamp = folder.join(STAMP);
+    fs::write(&stamp, wanted)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", stamp.display())))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
+}
