@@ -7,7 +7,11 @@ use crate::tool::{self, Failure};
 const FOLDER: &str = "crates/testkit/src/bin";
 
 /// Features of the testkit that a program needs.
-const FEATURES: &[(&str, &str)] = &[("agent", "agents"), ("thread", "agents")];
+const FEATURES: &[(&str, &str)] = &[
+    ("agent", "agents"),
+    ("server", "server"),
+    ("thread", "agents"),
+];
 
 /// `cargo xtask bench`
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {

@@ -18,7 +18,7 @@ const PACKAGES: &[&str] = &[
     "throughline-server",
 ];
 const FEATURES: &str =
-    "throughline-testkit/trials,throughline-testkit/agents,throughline-store/conformance";
+    "throughline-testkit/trials,throughline-testkit/server,throughline-store/conformance";
 
 /// After this time a test with a mistake planted does not end any more.
 const HANG: Duration = Duration::from_secs(120);
@@ -283,9 +283,9 @@ pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
     let mut reviewed = 0;
     for mistake in &mistakes {
         let began = Instant::now();
-        // Mistakes of the loop are looked for in its campaigns first, others there last.
+        // Mistakes of a layer are looked for in its own campaigns first.
         let mut nearest: Vec<&Suite> = suites.iter().collect();
-        nearest.sort_by_key(|suite| suite.is_loop != mistake.name.starts_with("loop-"));
+        nearest.sort_by_key(|suite| suite.layer != Layer::of(&mistake.name));
         let finder = nearest
             .iter()
             .filter(|suite| {
@@ -388,8 +388,35 @@ struct Suite {
     is_campaign: bool,
     /// Whether it is fit for looking for many mistakes.
     is_quick: bool,
-    /// Whether it is about the agent loop.
-    is_loop: bool,
+    layer: Layer,
+}
+
+/// What a suite or a mistake is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layer {
+    Store,
+    Loop,
+    Server,
+}
+
+impl Layer {
+    /// The layer of a mistake, by its name.
+    fn of(mistake: &str) -> Self {
+        match mistake.split('-').next() {
+            Some("loop") => Self::Loop,
+            Some("server") => Self::Server,
+            _ => Self::Store,
+        }
+    }
+
+    /// The layer that a test program is about.
+    fn tested(program: &str) -> Self {
+        match () {
+            () if program.contains("/loopkill-") => Self::Loop,
+            () if program.contains("/serverkill-") => Self::Server,
+            () => Self::Store,
+        }
+    }
 }
 
 impl Suite {
@@ -437,7 +464,7 @@ fn suites(programs: &[PathBuf], campaigns: &[Campaign]) -> Vec<Suite> {
                 test: None,
                 is_campaign: false,
                 is_quick: true,
-                is_loop: false,
+                layer: Layer::Store,
             });
         }
     }
@@ -449,7 +476,7 @@ fn suites(programs: &[PathBuf], campaigns: &[Campaign]) -> Vec<Suite> {
         // Those with processes, and walks by cursor; the others are about the disk and what lies on it.
         is_quick: campaign.program.to_string_lossy().contains("/trials-")
             || campaign.guarantee() == "r12",
-        is_loop: campaign.program.to_string_lossy().contains("/loopkill-"),
+        layer: Layer::tested(&campaign.program.to_string_lossy()),
     }));
     suites
 }

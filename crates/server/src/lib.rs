@@ -11,6 +11,7 @@ mod mcp;
 mod near;
 pub mod responses;
 mod runs;
+mod trials;
 mod upstreams;
 
 pub use config::{
@@ -21,7 +22,7 @@ pub use config::{
 pub use error::ApiError;
 pub use http::{
     Answered, App, BadLog, Caller, HttpCounters, Payload, RequestId, ServeError, Server, Signals,
-    Stopping, json, log_to_stderr, resume, serve, serve_with,
+    Stopping, json, log_to_stderr, resume, serve, serve_on, serve_with,
 };
 pub use mcp::McpServers;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

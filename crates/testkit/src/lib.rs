@@ -25,6 +25,8 @@ pub mod property;
 pub mod record;
 #[cfg(feature = "agents")]
 pub mod scripted;
+#[cfg(feature = "server")]
+pub mod serverkill;
 #[cfg(feature = "agents")]
 pub mod stage;
 #[cfg(feature = "agents")]

@@ -15,7 +15,7 @@ const SHOWN: &[&str] = &["property ", "table ", "campaign ", "skipped "];
 /// What is built for tests: campaigns need fault points in the store, which nothing else is built with, and what
 /// users turn on is tested too.
 pub(super) const FEATURES: &str =
-    "throughline-testkit/trials,throughline-testkit/agents,throughline/mcp";
+    "throughline-testkit/trials,throughline-testkit/server,throughline/mcp";
 
 /// What runs the tests.
 #[derive(Debug, Clone, Copy)]

@@ -49,9 +49,17 @@ pub(super) const PIECE: usize = 64 * 1024;
 impl App {
     /// Open the store and set up everything else. Nobody is listened to or asked yet.
     pub async fn open(config: Config) -> Result<Self, ServeError> {
+        Self::with(config, None).await
+    }
+
+    /// The same, with a store that is open already if there is one.
+    pub(super) async fn with(config: Config, store: Option<Store>) -> Result<Self, ServeError> {
         let metrics = Metrics::new();
         let upstreams = Upstreams::watched(&config, &metrics)?;
-        let store = Store::open(&config.server.store).await?;
+        let store = match store {
+            Some(store) => store,
+            None => Store::open(&config.server.store).await?,
+        };
         let profile = store.profile().await?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let pieces = (config.limits.body_bytes / PIECE + 1) * 2;

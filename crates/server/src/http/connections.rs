@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -13,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::app::App;
 use super::refuse;
+use super::watched::{Link, Watched};
 
 /// More connections are refused with words at once than this; the rest is just closed.
 const REFUSED_POLITELY: usize = 64;
@@ -136,7 +140,16 @@ impl Connections {
             .header_read_timeout(self.app.config.limits.header_time)
             .keep_alive(!draining);
         let service = TowerToHyperService::new(self.router.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let link = Arc::<Link>::default();
+        let stream = Watched {
+            stream: TokioIo::new(stream),
+            link: Arc::clone(&link),
+        };
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(link.next());
+            service.call(request)
+        });
+        let connection = builder.serve_connection(stream, service);
         tokio::pin!(connection);
         let stopping = &self.app.stopping;
         let ended = tokio::select! {

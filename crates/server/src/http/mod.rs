@@ -21,6 +21,7 @@ mod routes;
 mod server;
 mod signals;
 mod stopping;
+mod watched;
 
 pub use answer::json;
 pub use app::App;
@@ -30,6 +31,7 @@ pub use error::ServeError;
 pub use guard::Caller;
 pub use logs::{BadLog, log_to_stderr};
 pub use observe::{Answered, RequestId};
-pub use server::{Server, resume, serve, serve_with};
+pub use server::{Server, resume, serve, serve_on, serve_with};
 pub use signals::Signals;
 pub use stopping::Stopping;
+pub(crate) use watched::Way;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use throughline_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -58,6 +59,20 @@ pub async fn serve(config: Config) -> Result<Server, ServeError> {
 /// The same, with more routes of one's own beside those of the server. They pass what every request
 /// passes; [`Payload`](super::Payload) bounds their bodies.
 pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, ServeError> {
+    start(config, more, None).await
+}
+
+/// The same as [`serve`], on a store that was opened by whoever embeds the server: one with a clock
+/// or an engine of its own. `server.store` is not opened.
+pub async fn serve_on(config: Config, store: Store) -> Result<Server, ServeError> {
+    start(config, Router::new(), Some(store)).await
+}
+
+async fn start(
+    config: Config,
+    more: Router<App>,
+    store: Option<Store>,
+) -> Result<Server, ServeError> {
     let asked = config.server.listen;
     let listen = |source| ServeError::Listen {
         address: asked,
@@ -66,7 +81,7 @@ pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, Ser
     // First the address: a store must not be touched by a server that cannot run.
     let listener = TcpListener::bind(asked).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let app = App::open(config).await?;
+    let app = App::with(config, store).await?;
     let connections = Connections::new(&app, routes::router(app.clone(), more));
     // Ends when the server stops; what it was about is then for whoever comes next.
     tokio::spawn(crate::runs::watch(app.clone()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
@@ -21,13 +21,14 @@ use super::wire::{CreateRequest, RequestTool, Scene};
 use super::{fail, get, sse};
 use crate::config::Keeping;
 use crate::error::ApiError;
-use crate::http::{Answered, App, Caller, Payload};
+use crate::http::{Answered, App, Caller, Payload, Way};
 use crate::runs::{Answer, Delivery, Live, Stage, begun_at, key, work};
 
 /// `POST /v1/responses`.
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
+    way: Option<Extension<Way>>,
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
@@ -36,6 +37,7 @@ pub(super) async fn create(
         app: &app,
         scope: &caller.scope,
         digest: digest(payload.bytes()),
+        way: way.map(|Extension(way)| way),
         request,
     };
     drop(payload);
@@ -68,6 +70,7 @@ struct Asked<'a> {
     scope: &'a TenantScope,
     request: Arc<CreateRequest>,
     digest: [u8; 16],
+    way: Option<Way>,
 }
 
 /// What came of the beginning.
@@ -102,6 +105,7 @@ impl Asked<'_> {
         let Some((run, delivery)) = found.await? else {
             return self.marked().await;
         };
+        delivery.by(self.way.as_ref());
         if let Some(live) = app.runs.find(run) {
             return match (self.request.stream(), live.streamed) {
                 (true, true) => self.streamed(live, app.stream()?, delivery),
@@ -145,6 +149,7 @@ impl Asked<'_> {
                     true => app.runs.repeats.begun(self.digest, run),
                     false => Delivery::default(),
                 };
+                delivery.by(self.way.as_ref());
                 match place {
                     Some(place) => self.streamed(live, place, delivery),
                     None => answered(live.over().await, (run, delivery)),

@@ -7,6 +7,7 @@ use throughline_store::Millis;
 use super::{Answer, Begun};
 use crate::responses::fail;
 use crate::responses::wire::{Asked, Ending, Frame, Projector, Scene};
+use crate::trials::planted;
 
 /// Work until the run is over.
 pub(crate) async fn work(begun: Begun, run: Run, scene: Scene) {
@@ -15,8 +16,8 @@ pub(crate) async fn work(begun: Begun, run: Run, scene: Scene) {
     let mut projector = Projector::new(scene);
     let mut frames: Vec<Frame> = Vec::new();
     let mut stream = match live.streamed {
-        true => run.stream(),
-        false => run.unstored(),
+        true if !planted("server-events-unstored") => run.stream(),
+        true | false => run.unstored(),
     };
     let mut step = 0;
     let mut is_begun = false;

@@ -21,7 +21,8 @@ impl Thread {
     }
 }
 
-enum Job {
+/// One of the two commits of a turn.
+pub(crate) enum Job {
     Begin {
         run: i64,
         thread: i64,
@@ -63,23 +64,13 @@ CREATE UNIQUE INDEX run_live ON run(thread, live) WHERE live IS NOT NULL;
 
 impl Raw {
     pub(crate) fn open(path: &Path, threads: usize) -> Self {
-        let connection = Connection::open(path).expect("a database opens in a new directory");
-        connection
-            .execute_batch(
-                "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;
-                 PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY; PRAGMA wal_autocheckpoint=2000;",
-            )
-            .and_then(|()| connection.execute_batch(SCHEMA))
-            .expect("tables are made");
-        for thread in 1..=i64::try_from(threads).unwrap_or(0) {
-            let sql = "INSERT INTO thread VALUES(?1,1,?2,NULL,NULL,0,0)";
-            let id = thread.to_be_bytes().repeat(2);
-            connection
-                .execute(sql, params![thread, id])
-                .expect("a row is written");
-        }
+        let connection = connect(path, threads);
         let (jobs, waiting) = mpsc::channel();
-        std::thread::spawn(move || writer(&connection, &waiting));
+        std::thread::spawn(move || {
+            writer(&connection, &waiting, |answer: mpsc::SyncSender<()>| {
+                let _ = answer.send(());
+            });
+        });
         Self {
             jobs,
             runs: AtomicI64::new(1),
@@ -111,7 +102,32 @@ impl Raw {
     }
 }
 
-fn writer(connection: &Connection, waiting: &mpsc::Receiver<(Job, mpsc::SyncSender<()>)>) {
+/// A new database with its tables and threads.
+pub(crate) fn connect(path: &Path, threads: usize) -> Connection {
+    let connection = Connection::open(path).expect("a database opens in a new directory");
+    connection
+        .execute_batch(
+            "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;
+             PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY; PRAGMA wal_autocheckpoint=2000;",
+        )
+        .and_then(|()| connection.execute_batch(SCHEMA))
+        .expect("tables are made");
+    for thread in 1..=i64::try_from(threads).unwrap_or(0) {
+        let sql = "INSERT INTO thread VALUES(?1,1,?2,NULL,NULL,0,0)";
+        let id = thread.to_be_bytes().repeat(2);
+        connection
+            .execute(sql, params![thread, id])
+            .expect("a row is written");
+    }
+    connection
+}
+
+/// Commit what waits in groups, and tell whoever waits for it.
+pub(crate) fn writer<A>(
+    connection: &Connection,
+    waiting: &mpsc::Receiver<(Job, A)>,
+    tell: impl Fn(A),
+) {
     connection.set_prepared_statement_cache_capacity(32);
     while let Ok(first) = waiting.recv() {
         let mut group = vec![first];
@@ -121,9 +137,7 @@ fn writer(connection: &Connection, waiting: &mpsc::Receiver<(Job, mpsc::SyncSend
             apply(connection, job);
         }
         execute(connection, "COMMIT");
-        for (_, answer) in group {
-            let _ = answer.send(());
-        }
+        group.into_iter().for_each(|(_, answer)| tell(answer));
     }
 }
 

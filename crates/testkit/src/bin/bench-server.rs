@@ -1,0 +1,81 @@
+//! What the server costs beside the model, as ratios in one run.
+//!
+//! Started by `cargo xtask bench server`. The server, the proxy that it is held against and the mock
+//! upstream are processes of their own (this program, started with a word); the load comes from
+//! here. The proxy stands on the same HTTP stack, and does for each request what no stateful server
+//! can leave out: one read, two grouped commits of the same bytes, and the same bytes sent on.
+
+#[path = "bench-server/child.rs"]
+mod child;
+#[path = "bench-server/lengths.rs"]
+mod lengths;
+#[path = "bench-server/load.rs"]
+mod load;
+#[path = "bench-server/mock.rs"]
+mod mock;
+#[path = "bench-server/proxy.rs"]
+mod proxy;
+#[expect(dead_code, reason = "the blocking client is another bench's")]
+#[path = "bench-store/raw.rs"]
+mod raw;
+#[path = "bench-server/sizes.rs"]
+mod sizes;
+#[path = "bench-server/streams.rs"]
+mod streams;
+#[path = "bench-server/turns.rs"]
+mod turns;
+
+use std::process::ExitCode;
+
+use throughline_testkit::Rng;
+use throughline_testkit::bench::Report;
+use tokio::runtime::{Builder, Runtime};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["mock"] => return child::run(mock::serve()),
+        ["proxy", url, database] => return child::run(proxy::serve(url, database)),
+        ["serve", url, store] => return child::run(child::server(url, store)),
+        _ => {}
+    }
+    let parts = [
+        ("--turns", turns::reports as fn() -> Vec<Report>),
+        ("--lengths", lengths::reports),
+        ("--sizes", sizes::reports),
+        ("--streams", streams::reports),
+    ];
+    // One part alone, for whoever works on it.
+    let known = |word: &&str| parts.iter().any(|(part, _)| part == word);
+    let word = words.first().copied().filter(known);
+    let mut holds = true;
+    for (part, made) in parts {
+        if word.is_some_and(|word| word != part) {
+            continue;
+        }
+        for report in made() {
+            report.finish();
+            holds &= report.holds();
+        }
+    }
+    ExitCode::from(u8::from(!holds))
+}
+
+/// Where the load comes from: one thread, so that it takes no more than it needs.
+fn runtime() -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime starts")
+}
+
+/// A kilobyte that does not compress to nothing.
+fn kilobyte() -> String {
+    let mut rng = Rng::new(5);
+    let letter = |_| char::from(b'a' + (rng.next_u64() % 26) as u8);
+    (0..1024).map(letter).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,158 @@
+//! The processes that are measured, and what the system says of them.
+
+use std::future::Future;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child as Process, Command, ExitCode, Stdio};
+
+use throughline_server::{Config, Flags, Server, Sources, serve};
+use throughline_testkit::Scratch;
+use tokio::runtime::Builder;
+
+/// A process of this program.
+pub(crate) struct Child {
+    process: Process,
+    /// Where it listens.
+    pub(crate) at: String,
+}
+
+impl Child {
+    fn start(words: &[&str]) -> Self {
+        let program = std::env::current_exe().expect("a program knows where it is");
+        let mut process = Command::new(program)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process starts");
+        let out = process.stdout.take().expect("its output is piped");
+        let mut at = String::new();
+        let read = BufReader::new(out).read_line(&mut at);
+        assert!(read.is_ok_and(|read| read > 0), "{words:?} does not start");
+        Self {
+            process,
+            at: at.trim().to_owned(),
+        }
+    }
+
+    pub(crate) fn mock() -> Self {
+        Self::start(&["mock"])
+    }
+
+    pub(crate) fn proxy(mock: &Self, scratch: &Scratch) -> Self {
+        let path = scratch.path().join("raw.db");
+        Self::start(&["proxy", &mock.at, &path.display().to_string()])
+    }
+
+    pub(crate) fn server(mock: &Self, scratch: &Scratch) -> Self {
+        Self::start(&["serve", &mock.at, &scratch.sqlite("store.db")])
+    }
+
+    /// Tell it to stop, and wait until it has.
+    pub(crate) fn stop(mut self) {
+        drop(self.process.stdin.take());
+        let ended = self.process.wait();
+        assert!(ended.is_ok_and(|ended| ended.success()), "it ends well");
+    }
+
+    /// How long its threads have worked so far, in nanoseconds.
+    pub(crate) fn processor(&self) -> f64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id()));
+        let tasks = tasks.expect("the system says what threads did");
+        let spent = tasks.filter_map(|task| {
+            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<f64>().ok()
+        });
+        spent.sum()
+    }
+
+    /// The memory that it has resident, in bytes.
+    pub(crate) fn memory(&self) -> f64 {
+        let path = format!("/proc/{}/status", self.process.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kilobytes
+            .and_then(|text| text.trim().parse::<f64>().ok())
+            .map_or(f64::NAN, |kilobytes| kilobytes * 1024.0)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It is the one that was started here.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// How many bytes the files of a store take.
+pub(crate) fn stored(scratch: &Scratch) -> f64 {
+    let size = |name: &str| {
+        let path: &Path = scratch.path();
+        std::fs::metadata(path.join(name)).map_or(0, |found| found.len())
+    };
+    (size("store.db") + size("store.db-wal")) as f64
+}
+
+/// Something that was started, until its input ends.
+pub(crate) trait Running {
+    /// End it.
+    fn end(self) -> impl Future<Output = ()>;
+}
+
+impl Running for Server {
+    async fn end(self) {
+        self.stop();
+        self.join().await;
+    }
+}
+
+impl Running for () {
+    async fn end(self) {}
+}
+
+/// Run one of the processes: say where it listens, and end with the input.
+pub(crate) fn run<R: Running>(
+    started: impl Future<Output = Result<(String, R), Box<dyn std::error::Error>>>,
+) -> ExitCode {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime starts");
+    let (at, running) = match runtime.block_on(started) {
+        Ok(started) => started,
+        Err(_) => return ExitCode::FAILURE,
+    };
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{at}").and_then(|()| out.flush());
+    drop(out);
+    // Whoever measures says nothing; the end of the input is the end.
+    let _ = std::io::stdin().lock().lines().count();
+    runtime.block_on(running.end());
+    ExitCode::from(u8::from(said.is_err()))
+}
+
+/// The server itself, as `throughline serve` has it.
+pub(crate) async fn server(
+    url: &str,
+    store: &str,
+) -> Result<(String, Server), Box<dyn std::error::Error>> {
+    let variables = [
+        ("THROUGHLINE_UPSTREAM_UP_KIND", "openai-chat".to_owned()),
+        (
+            "THROUGHLINE_UPSTREAM_UP_BASE_URL",
+            format!("http://{url}/v1"),
+        ),
+    ];
+    let config = Config::load(&Sources {
+        environment: variables
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        flags: Flags {
+            listen: Some("127.0.0.1:0".to_owned()),
+            store: Some(store.to_owned()),
+        },
+        ..Sources::default()
+    })?;
+    let server = serve(config).await?;
+    Ok((server.address.to_string(), server))
+}

@@ -1,0 +1,153 @@
+//! The load: requests on connections that are kept, as many at once as there are connections.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+/// One connection.
+pub(crate) struct Connection {
+    stream: BufReader<TcpStream>,
+    chunked: bool,
+    left: usize,
+}
+
+/// A request as bytes.
+pub(crate) fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n"
+    );
+    [head.as_bytes(), body.as_bytes()].concat()
+}
+
+impl Connection {
+    pub(crate) async fn to(address: &str) -> Self {
+        let stream = TcpStream::connect(address).await.expect("it listens");
+        stream.set_nodelay(true).expect("a socket is told");
+        Self {
+            stream: BufReader::with_capacity(64 * 1024, stream),
+            chunked: false,
+            left: 0,
+        }
+    }
+
+    /// Send a request, and read the head of a good answer.
+    pub(crate) async fn ask(&mut self, request: &[u8]) {
+        let written = self.stream.get_mut().write_all(request).await;
+        written.expect("a request is taken");
+        let first = self.line().await;
+        assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+        (self.chunked, self.left) = (false, 0);
+        loop {
+            let line = self.line().await.to_ascii_lowercase();
+            if line.is_empty() {
+                return;
+            }
+            if let Some(length) = line.strip_prefix("content-length:") {
+                self.left = length.trim().parse().expect("a length is a number");
+            }
+            self.chunked |= line.starts_with("transfer-encoding:");
+        }
+    }
+
+    /// The next piece of the body; none at its end.
+    pub(crate) async fn piece(&mut self) -> Option<Vec<u8>> {
+        let size = match self.chunked {
+            true => {
+                let line = self.line().await;
+                usize::from_str_radix(&line, 16).expect("a size of a chunk")
+            }
+            false => std::mem::take(&mut self.left),
+        };
+        let mut piece = vec![0; size];
+        self.stream.read_exact(&mut piece).await.expect("a body");
+        if self.chunked {
+            self.line().await;
+        }
+        (size > 0).then_some(piece)
+    }
+
+    /// Send a request, and read the whole of a good answer.
+    pub(crate) async fn whole(&mut self, request: &[u8]) -> Vec<u8> {
+        self.ask(request).await;
+        let mut body = Vec::new();
+        while let Some(piece) = self.piece().await {
+            body.extend(piece);
+        }
+        body
+    }
+
+    /// The id of the response that a request makes.
+    pub(crate) async fn response(&mut self, request: &[u8]) -> String {
+        let body = self.whole(request).await;
+        let body: Value = serde_json::from_slice(&body).expect("a response");
+        let status = body.get("status").and_then(Value::as_str);
+        assert_eq!(status, Some("completed"), "{body}");
+        let id = body.get("id").and_then(Value::as_str);
+        id.expect("a response has an id").to_owned()
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await.expect("a line");
+        line.trim_end().to_owned()
+    }
+}
+
+/// What a load met.
+pub(crate) struct Met {
+    /// How long each request took, in seconds.
+    pub(crate) times: Vec<f64>,
+    /// How long all of them took.
+    pub(crate) elapsed: Duration,
+}
+
+impl Met {
+    pub(crate) fn per_second(&self) -> f64 {
+        self.times.len() as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Send requests on so many connections at once, and read their answers.
+pub(crate) async fn load(
+    address: &str,
+    connections: usize,
+    requests: usize,
+    make: impl Fn(usize) -> Vec<u8> + 'static,
+) -> Met {
+    let times = Rc::new(RefCell::new(Vec::with_capacity(requests)));
+    let next = Rc::new(RefCell::new(0));
+    let make = Rc::new(make);
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        open.push(Connection::to(address).await);
+    }
+    let local = LocalSet::new();
+    let started = Instant::now();
+    for mut connection in open {
+        let (times, next, make) = (Rc::clone(&times), Rc::clone(&next), Rc::clone(&make));
+        local.spawn_local(async move {
+            loop {
+                let place = next.replace_with(|next| *next + 1);
+                if place >= requests {
+                    return;
+                }
+                let request = make(place);
+                let asked = Instant::now();
+                connection.whole(&request).await;
+                times.borrow_mut().push(asked.elapsed().as_secs_f64());
+            }
+        });
+    }
+    local.await;
+    let elapsed = started.elapsed();
+    Met {
+        times: times.take(),
+        elapsed,
+    }
+}

@@ -1,0 +1,114 @@
+//! The mock upstream: it reads what it is sent, and answers a kilobyte.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::DefaultBodyLimit;
+use axum::http::Response;
+use axum::routing::post;
+use futures_util::stream;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::kilobyte;
+
+/// How many events a paced answer has, and how far they are apart.
+pub(crate) const EVENTS: usize = 100;
+const APART: Duration = Duration::from_millis(50);
+
+/// The model whose answers come with pauses.
+pub(crate) const PACED: &str = "paced";
+
+pub(crate) async fn serve() -> Result<(String, ()), Box<dyn std::error::Error>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?.to_string();
+    let router = Router::new()
+        .route("/v1/chat/completions", post(answer))
+        .layer(DefaultBodyLimit::disable());
+    // It lasts as long as the process.
+    tokio::spawn(async move { axum::serve(NoDelay(listener), router).await });
+    Ok((address, ()))
+}
+
+/// A listener whose connections send at once.
+pub(crate) struct NoDelay(pub(crate) TcpListener);
+
+impl axum::serve::Listener for NoDelay {
+    type Io = tokio::net::TcpStream;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            if let Ok((stream, address)) = self.0.accept().await {
+                let _ = stream.set_nodelay(true);
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.0.local_addr()
+    }
+}
+
+async fn answer(body: Bytes) -> Response<Body> {
+    let has = |text: &str| memchr(&body, text.as_bytes());
+    let paced = has("\"paced\"");
+    if !has("\"stream\":true") {
+        return sent("application/json", Body::from(whole()));
+    }
+    let chunks: Vec<Bytes> = match paced {
+        true => {
+            let words = (0..EVENTS).map(|_| "Barges. ".to_owned());
+            words.map(|word| chunk(&word, None)).collect()
+        }
+        false => vec![chunk(&kilobyte(), None)],
+    };
+    let last = [
+        chunk("", Some("stop")),
+        Bytes::from_static(b"data: [DONE]\n\n"),
+    ];
+    let chunks = chunks.into_iter().chain(last).enumerate();
+    let body = stream::unfold(chunks, move |mut chunks| async move {
+        let (place, chunk) = chunks.next()?;
+        if paced && (1..EVENTS).contains(&place) {
+            tokio::time::sleep(APART).await;
+        }
+        Some((Ok::<_, Infallible>(chunk), chunks))
+    });
+    sent("text/event-stream", Body::from_stream(body))
+}
+
+fn sent(kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let kind = axum::http::HeaderValue::from_static(kind);
+    response.headers_mut().insert("content-type", kind);
+    response
+}
+
+/// Whether some of the first or last bytes hold a text: what is looked for stands there.
+fn memchr(body: &[u8], text: &[u8]) -> bool {
+    let near = 512.min(body.len());
+    let holds = |part: &[u8]| part.windows(text.len()).any(|window| window == text);
+    holds(&body[..near]) || holds(&body[body.len() - near..])
+}
+
+fn chunk(text: &str, finish: Option<&str>) -> Bytes {
+    let data = json!({
+        "id": "c-1", "object": "chat.completion.chunk", "created": 1_790_000_000, "model": "m",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish}],
+    });
+    Bytes::from(format!("data: {data}\n\n"))
+}
+
+/// The answer of a kilobyte, whole.
+pub(crate) fn whole() -> String {
+    json!({
+        "id": "c-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": kilobyte()}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    })
+    .to_string()
+}

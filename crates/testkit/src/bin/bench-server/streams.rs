@@ -1,0 +1,156 @@
+//! Many streams at once: the memory that they take, and how much later the first words come.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use throughline_testkit::Scratch;
+use throughline_testkit::bench::{Limit, Report, Row};
+use tokio::task::LocalSet;
+
+use super::child::Child;
+use super::load::{Connection, post};
+use super::mock::{EVENTS, PACED};
+use super::{median, runtime};
+
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+pub(super) fn reports() -> Vec<Report> {
+    let scratch = Scratch::new("bench-server");
+    let mock = Child::mock();
+    let server = Child::server(&mock, &scratch);
+    let runtime = runtime();
+    let direct =
+        json!({"model": PACED, "stream": true, "messages": [{"role": "user", "content": "Hello"}]});
+    let direct = post("/v1/chat/completions", "", &direct.to_string());
+    let own = json!({"model": format!("up/{PACED}"), "stream": true, "input": "Hello"});
+    let own = post("/v1/responses", "", &own.to_string());
+    let idle = server.memory();
+    let first = |address: &str, request: &[u8], mark: &'static str, streams: usize| {
+        let (address, request) = (address.to_owned(), request.to_vec());
+        runtime.block_on(streamed(&server, address, request, mark, streams))
+    };
+    let mut added = Vec::new();
+    for round in 0..4 {
+        let theirs = first(&mock.at, &direct, "\"content\":\"Barges", 100);
+        let ours = first(&server.at, &own, "output_text.delta", 100);
+        // The first round warms both up.
+        if round > 0 {
+            added.push(median(ours.first) - median(theirs.first));
+        }
+    }
+    let all = first(&server.at, &own, "output_text.delta", 500);
+    let mut report = Report::new(format!("streams of {EVENTS} events, 20 each second"));
+    let mut push = |name: &str, figure: String, ratio: Option<f64>| {
+        report.push(Row {
+            name: name.to_owned(),
+            figure,
+            ratio,
+            limit: ratio.map(|_| Limit::AtMost(1.0)),
+        });
+    };
+    let later = median(added) * 1e3;
+    push(
+        "added time to the first words at 100 streams, p50, of 1 ms",
+        format!("{later:.2} ms"),
+        Some(later),
+    );
+    let mut times = all.first;
+    times.sort_by(f64::total_cmp);
+    let at = |part: f64| times[(part * (times.len() - 1) as f64) as usize] * 1e3;
+    push(
+        "time to the first words at 500 streams, p50 and p99",
+        format!("{:.1} {:.1} ms", at(0.5), at(0.99)),
+        None,
+    );
+    let idle = idle / MEBIBYTE;
+    push(
+        "memory when idle, of 40 MiB",
+        format!("{idle:.1} MiB"),
+        Some(idle / 40.0),
+    );
+    let most = all.memory / MEBIBYTE;
+    push(
+        "memory at 500 streams, of 400 MiB",
+        format!("{most:.1} MiB"),
+        Some(most / 400.0),
+    );
+    let each = (most - idle) * 1024.0 / 500.0;
+    push(
+        "memory for each stream, of 64 KiB",
+        format!("{each:.0} KiB"),
+        Some(each / 64.0),
+    );
+    let late = all.late * 1e3;
+    push(
+        "an event behind its time at 500 streams, p50",
+        format!("{late:.1} ms"),
+        None,
+    );
+    vec![report]
+}
+
+struct Streamed {
+    /// Seconds until the first words.
+    first: Vec<f64>,
+    /// The most memory that the server had.
+    memory: f64,
+    /// How much longer than planned a stream took for each event, in seconds.
+    late: f64,
+}
+
+/// Open streams one after the other, and read all of them to the end.
+async fn streamed(
+    server: &Child,
+    address: String,
+    request: Vec<u8>,
+    mark: &'static str,
+    streams: usize,
+) -> Streamed {
+    let first = Rc::new(RefCell::new(Vec::new()));
+    let lasted = Rc::new(RefCell::new(Vec::new()));
+    let local = LocalSet::new();
+    let mut memory: f64 = 0.0;
+    let request = Rc::new(request);
+    local
+        .run_until(async {
+            let mut open = Vec::new();
+            for _ in 0..streams {
+                let mut connection = Connection::to(&address).await;
+                let (first, lasted) = (Rc::clone(&first), Rc::clone(&lasted));
+                let request = Rc::clone(&request);
+                open.push(local.spawn_local(async move {
+                    let asked = Instant::now();
+                    connection.ask(&request).await;
+                    let mut began = None;
+                    let holds = |piece: &[u8]| {
+                        let mark = mark.as_bytes();
+                        piece.windows(mark.len()).any(|window| window == mark)
+                    };
+                    while let Some(piece) = connection.piece().await {
+                        if began.is_none() && holds(&piece) {
+                            began = Some(Instant::now());
+                            first.borrow_mut().push(asked.elapsed().as_secs_f64());
+                        }
+                    }
+                    let began = began.expect("a stream has words");
+                    lasted.borrow_mut().push(began.elapsed().as_secs_f64());
+                }));
+                // One stream begins while others are at work, not all in one moment.
+                tokio::time::sleep(Duration::from_millis(4)).await;
+            }
+            for stream in open {
+                memory = memory.max(server.memory());
+                stream.await.expect("a stream is read");
+            }
+        })
+        .await;
+    let planned = (EVENTS - 1) as f64 * 0.05;
+    let late = (median(lasted.take()) - planned) / EVENTS as f64;
+    Streamed {
+        first: first.take(),
+        memory,
+        late,
+    }
+}

@@ -1,0 +1,101 @@
+//! A stateful turn against the proxy with one read and two grouped commits.
+
+use serde_json::json;
+use throughline_testkit::Scratch;
+use throughline_testkit::bench::{Limit, Report, Row};
+
+use super::child::Child;
+use super::load::{Connection, Met, load, post};
+use super::{kilobyte, median, runtime};
+
+/// Rounds of which the median is taken.
+const ROUNDS: usize = 7;
+/// Requests of one round.
+const REQUESTS: usize = 1_000;
+/// Responses that turns go on from.
+const FIRST: usize = 64;
+
+pub(super) fn reports() -> Vec<Report> {
+    [1, 16, 64, 256].map(report).into()
+}
+
+fn report(connections: usize) -> Report {
+    let scratch = Scratch::new("bench-server");
+    let mock = Child::mock();
+    let proxy = Child::proxy(&mock, &scratch);
+    let server = Child::server(&mock, &scratch);
+    let runtime = runtime();
+    let text = kilobyte();
+    let ids: Vec<String> = runtime.block_on(async {
+        let mut connection = Connection::to(&server.at).await;
+        let mut ids = Vec::new();
+        for _ in 0..FIRST {
+            ids.push(connection.response(&create(&text, None)).await);
+        }
+        ids
+    });
+    let own = move |place: usize| create(&text, ids.get(place % FIRST).map(String::as_str));
+    // What the server sends: the thread of one turn, and the new message.
+    let body = sent_on();
+    let [bare, turn] = ["/bare", "/turn"].map(|path| {
+        let request = post(path, "", &body);
+        move |_| request.clone()
+    });
+    let requests = REQUESTS.min(connections * 400);
+    let mut rounds: Vec<[Met; 3]> = Vec::new();
+    for round in 0..=ROUNDS {
+        let met = [
+            runtime.block_on(load(&server.at, connections, requests, own.clone())),
+            runtime.block_on(load(&proxy.at, connections, requests, turn.clone())),
+            runtime.block_on(load(&proxy.at, connections, requests, bare.clone())),
+        ];
+        // The first round warms all of them up.
+        if round > 0 {
+            rounds.push(met);
+        }
+    }
+    let mut report = Report::new(format!("a stateful turn, {connections} connections"));
+    let limit = Some(Limit::AtMost(1.5));
+    for (name, place, against, limit) in [
+        ("a bare two-hop proxy", 2, None, None),
+        ("the proxy, one read and two commits", 1, None, None),
+        ("the server, p50 against that", 0, Some(1), limit),
+        ("the server, p50 against the bare proxy", 0, Some(2), None),
+    ] {
+        let times = rounds
+            .iter()
+            .map(|round| median(round[place].times.clone()));
+        let speeds = rounds.iter().map(|round| round[place].per_second());
+        let (time, speed) = (median(times.collect()), median(speeds.collect()));
+        let ratio = against.map(|base: usize| {
+            let p50 = |round: &[Met; 3], which: usize| median(round[which].times.clone());
+            let ratios = rounds
+                .iter()
+                .map(|round| p50(round, place) / p50(round, base));
+            median(ratios.collect())
+        });
+        report.push(Row {
+            name: name.to_owned(),
+            figure: format!("{:.0} µs {speed:.0}/s", time * 1e6),
+            ratio,
+            limit,
+        });
+    }
+    report
+}
+
+/// A create request.
+pub(crate) fn create(text: &str, previous: Option<&str>) -> Vec<u8> {
+    let mut body = json!({"model": "up/m", "input": text});
+    if let Some(previous) = previous {
+        body["previous_response_id"] = json!(previous);
+    }
+    post("/v1/responses", "", &body.to_string())
+}
+
+/// The body that the server sends on, in a thread of one turn.
+fn sent_on() -> String {
+    let text = kilobyte();
+    let said = |role: &str| json!({"role": role, "content": text});
+    json!({"model": "m", "messages": [said("user"), said("assistant"), said("user")]}).to_string()
+}

@@ -1,0 +1,125 @@
+//! The two processes of the server's kill campaigns.
+//!
+//! `server-worker serve STORE AHEAD KIND URL` is the server, on a clock that is AHEAD milliseconds
+//! ahead of the machine's, so that the leases of a process before it are over. It says
+//! `at ADDRESS` and then nothing. `server-worker models WIRE` listens as a vendor, strictly, and
+//! answers by script; it says `at URL`, then what it was asked, and `refused STATUS WORDS` for what
+//! it did not take; told `sync WORD`, it says `synced WORD`. Both end with their input.
+
+use std::io::{BufRead, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use throughline_model::Wire;
+use throughline_server::{Config, Flags, Sources, serve_on};
+use throughline_store::{Clock, Millis, Options, Store, SystemClock};
+use throughline_testkit::serverkill::model;
+use throughline_testkit::upstream::{KEY, Upstream, Verdict};
+
+/// One write for each line, so that a kill cannot tear it.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // Whoever listened is gone, and with it the reason to go on.
+    if out.write_all(format!("{line}\n").as_bytes()).is_err() {
+        std::process::exit(1);
+    }
+    let _ = out.flush();
+}
+
+/// The machine's clock, and something added to it.
+#[derive(Debug)]
+struct Ahead(Millis);
+
+impl Clock for Ahead {
+    fn now(&self) -> Millis {
+        SystemClock.now().saturating_add(self.0)
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["serve", store, ahead, kind, url] => server(store, ahead, kind, url),
+        ["models", wire] => models(wire),
+        _ => Err("usage: server-worker serve STORE AHEAD KIND URL | models WIRE".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            say(&format!("trouble {what}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn server(store: &str, ahead: &str, kind: &str, url: &str) -> Result<(), String> {
+    let ahead = ahead.parse().map_err(|_| "AHEAD is no number".to_owned())?;
+    let variables = [
+        ("THROUGHLINE_UPSTREAM_UP_KIND", kind),
+        ("THROUGHLINE_UPSTREAM_UP_BASE_URL", url),
+        ("THROUGHLINE_UPSTREAM_UP_API_KEY_ENV", "UP_KEY"),
+        ("UP_KEY", KEY),
+    ];
+    let config = Config::load(&Sources {
+        environment: variables
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        flags: Flags {
+            listen: Some("127.0.0.1:0".to_owned()),
+            store: Some(store.to_owned()),
+        },
+        ..Sources::default()
+    })
+    .map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let server = runtime.block_on(async {
+        let options = Options {
+            clock: Arc::new(Ahead(ahead)),
+            ..Options::default()
+        };
+        let store = Store::open_with(store, options).await;
+        let store = store.map_err(|error| error.to_string())?;
+        let server = serve_on(config, store).await;
+        server.map_err(|error| error.to_string())
+    })?;
+    say(&format!("at {}", server.address));
+    for line in std::io::stdin().lock().lines() {
+        line.map_err(|error| error.to_string())?;
+    }
+    server.stop();
+    runtime.block_on(server.join());
+    Ok(())
+}
+
+fn models(wire: &str) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let script = model(|line| say(&line));
+    let upstream = runtime.block_on(Upstream::start(Wire::named(wire), script));
+    say(&format!("at {}", upstream.base_url()));
+    let mut told = 0;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let requests = upstream.requests();
+        let refused = requests.iter().filter_map(|one| match &one.verdict {
+            Verdict::Refused(status, words) => Some((status, words, &one.body)),
+            Verdict::Accepted(_) => None,
+        });
+        for (status, words, body) in refused.skip(told) {
+            told += 1;
+            let words = words.replace('\n', " ");
+            say(&format!("refused {status} {words} {body}"));
+        }
+        if let Some(word) = line.strip_prefix("sync ") {
+            say(&format!("synced {word}"));
+        }
+    }
+    Ok(())
+}

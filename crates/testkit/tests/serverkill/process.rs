@@ -1,0 +1,88 @@
+//! Processes, and what they say.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+/// A process that takes lines and says lines.
+pub(crate) struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    said: Receiver<String>,
+}
+
+impl Process {
+    /// Start one; where it listens.
+    pub(crate) fn start(arguments: &[&str], faults: &str) -> Result<(Self, String), String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_server-worker"));
+        command
+            .args(arguments)
+            .env("THROUGHLINE_FAULTS", faults)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // What a process was doing when it was told to die is not worth a word.
+            .stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let out = child.stdout.take().ok_or("its output is piped")?;
+        let (say, said) = channel();
+        std::thread::spawn(move || {
+            let mut out = BufReader::new(out);
+            let mut line = String::new();
+            while out.read_line(&mut line).is_ok_and(|read| read > 0) {
+                // A line without its end was cut by the kill.
+                let Some(whole) = line.strip_suffix('\n') else {
+                    break;
+                };
+                if say.send(whole.to_owned()).is_err() {
+                    break;
+                }
+                line.clear();
+            }
+        });
+        let input = child.stdin.take();
+        let process = Self { child, input, said };
+        let line = process.said.recv().unwrap_or_default();
+        match line.strip_prefix("at ") {
+            Some(address) => Ok((process, address.to_owned())),
+            None => Err(format!("a process does not start: {line:?}")),
+        }
+    }
+
+    /// Everything that it has said so far, and not told before.
+    pub(crate) fn said(&mut self, word: u64) -> Result<Vec<String>, String> {
+        let input = self.input.as_mut().ok_or("its input is closed")?;
+        let order = format!("sync {word}\n");
+        let sent = input
+            .write_all(order.as_bytes())
+            .and_then(|()| input.flush());
+        sent.map_err(|error| error.to_string())?;
+        let end = format!("synced {word}");
+        let mut lines = Vec::new();
+        loop {
+            match self.said.recv() {
+                Ok(line) if line == end => return Ok(lines),
+                Ok(line) => lines.push(line),
+                Err(_) => return Err("the upstream is gone".to_owned()),
+            }
+        }
+    }
+
+    /// End it at once, and wait until it is gone.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended at a point that was planned.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Whether it is gone.
+    pub(crate) fn is_gone(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It is the one that was started here.
+        self.kill();
+    }
+}
