@@ -43,7 +43,10 @@ pub(crate) fn run(data: &[u8]) {
         again.extra_for_responses(&[]),
         request.extra_for_responses(&[])
     );
-    let all = request.input().parts_of(|_| true).expect("it was read before");
+    let all = request
+        .input()
+        .parts_of(|_| true)
+        .expect("it was read before");
     assert_eq!(all, request.input().parts());
     request
         .input()

@@ -62,6 +62,7 @@ pub(super) async fn observe(
             })
         }
     };
+    response = shaped(response);
     seen.status = response.status().as_u16();
     seen.answered = response.extensions().get::<Answered>().copied();
     mark(&app, response.headers_mut(), &seen, is_health);
@@ -84,6 +85,23 @@ fn refusal(app: &App, request: &Request) -> Result<(), ApiError> {
         return Err(error);
     }
     guard::check(request.headers(), app.config.server.auth)
+}
+
+/// Errors that the framework words itself, such as a path that is not text, in the usual shape.
+fn shaped(response: Response<Body>) -> Response<Body> {
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    let kind = response.headers().get(CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !is_error || is_json {
+        return response;
+    }
+    let text = status.canonical_reason().unwrap_or("The request failed");
+    let class = match status.is_client_error() {
+        true => "invalid_request_error",
+        false => "server_error",
+    };
+    ApiError::new(status.as_u16(), class, format!("{text}.")).into_response()
 }
 
 /// The headers that every answer has.

@@ -7,6 +7,7 @@
 )]
 
 mod bodies;
+mod captures;
 mod connections;
 mod hosted;
 mod logs;

@@ -142,6 +142,10 @@ async fn unknown_routes_and_methods_answer_in_the_usual_shape() {
     assert_eq!(answer.status, 405);
     let answer = client.send("GET /v1/responses", &[], b"").await;
     assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
+    // What the framework refuses by itself.
+    let answer = client.send("GET /named/%FF", &[], b"").await;
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.error("message").as_deref(), Some("Bad Request."));
     end(server).await;
 }
 

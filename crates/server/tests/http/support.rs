@@ -42,6 +42,7 @@ pub(crate) async fn start_with(config: Config) -> Server {
     let more = Router::new()
         .route("/echo", post(echo))
         .route("/panic", get_route(panics))
+        .route("/named/{name}", get_route(named))
         .route("/events", get_route(events));
     serve_with(config, more).await.unwrap()
 }
@@ -50,6 +51,10 @@ pub(crate) async fn start_with(config: Config) -> Server {
 async fn echo(_caller: Caller, payload: Payload) -> String {
     let sum: u64 = payload.bytes().iter().map(|byte| u64::from(*byte)).sum();
     format!("{} {sum}", payload.bytes().len())
+}
+
+async fn named(axum::extract::Path(name): axum::extract::Path<String>) -> String {
+    name
 }
 
 async fn panics() -> String {

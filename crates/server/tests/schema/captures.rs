@@ -49,10 +49,13 @@ fn every_captured_request_is_read() {
         let row: Value = serde_json::from_str(line).unwrap();
         let path = row["path"].as_str().unwrap_or("/responses");
         let socket = row["transport"] == "websocket";
-        let what = match outcome(path, &row["body"]) {
-            _ if row["body"].is_null() && endpoint(path).starts_with("answered") => {
-                endpoint(path).to_owned()
-            }
+        let without = row["body"].is_null() && endpoint(path).starts_with("answered");
+        let what = match (without, socket) {
+            (true, true) => Err("WebSocket".to_owned()),
+            (true, false) => Err("answered without a body".to_owned()),
+            (false, _) => outcome(path, &row["body"]),
+        };
+        let what = match what {
             Ok(()) if socket => "501 WebSocket".to_owned(),
             Ok(()) => "answered".to_owned(),
             Err(feature) if feature == "answered without a body" => feature,

@@ -90,7 +90,7 @@ type Response = (Value, BTreeMap<&'static str, usize>);
 
 fn checked(told: &Told, events: &[RunEvent], what: &str) -> Result<Response, String> {
     let (frames, projector) = projected(&told.scene, events, &told.ending);
-    let checked = check(&frames).map_err(|why| format!("{what}: {why}\n{events:#?}"))?;
+    let checked = check(&frames).map_err(|why| format!("{what}: {why}\n{events:?}"))?;
     let whole: Value = serde_json::from_str(projector.response().get()).unwrap();
     if whole != checked.response {
         return Err(format!(

@@ -250,7 +250,12 @@ impl Maker<'_> {
     /// Tell an answer as it comes; in one that is cut, the last content never becomes whole.
     fn stream(&mut self, step: u32, contents: &[Content], cut: bool) {
         self.streamed.push(RunEvent::Asked { step });
-        let arrival = match self.rng.bool() {
+        // What brings no text is seen only when it is whole.
+        let silent = |content: &Content| match &content.body {
+            Body::Reasoning(reasoning) => reasoning.summary.is_empty() && reasoning.text.is_empty(),
+            _ => false,
+        };
+        let arrival = match contents.iter().any(silent) || self.rng.bool() {
             true => Arrival::InTurn,
             false => Arrival::AtTheEnd,
         };

@@ -25,8 +25,8 @@ fn api() -> OpenApi {
     OpenApi::read(&text.to_string()).unwrap()
 }
 
-fn wrong(name: &str, value: serde_json::Value) -> Vec<String> {
-    api().check(name, &value, Others::Allowed).unwrap_err()
+fn wrong(name: &str, value: &serde_json::Value) -> Vec<String> {
+    api().check(name, value, Others::Allowed).unwrap_err()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
         ),
         ("Nobody", json!({}), "there is no schema Nobody"),
     ] {
-        assert_eq!(wrong(name, value.clone()), [expected], "{value}");
+        assert_eq!(wrong(name, &value), [expected], "{value}");
     }
 }
 

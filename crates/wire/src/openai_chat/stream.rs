@@ -1,6 +1,6 @@
 //! Reading streams: chunks, live and as the body that they add up to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use throughline_model::json::{self, RawJson, Value};
 use throughline_model::{
@@ -35,6 +35,8 @@ pub(super) struct Decoder {
     opened: HashSet<Place>,
     started: bool,
     over: bool,
+    /// The parts of each choice.
+    parts: HashMap<usize, Parts>,
 }
 
 impl Decoder {
@@ -114,9 +116,13 @@ impl Decoder {
             let empty = || Body::Reasoning(Reasoning::default());
             self.grow(place(REASONING), &more, empty, events);
         }
-        if let Some(more) = text("content") {
-            let empty = || Body::Text(Text::default());
-            self.grow(place(CONTENT), &more, empty, events);
+        if let Some(content) = member(delta, "content") {
+            let part = self.parts.entry(choice).or_default().take(content);
+            if let (Some(part), Some(more)) = (part, text("content")) {
+                let at = Place::new(choice, CONTENT, part);
+                let empty = || Body::Text(Text::default());
+                self.grow(at, &more, empty, events);
+            }
         }
         if let Some(more) = text("refusal") {
             let empty = || Body::Refusal(Text::default());
@@ -235,6 +241,32 @@ impl Decoder {
         }
         events.push(response.finished());
         Ok(())
+    }
+}
+
+/// How many parts the content of a message has so far, as strings and lists of parts come by turns.
+#[derive(Default)]
+struct Parts {
+    count: usize,
+    /// The last one is made of strings and goes on with the next.
+    grows: bool,
+}
+
+impl Parts {
+    /// Take a piece of the content; the part that it continues, if it is a string.
+    fn take(&mut self, piece: &Value<'_>) -> Option<usize> {
+        if let Some(list) = piece.as_array() {
+            self.count += list.len();
+            self.grows = false;
+            return None;
+        }
+        let text = piece.as_text()?;
+        // An empty string at the beginning is nothing yet; one between parts is a part.
+        if !self.grows && (self.count > 0 || !text.is_empty()) {
+            self.count += 1;
+            self.grows = true;
+        }
+        self.count.checked_sub(1)
     }
 }
 

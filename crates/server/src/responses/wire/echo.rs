@@ -62,8 +62,12 @@ pub(super) fn members(request: &CreateRequest, dialect: Dialect) -> RawJson {
 
 fn reasoning(object: &mut ObjectWriter<'_>, said: Option<&Value<'_>>, dialect: Dialect) {
     let mut inner = ObjectWriter::new(object.key("reasoning"));
+    // Words that the other specification does not have.
+    let own = |value: &&Value<'_>| {
+        dialect == Dialect::OpenAi || !value.is_str("minimal") && !value.is_str("max")
+    };
     for key in ["effort", "summary"] {
-        let value = said.and_then(|said| member(said, key));
+        let value = said.and_then(|said| member(said, key)).filter(own);
         inner.raw(key, value.map_or("null", Value::raw));
     }
     if let (Some(said), Dialect::OpenAi) = (said, dialect) {
@@ -82,11 +86,12 @@ fn text(object: &mut ObjectWriter<'_>, said: Option<&Value<'_>>, dialect: Dialec
             for (key, otherwise) in [
                 ("name", "\"\""),
                 ("description", "null"),
-                ("schema", "null"),
                 ("strict", "false"),
             ] {
                 shape.raw(key, member(format, key).map_or(otherwise, Value::raw));
             }
+            // The specification has no other value here.
+            shape.raw("schema", "null");
             shape.end();
         }
         Some(format) => drop(inner.raw("format", format.raw())),

@@ -70,10 +70,10 @@ impl Status {
     }
 }
 
-/// Tokens of all model calls of a response.
+/// Tokens of all model calls of a response. Nothing is zero here: one specification wants the member
+/// in every response, the other wants it to be an object where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    any: bool,
     input: u64,
     output: u64,
     total: u64,
@@ -87,7 +87,6 @@ impl Tally {
     pub(super) fn add(&mut self, usage: &Usage) {
         let add = |sum: &mut u64, more: Option<u64>| *sum = sum.saturating_add(more.unwrap_or(0));
         let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
-        self.any = true;
         add(&mut self.input, usage.input);
         add(&mut self.output, usage.output);
         let total = usage.total.unwrap_or_else(|| input.saturating_add(output));
@@ -97,16 +96,14 @@ impl Tally {
         add(&mut self.reasoning, usage.reasoning);
     }
 
-    fn write(&self, out: &mut String) {
-        if !self.any {
-            return out.push_str("null");
-        }
+    fn write(&self, out: &mut String, dialect: Dialect) {
         let mut object = ObjectWriter::new(out);
         object.number("input_tokens", self.input);
         let mut details = ObjectWriter::new(object.key("input_tokens_details"));
-        details
-            .number("cached_tokens", self.cache_read)
-            .number("cache_write_tokens", self.cache_write);
+        details.number("cached_tokens", self.cache_read);
+        if dialect == Dialect::OpenAi {
+            details.number("cache_write_tokens", self.cache_write);
+        }
         details.end();
         object.number("output_tokens", self.output);
         let mut details = ObjectWriter::new(object.key("output_tokens_details"));
@@ -124,6 +121,7 @@ pub(super) struct Object {
     created: u64,
     previous: Option<String>,
     echo: RawJson,
+    dialect: Dialect,
     /// The first members of our own object; none in a dialect without it.
     ours: Option<String>,
 }
@@ -145,11 +143,12 @@ impl Object {
             created: scene.created / 1_000,
             previous: scene.previous.map(|run| format!("resp_{}", run.to_hex())),
             echo: echo::members(&scene.request, scene.dialect),
+            dialect: scene.dialect,
             ours,
         }
     }
 
-    /// The object with its output so far, each item as JSON. Tokens are known when it is over.
+    /// The object with its output so far, each item as JSON.
     pub(super) fn write<'i>(
         &self,
         ending: Option<&Ending>,
@@ -190,10 +189,7 @@ impl Object {
                 list.raw(item);
             }
             list.end();
-            match ending {
-                Some(_) => tally.write(object.key("usage")),
-                None => object.key("usage").push_str("null"),
-            }
+            tally.write(object.key("usage"), self.dialect);
             object.members_of(self.echo.get());
             if let Some(ours) = &self.ours {
                 let stop = match ending {

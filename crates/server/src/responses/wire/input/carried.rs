@@ -13,7 +13,7 @@ pub(super) fn open(message: &mut Message) -> Result<(), ApiError> {
     for content in std::mem::take(&mut message.contents) {
         match opened(&content)? {
             None => contents.push(content),
-            Some(found) if matches!(found.body, Body::Reasoning(_)) => contents.push(found),
+            Some(found) if stands_alone(&found) => contents.push(found),
             Some(found) => signed.push(found),
         }
     }
@@ -31,6 +31,15 @@ pub(super) fn open(message: &mut Message) -> Result<(), ApiError> {
     }
     message.contents = contents;
     Ok(())
+}
+
+/// Whether nothing else says what a content says: thoughts, and signatures of nothing.
+fn stands_alone(content: &Content) -> bool {
+    match &content.body {
+        Body::Reasoning(_) => true,
+        Body::Text(text) => text.text.is_empty(),
+        _ => false,
+    }
 }
 
 /// Whether a content is the one that a vendor signed.

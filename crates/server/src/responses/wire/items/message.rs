@@ -18,13 +18,17 @@ pub(in crate::responses::wire) struct Said {
 }
 
 impl Maker<'_> {
-    /// The text of a content.
+    /// The text of a content; none if there is nothing to read.
     pub(super) fn said(&self, content: &Content, phase: Option<&str>) -> Option<Said> {
         let (text, refusal) = match &content.body {
             Body::Text(text) => (text, false),
             Body::Refusal(text) => (text, true),
             _ => return None,
         };
+        // Nobody could tell a message that says nothing from none.
+        if text.text.is_empty() {
+            return None;
+        }
         let vendor = content.vendor.as_ref();
         let own = vendor.filter(|vendor| vendor.wire == Wire::OpenAiResponses);
         let mut said = Said {
@@ -92,15 +96,20 @@ fn annotation(citation: &Citation, dialect: Dialect) -> Option<String> {
     Some(out)
 }
 
-/// Note the phase of a vendor's message when its first content comes.
+/// Note the phase of a vendor's message when its first content comes. It holds for the other parts
+/// of that message and for nothing else.
 pub(super) fn carry_phase(content: &Content, phase: &mut Option<String>) {
     let vendor = content.vendor.as_ref();
-    let Some(envelope) = vendor.and_then(|vendor| vendor.envelope.as_ref()) else {
-        return;
-    };
-    let value = envelope.value();
-    let found = value.get("phase").and_then(Value::as_str);
-    *phase = found.map(Into::into);
+    let own = vendor.filter(|vendor| vendor.wire == Wire::OpenAiResponses);
+    match own.map(|vendor| (&vendor.envelope, &vendor.form)) {
+        Some((Some(envelope), _)) => {
+            let value = envelope.value();
+            let found = value.get("phase").and_then(Value::as_str);
+            *phase = found.map(Into::into);
+        }
+        Some((None, Form::Part(_))) => {}
+        Some((None, _)) | None => *phase = None,
+    }
 }
 
 impl Said {

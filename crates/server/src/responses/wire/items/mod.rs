@@ -32,6 +32,14 @@ pub(super) enum State {
 }
 
 impl State {
+    /// The word for it in an item of a type: some have no word for what is not whole.
+    pub(super) fn of(self, tag: &str) -> &'static str {
+        match (self, tag) {
+            (Self::Incomplete, "web_search_call" | "image_generation_call") => "failed",
+            _ => self.as_str(),
+        }
+    }
+
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",

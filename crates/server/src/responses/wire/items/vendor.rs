@@ -48,7 +48,7 @@ impl Whole {
         let value = self.json.value();
         let mut name = String::new();
         push_string(&mut name, id);
-        let status = format!("\"{}\"", state.as_str());
+        let status = format!("\"{}\"", state.of(&self.tag));
         let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
         if let Some(at) = value.get("id") {
             edits.push((at, &name));

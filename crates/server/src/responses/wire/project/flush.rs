@@ -142,6 +142,8 @@ impl Projector {
                 object.str("delta", text);
             });
         }
+        // The other specification has no name here.
+        let name = name.filter(|_| self.scene.dialect == Dialect::OpenAi);
         self.stage.at(out, done, index, room, |object| {
             if let Some(name) = name {
                 object.str("name", name);

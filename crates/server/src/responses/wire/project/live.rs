@@ -1,5 +1,7 @@
 //! Items that readers see growing: words, and `thought` beside them.
 
+use throughline_model::{Body, Content};
+
 use super::stage::Stage;
 use super::thought::LiveThought;
 use crate::responses::wire::frame::Frame;
@@ -17,6 +19,29 @@ pub(super) enum Live {
 pub(super) struct LiveSaid {
     index: usize,
     seen: Said,
+    torn: Torn,
+}
+
+/// Whether a character may have been torn in two. Vendors cut their texts anywhere, and what is torn
+/// shows as U+FFFD at both ends; what follows is then shown when the whole is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Torn(bool);
+
+impl Torn {
+    /// Whether nothing more can be shown before the whole is known.
+    pub(super) fn is_torn(self) -> bool {
+        self.0
+    }
+
+    /// As much of a delta as can be shown.
+    pub(super) fn sound<'d>(&mut self, delta: &'d str) -> &'d str {
+        if self.0 {
+            return "";
+        }
+        let sound = delta.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        self.0 = sound.len() < delta.len();
+        sound
+    }
 }
 
 /// Readers saw something else than what came in the end.
@@ -33,6 +58,20 @@ impl Live {
                 stage.finish(out, live.index, &draft, State::Incomplete);
             }
             Self::Thought(live) => live.abandon(stage, out),
+        }
+    }
+
+    /// Whether a content may be what it grows to.
+    pub(super) fn may_become(&self, content: &Content) -> bool {
+        match (self, &content.body) {
+            (Self::Said(live), Body::Text(text)) => {
+                !live.seen.refusal && text.text.starts_with(&live.seen.text)
+            }
+            (Self::Said(live), Body::Refusal(text)) => {
+                live.seen.refusal && text.text.starts_with(&live.seen.text)
+            }
+            (Self::Thought(_), Body::Reasoning(_)) => true,
+            _ => false,
         }
     }
 
@@ -61,7 +100,11 @@ impl LiveSaid {
                 object.number("content_index", 0).raw("part", &part);
             },
         );
-        Self { index, seen }
+        Self {
+            index,
+            seen,
+            torn: Torn::default(),
+        }
     }
 
     /// Whether it is a refusal.
@@ -71,6 +114,11 @@ impl LiveSaid {
 
     /// More text.
     pub(super) fn delta(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+        let sound = self.torn.sound(delta);
+        self.show(stage, out, sound);
+    }
+
+    fn show(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
         if delta.is_empty() {
             return;
         }
@@ -100,7 +148,7 @@ impl LiveSaid {
             return Err((Live::Said(self), Differs));
         };
         let rest = rest.to_owned();
-        self.delta(stage, out, &rest);
+        self.show(stage, out, &rest);
         for (number, annotation) in whole.annotations.iter().enumerate() {
             let kind = "response.output_text.annotation.added";
             stage.at(out, kind, self.index, annotation.len() + 64, |object| {

@@ -1,6 +1,6 @@
 //! The output of a response as it grows, and the events of its items.
 
-use throughline_model::json::RawJson;
+use throughline_model::json::{RawJson, Value};
 
 use crate::responses::wire::frame::{Frame, Frames, Spot};
 use crate::responses::wire::items::{Draft, State};
@@ -113,8 +113,10 @@ impl Stage {
             return;
         };
         let whole = raw.value();
+        let tag = whole.get("type").and_then(Value::as_str);
+        let word = State::Incomplete.of(&tag.unwrap_or_default());
         if let Some(status) = whole.get("status") {
-            *json = RawJson::of_with(&whole, &[(status, "\"incomplete\"")])
+            *json = RawJson::of_with(&whole, &[(status, &format!("\"{word}\""))])
                 .get()
                 .to_owned();
         }

@@ -39,6 +39,8 @@ pub(super) struct Step {
     /// The numbers of its next items, by the prefix of their ids.
     numbers: BTreeMap<&'static str, u32>,
     pub(super) told: BTreeMap<Place, Told>,
+    /// Items that grew at a place where something else came in the end. They may stand elsewhere.
+    stray: Vec<Live>,
     /// Something that readers saw came to nothing.
     broken: bool,
     pub(super) phase: Option<String>,
@@ -51,9 +53,19 @@ impl Step {
             again,
             numbers: BTreeMap::new(),
             told: BTreeMap::new(),
+            stray: Vec::new(),
             broken: false,
             phase: None,
         }
+    }
+
+    /// An item that grew elsewhere and may become a content.
+    fn astray(&mut self, content: &Content) -> Option<Live> {
+        let place = self
+            .stray
+            .iter()
+            .position(|live| live.may_become(content))?;
+        Some(self.stray.remove(place))
     }
 
     /// The place of the next item of a kind.
@@ -62,6 +74,7 @@ impl Step {
             // The same call again: its items have other names than those that came to nothing.
             *self = Self {
                 told: std::mem::take(&mut self.told),
+                stray: std::mem::take(&mut self.stray),
                 ..Self::new(self.no, self.again + 1)
             };
         }
@@ -117,7 +130,7 @@ impl Projector {
         let live = match self.grown(no, at, out) {
             Some(Live::Said(live)) if live.is_refusal() == refusal => Some(live),
             Some(other) => {
-                self.misled(no, other, out);
+                self.misled(other, out);
                 None
             }
             None => None,
@@ -141,7 +154,7 @@ impl Projector {
         let live = match self.grown(no, at, out) {
             Some(Live::Thought(live)) => Some(live),
             Some(other) => {
-                self.misled(no, other, out);
+                self.misled(other, out);
                 None
             }
             None => None,
@@ -155,10 +168,26 @@ impl Projector {
         self.step(no, out).told.insert(at, told);
     }
 
-    /// What readers saw is not what came: it stays as it was, and the truth is a new item.
-    fn misled(&mut self, no: u32, live: Live, out: &mut Vec<Frame>) {
+    /// What readers saw is not what came: it stays as it was, and the truth is a new item. The id of
+    /// that one, if it is of the same kind.
+    fn misled(&mut self, live: Live, out: &mut Vec<Frame>) -> Option<ItemId> {
+        let index = live.index();
         live.abandon(&mut self.stage, out);
-        self.step(no, out).broken = true;
+        let id: ItemId = self.stage.id(index).parse().ok()?;
+        let ItemPlace::Output {
+            step,
+            number,
+            again,
+        } = id.place
+        else {
+            return None;
+        };
+        let place = ItemPlace::Output {
+            step,
+            number,
+            again: again + 1,
+        };
+        Some(ItemId { place, ..id })
     }
 
     /// What grows at a place. If nothing does, what is whole and was held back comes first.
@@ -180,8 +209,9 @@ impl Projector {
             return self.carry(no, content, out);
         }
         let held = Told::Held(Box::new(content.clone()));
-        if let Some(Told::Live(live)) = self.step(no, out).told.insert(at, held) {
-            self.misled(no, live, out);
+        let step = self.step(no, out);
+        if let Some(Told::Live(live)) = step.told.insert(at, held) {
+            step.stray.push(live);
         }
     }
 
@@ -194,18 +224,36 @@ impl Projector {
         out: &mut Vec<Frame>,
     ) -> Option<usize> {
         let live = self.grown(no, at, out);
+        let step = self.step(no, out);
+        let live = match live {
+            Some(live) if live.may_become(content) => Some(live),
+            other => {
+                step.stray.extend(other);
+                step.astray(content)
+            }
+        };
         let mut phase = self.step(no, out).phase.take();
         let draft = self.maker().draft(content, None, &mut phase);
         self.step(no, out).phase = phase;
-        let draft = draft?;
+        let Some(draft) = draft else {
+            if let Some(live) = live {
+                self.misled(live, out);
+            }
+            return None;
+        };
+        let mut renamed = None;
         if let Some(live) = live {
             let index = live.index();
             match self.close(live, draft.clone(), out) {
                 Ok(()) => return Some(index),
-                Err(live) => self.misled(no, live, out),
+                Err(live) => renamed = self.misled(live, out),
             }
         }
-        let id = self.next_id(draft.tag(), no, out);
+        let renamed = renamed.filter(|id| id.prefix == prefix_of(draft.tag()));
+        let id = match renamed {
+            Some(id) => id.to_string(),
+            None => self.next_id(draft.tag(), no, out),
+        };
         let live = match &draft {
             Draft::Said(said) => Live::Said(LiveSaid::open(&mut self.stage, out, id, said.refusal)),
             _ => Live::Thought(LiveThought::open(
@@ -267,16 +315,15 @@ impl Projector {
         told.reverse();
         let mut untold = Place::new(usize::MAX, 0, 0);
         for content in &message.contents {
-            let next = told.last().copied();
-            match next.map(|at| (at, self.is_live(at))) {
-                Some((_, false)) => drop(told.pop()),
+            match told.last().map(|at| (*at, self.grows_to(*at, content))) {
+                Some((_, None)) => drop(told.pop()),
                 // It was cut while it grew.
-                Some((at, true)) if grows(content) => {
+                Some((at, Some(true))) => {
                     told.pop();
                     self.content(no, at, content, out);
                 }
                 // A worker died after it had recorded it and before it could tell.
-                Some(_) | None => {
+                Some((_, Some(false))) | None => {
                     self.content(no, untold, content, out);
                     untold.item += 1;
                 }
@@ -291,9 +338,12 @@ impl Projector {
         step.told.retain(|at, _| left.contains(at));
     }
 
-    fn is_live(&self, at: Place) -> bool {
-        let told = self.step.as_ref().and_then(|step| step.told.get(&at));
-        matches!(told, Some(Told::Live(_)))
+    /// Whether what grows at a place may become a content; none if nothing grows there.
+    fn grows_to(&self, at: Place, content: &Content) -> Option<bool> {
+        match self.step.as_ref()?.told.get(&at)? {
+            Told::Live(live) => Some(live.may_become(content)),
+            Told::Held(_) | Told::Shown(_) => None,
+        }
     }
 
     /// Close what was begun and came to nothing, and forget what was never shown.
@@ -306,7 +356,7 @@ impl Projector {
             Told::Live(live) => Some(live),
             Told::Held(_) | Told::Shown(_) => None,
         });
-        let live: Vec<Live> = live.collect();
+        let live: Vec<Live> = live.chain(std::mem::take(&mut step.stray)).collect();
         step.broken |= !live.is_empty();
         if !live.is_empty() {
             self.stage.settle(out, State::Completed);

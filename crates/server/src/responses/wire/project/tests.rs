@@ -423,3 +423,25 @@ fn our_own_object_says_which_run_it_was() {
         r#""throughline":{{"thread":"ticket-1","run":"run_{run}","stop_reason":"round_limit"}}}}"#
     )));
 }
+
+#[test]
+fn a_torn_character_is_shown_when_it_is_whole() {
+    let said = Content::text("a\u{1F600}b");
+    let events = [
+        RunEvent::Asked { step: 0 },
+        text(0, "a\u{FFFD}"),
+        text(0, "\u{FFFD}b"),
+        content(0, &said),
+        answer(vec![said.clone()]),
+    ];
+    let end = ending(StopReason::Done, Stop::Done);
+    let (frames, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    assert_eq!(items(&response), ["message msg_A_0_0 completed"]);
+    let deltas: Vec<&str> = frames
+        .iter()
+        .filter(|frame| frame.kind == "response.output_text.delta")
+        .map(Frame::data)
+        .collect();
+    assert_eq!(deltas.len(), 2);
+    assert!(deltas[1].contains("\u{1F600}b"));
+}

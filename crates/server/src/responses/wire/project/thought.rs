@@ -2,7 +2,7 @@
 
 use throughline_model::json::ObjectWriter;
 
-use super::live::{Differs, Live};
+use super::live::{Differs, Live, Torn};
 use super::stage::Stage;
 use crate::responses::wire::frame::Frame;
 use crate::responses::wire::items::{Draft, State, Thought};
@@ -17,7 +17,11 @@ pub(super) struct LiveThought {
     summary_open: bool,
     /// The reasoning itself has begun.
     text_open: bool,
+    torn: Torn,
 }
+
+/// How many parts of a summary may be skipped.
+const MOST_SKIPPED: usize = 16;
 
 impl LiveThought {
     /// Where the item stands in the output.
@@ -50,6 +54,7 @@ impl LiveThought {
             seen,
             summary_open: false,
             text_open: false,
+            torn: Torn::default(),
         }
     }
 
@@ -61,6 +66,15 @@ impl LiveThought {
         part: usize,
         delta: &str,
     ) {
+        // Whoever counts further than that is not followed; the whole shows what it was.
+        if self.torn.is_torn() || part > self.seen.summary.len() + MOST_SKIPPED {
+            return;
+        }
+        let sound = self.torn.sound(delta);
+        self.show_summary(stage, out, part, sound);
+    }
+
+    fn show_summary(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, part: usize, delta: &str) {
         while self.seen.summary.len() <= part {
             self.close_summary(stage, out);
             self.open_summary(stage, out);
@@ -112,6 +126,11 @@ impl LiveThought {
 
     /// More of the reasoning itself.
     pub(super) fn text(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+        let sound = self.torn.sound(delta);
+        self.show_text(stage, out, sound);
+    }
+
+    fn show_text(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
         if delta.is_empty() {
             return;
         }
@@ -180,14 +199,14 @@ impl LiveThought {
             return Err((Live::Thought(self), Differs));
         };
         if self.text_open {
-            self.text(stage, out, &text);
+            self.show_text(stage, out, &text);
             self.close_text(stage, out);
         }
         for (part, more) in summary {
-            self.summary(stage, out, part, &more);
+            self.show_summary(stage, out, part, &more);
         }
         if self.seen.text != whole.text {
-            self.text(stage, out, &text);
+            self.show_text(stage, out, &text);
         }
         self.close_parts(stage, out);
         stage.owe(out, self.index, Draft::Thought(whole));
