@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use throughline_model::json::{RawJson, push_string};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, ToolCall,
-    ToolResult, Vendor, Wire,
+    Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, Source,
+    ToolCall, ToolResult, Vendor, Wire,
 };
 
 use super::item_ids::{has_prefix, item_id, needs_id, string_at};
@@ -579,11 +579,29 @@ impl Legal<'_> {
         (dropped.len() > before).then(|| block.without(unknown))
     }
 
+    /// Whether an item id is one that a caller brought along, and that nothing rests on. Nobody
+    /// knows who made it up, and a service that keeps nothing needs no names.
+    fn is_callers_name(&self, content: &Content) -> bool {
+        let runner = match &content.body {
+            Body::Text(_) | Body::Refusal(_) | Body::Media(_) => None,
+            Body::ToolCall(call) => Some(call.runner),
+            Body::ToolResult(result) => Some(result.runner),
+            _ => return false,
+        };
+        let callers = self.message.source == Some(Source::Caller);
+        let hosted = runner == Some(Runner::Vendor);
+        callers && !hosted && !self.target.stored && self.upholds("O-10")
+    }
+
     /// An item id must be new and have the prefix of its kind.
     fn check_id(&mut self, place: usize, fate: &mut Fate, found: &mut Found) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
         let prefixed = has_prefix(content, &id) || !self.upholds("O-10");
+        if self.is_callers_name(content) {
+            self.without_id(place, fate, found);
+            return;
+        }
         let fine = prefixed && (self.item_ids.insert((&*id).into()) || !self.upholds("O-4"));
         if fine {
             return;

@@ -1,7 +1,7 @@
 use throughline_model::json::{self, RawJson};
 use throughline_model::{
     Body, CallId, Content, Family, Form, Media, MediaKind, MediaSource, Message, Output, Role,
-    Runner, Text, ToolCall, ToolResult, Wire,
+    Runner, Source, Text, ToolCall, ToolResult, Wire,
 };
 
 use super::{Chain, ChainAt, Options, Rendered, RepairKind, Target, render};
@@ -492,4 +492,31 @@ fn an_item_goes_by_the_id_that_stands_in_it() {
     *item = RawJson::new(&item.get().replace("fc_1", "\\u0072x")).unwrap();
     let found = violations(&history, &Target::newest(Wire::OpenAiResponses));
     assert_eq!(found, [], "{history:?}");
+}
+
+/// Items that a caller sends back have names that another service gave them, or nobody.
+#[test]
+fn items_of_a_caller_go_without_the_names_they_came_with() {
+    let items = concat!(
+        r#"[{"type":"message","id":"msg_1","status":"completed","role":"assistant","#,
+        r#""content":[{"type":"output_text","text":"Moor.","annotations":[],"logprobs":[]}]},"#,
+        r#"{"type":"function_call","id":"fc_1","call_id":"c","name":"moor","arguments":"{}"},"#,
+        r#"{"type":"function_call_output","id":"fc_2","call_id":"c","output":"done"}]"#,
+    );
+    let items = json::parse(items).unwrap();
+    let codec = codec(&Wire::OpenAiResponses).unwrap();
+    let mut history = codec.decode_messages(items.as_array().unwrap()).unwrap();
+    let ids = |history: &[Message], stored: bool| {
+        let target = Target {
+            stored,
+            ..Target::newest(Wire::OpenAiResponses)
+        };
+        let found = render(history, &target, &Options::default());
+        found.array().matches(r#""id":"#).count()
+    };
+    assert_eq!((ids(&history, false), ids(&history, true)), (3, 3));
+    for message in &mut history {
+        message.source = Some(Source::Caller);
+    }
+    assert_eq!((ids(&history, false), ids(&history, true)), (0, 3));
 }
