@@ -34,6 +34,7 @@ mod items;
 mod legal;
 mod order;
 mod plain;
+mod rename;
 mod renderer;
 mod repair;
 mod sound;

@@ -118,9 +118,8 @@ pub(crate) fn run<R: Running>(
 ) -> ExitCode {
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime starts");
-    let (at, running) = match runtime.block_on(started) {
-        Ok(started) => started,
-        Err(_) => return ExitCode::FAILURE,
+    let Ok((at, running)) = runtime.block_on(started) else {
+        return ExitCode::FAILURE;
     };
     let mut out = std::io::stdout().lock();
     let said = writeln!(out, "{at}").and_then(|()| out.flush());

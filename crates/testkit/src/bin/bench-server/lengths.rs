@@ -1,9 +1,8 @@
 //! What a long chain costs: the bytes that are sent on, and nothing else.
 
-use std::cell::RefCell;
-
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Limit, Report, Row};
+use tokio::sync::Mutex;
 
 use super::child::Child;
 use super::load::{Connection, post};
@@ -30,7 +29,7 @@ pub(super) fn reports() -> Vec<Report> {
             Connection::to(&proxy.at).await,
         )
     });
-    let (own, base) = (RefCell::new(connections.0), RefCell::new(connections.1));
+    let (own, base) = (Mutex::new(connections.0), Mutex::new(connections.1));
     // In nanoseconds for each turn: what the server takes, and what sending as much takes.
     let mut spent: Vec<Vec<(f64, f64)>> = vec![Vec::new(); LENGTHS.len()];
     for round in 0..=ROUNDS {
@@ -38,14 +37,14 @@ pub(super) fn reports() -> Vec<Report> {
             let request = create(&text, end.as_deref());
             let turns = measured(&server, || {
                 runtime.block_on(async {
-                    own.borrow_mut().whole(&request).await;
+                    own.lock().await.whole(&request).await;
                 });
             });
             let bytes = (2 * length - 1) * (text.len() + 34) + 40;
             let request = post("/bare", &format!("x-bytes: {bytes}\r\n"), "{}");
             let sent = measured(&proxy, || {
                 runtime.block_on(async {
-                    base.borrow_mut().whole(&request).await;
+                    base.lock().await.whole(&request).await;
                 });
             });
             // The first round warms both up.

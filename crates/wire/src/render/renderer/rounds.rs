@@ -13,6 +13,7 @@ use throughline_model::{
 
 use super::super::legal;
 use super::super::order::stands_in;
+use super::super::rename::rename;
 use super::super::repair::RepairKind;
 use super::super::special;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
@@ -53,7 +54,7 @@ impl Renderer {
                 let detail = format!("{} is sent as {renamed}", call.call);
                 self.repair(&path.index(place), RepairKind::RenamedId, detail);
                 let mut other = content.clone();
-                legal::rename(&mut other, &renamed);
+                rename(&mut other, &renamed);
                 changed = Some(other);
                 id = Some(renamed);
             }
@@ -469,7 +470,7 @@ fn answered(
     }
     let mut shown = content.clone();
     if native {
-        legal::rename(&mut shown, waiting.id());
+        rename(&mut shown, waiting.id());
         return shown;
     }
     let output = match (&result.output, words::outcome(result.outcome)) {
