@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -19,6 +20,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Link {
     requests: AtomicU64,
     broken: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Link {
@@ -38,11 +40,50 @@ pub(crate) struct Way {
     number: u64,
 }
 
+/// What became of an answer that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Unknown,
+    Read,
+    Broken,
+}
+
+/// How long to wait for the fate of an answer, and how often to look.
+const LOOKS: u32 = 25;
+const PAUSE: Duration = Duration::from_millis(2);
+
 impl Way {
-    /// Whether the client broke the connection off before it asked for anything else.
-    pub(crate) fn is_broken(&self) -> bool {
-        let is_last = self.link.requests.load(Ordering::Acquire) == self.number;
-        is_last && self.link.broken.load(Ordering::Acquire)
+    fn fate(&self) -> Fate {
+        let Link {
+            requests,
+            broken,
+            closed,
+        } = &*self.link;
+        // Whoever asks for something else has read what came before.
+        if requests.load(Ordering::Acquire) > self.number {
+            return Fate::Read;
+        }
+        // In the order in which they are noted.
+        let closed = closed.load(Ordering::Acquire);
+        match (broken.load(Ordering::Acquire), closed) {
+            (true, _) => Fate::Broken,
+            (false, true) => Fate::Read,
+            (false, false) => Fate::Unknown,
+        }
+    }
+
+    /// Whether the client broke the connection off before it asked for anything else. One that has
+    /// just gone away may not have been noticed yet, so a connection that is idle is watched for a
+    /// moment.
+    pub(crate) async fn is_broken(&self) -> bool {
+        for _ in 0..LOOKS {
+            match self.fate() {
+                Fate::Unknown => tokio::time::sleep(PAUSE).await,
+                Fate::Read => return false,
+                Fate::Broken => return true,
+            }
+        }
+        false
     }
 }
 
@@ -58,6 +99,12 @@ impl Watched {
             self.link.broken.store(true, Ordering::Release);
         }
         done
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.link.closed.store(true, Ordering::Release);
     }
 }
 
@@ -88,7 +135,8 @@ impl Write for Watched {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let done = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.seen(done)
     }
 
     fn is_write_vectored(&self) -> bool {

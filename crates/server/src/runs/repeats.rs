@@ -53,10 +53,20 @@ impl Delivery {
         self.state().is_written = true;
     }
 
-    /// What was written may be lost all the same: a client that breaks off has not read it.
-    fn is_done(&self) -> bool {
-        let state = self.state();
-        state.is_written && !state.way.as_ref().is_some_and(Way::is_broken)
+    /// Whether the client has it. What was written may be lost all the same: a client that breaks
+    /// off has not read it.
+    async fn is_done(&self) -> bool {
+        let way = {
+            let state = self.state();
+            if !state.is_written {
+                return false;
+            }
+            state.way.clone()
+        };
+        match way {
+            Some(way) => !way.is_broken().await,
+            None => true,
+        }
     }
 }
 
@@ -120,16 +130,17 @@ impl Repeats {
         now: Millis,
     ) -> Result<Option<(RunId, Delivery)>, ApiError> {
         let since = now.saturating_sub(WINDOW);
-        let mut delivered = Vec::new();
-        {
+        let known = {
             let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            for one in known.get(digest).into_iter().flatten().rev() {
-                if one.delivery.is_done() || begun_at(one.run) < since {
-                    delivered.push(one.run);
-                    continue;
-                }
-                return Ok(Some((one.run, one.delivery.clone())));
+            known.get(digest).cloned().unwrap_or_default()
+        };
+        let mut delivered = Vec::new();
+        for one in known.iter().rev() {
+            if begun_at(one.run) < since || one.delivery.is_done().await {
+                delivered.push(one.run);
+                continue;
             }
+            return Ok(Some((one.run, one.delivery.clone())));
         }
         if planted("server-retry-anew") {
             return Ok(None);

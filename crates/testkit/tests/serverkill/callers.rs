@@ -10,6 +10,9 @@ use crate::world::World;
 /// A request that breaks off so often is not answered any more.
 const PATIENCE: u32 = 1_000;
 
+/// A run is given up when it was taken over so often.
+const GIVEN_UP: u64 = 4;
+
 /// A caller and its chain.
 pub(crate) struct Caller<'w> {
     world: &'w World,
@@ -39,6 +42,8 @@ enum Came {
     Cut(Option<String>, Option<u64>),
     /// The same is being answered.
     Wait(String),
+    /// Its run was killed so often that it was given up.
+    GivenUp,
 }
 
 impl<'w> Caller<'w> {
@@ -140,6 +145,11 @@ impl<'w> Caller<'w> {
                         return Ok(());
                     }
                 }
+                Came::GivenUp if self.world.life() >= sending.first + GIVEN_UP => {
+                    self.world.state().counts.given_up += 1;
+                    return Ok(());
+                }
+                Came::GivenUp => return Err(format!("{} is given up too early", sending.code)),
                 Came::Wait(response) => {
                     self.world.state().counts.waited += 1;
                     // Whoever reads it hears when it is over.
@@ -214,6 +224,9 @@ impl<'w> Caller<'w> {
             let status = answer.status;
             let body = answer.whole().unwrap_or_default();
             let body = String::from_utf8_lossy(&body);
+            if status == 500 && body.contains("given up after") {
+                return Ok(Came::GivenUp);
+            }
             return Err(format!("{}: status {status}: {body}", sending.code));
         }
         if sending.streamed {

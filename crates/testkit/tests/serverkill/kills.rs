@@ -79,7 +79,7 @@ fn r1_a_killed_server_loses_nothing_and_doubles_nothing() {
         ledger.turns,
         ledger.crossed,
         counts.reads,
-        ledger.given_up
+        ledger.given_up + counts.given_up
     );
     println!(
         "campaign r8 server retries: retries={} keyed_runs={runs} doubled=0 model_calls={} redone_after_a_kill={} left={} waited={}",

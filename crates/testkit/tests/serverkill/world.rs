@@ -49,6 +49,8 @@ pub(crate) struct Counts {
     pub(crate) reads: u64,
     /// Requests that were told to wait.
     pub(crate) waited: u64,
+    /// Turns whose runs were killed so often that they were given up.
+    pub(crate) given_up: u64,
 }
 
 impl World {
@@ -176,5 +178,6 @@ impl std::ops::AddAssign for Counts {
         self.left += other.left;
         self.reads += other.reads;
         self.waited += other.waited;
+        self.given_up += other.given_up;
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Connection {
 pub(crate) fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n"
+        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n"
     );
     [head.as_bytes(), body.as_bytes()].concat()
 }
