@@ -5,7 +5,7 @@
 mod base64;
 #[path = "../../../crates/server/src/responses/wire/envelope.rs"]
 mod envelope;
-#[path = "../../../crates/server/src/responses/wire/input.rs"]
+#[path = "../../../crates/server/src/responses/wire/input/mod.rs"]
 mod input;
 #[path = "../../../crates/server/src/responses/wire/read.rs"]
 mod read;
