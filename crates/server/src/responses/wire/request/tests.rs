@@ -315,6 +315,25 @@ fn tools_are_told_apart() {
 }
 
 #[test]
+fn a_tool_that_is_not_offered_cannot_be_chosen() {
+    let choose = |more: &str| {
+        let body =
+            format!(r#"{{"tool_choice":{{"type":"function","name":"f"}},"tools":[{more}]}}"#);
+        CreateRequest::parse(body.as_bytes()).map(|request| request.tool_choice().choice.clone())
+    };
+    let named = Ok(ToolChoice::Named("f".to_owned()));
+    assert!(choose(r#"{"type":"function","name":"g"}"#).is_err());
+    for tools in [
+        r#"{"type":"function","name":"f"}"#,
+        r#"{"type":"namespace","name":"n"}"#,
+        r#"{"type":"mcp","server_label":"orders"}"#,
+    ] {
+        assert_eq!(choose(tools), named);
+    }
+    parse(r#"{"model":"agent/support","tool_choice":{"type":"function","name":"f"}}"#);
+}
+
+#[test]
 fn all_eight_includes_are_known() {
     let words: Vec<String> = Include::ALL
         .map(|one| format!("\"{}\"", one.as_str()))

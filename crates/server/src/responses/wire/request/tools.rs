@@ -245,7 +245,8 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
     match &*tag {
         "function" | "custom" => {
             let name = read::required(found, "name", &path)?;
-            if !tools.iter().any(|tool| tool.is_named(&name)) {
+            let known = tools.iter().any(|tool| tool.is_named(&name));
+            if !known && !has_others(body) {
                 let what = format!("the tool choice '{name}' is not in the 'tools' parameter");
                 return Err(read::outside(&path, "invalid_value", &what));
             }
@@ -272,6 +273,12 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
     }
 }
 
+/// Whether there are tools that the request does not name: an agent's own.
+fn has_others(body: &Value<'_>) -> bool {
+    let model = body.get("model").and_then(Value::as_str);
+    model.is_some_and(|model| model.starts_with("agent/"))
+}
+
 fn options(word: Option<&str>) -> ToolChoice {
     match word {
         Some("none") => ToolChoice::None,
@@ -293,7 +300,11 @@ impl RequestTool {
     fn is_named(&self, wanted: &str) -> bool {
         match self {
             Self::Function { def, .. } => def.name == wanted,
-            Self::Other { name, .. } => name.as_deref() == Some(wanted),
+            Self::Other { name, tag, .. } => {
+                // These hold others.
+                matches!(tag.as_str(), "namespace" | "tool_search")
+                    || name.as_deref() == Some(wanted)
+            }
             // Which tools a server has is not known here.
             Self::Mcp(_) => true,
         }
