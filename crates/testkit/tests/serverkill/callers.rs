@@ -136,7 +136,9 @@ impl<'w> Caller<'w> {
                 _ => self.post(&address, sending, attempt)?,
             };
             match came {
-                Came::Answer(response) => return self.answered(sending, response, attempt, known),
+                Came::Answer(response) => {
+                    return self.answered(sending, response, attempt, known.as_deref());
+                }
                 Came::Cut(response, number) => {
                     known = response.or(known);
                     last = number.or(last);
@@ -165,11 +167,11 @@ impl<'w> Caller<'w> {
         sending: &Sending,
         response: Value,
         attempt: u32,
-        known: Option<String>,
+        known: Option<&str>,
     ) -> Result<(), String> {
         let id = response.get("id").and_then(Value::as_str);
         let id = id.ok_or("a response has no id")?.to_owned();
-        if known.as_ref().is_some_and(|known| *known != id) {
+        if known.is_some_and(|known| known != id) {
             let code = &sending.code;
             return Err(format!("{code}: {known:?} was begun, and {id} answers"));
         }
