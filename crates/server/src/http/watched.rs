@@ -104,6 +104,10 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
+        // A client that closed first and was sent more is not heard of in any other way.
+        if !matches!(self.stream.inner().take_error(), Ok(None)) {
+            self.link.broken.store(true, Ordering::Release);
+        }
         self.link.closed.store(true, Ordering::Release);
     }
 }
