@@ -200,8 +200,9 @@ mod tests {
         let mut text = String::new();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         sources(&folder.join("src"), &mut text);
-        // Mistakes of the loop are planted in the crate above.
+        // Mistakes of the loop and of the server are planted in the crates above.
         sources(&folder.join("../throughline/src"), &mut text);
+        sources(&folder.join("../server/src"), &mut text);
         let mut names = std::collections::BTreeSet::new();
         for mistake in MISTAKES {
             assert!(
