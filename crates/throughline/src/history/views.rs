@@ -15,10 +15,11 @@ use super::view::View;
 ///
 /// ```
 /// use throughline::{Threads, Views};
-/// use throughline::store::{Options, Store};
+/// use throughline::store::Store;
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let store = Store::open("memory:", Options::default())?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Store::open("memory:").await?;
 /// let threads = Threads::of(&store).with_views(Views::new(64 << 20));
 /// # let _ = threads;
 /// # Ok(())
