@@ -2,7 +2,6 @@
 
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Limit, Report, Row};
-use tokio::sync::Mutex;
 
 use super::child::Child;
 use super::load::{Connection, post};
@@ -10,9 +9,22 @@ use super::turns::create;
 use super::{kilobyte, median, runtime};
 
 const LENGTHS: [usize; 4] = [1, 10, 100, 1_000];
-/// Rounds of which the median is taken, and turns of each.
+/// Rounds of which the median is taken, branches of one round, and turns on each: so few that a
+/// chain stays as long as it was.
 const ROUNDS: usize = 9;
-const TURNS: usize = 25;
+const BRANCHES: usize = 4;
+const TURNS: usize = 8;
+
+/// What turns of a length took in one round, in nanoseconds for each.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    /// The turn with which a branch begins: its history is read and rendered.
+    branched: f64,
+    /// A turn that goes on from the one before.
+    went_on: f64,
+    /// What it takes the proxy to send as many bytes.
+    sent: f64,
+}
 
 pub(super) fn reports() -> Vec<Report> {
     // What the disk takes is no processor time.
@@ -21,62 +33,81 @@ pub(super) fn reports() -> Vec<Report> {
     let proxy = Child::proxy(&mock, &scratch);
     let server = Child::server(&mock, &scratch);
     let text = kilobyte();
-    let runtime = runtime();
-    let ends = runtime.block_on(chain(&server, &text));
-    let connections = runtime.block_on(async {
-        (
-            Connection::to(&server.at).await,
-            Connection::to(&proxy.at).await,
-        )
-    });
-    let (own, base) = (Mutex::new(connections.0), Mutex::new(connections.1));
-    // In nanoseconds for each turn: what the server takes, and what sending as much takes.
-    let mut spent: Vec<Vec<(f64, f64)>> = vec![Vec::new(); LENGTHS.len()];
-    for round in 0..=ROUNDS {
-        for (place, (length, end)) in LENGTHS.iter().zip(&ends).enumerate() {
-            let request = create(&text, end.as_deref());
-            let turns = measured(&server, || {
-                runtime.block_on(async {
-                    own.lock().await.whole(&request).await;
-                });
-            });
-            let bytes = (2 * length - 1) * (text.len() + 34) + 40;
-            let request = post("/bare", &format!("x-bytes: {bytes}\r\n"), "{}");
-            let sent = measured(&proxy, || {
-                runtime.block_on(async {
-                    base.lock().await.whole(&request).await;
-                });
-            });
-            // The first round warms both up.
-            if round > 0 {
-                spent[place].push((turns, sent));
+    let mut spent: Vec<Vec<Spent>> = vec![Vec::new(); LENGTHS.len()];
+    runtime().block_on(async {
+        let ends = chain(&server, &text).await;
+        let mut own = Connection::to(&server.at).await;
+        let mut base = Connection::to(&proxy.at).await;
+        for round in 0..=ROUNDS {
+            for (place, (length, end)) in LENGTHS.iter().zip(&ends).enumerate() {
+                let mut taken = turns(&server, &mut own, &text, end.as_deref()).await;
+                // Two messages for each turn before, the newest, and what is around them.
+                let bytes = (2 * length - 1) * (text.len() + 34) + 40;
+                taken.sent = sent(&proxy, &mut base, bytes).await;
+                // The first round warms both up.
+                if round > 0 {
+                    spent[place].push(taken);
+                }
             }
         }
-    }
+    });
+    let kinds: [(&str, fn(&Spent) -> f64, bool); 2] = [
+        ("goes on", |spent| spent.went_on, true),
+        ("begins a branch", |spent| spent.branched, false),
+    ];
     let mut report = Report::new("processor time of a turn, 1 KB messages");
-    let rest = |place: usize, round: usize| {
-        let (own, sent) = spent[place][round];
-        own - (sent - spent[0][round].1)
-    };
-    for (place, length) in LENGTHS.iter().enumerate() {
-        let own = median(spent[place].iter().map(|(own, _)| *own).collect());
-        let beyond = median((0..ROUNDS).map(|round| rest(place, round)).collect());
-        let ratios = (0..ROUNDS).map(|round| rest(place, round) / rest(1, round));
-        report.push(Row {
-            name: format!("turn {length}, beyond the bytes sent on, against turn 10"),
-            figure: format!("{:.0} µs ({:.0} in all)", beyond / 1e3, own / 1e3),
-            ratio: Some(median(ratios.collect())),
-            limit: (*length > 10).then_some(Limit::AtMost(1.3)),
-        });
+    for (name, taken, is_held) in kinds {
+        // Beyond the bytes that are sent on.
+        let rest = |place: usize, round: usize| {
+            let one = &spent[place][round];
+            taken(one) - (one.sent - spent[0][round].sent)
+        };
+        for (place, length) in LENGTHS.iter().enumerate() {
+            let all = median(spent[place].iter().map(taken).collect());
+            let beyond = median((0..ROUNDS).map(|round| rest(place, round)).collect());
+            let ratios = (0..ROUNDS).map(|round| rest(place, round) / rest(1, round));
+            let limited = is_held && *length > 10;
+            report.push(Row {
+                name: format!("turn {length} {name}, beyond the bytes sent on, against turn 10"),
+                figure: format!("{:.0} µs ({:.0} in all)", beyond / 1e3, all / 1e3),
+                ratio: Some(median(ratios.collect())),
+                limit: limited.then_some(Limit::AtMost(1.3)),
+            });
+        }
     }
     vec![report]
 }
 
-/// What one turn takes of a process, in nanoseconds.
-fn measured(child: &Child, mut turn: impl FnMut()) -> f64 {
-    let before = child.processor();
-    (0..TURNS).for_each(|_| turn());
-    (child.processor() - before) / TURNS as f64
+/// Some turns of a length, on branches.
+async fn turns(
+    server: &Child,
+    connection: &mut Connection,
+    text: &str,
+    end: Option<&str>,
+) -> Spent {
+    let mut spent = Spent::default();
+    for _ in 0..BRANCHES {
+        let begun = server.processor();
+        let mut previous = connection.response(&create(text, end)).await;
+        let branched = server.processor();
+        for _ in 0..TURNS {
+            previous = connection.response(&create(text, Some(&previous))).await;
+        }
+        spent.branched += (branched - begun) / BRANCHES as f64;
+        spent.went_on += (server.processor() - branched) / (BRANCHES * TURNS) as f64;
+    }
+    spent
+}
+
+/// What it takes the proxy to send so many bytes.
+async fn sent(proxy: &Child, connection: &mut Connection, bytes: usize) -> f64 {
+    let request = post("/bare", &format!("x-bytes: {bytes}\r\n"), "{}");
+    let times = BRANCHES * TURNS;
+    let before = proxy.processor();
+    for _ in 0..times {
+        connection.whole(&request).await;
+    }
+    (proxy.processor() - before) / times as f64
 }
 
 /// A chain; the responses before its first, tenth, hundredth and thousandth turn.
