@@ -39,6 +39,9 @@ cargo xtask test [--quick]
     Everything a change must pass: format, lints, arrows and licences, docs, tests, examples, a short
     fuzz run. --quick leaves out docs, doc tests, README examples and fuzzing.
 
+cargo xtask readme
+    Runs the commands and programs that the README shows, as the test command does.
+
 cargo xtask tidy
     The rules no compiler checks: which crate may use which, licences, banned crates, source rules, links.
 
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         "test" => test::main(rest),
+        "readme" => test::readme(rest),
         "tidy" => tidy::main(rest),
         "behaviours" => tidy::behaviours(rest),
         "fuzz" => fuzz::main(rest),

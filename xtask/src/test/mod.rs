@@ -109,6 +109,18 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     Ok(run.summarise(extent, refuse_skips))
 }
 
+/// `cargo xtask readme`
+pub(crate) fn readme(arguments: &[String]) -> Result<ExitCode, Failure> {
+    if let Some(other) = arguments.first() {
+        return Err(Failure::new(format!("readme knows no argument {other}")));
+    }
+    let python = installed::server_python()?;
+    match readme::run_examples(Some(&python)) {
+        Outcome::Done(_) => Ok(ExitCode::SUCCESS),
+        Outcome::Failed(_, reason) | Outcome::Skipped(reason) => Err(Failure::new(reason)),
+    }
+}
+
 /// One seed for the whole run, so that one variable replays it. Without the variable it follows from the sources:
 /// every change meets new cases, and one that passed here passes on the next machine too.
 fn seed() -> Result<String, Failure> {

@@ -31,8 +31,8 @@ const DONE: &str = "=== done";
 /// What stands in for cargo. The shell knows the server by the number of this process.
 const CARGO: &str = "#!/bin/sh\n\
     [ \"$1 $2\" = \"run --release\" ] || { echo \"cargo is asked for: $*\" >&2; exit 2; }\n\
-    shift 2; [ \"$1\" = -- ] && shift\n\
-    exec throughline \"$@\" >>server.log 2>&1\n";
+    shift 2; [ \"$1\" = -- ] && { shift; exec throughline \"$@\"; }\n\
+    exec throughline >>server.log 2>&1\n";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
