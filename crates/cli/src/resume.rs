@@ -9,6 +9,7 @@ use throughline_store::{Authority, RunId};
 
 use crate::args::Args;
 use crate::failure::Failure;
+use crate::store::is_there;
 use crate::{output, serve};
 
 /// Go on with a run, and wait for its end.
@@ -16,6 +17,7 @@ pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<E
     let sources = serve::sources_of(args, config);
     let config = Config::load(&sources).map_err(|error| serve::misread(&error))?;
     let store = config.server.store.clone();
+    is_there(&store)?;
     let scope = Authority::assume().scope(args.tenant.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -29,6 +29,9 @@ pub struct ApiError {
     pub more: Vec<(&'static str, RawJson)>,
 }
 
+/// The code for an item that is not there.
+pub(crate) const MISSING_ITEM: &str = "item_not_found";
+
 impl ApiError {
     /// An error with a status and a class.
     pub fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
@@ -77,6 +80,11 @@ impl ApiError {
     pub fn code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
         self.code = Some(code.into());
         self
+    }
+
+    /// Whether it says that an item is not there.
+    pub(crate) fn is_missing_item(&self) -> bool {
+        self.code.as_deref() == Some(MISSING_ITEM)
     }
 
     /// About a parameter.

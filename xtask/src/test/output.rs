@@ -53,8 +53,8 @@ pub(super) fn run_tests(runner: Runner, seed: &str, sdks: &Installed) -> Outcome
     };
     for (name, place) in [
         ("THROUGHLINE_PYTHON", &sdks.models),
-        ("THROUGHLINE_SERVER_PYTHON", &sdks.python),
-        ("THROUGHLINE_SERVER_NODE", &sdks.node),
+        ("THROUGHLINE_CLIENTS_PYTHON", &sdks.python),
+        ("THROUGHLINE_CLIENTS_NODE", &sdks.node),
     ] {
         if let Some(place) = place {
             command.env(name, place);

@@ -50,6 +50,25 @@ pub(crate) fn run(args: &Args, command: &Command) -> Result<ExitCode, Failure> {
     runtime.block_on(context.command(command))
 }
 
+/// The file of a store, if it is one.
+fn file_of(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite:")?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    Some(Path::new(path).to_owned()).filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Refuse to make a store by looking for something in it.
+pub(crate) fn is_there(url: &str) -> Result<(), Failure> {
+    match file_of(url) {
+        Some(file) if !file.exists() => Err(Failure::no(format!(
+            "there is no store {}; name one with --store sqlite://PATH, or make one with \
+             'throughline threads import' or 'throughline restore'",
+            file.display()
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
 impl Context<'_> {
     async fn command(&self, command: &Command) -> Result<ExitCode, Failure> {
         match command {
@@ -89,15 +108,8 @@ impl Context<'_> {
 
     /// Open the store.
     async fn open(&self, missing: Missing) -> Result<Store, Failure> {
-        if missing == Missing::Refuse
-            && let Some(file) = self.file()
-            && !file.exists()
-        {
-            return Err(Failure::no(format!(
-                "there is no store {}; name one with --store sqlite://PATH, or make one with \
-                 'throughline threads import' or 'throughline restore'",
-                file.display()
-            )));
+        if missing == Missing::Refuse {
+            is_there(self.url)?;
         }
         Store::open(self.url)
             .await
@@ -106,9 +118,7 @@ impl Context<'_> {
 
     /// The file of the store, if it is one.
     fn file(&self) -> Option<PathBuf> {
-        let path = self.url.strip_prefix("sqlite:")?;
-        let path = path.strip_prefix("//").unwrap_or(path);
-        Some(Path::new(path).to_owned()).filter(|path| !path.as_os_str().is_empty())
+        file_of(self.url)
     }
 
     /// Open what a name means, with the last messages of its branch.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use throughline::{Effect, Limits, Persistence, Secret};
 
 use super::error::Origin;
+pub use crate::responses::wire::Dialect;
 
 /// `[server]`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,16 +33,6 @@ pub struct ServerConfig {
 pub enum Auth {
     /// Everybody who can reach a loopback address.
     Open,
-}
-
-/// Whose words are used where OpenAI's API and the Open Responses specification differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Dialect {
-    /// OpenAI's, with the member `throughline`.
-    #[default]
-    OpenAi,
-    /// Nothing outside of the Open Responses specification.
-    OpenResponses,
 }
 
 /// How a line of the log looks.

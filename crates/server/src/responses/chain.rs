@@ -81,6 +81,16 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// With nothing known but the messages.
+    fn plain() -> Self {
+        Self {
+            labels: Labels::new(),
+            model: String::new(),
+            seals: false,
+            asked: Vec::new(),
+        }
+    }
+
     pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
         let host = Host::of(journal.request.as_ref())?;
         let asked = journal.calls.iter().filter_map(|call| {
@@ -100,10 +110,8 @@ impl Shown {
                 asked,
             },
             None => Self {
-                labels: Labels::new(),
-                model: String::new(),
-                seals: false,
                 asked,
+                ..Self::plain()
             },
         })
     }
@@ -149,6 +157,17 @@ pub(super) fn run_of(message: &Message) -> Option<RunId> {
     ItemRef::of_message(id).map(|item| item.run)
 }
 
+/// The newest item of a history that a client gave this name.
+pub(super) fn named(app: &App, history: &[Arc<Message>], id: &str) -> Option<Item> {
+    let of = history.iter().filter_map(|message| {
+        let said = message.source != Some(Source::Model);
+        let run = run_of(message).filter(|_| said)?;
+        Some((run, &**message))
+    });
+    let items = Shown::plain().items(app, &spoken(of));
+    items.into_iter().rfind(|item| item.id == id)
+}
+
 /// An item of a history that a client sends again, as it was shown.
 pub(super) fn inherited(app: &App, history: &[Arc<Message>], id: &ItemId) -> Option<Item> {
     let of = history.iter().filter_map(|message| {
@@ -159,14 +178,8 @@ pub(super) fn inherited(app: &App, history: &[Arc<Message>], id: &ItemId) -> Opt
     if spoken.is_empty() {
         return None;
     }
-    let shown = Shown {
-        labels: Labels::new(),
-        model: String::new(),
-        seals: false,
-        asked: Vec::new(),
-    };
     let name = id.to_string();
-    shown
+    Shown::plain()
         .items(app, &spoken)
         .into_iter()
         .find(|item| item.id == name)

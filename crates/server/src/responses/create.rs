@@ -41,6 +41,10 @@ pub(super) async fn create(
         request,
     };
     drop(payload);
+    if headers.contains_key("if-match") {
+        // It guards the head of a conversation, and a chain has none that could move.
+        return Err(ApiError::not_implemented("If-Match"));
+    }
     let named = header(&headers, "idempotency-key");
     let attempts = header(&headers, "x-stainless-retry-count");
     let attempts = attempts.and_then(|count| count.parse::<u64>().ok());

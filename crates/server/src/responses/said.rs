@@ -7,7 +7,7 @@ use throughline_store::{ApprovalId, Journal, TenantScope};
 
 use super::chain;
 use super::wire::{CreateRequest, InputItems, InputPart, ItemId, duplicate_item, same_item};
-use crate::error::ApiError;
+use crate::error::{ApiError, MISSING_ITEM};
 use crate::http::App;
 
 /// What is said, ready for a run.
@@ -38,7 +38,7 @@ pub(crate) async fn said(
         .parts_of(|item| !again.contains(&item.index))?;
     let is_reference = |part: &InputPart| matches!(part, InputPart::Reference { .. });
     if parts.iter().any(is_reference) {
-        parts = resolved(app, scope, request.input(), &again).await?;
+        parts = resolved(app, scope, request.input(), &again, history).await?;
     }
     let mut said = Said::default();
     for part in parts {
@@ -91,6 +91,7 @@ async fn resolved(
     scope: &TenantScope,
     input: &InputItems,
     again: &[usize],
+    history: &[Arc<Message>],
 ) -> Result<Vec<InputPart>, ApiError> {
     let mut whole = String::from("{\"input\":[");
     for item in input
@@ -103,7 +104,13 @@ async fn resolved(
         }
         match (&item.id, item.tag.as_str()) {
             (Some(id), "item_reference") => {
-                whole.push_str(chain::item(app, scope, id).await?.json.get());
+                let item = match chain::item(app, scope, id).await {
+                    Err(error) if error.is_missing_item() => {
+                        chain::named(app, history, id).ok_or(error)?
+                    }
+                    found => found?,
+                };
+                whole.push_str(item.json.get());
             }
             _ => whole.push_str(item.json.get()),
         }
@@ -194,6 +201,6 @@ pub(crate) fn no_item(id: &str) -> ApiError {
     ApiError::invalid(format!(
         "Item with id '{id}' not found. Items are not persisted when `store` is set to false."
     ))
-    .code("item_not_found")
+    .code(MISSING_ITEM)
     .param("input")
 }

@@ -23,10 +23,7 @@ pub(crate) struct Tale {
 
 /// Whose events are sent.
 pub(crate) fn dialect(app: &App) -> Dialect {
-    match app.config.server.dialect {
-        crate::config::Dialect::OpenAi => Dialect::OpenAi,
-        crate::config::Dialect::OpenResponses => Dialect::OpenResponses,
-    }
+    app.config.server.dialect
 }
 
 impl Tale {

@@ -1,7 +1,7 @@
 //! The server as its clients see it: published SDKs, unmodified, and chains that are long, cut and
 //! raced for.
 //!
-//! `THROUGHLINE_SERVER_PYTHON` and `THROUGHLINE_SERVER_NODE` say where the SDKs are; without them
+//! `THROUGHLINE_CLIENTS_PYTHON` and `THROUGHLINE_CLIENTS_NODE` say where the SDKs are; without them
 //! they are looked for where `cargo xtask test` installs them. A test whose SDK is missing fails.
 
 #![expect(

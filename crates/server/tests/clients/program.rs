@@ -38,7 +38,7 @@ fn installed(variable: &str, place: &str) -> PathBuf {
 
 /// A program in Python.
 pub(crate) fn python(name: &str) -> Command {
-    let python = installed("THROUGHLINE_SERVER_PYTHON", "server-python/bin/python");
+    let python = installed("THROUGHLINE_CLIENTS_PYTHON", "server-python/bin/python");
     let mut command = Command::new(python);
     command.arg(root().join("tests/clients/server-python").join(name));
     command.env("PYTHONUTF8", "1");
@@ -47,7 +47,7 @@ pub(crate) fn python(name: &str) -> Command {
 
 /// A program in JavaScript. Node looks for packages beside a program, so it goes there.
 pub(crate) fn node(name: &str) -> Command {
-    let folder = installed("THROUGHLINE_SERVER_NODE", "server-node");
+    let folder = installed("THROUGHLINE_CLIENTS_NODE", "server-node");
     let sources = root().join("tests/clients/server-node");
     for file in std::fs::read_dir(&sources).expect("the programs are there") {
         let path = file.expect("the folder can be read").path();

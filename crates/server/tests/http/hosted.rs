@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use throughline_server::Server;
 
 use crate::mcp::Scripted;
-use crate::support::{Client, end, start};
+use crate::support::{Client, end, get, start};
 
 async fn world(more: &str) -> (Scripted, Server) {
     let scripted = Scripted::start().await;
@@ -172,5 +172,34 @@ async fn an_agent_is_a_model_with_instructions_and_tools_of_its_own() {
     )
     .await;
     assert_eq!(status, 400);
+    end(server).await;
+}
+
+#[tokio::test]
+async fn a_budget_of_tokens_that_is_used_up_leaves_a_response_incomplete() {
+    let (scripted, server) = world("[limits]\ntokens = 1\n").await;
+    let ask = json!({"model": "demo", "input": "Call get_order with {}", "tools": orders()});
+    let (status, response) = create(&server, &ask).await;
+    assert_eq!(
+        (
+            status,
+            &response["status"],
+            &response["incomplete_details"]["reason"],
+            &response["throughline"]["stop_reason"],
+        ),
+        (
+            200,
+            &json!("incomplete"),
+            &json!("max_output_tokens"),
+            &json!("budget"),
+        ),
+        "{response}"
+    );
+    assert!(scripted.called().is_empty());
+    // It is told again as it was.
+    let id = response["id"].as_str().unwrap();
+    let again = get(server.address, &format!("/v1/responses/{id}")).await;
+    let again: Value = serde_json::from_str(&again.body).unwrap();
+    assert_eq!(again["status"], "incomplete");
     end(server).await;
 }

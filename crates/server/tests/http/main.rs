@@ -12,6 +12,7 @@ mod connections;
 mod hosted;
 mod logs;
 mod mcp;
+mod references;
 mod routes;
 mod stop;
 mod support;

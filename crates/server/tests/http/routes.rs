@@ -118,6 +118,11 @@ async fn what_is_not_built_answers_501_with_its_name() {
     let upgrade = [("upgrade", "websocket"), ("connection", "upgrade")];
     let answer = client.send("GET /v1/responses", &upgrade, b"").await;
     assert_eq!(answer.error("param").as_deref(), Some("WebSocket"));
+    let create = br#"{"model":"demo","input":"hi"}"#;
+    let guarded = [("if-match", "\"node_1\"")];
+    let answer = client.send("POST /v1/responses", &guarded, create).await;
+    assert_eq!(answer.status, 501);
+    assert_eq!(answer.error("param").as_deref(), Some("If-Match"));
     end(server).await;
 }
 

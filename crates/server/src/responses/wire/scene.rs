@@ -10,13 +10,13 @@ use throughline_store::{ApprovalId, Millis, RunId, ThreadId};
 
 use super::request::CreateRequest;
 
-/// Whose events and items are sent.
+/// Whose events and items are sent where OpenAI's API and the Open Responses specification differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Dialect {
-    /// OpenAI's.
+    /// OpenAI's, with the member `throughline`.
     #[default]
     OpenAi,
-    /// Nothing but what the Open Responses specification has.
+    /// Nothing outside of the Open Responses specification.
     OpenResponses,
 }
 

@@ -26,6 +26,9 @@ struct Spent {
     sent: f64,
 }
 
+/// A kind of turn: its name, what it took, and whether it is held to a limit.
+type Kind = (&'static str, fn(&Spent) -> f64, bool);
+
 pub(super) fn reports() -> Vec<Report> {
     // What the disk takes is no processor time.
     let scratch = Scratch::in_memory("bench-server");
@@ -51,7 +54,7 @@ pub(super) fn reports() -> Vec<Report> {
             }
         }
     });
-    let kinds: [(&str, fn(&Spent) -> f64, bool); 2] = [
+    let kinds: [Kind; 2] = [
         ("goes on", |spent| spent.went_on, true),
         ("begins a branch", |spent| spent.branched, false),
     ];

@@ -259,7 +259,10 @@ impl Turn {
         if last || over_tokens {
             let stop = self.closing.filter(|_| last);
             self.close_calls(calls, Outcome::Limit);
-            return Order::End(stop.unwrap_or(StopReason::Budget));
+            return match stop {
+                Some(stop) => Order::End(stop),
+                None => self.out_of_tokens(),
+            };
         }
         self.rounds += 1;
         let mut round = Round::default();
@@ -325,7 +328,7 @@ impl Turn {
             return self.end(StopReason::Done);
         }
         if over_tokens {
-            return self.end(StopReason::Budget);
+            return self.out_of_tokens();
         }
         if paused {
             // It counts like a round: a model that pauses for ever must end too.
@@ -335,6 +338,13 @@ impl Turn {
             }
         }
         self.ask(Ask::Next)
+    }
+
+    /// The run ends before its model is done. Of all budgets this one is known by how the answer
+    /// ended: a limit of tokens was reached.
+    fn out_of_tokens(&mut self) -> Order {
+        self.finish = Some(Stop::Length);
+        self.end(StopReason::Budget)
     }
 
     fn ask_last(&mut self, stop: StopReason) -> Order {
