@@ -8,11 +8,17 @@ use crate::metadata::{Kind, Package};
 /// wrong crate.
 const ARROWS: &[(&str, &[&str])] = &[
     ("crates/model", &[]),
+    ("crates/compact", &["crates/model"]),
     ("crates/wire", &["crates/model"]),
     ("crates/store", &["crates/model"]),
     (
         "crates/throughline",
-        &["crates/wire", "crates/store", "crates/model"],
+        &[
+            "crates/wire",
+            "crates/store",
+            "crates/compact",
+            "crates/model",
+        ],
     ),
     (
         "crates/server",
@@ -20,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/throughline",
             "crates/wire",
             "crates/store",
+            "crates/compact",
             "crates/model",
         ],
     ),
@@ -30,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/throughline",
             "crates/wire",
             "crates/store",
+            "crates/compact",
             "crates/model",
         ],
     ),
@@ -40,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/throughline",
             "crates/wire",
             "crates/store",
+            "crates/compact",
             "crates/model",
         ],
     ),

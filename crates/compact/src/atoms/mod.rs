@@ -1,0 +1,219 @@
+//! Names that a conversation has shown: paths, files, identifiers, ids.
+//!
+//! Later calls are made of such names, so they are what a digest must keep. A text is scanned once;
+//! nothing here knows a language or a project.
+
+mod scan;
+mod worth;
+
+use std::collections::HashMap;
+
+use throughline_model::{Body, Content, Role};
+
+use crate::facts::Args;
+use crate::record::Record;
+use crate::text;
+use scan::Found;
+
+pub(crate) use scan::{Kind, scan};
+pub(crate) use worth::worth;
+
+/// One name and where it was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Atom {
+    /// As it is shown.
+    pub(crate) shown: Box<str>,
+    pub(crate) kind: Kind,
+    /// How many messages have it.
+    pub(crate) messages: u32,
+    /// The last place of the record that has it.
+    pub(crate) last: usize,
+    /// How many calls had been made before the last place.
+    pub(crate) last_call: u32,
+    /// How often calls were made with it.
+    pub(crate) in_arguments: u16,
+    /// How often the model spoke of it.
+    pub(crate) in_prose: u16,
+    pub(crate) in_user: bool,
+    pub(crate) defined: bool,
+    /// The content that had it last, and where in that content's list.
+    stamp: (u32, u32),
+}
+
+/// A name of one content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) atom: u32,
+    /// Whether the content defines it.
+    pub(crate) defined: bool,
+    /// How often it stands there.
+    pub(crate) times: u16,
+    /// Whether it stands in a text that is to be written.
+    pub(crate) body: bool,
+}
+
+/// All names of a record, up to the place that was looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Atoms {
+    ids: HashMap<Box<str>, u32>,
+    list: Vec<Atom>,
+    /// Names by place and content.
+    by_place: Vec<Box<[Box<[Name]>]>>,
+    /// Calls made so far.
+    pub(crate) calls: u32,
+    stamp: u32,
+}
+
+/// Where a name stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    User,
+    Prose,
+    Arguments,
+    Result,
+}
+
+impl Atoms {
+    /// Look at the messages that were not looked at before.
+    pub(crate) fn extend(&mut self, record: &Record) {
+        for place in self.by_place.len()..record.len() {
+            let message = &record.entries()[place].message;
+            let contents = message.contents.iter();
+            let names = contents
+                .map(|content| self.content(content, &message.role, place))
+                .collect();
+            self.by_place.push(names);
+        }
+    }
+
+    /// The names of one content, each once, in the order of the text.
+    pub(crate) fn names(&self, place: usize, content: usize) -> &[Name] {
+        let contents = self.by_place.get(place);
+        let names = contents.and_then(|contents| contents.get(content));
+        names.map_or(&[], |names| names)
+    }
+
+    /// How many contents a message has.
+    pub(crate) fn contents(&self, place: usize) -> usize {
+        self.by_place
+            .get(place)
+            .map_or(0, |contents| contents.len())
+    }
+
+    /// The id of a name that was seen before.
+    pub(crate) fn known(&self, key: &str) -> Option<u32> {
+        self.ids.get(key).copied()
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Atom> {
+        self.list.get(id as usize)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn content(&mut self, content: &Content, role: &Role, place: usize) -> Box<[Name]> {
+        self.stamp += 1;
+        let mut names = Vec::new();
+        match &content.body {
+            Body::Text(text) | Body::Refusal(text) => {
+                let at = match role {
+                    Role::Assistant => Where::Prose,
+                    Role::Tool => Where::Result,
+                    Role::User | Role::System | Role::Developer | Role::Other(_) => Where::User,
+                };
+                self.take(&text.text, place, at, false, &mut names);
+            }
+            Body::Reasoning(reasoning) => {
+                for text in reasoning.text.iter().chain(&reasoning.summary) {
+                    self.take(text, place, Where::Prose, false, &mut names);
+                }
+            }
+            Body::ToolCall(call) => {
+                self.calls += 1;
+                let args = Args::of(&call.arguments);
+                args.each_text(|text, body| {
+                    let at = if body {
+                        Where::Result
+                    } else {
+                        Where::Arguments
+                    };
+                    self.take(text, place, at, body, &mut names);
+                });
+            }
+            Body::ToolResult(result) => {
+                let text = text::of_output(&result.output);
+                self.take(&text, place, Where::Result, false, &mut names);
+            }
+            Body::Error(fault) => {
+                self.take(&fault.message, place, Where::Result, false, &mut names);
+            }
+            Body::Media(_)
+            | Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => {}
+        }
+        names.into()
+    }
+
+    fn take(&mut self, text: &str, place: usize, at: Where, body: bool, names: &mut Vec<Name>) {
+        let (stamp, calls) = (self.stamp, self.calls);
+        scan(text, |found| {
+            let id = self.id(&found);
+            let Some(atom) = self.list.get_mut(id as usize) else {
+                return;
+            };
+            atom.defined |= found.defined;
+            match at {
+                Where::User => atom.in_user = true,
+                Where::Prose => atom.in_prose = atom.in_prose.saturating_add(1),
+                Where::Arguments => atom.in_arguments = atom.in_arguments.saturating_add(1),
+                Where::Result => {}
+            }
+            if atom.messages == 0 || atom.last != place {
+                atom.messages += 1;
+                atom.last = place;
+                atom.last_call = calls;
+            }
+            if atom.stamp.0 == stamp {
+                if let Some(name) = names.get_mut(atom.stamp.1 as usize) {
+                    name.times = name.times.saturating_add(1);
+                    name.defined |= found.defined;
+                    name.body &= body;
+                }
+                return;
+            }
+            let slot = u32::try_from(names.len()).unwrap_or(u32::MAX);
+            atom.stamp = (stamp, slot);
+            names.push(Name {
+                atom: id,
+                defined: found.defined,
+                times: 1,
+                body,
+            });
+        });
+    }
+
+    fn id(&mut self, name: &Found<'_>) -> u32 {
+        if let Some(id) = self.ids.get(name.key) {
+            return *id;
+        }
+        let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(Atom {
+            shown: name.shown.into(),
+            kind: name.kind,
+            messages: 0,
+            last: 0,
+            last_call: 0,
+            in_arguments: 0,
+            in_prose: 0,
+            in_user: false,
+            defined: false,
+            stamp: (0, 0),
+        });
+        self.ids.insert(name.key.into(), id);
+        id
+    }
+}

@@ -1,0 +1,318 @@
+//! One pass over a text that finds its names.
+
+/// What a name looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// Components with slashes.
+    Path,
+    /// A file name.
+    File,
+    /// A word of a program: `camelCase`, `snake_case`, `Mixed2`.
+    Identifier,
+    /// Words with dashes.
+    Dashed,
+    /// Digits and letters without sense: a hash or an id.
+    Id,
+    /// A plain word, which only counts where it is defined.
+    Word,
+}
+
+/// One name of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found<'a> {
+    /// What makes it the same name elsewhere: of a path the last two components.
+    pub(crate) key: &'a str,
+    /// How it is written.
+    pub(crate) shown: &'a str,
+    pub(crate) kind: Kind,
+    /// Whether the text defines it.
+    pub(crate) defined: bool,
+}
+
+/// Bytes at the start and at the end of a text that are looked at.
+const HEAD: usize = 512 * 1024;
+const TAIL: usize = 128 * 1024;
+/// Longer runs are data, not names.
+const LONGEST: usize = 160;
+const LONGEST_IDENTIFIER: usize = 80;
+
+/// Words that come before a name they define, in the languages that people write most.
+const DEFINE: &[&str] = &[
+    "func",
+    "fn",
+    "def",
+    "class",
+    "type",
+    "struct",
+    "enum",
+    "interface",
+    "trait",
+    "const",
+    "var",
+    "let",
+    "function",
+    "mod",
+    "module",
+    "package",
+    "macro_rules",
+    "impl",
+    "protocol",
+    "record",
+    "namespace",
+    "table",
+];
+
+/// Find the names of a text.
+pub(crate) fn scan<'a>(text: &'a str, mut found: impl FnMut(Found<'a>)) {
+    if text.len() <= HEAD + TAIL {
+        return pass(text, &mut found);
+    }
+    pass(crate::text::start(text, HEAD), &mut found);
+    pass(crate::text::end(text, TAIL), &mut found);
+}
+
+/// What a definition waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Nothing,
+    Name,
+    /// The name after a receiver in brackets.
+    Receiver,
+}
+
+fn pass<'a>(text: &'a str, found: &mut impl FnMut(Found<'a>)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    let mut waits = Waits::Nothing;
+    while at < bytes.len() {
+        let gap = at;
+        while at < bytes.len() && !in_run(bytes[at]) {
+            at += 1;
+        }
+        let from = at;
+        while at < bytes.len() && in_run(bytes[at]) {
+            at += 1;
+        }
+        let run = trim(&text[from..at]);
+        if run.is_empty() || run.len() > LONGEST {
+            waits = Waits::Nothing;
+            continue;
+        }
+        if waits != Waits::Nothing {
+            waits = still_waits(waits, &bytes[gap..from]);
+        }
+        let defined = waits == Waits::Name;
+        if waits == Waits::Name {
+            waits = Waits::Nothing;
+        }
+        if !defined && DEFINE.contains(&run) {
+            waits = Waits::Name;
+            continue;
+        }
+        classify(run, defined, found);
+    }
+}
+
+/// Whether what lies between a defining word and the next run still lets that one be the name.
+fn still_waits(waits: Waits, gap: &[u8]) -> Waits {
+    if gap.contains(&b'\n') {
+        return Waits::Nothing;
+    }
+    match waits {
+        Waits::Name if gap.contains(&b'(') => Waits::Receiver,
+        Waits::Name
+            if gap
+                .iter()
+                .all(|byte| matches!(byte, b' ' | b'\t' | b'*' | b'<' | b'!')) =>
+        {
+            Waits::Name
+        }
+        Waits::Receiver if gap.contains(&b')') => Waits::Name,
+        Waits::Receiver => Waits::Receiver,
+        Waits::Name | Waits::Nothing => Waits::Nothing,
+    }
+}
+
+fn in_run(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/' | b'.' | b'-' | b'~' | b'@')
+}
+
+/// Without signs that end a sentence or begin an option.
+fn trim(run: &str) -> &str {
+    run.trim_end_matches(['.', '-', '/', '@', '~'])
+        .trim_start_matches(['-', '@'])
+}
+
+fn classify<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
+    let slash = run.as_bytes().contains(&b'/');
+    if slash {
+        return path(run, defined, found);
+    }
+    let dot = run.as_bytes().contains(&b'.');
+    if dot {
+        if is_file(run) {
+            return emit(run, run, Kind::File, defined, found);
+        }
+        for part in run.split('.') {
+            word(part, defined, found);
+        }
+        return;
+    }
+    word(run, defined, found);
+}
+
+fn path<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
+    let mut slashes = run.rmatch_indices('/').map(|(place, _)| place);
+    let last = slashes.next().unwrap_or_default();
+    let key = match slashes.next() {
+        Some(place) => &run[place + 1..],
+        None => run,
+    };
+    let file = &run[last + 1..];
+    let parent = key.split('/').next().unwrap_or_default();
+    let letters = |text: &str| text.bytes().filter(u8::is_ascii_alphabetic).count();
+    if letters(file) == 0 || (parent.is_empty() && !is_file(file) && file.len() < 4) {
+        // Fractions, dates and options.
+        for part in run.split('/') {
+            word(part, defined, found);
+        }
+        return;
+    }
+    emit(key.trim_start_matches('/'), run, Kind::Path, defined, found);
+}
+
+/// Whether it is a name with an ending of letters, as files have.
+fn is_file(run: &str) -> bool {
+    let Some((stem, ending)) = run.rsplit_once('.') else {
+        return false;
+    };
+    let bytes = ending.as_bytes();
+    (1..=5).contains(&bytes.len())
+        && bytes[0].is_ascii_lowercase()
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && stem.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && stem.len() > 1
+}
+
+fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
+    let run = run.trim_matches(['-', '@', '~']);
+    if run.len() < 3 || run.len() > LONGEST_IDENTIFIER {
+        return;
+    }
+    let mut upper = 0;
+    let mut lower = 0;
+    let mut digits = 0;
+    let mut hump = false;
+    let mut under = false;
+    let mut dash = 0;
+    let mut hex = true;
+    let mut before = 0u8;
+    for byte in run.bytes() {
+        match byte {
+            b'A'..=b'Z' => {
+                upper += 1;
+                hump |= before.is_ascii_lowercase();
+            }
+            b'a'..=b'z' => lower += 1,
+            b'0'..=b'9' => digits += 1,
+            b'_' => under |= before != 0,
+            b'-' => dash += 1,
+            _ => {}
+        }
+        hex &= byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-');
+        before = byte;
+    }
+    let letters = upper + lower;
+    let kind = if dash > 0 {
+        if letters == 0 && run.len() < 8 {
+            return;
+        }
+        if digits > 0 && hex && run.len() >= 16 {
+            Kind::Id
+        } else {
+            Kind::Dashed
+        }
+    } else if letters == 0 {
+        // Line numbers and sizes are no names; long numbers are.
+        if digits < 6 {
+            return;
+        }
+        Kind::Id
+    } else if digits > 0 && hex && run.len() >= 7 {
+        Kind::Id
+    } else if hump || under {
+        Kind::Identifier
+    } else if digits > 0 && letters > 0 && run.len() >= 4 {
+        Kind::Identifier
+    } else if upper > 1 && lower > 1 && run.len() >= 5 {
+        Kind::Identifier
+    } else if defined {
+        Kind::Word
+    } else {
+        return;
+    };
+    emit(run, run, kind, defined, found);
+}
+
+fn emit<'a>(
+    key: &'a str,
+    shown: &'a str,
+    kind: Kind,
+    defined: bool,
+    found: &mut impl FnMut(Found<'a>),
+) {
+    found(Found {
+        key,
+        shown,
+        kind,
+        defined,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, scan};
+
+    fn names(text: &str) -> Vec<(&str, Kind)> {
+        let mut all = Vec::new();
+        scan(text, |name| all.push((name.key, name.kind)));
+        all
+    }
+
+    #[test]
+    fn paths_are_known_by_their_last_two_components() {
+        assert_eq!(
+            names("see /srv/app/src/main.rs, and src/main.rs."),
+            [("src/main.rs", Kind::Path), ("src/main.rs", Kind::Path)]
+        );
+        assert_eq!(names("1/2 and/or 3/4"), [("and/or", Kind::Path)]);
+    }
+
+    #[test]
+    fn names_of_programs_are_told_from_words() {
+        assert_eq!(
+            names("the parseHeader of max_size in main.rs fails at d41d8cd98f00, see T100 now"),
+            [
+                ("parseHeader", Kind::Identifier),
+                ("max_size", Kind::Identifier),
+                ("main.rs", Kind::File),
+                ("d41d8cd98f00", Kind::Id),
+                ("T100", Kind::Identifier),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_defined_is_a_name_even_if_it_is_a_word() {
+        let mut defined = Vec::new();
+        let text = "fn walk() {}\nfunc (s *Store) Open() error {\nclass Tide:\n  x = type(y)";
+        scan(text, |name| {
+            if name.defined {
+                defined.push(name.key);
+            }
+        });
+        assert_eq!(defined, ["walk", "Open", "Tide"]);
+    }
+}

@@ -1,0 +1,271 @@
+//! One line for one call, by what its tool does.
+
+use throughline_model::{Outcome, Output};
+
+use super::args::Args;
+use super::result::{self, Ended};
+use super::{Called, Line, LineKind, errors};
+use crate::category::Category;
+use crate::policy::Caps;
+use crate::text;
+
+/// What a digest says of a call, before names are chosen.
+pub(crate) fn line(called: &Called<'_>, args: &Args<'_>, caps: &Caps) -> Line {
+    let said = called
+        .result
+        .map_or(std::borrow::Cow::Borrowed(""), |result| {
+            text::of_output(&result.output)
+        });
+    let ended = result::ended(called, &said);
+    let mut line = Line::new(called.seq, LineKind::Call(called.category));
+    line.failed = ended.failed;
+    match called.category {
+        Category::Read => read(&mut line, called, args, &said),
+        Category::Write => write(&mut line, called, args),
+        Category::Execute => execute(&mut line, called, args, caps),
+        Category::Query => query(&mut line, called, args, &said),
+        Category::Structured | Category::Plan | Category::Media | Category::Other => {
+            other(&mut line, called, args, &said, caps);
+        }
+    }
+    finish(&mut line, called, &ended, &said, caps);
+    line
+}
+
+/// How the call ended, after what it was.
+fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps: &Caps) {
+    if let Some(missing) = ended.missing {
+        line.rest.push_str(" → ");
+        line.rest.push_str(missing);
+        return;
+    }
+    let execute = called.category == Category::Execute;
+    if ended.failed {
+        match (called.category, ended.code) {
+            (Category::Write, None) => line.rest.push_str(" FAILED"),
+            (_, Some(code)) => line.rest.push_str(&format!(" → exit {code}")),
+            (_, None) => line.rest.push_str(" → FAILED"),
+        }
+        let mut found = errors::lines(said, caps.error_lines, caps.error_line);
+        if found.is_empty() {
+            let first = said.lines().find(|one| !one.trim().is_empty());
+            found.extend(first.map(|one| text::one_line(one, caps.error_line)));
+        }
+        if !found.is_empty() {
+            line.rest.push_str(": ");
+            line.rest.push_str(&found.join(" | "));
+        }
+        return;
+    }
+    match called.category {
+        Category::Write => line.rest.push_str(" ok"),
+        Category::Execute => {
+            match ended.code {
+                Some(code) => line.rest.push_str(&format!(" → exit {code}")),
+                None => line.rest.push_str(" → ok"),
+            }
+            let last = said.lines().rev().take(200).find(|one| {
+                !one.trim().is_empty() && !(execute && errors::exit_code(one).is_some())
+            });
+            if let Some(last) = last {
+                line.rest.push_str(": ");
+                line.rest.push_str(&text::one_line(last, 80));
+            }
+        }
+        Category::Read
+        | Category::Query
+        | Category::Structured
+        | Category::Plan
+        | Category::Media
+        | Category::Other => {}
+    }
+}
+
+fn name(called: &Called<'_>) -> String {
+    let name = called.call.name.as_str();
+    let name = if name.is_empty() {
+        called.call.family.as_str()
+    } else {
+        name
+    };
+    text::one_line(name, 80)
+}
+
+fn read(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
+    let path = args.path();
+    let subject = match (args.pattern(), &path) {
+        (Some(pattern), Some(path)) if !args.has("file_path") => {
+            format!(
+                "{} in {}",
+                text::one_line(&pattern, 120),
+                text::one_line(path, 200)
+            )
+        }
+        (_, Some(path)) => text::one_line(path, 240),
+        (Some(pattern), None) => text::one_line(&pattern, 200),
+        (None, None) => format!("{}({})", name(called), args.short(120)),
+    };
+    line.key = Some(subject.as_str().into());
+    let count = text::lines(said) as u64;
+    line.range = range(args, count);
+    line.head = format!("Read {subject}");
+    line.rest = match line.range {
+        Some((from, to)) => format!(" lines {from}-{to} ({} lines)", to + 1 - from),
+        None if called.result.is_some() => format!(" ({count} lines)"),
+        None => String::new(),
+    };
+}
+
+/// Which lines a read asked for.
+fn range(args: &Args<'_>, count: u64) -> Option<(u64, u64)> {
+    if let Some([from, to]) = args
+        .get("view_range")
+        .or_else(|| args.get("lines"))
+        .and_then(|range| range.as_array())
+    {
+        let (from, to) = (from.as_u64()?, to.as_u64()?);
+        return (from <= to).then_some((from, to));
+    }
+    let from = args.number(&[
+        "start_line",
+        "startLine",
+        "line_start",
+        "offset",
+        "start",
+        "from",
+    ]);
+    let to = args.number(&["end_line", "endLine", "line_end", "end", "to"]);
+    let limit = args.number(&["limit", "num_lines", "length", "max_lines"]);
+    let from = match (from, to, limit) {
+        (None, None, None) => return None,
+        (from, _, _) => from.unwrap_or(1).max(1),
+    };
+    let to = match (to, limit) {
+        (Some(to), _) => to,
+        (None, Some(limit)) => from.saturating_add(limit).saturating_sub(1),
+        (None, None) => from.saturating_add(count).saturating_sub(1),
+    };
+    (from <= to).then_some((from, to))
+}
+
+fn write(line: &mut Line, called: &Called<'_>, args: &Args<'_>) {
+    let patch = args.str("patch").or_else(|| args.str("diff"));
+    let patch = patch.or_else(|| args.str("input").filter(|text| text.contains("***")));
+    let patch = match (patch, args.free()) {
+        (None, free) if !free.is_empty() => Some(std::borrow::Cow::Borrowed(free)),
+        (patch, _) => patch,
+    };
+    let path = args
+        .path()
+        .map(|path| text::one_line(&path, 240))
+        .or_else(|| patch.as_deref().and_then(patched));
+    let old = ["old_string", "oldText", "old_str", "oldString"];
+    let new = [
+        "new_string",
+        "newText",
+        "new_str",
+        "newString",
+        "content",
+        "contents",
+        "file_text",
+    ];
+    let count = |keys: &[&str]| {
+        let found = keys.iter().find_map(|key| args.str(key));
+        found.map(|text| text::lines(&text) as u64)
+    };
+    let (removed, added) = match &patch {
+        Some(patch) => (signed(patch, b'-'), signed(patch, b'+')),
+        None => (count(&old).unwrap_or(0), count(&new).unwrap_or(0)),
+    };
+    line.changed = (added, removed);
+    let subject = path.unwrap_or_else(|| format!("by {}({})", name(called), args.short(160)));
+    line.key = Some(subject.as_str().into());
+    line.head = format!("Edited {subject}");
+    if added + removed > 0 {
+        line.rest = format!(" +{added}/-{removed} lines");
+    }
+}
+
+/// The files that a patch names.
+fn patched(patch: &str) -> Option<String> {
+    const MARKS: &[&str] = &[
+        "*** Update File: ",
+        "*** Add File: ",
+        "*** Delete File: ",
+        "+++ b/",
+        "+++ ",
+    ];
+    let mut files: Vec<String> = Vec::new();
+    for line in patch.lines() {
+        let file = MARKS.iter().find_map(|mark| line.strip_prefix(mark));
+        if let Some(file) = file.map(|file| text::one_line(file, 200))
+            && files.len() < 12
+            && !files.contains(&file)
+        {
+            files.push(file);
+        }
+    }
+    (!files.is_empty()).then(|| files.join(", "))
+}
+
+/// Lines of a patch that begin with a sign, its file marks left out.
+fn signed(patch: &str, sign: u8) -> u64 {
+    let triple = [sign; 3];
+    let lines = patch.lines().map(str::as_bytes);
+    lines
+        .filter(|line| line.first() == Some(&sign) && !line.starts_with(&triple))
+        .count() as u64
+}
+
+fn execute(line: &mut Line, called: &Called<'_>, args: &Args<'_>, caps: &Caps) {
+    let command = match args.command() {
+        Some(command) => text::one_line(&command, caps.command),
+        None => format!("{}({})", name(called), args.short(caps.command)),
+    };
+    line.key = Some(command.as_str().into());
+    line.head = format!("Ran {command}");
+}
+
+fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
+    let pattern = match args.pattern() {
+        Some(pattern) => text::one_line(&pattern, 200),
+        None => format!("{}({})", name(called), args.short(160)),
+    };
+    let within = match args.path() {
+        Some(path) => format!("{pattern} in {}", text::one_line(&path, 200)),
+        None => pattern,
+    };
+    line.key = Some(within.as_str().into());
+    line.head = format!("Searched {within}");
+    if called.result.is_some() {
+        line.rest = format!(" → {} lines", text::lines(said));
+    }
+}
+
+fn other(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
+    line.head = format!("Called {}({})", name(called), args.short(200));
+    if line.failed || called.result.is_none() {
+        return;
+    }
+    let json = called
+        .result
+        .is_some_and(|result| matches!(result.output, Output::Json(_)));
+    let structured =
+        (json || called.category == Category::Structured || said.starts_with(['{', '[']))
+            .then(|| result::scalars(said, caps.structured))
+            .flatten();
+    let said = match structured {
+        Some(scalars) => scalars,
+        None if called.category == Category::Plan => text::one_line(said, caps.structured),
+        None => text::one_line(said, caps.other),
+    };
+    if !said.is_empty() {
+        line.rest = format!(" → {said}");
+    }
+    if let Some(result) = called.result
+        && result.outcome != Outcome::Ok
+    {
+        line.rest
+            .push_str(&format!(" ({})", result.outcome.as_str()));
+    }
+}

@@ -1,0 +1,177 @@
+//! Lines that tell of errors, and codes that commands end with.
+
+use crate::text;
+
+/// Bytes at the start and at the end of an output that are looked at.
+const HEAD: usize = 256 * 1024;
+const TAIL: usize = 128 * 1024;
+/// Of a line so many bytes are looked at.
+const OF_LINE: usize = 400;
+
+/// Words that make a line one about an error, in lower case; a line has one of them as a word or as a start.
+const WORDS: &[&str] = &[
+    "error",
+    "errors",
+    "fail",
+    "failed",
+    "failure",
+    "failures",
+    "fatal",
+    "panic",
+    "panicked",
+    "exception",
+    "traceback",
+    "undefined",
+    "unresolved",
+    "denied",
+    "cannot",
+    "unable",
+    "invalid",
+    "refused",
+    "abort",
+    "aborted",
+    "segfault",
+    "timeout",
+    "mismatch",
+    "missing",
+    "unexpected",
+    "conflict",
+    "rejected",
+    "killed",
+    "err",
+];
+
+/// The first distinct lines that tell of errors, each as one line.
+pub(crate) fn lines(output: &str, most: usize, length: usize) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut look = |part: &str| {
+        for line in part.lines() {
+            if found.len() >= most {
+                return;
+            }
+            if tells(text::start(line, OF_LINE)) {
+                let line = text::one_line(line, length);
+                if !line.is_empty() && !found.contains(&line) {
+                    found.push(line);
+                }
+            }
+        }
+    };
+    if output.len() <= HEAD + TAIL {
+        look(output);
+    } else {
+        look(text::start(output, HEAD));
+        look(text::end(output, TAIL));
+    }
+    found
+}
+
+/// Whether a line tells of an error.
+fn tells(line: &str) -> bool {
+    let words = line.split(|letter: char| !letter.is_ascii_alphanumeric());
+    for word in words {
+        if word.is_empty() || word.len() > 24 {
+            continue;
+        }
+        if word.ends_with("Error")
+            || word.ends_with("Exception")
+            || WORDS.iter().any(|one| word.eq_ignore_ascii_case(one))
+        {
+            return true;
+        }
+    }
+    line.contains("not found") || line.contains("No such") || line.contains("***")
+}
+
+/// The code that a command ended with, if its output says so at its start or end.
+pub(crate) fn exit_code(output: &str) -> Option<i64> {
+    let ends = [text::start(output, 400), text::end(output, 400)];
+    ends.into_iter().find_map(code_in)
+}
+
+const MARKS: &[&str] = &[
+    "exit code",
+    "exit_code",
+    "exit status",
+    "exited with code",
+    "exitcode",
+    "returncode",
+    "return code",
+    "exited with",
+    "status code",
+];
+
+fn code_in(text: &str) -> Option<i64> {
+    let lower = text.to_ascii_lowercase();
+    for mark in MARKS {
+        for (place, _) in lower.match_indices(mark) {
+            let rest = lower[place + mark.len()..]
+                .trim_start_matches([':', '"', '=', ' ', '\'', '(', '*', '`']);
+            let digits: String = rest
+                .chars()
+                .take(6)
+                .take_while(|letter| letter.is_ascii_digit() || *letter == '-')
+                .collect();
+            if let Ok(code) = digits.parse() {
+                return Some(code);
+            }
+        }
+    }
+    None
+}
+
+/// Whether an output without a code looks like that of a command that failed.
+pub(crate) fn looks_failed(output: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "FAIL",
+        "fatal:",
+        "panic:",
+        "Traceback (most",
+        "error:",
+        "error[",
+        "Error:",
+        "make: ***",
+        "npm ERR!",
+        "--- FAIL",
+        "bash: ",
+        "sh: ",
+        "zsh: ",
+    ];
+    let failed = |part: &str| {
+        part.lines()
+            .take(4_000)
+            .any(|line| STARTS.iter().any(|start| line.starts_with(start)))
+    };
+    if output.len() <= 64 * 1024 {
+        return failed(output);
+    }
+    failed(text::start(output, 32 * 1024)) || failed(text::end(output, 32 * 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exit_code, lines};
+
+    #[test]
+    fn codes_are_found_however_they_are_said() {
+        for (said, code) in [
+            ("Exit code 2\nboom", Some(2)),
+            (r#"{"output":"x","metadata":{"exit_code":127}}"#, Some(127)),
+            ("…\nProcess exited with code 0", Some(0)),
+            ("exit status 1", Some(1)),
+            ("nothing of the kind", None),
+        ] {
+            assert_eq!(exit_code(said), code, "{said}");
+        }
+    }
+
+    #[test]
+    fn lines_about_errors_are_distinct_and_verbatim() {
+        let output = "ok\nsrc/a.rs:3: error: no such field\nfine\nsrc/a.rs:3: error: no such field\nTypeError: x\n";
+        assert_eq!(
+            lines(output, 3, 160),
+            ["src/a.rs:3: error: no such field", "TypeError: x"]
+        );
+        assert_eq!(lines("mirrors and terrors", 3, 160), [""; 0]);
+    }
+}

@@ -1,0 +1,272 @@
+//! What a digest can say about a group: looked at once, said as far as there is room.
+
+mod args;
+mod call;
+pub(crate) mod errors;
+mod result;
+
+use throughline_model::{Body, Content, Message, ToolCall, ToolResult};
+
+use crate::atoms::{Atoms, Name};
+use crate::category::{Annotations, Category};
+use crate::group::{Group, GroupKind};
+use crate::policy::Policy;
+use crate::record::Record;
+use crate::text;
+
+pub(crate) use args::Args;
+
+/// A call of a group that is to be digested, with what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Called<'a> {
+    /// The number of the message that has its result, or else the call.
+    pub seq: u64,
+    /// The call.
+    pub call: &'a ToolCall,
+    /// Its result, if there is one.
+    pub result: Option<&'a ToolResult>,
+    /// What kind of thing the tool does.
+    pub category: Category,
+}
+
+/// A digest of the caller's own for some tools.
+///
+/// It must be a pure function: the same call gives the same line on every machine.
+pub trait Digest: Send + Sync {
+    /// What to say of a call, without brackets and number; `None` leaves it to the shipped digests.
+    fn line(&self, called: &Called<'_>) -> Option<String>;
+}
+
+/// What one line of a digest is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// Something a user said.
+    Request,
+    /// Something the model said.
+    Statement,
+    /// A call.
+    Call(Category),
+}
+
+/// One line of a digest in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) seq: u64,
+    pub(crate) kind: LineKind,
+    /// What makes it about the same thing as another line: a path, a command.
+    pub(crate) key: Option<Box<str>>,
+    /// What was done to what.
+    pub(crate) head: String,
+    /// How it ended, with a space before it.
+    pub(crate) rest: String,
+    pub(crate) failed: bool,
+    /// A read's lines, from and to.
+    pub(crate) range: Option<(u64, u64)>,
+    /// A write's lines, added and taken away.
+    pub(crate) changed: (u64, u64),
+    pub(crate) names: Vec<Name>,
+}
+
+impl Line {
+    pub(crate) fn new(seq: u64, kind: LineKind) -> Self {
+        Self {
+            seq,
+            kind,
+            key: None,
+            head: String::new(),
+            rest: String::new(),
+            failed: false,
+            range: None,
+            changed: (0, 0),
+            names: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        self.kind == LineKind::Call(Category::Write)
+    }
+}
+
+/// What is known of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Facts {
+    pub(crate) lines: Vec<Line>,
+}
+
+/// What it takes to look at a group.
+pub(crate) struct Look<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) atoms: &'a Atoms,
+    pub(crate) policy: &'a Policy,
+    pub(crate) tools: &'a [Annotations],
+    pub(crate) digests: &'a [std::sync::Arc<dyn Digest>],
+}
+
+/// A content of a group and where it stands.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    place: usize,
+    content: usize,
+    seq: u64,
+    said: &'a Content,
+    message: &'a Message,
+}
+
+impl Look<'_> {
+    /// All that is known of a group.
+    pub(crate) fn facts(&self, group: &Group) -> Facts {
+        let contents = self.contents(group);
+        let mut facts = Facts::default();
+        match group.kind {
+            // Users may come with results of calls that nobody knows; those are quoted like any other.
+            GroupKind::User | GroupKind::System | GroupKind::Other => {
+                self.spoken(&contents, LineKind::Request, &mut facts);
+            }
+            GroupKind::Assistant => self.spoken(&contents, LineKind::Statement, &mut facts),
+            GroupKind::Tools => {
+                self.spoken(&contents, LineKind::Statement, &mut facts);
+                self.calls(&contents, &mut facts);
+            }
+            GroupKind::Result => self.strays(&contents, &mut facts),
+        }
+        facts
+    }
+
+    fn contents(&self, group: &Group) -> Vec<At<'_>> {
+        let mut contents = Vec::new();
+        for member in &group.members {
+            let Some(entry) = self.record.entries().get(member.place) else {
+                continue;
+            };
+            let at = |content: usize| {
+                Some(At {
+                    place: member.place,
+                    content,
+                    seq: entry.seq,
+                    said: entry.message.contents.get(content)?,
+                    message: &entry.message,
+                })
+            };
+            match &member.contents {
+                None => contents.extend((0..entry.message.contents.len()).filter_map(at)),
+                Some(some) => contents.extend(some.iter().copied().filter_map(at)),
+            }
+        }
+        contents
+    }
+
+    /// What was said in words.
+    fn spoken(&self, contents: &[At<'_>], kind: LineKind, facts: &mut Facts) {
+        let mut line: Option<Line> = None;
+        let mut said = String::new();
+        for at in contents {
+            let words = match &at.said.body {
+                Body::Text(text) | Body::Refusal(text) => text.text.as_str(),
+                Body::Error(fault) => fault.message.as_str(),
+                _ => continue,
+            };
+            let line = line.get_or_insert_with(|| Line::new(at.seq, kind));
+            line.names
+                .extend_from_slice(self.atoms.names(at.place, at.content));
+            if !said.is_empty() {
+                said.push('\n');
+            }
+            said.push_str(words);
+        }
+        let Some(mut line) = line else { return };
+        let caps = &self.policy.caps;
+        line.head = match kind {
+            LineKind::Request => {
+                let user = |at: &At<'_>| at.message.author.as_deref().unwrap_or("User").to_owned();
+                let who = contents.first().map_or_else(|| "User".to_owned(), user);
+                format!(
+                    "{}: {}",
+                    text::one_line(&who, 40),
+                    both_ends(&said, caps.user)
+                )
+            }
+            LineKind::Statement | LineKind::Call(_) => {
+                format!("Said: {}", text::one_line(&said, caps.prose))
+            }
+        };
+        facts.lines.push(line);
+    }
+
+    /// The calls of a group, each with its result.
+    fn calls(&self, contents: &[At<'_>], facts: &mut Facts) {
+        // Results in the order of the record answer the calls of their id in that order.
+        let mut results: Vec<At<'_>> = contents
+            .iter()
+            .filter(|at| at.said.as_tool_result().is_some())
+            .copied()
+            .collect();
+        results.reverse();
+        for at in contents {
+            let Some(call) = at.said.as_tool_call() else {
+                continue;
+            };
+            let answers = |one: &At<'_>| {
+                let result = one.said.as_tool_result();
+                result.is_some_and(|result| result.call().value() == call.call.value())
+            };
+            let found = results.iter().rposition(answers);
+            let answer = found.map(|place| results.remove(place));
+            facts.lines.push(self.called(call, at, answer.as_ref()));
+        }
+    }
+
+    fn called(&self, call: &ToolCall, at: &At<'_>, answer: Option<&At<'_>>) -> Line {
+        let args = Args::of(&call.arguments);
+        let category = crate::category::classify(call, &args, self.policy, self.tools);
+        let called = Called {
+            seq: answer.map_or(at.seq, |answer| answer.seq),
+            call,
+            result: answer.and_then(|answer| answer.said.as_tool_result()),
+            category,
+        };
+        let mut line = call::line(&called, &args, &self.policy.caps);
+        for digest in self.digests {
+            if let Some(own) = digest.line(&called) {
+                line.head = text::one_line(&own, 2 * self.policy.caps.user);
+                line.rest = String::new();
+                break;
+            }
+        }
+        line.names = self.atoms.names(at.place, at.content).to_vec();
+        if let Some(answer) = answer {
+            let names = self.atoms.names(answer.place, answer.content);
+            line.names.extend_from_slice(names);
+        }
+        line
+    }
+
+    /// Results without calls.
+    fn strays(&self, contents: &[At<'_>], facts: &mut Facts) {
+        for at in contents {
+            let Some(result) = at.said.as_tool_result() else {
+                continue;
+            };
+            let mut line = Line::new(at.seq, LineKind::Call(Category::Other));
+            let name = result.name.as_deref().unwrap_or(result.family.as_str());
+            let said = text::of_output(&result.output);
+            line.head = format!(
+                "Result of {} without a call → {}",
+                text::one_line(name, 80),
+                text::one_line(&said, self.policy.caps.other)
+            );
+            line.names = self.atoms.names(at.place, at.content).to_vec();
+            facts.lines.push(line);
+        }
+        self.spoken(contents, LineKind::Statement, facts);
+    }
+}
+
+/// A text as one line; of a long one the start and the end.
+fn both_ends(said: &str, most: usize) -> String {
+    if said.len() <= most || said.chars().take(most + 1).count() <= most {
+        return text::one_line(said, most);
+    }
+    let head = text::one_line(text::start(said, most * 28), most * 7 / 10);
+    let tail = text::one_line(text::end(said, most / 4), most / 4);
+    format!("{head} {tail}")
+}

@@ -1,0 +1,174 @@
+//! Which names are worth their room.
+
+use super::{Choice, Job};
+use crate::atoms::{Atoms, Kind, Name, scan, worth};
+use crate::facts::LineKind;
+use crate::group::Group;
+use crate::tokens;
+
+/// Names that can be read in the view already.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visible {
+    known: Vec<bool>,
+    /// The first place of the tail: names that stand there are in full view.
+    cut: usize,
+}
+
+impl Visible {
+    pub(crate) fn new(atoms: &Atoms, cut: usize) -> Self {
+        Self {
+            known: vec![false; atoms.len()],
+            cut,
+        }
+    }
+
+    /// Take in the names of a text of the view.
+    pub(crate) fn learn(&mut self, atoms: &Atoms, text: &str) {
+        scan(text, |name| {
+            self.mark(atoms.known(name.key));
+            if name.kind == Kind::Path
+                && let Some((_, file)) = name.key.rsplit_once('/')
+            {
+                self.mark(atoms.known(file));
+            }
+        });
+    }
+
+    /// Take in the names of a group that is shown in full.
+    pub(crate) fn learn_group(&mut self, atoms: &Atoms, group: &Group) {
+        for member in &group.members {
+            for content in 0..atoms.contents(member.place) {
+                for name in atoms.names(member.place, content) {
+                    self.mark(Some(name.atom));
+                }
+            }
+        }
+    }
+
+    fn mark(&mut self, id: Option<u32>) {
+        if let Some(place) = id.and_then(|id| self.known.get_mut(id as usize)) {
+            *place = true;
+        }
+    }
+
+    fn has(&self, atoms: &Atoms, id: u32) -> bool {
+        self.known.get(id as usize).copied().unwrap_or(true)
+            || atoms.get(id).is_none_or(|atom| atom.last >= self.cut)
+    }
+}
+
+/// A name that may be said.
+struct Candidate {
+    worth: u64,
+    cost: u64,
+    choice: usize,
+    name: Name,
+}
+
+/// Give each line the names that are worth it; what belongs to no line that is said comes back.
+pub(super) fn choose(
+    job: &Job<'_>,
+    choices: &mut [Choice],
+    visible: &mut Visible,
+    spent: u64,
+) -> Vec<Name> {
+    let mut candidates = candidates(job, choices, visible);
+    match job.room {
+        None => by_caps(job, choices, candidates),
+        Some(room) => {
+            // By worth for each unit; the order of the record decides between equals.
+            candidates.sort_by(|one, two| {
+                let (left, right) = (one.worth * two.cost, two.worth * one.cost);
+                right.cmp(&left)
+            });
+            by_room(job, choices, candidates, room.saturating_sub(spent))
+        }
+    }
+}
+
+/// Every name that is not to be read elsewhere, at the last line that has it.
+fn candidates(job: &Job<'_>, choices: &[Choice], visible: &mut Visible) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (at, choice) in choices.iter().enumerate().rev() {
+        for name in &choice.line.names {
+            if visible.has(job.atoms, name.atom) {
+                continue;
+            }
+            let Some(atom) = job.atoms.get(name.atom) else {
+                continue;
+            };
+            visible.mark(Some(name.atom));
+            let mut worth = worth(atom, *name, job.calls);
+            if choice.line.kind == LineKind::Request {
+                worth *= 2;
+            }
+            candidates.push(Candidate {
+                worth,
+                cost: u64::from(tokens::text_units(shown(atom))) + 1,
+                choice: at,
+                name: *name,
+            });
+        }
+    }
+    candidates
+}
+
+/// How a name is written among others: of a long path the last two components.
+pub(super) fn shown(atom: &crate::atoms::Atom) -> &str {
+    if atom.kind != Kind::Path {
+        return &atom.shown;
+    }
+    let mut slashes = atom.shown.rmatch_indices('/');
+    slashes.next();
+    match slashes.next() {
+        Some((place, _)) => &atom.shown[place + 1..],
+        None => &atom.shown,
+    }
+}
+
+fn by_caps(job: &Job<'_>, choices: &mut [Choice], mut candidates: Vec<Candidate>) -> Vec<Name> {
+    candidates.sort_by_key(|one| std::cmp::Reverse(one.worth));
+    for candidate in candidates {
+        let choice = &mut choices[candidate.choice];
+        let defined = candidate.name.defined;
+        let cap = if defined {
+            job.caps.definitions
+        } else {
+            job.caps.names
+        };
+        let has = choice.names.iter().filter(|name| name.defined == defined);
+        if has.count() < cap {
+            choice.names.push(candidate.name);
+        }
+    }
+    Vec::new()
+}
+
+fn by_room(
+    job: &Job<'_>,
+    choices: &mut [Choice],
+    candidates: Vec<Candidate>,
+    mut room: u64,
+) -> Vec<Name> {
+    // The word before a list of names.
+    const WORD: u64 = 2;
+    let mut also = Vec::new();
+    for candidate in candidates {
+        let choice = &mut choices[candidate.choice];
+        let (list, cap) = if choice.taken {
+            (&mut choice.names, job.caps.names_ever)
+        } else {
+            (&mut also, usize::MAX)
+        };
+        let cost = candidate.cost + if list.is_empty() { WORD } else { 0 };
+        if cost > room || list.len() >= cap {
+            continue;
+        }
+        room -= cost;
+        list.push(candidate.name);
+        if room == 0 {
+            break;
+        }
+    }
+    also
+}

@@ -1,0 +1,136 @@
+//! Lines as they are read.
+
+use std::fmt::Write;
+
+use super::{Choice, Detail, HEADER, Job, LEDGER, names};
+use crate::atoms::Name;
+use crate::category::Category;
+use crate::facts::LineKind;
+use crate::policy::Caps;
+use crate::text;
+use crate::tokens;
+
+/// The whole text: its header, then the lines.
+pub(super) fn text(job: &Job<'_>, choices: &[Choice], detail: Detail, also: &[Name]) -> String {
+    if choices.is_empty() && also.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(if job.ledger { LEDGER } else { HEADER });
+    let mut order: Vec<&Choice> = choices.iter().collect();
+    if job.ledger {
+        order.sort_by_key(|choice| (section(choice), choice.line.seq));
+    } else {
+        order.sort_by_key(|choice| choice.line.seq);
+    }
+    for choice in order {
+        out.push('\n');
+        line(&mut out, job, choice, detail);
+    }
+    if !also.is_empty() {
+        out.push_str("\n[Earlier: Also seen");
+        list(&mut out, job, "", also.iter());
+        out.push(']');
+    }
+    out
+}
+
+/// Requests, files, commands, other calls, statements.
+fn section(choice: &Choice) -> u8 {
+    match choice.line.kind {
+        LineKind::Request => 0,
+        LineKind::Call(Category::Read | Category::Write) => 1,
+        LineKind::Call(Category::Execute) => 2,
+        LineKind::Call(
+            Category::Query
+            | Category::Structured
+            | Category::Plan
+            | Category::Media
+            | Category::Other,
+        ) => 3,
+        LineKind::Statement => 4,
+    }
+}
+
+fn line(out: &mut String, job: &Job<'_>, choice: &Choice, detail: Detail) {
+    let plain = plain(choice, detail, job.caps);
+    // The number comes last, after the names.
+    let cut = plain.rfind(" #").unwrap_or(plain.len());
+    out.push_str(&plain[..cut]);
+    let defined = choice.names.iter().filter(|name| name.defined);
+    let other = choice.names.iter().filter(|name| !name.defined);
+    let word = match choice.line.kind {
+        LineKind::Call(Category::Write) => " touching",
+        LineKind::Call(Category::Query) => ":",
+        LineKind::Call(_) | LineKind::Request | LineKind::Statement => " mentions",
+    };
+    list(out, job, " defines", defined);
+    list(out, job, word, other);
+    out.push_str(&plain[cut..]);
+}
+
+fn list<'a>(out: &mut String, job: &Job<'_>, word: &str, all: impl Iterator<Item = &'a Name>) {
+    let mut first = true;
+    for name in all {
+        let Some(atom) = job.atoms.get(name.atom) else {
+            continue;
+        };
+        out.push_str(if first { word } else { "," });
+        out.push(' ');
+        out.push_str(names::shown(atom));
+        first = false;
+    }
+}
+
+/// A line without names.
+pub(super) fn plain(choice: &Choice, detail: Detail, caps: &Caps) -> String {
+    let line = &choice.line;
+    let mut out = String::from("[Earlier: ");
+    let (head, rest) = match (line.kind, detail) {
+        (_, Detail::Full) => (usize::MAX, usize::MAX),
+        (LineKind::Request, Detail::Short) => (caps.user * 2 / 5, 0),
+        (LineKind::Request, Detail::Terse) => (caps.user / 8, 0),
+        (LineKind::Request, Detail::Bare) => (60, 0),
+        (_, Detail::Short) => (200, 240),
+        (_, Detail::Terse) => (140, 80),
+        (_, Detail::Bare) => (100, 12),
+    };
+    clipped(&mut out, &line.head, head);
+    if choice.times > 1 {
+        let _ = write!(out, " ×{}", choice.times);
+    }
+    match line.kind {
+        LineKind::Call(Category::Write) if choice.times > 1 && !line.failed => {
+            let (added, removed) = line.changed;
+            let _ = write!(out, " +{added}/-{removed} lines ok");
+        }
+        LineKind::Call(Category::Read) if choice.times > 1 => {
+            if let Some((from, to)) = line.range {
+                let _ = write!(out, " lines {from}-{to}");
+            }
+        }
+        _ => clipped(&mut out, &line.rest, rest),
+    }
+    if choice.reads > 0 {
+        let _ = write!(out, ", read ×{}", choice.reads);
+    }
+    let _ = write!(out, " #{}]", line.seq);
+    out
+}
+
+/// As much of a text as the limit allows.
+fn clipped(out: &mut String, said: &str, most: usize) {
+    if said.len() <= most {
+        out.push_str(said);
+    } else if most > 0 {
+        out.push_str(text::start(said, most).trim_end());
+        out.push('…');
+    }
+}
+
+/// Units of the lines that were taken, names not counted.
+pub(super) fn units(choices: &[Choice], detail: Detail, job: &Job<'_>) -> u64 {
+    let taken = choices.iter().filter(|choice| choice.taken);
+    let lines = taken.map(|choice| u64::from(tokens::text_units(&plain(choice, detail, job.caps))));
+    let header = u64::from(tokens::text_units(HEADER)) + 6;
+    header + lines.map(|units| units + 1).sum::<u64>()
+}

@@ -1,0 +1,163 @@
+//! Decides, before a model call, whether a view is made smaller, and how.
+
+mod bounds;
+mod draft;
+mod squeeze;
+mod trigger;
+
+use crate::epoch::{DIGEST_VERSION, Epoch};
+use crate::history::{Armed, ToolHistory};
+use crate::policy::Call;
+use crate::report::{BudgetUnreachable, Report, Stayed, Trigger};
+use bounds::Bounds;
+use draft::Draft;
+
+/// What was decided about a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// It stays as it is.
+    Unchanged(Report),
+    /// It is to be replaced; nothing changes until the epoch is installed.
+    Epoch(Epoch, Report),
+}
+
+impl Planned {
+    /// The report, whatever was decided.
+    pub fn report(&self) -> &Report {
+        match self {
+            Self::Unchanged(report) | Self::Epoch(_, report) => report,
+        }
+    }
+}
+
+/// Whether somebody asked for an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    IfNeeded,
+    Asked,
+}
+
+/// The limits of one call, in units of the view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// What the view may have; none without a budget.
+    pub(crate) room: Option<u64>,
+    /// Whether it has more.
+    pub(crate) over: bool,
+}
+
+pub(crate) fn plan(
+    history: &mut ToolHistory,
+    call: &Call,
+    wish: Wish,
+) -> Result<Planned, BudgetUnreachable> {
+    let budget = history.policy.effective_budget();
+    let room = budget.map(|budget| call.scale.units(budget.saturating_sub(call.overhead)));
+    let limits = Limits {
+        room,
+        over: room.is_some_and(|room| history.view.units > room),
+    };
+    let fired = match wish {
+        Wish::Asked => Ok(Trigger::Asked),
+        Wish::IfNeeded => trigger::fired(history, call, &limits),
+    };
+    let fired = match fired {
+        Ok(fired) => fired,
+        Err(stayed) => return Ok(unchanged(history, call, None, stayed)),
+    };
+    history.atoms.extend(&history.record);
+    history.learn_facts();
+    let bounds = Bounds::of(history, call);
+    let draft = match limits.room {
+        Some(room) => squeeze::within(history, &bounds, room, limits.over),
+        None => squeeze::tools_only(history, &bounds, call),
+    };
+    let draft = match draft {
+        Ok(draft) => draft,
+        Err(stayed) => {
+            if stayed == Stayed::SmallGain {
+                // Trying again is in vain until there is more.
+                history.armed = Armed {
+                    tool_units: history.view.tool_units,
+                    messages: history.view.messages.len() as u64,
+                };
+            }
+            let planned = unchanged(history, call, Some(fired), stayed);
+            return refuse(history, planned);
+        }
+    };
+    let planned = epoch(history, call, fired, draft);
+    refuse(history, planned)
+}
+
+/// An error instead of a report, if the policy wants one.
+fn refuse(history: &ToolHistory, planned: Planned) -> Result<Planned, BudgetUnreachable> {
+    match planned.report().budget_unreachable {
+        Some(unreachable) if history.policy.strict => Err(unreachable),
+        _ => Ok(planned),
+    }
+}
+
+/// Set when a request does not fit.
+fn unreachable(history: &ToolHistory, need: u64) -> Option<BudgetUnreachable> {
+    let budget = history.policy.effective_budget()?;
+    (need > budget).then_some(BudgetUnreachable { need, budget })
+}
+
+fn unchanged(
+    history: &ToolHistory,
+    call: &Call,
+    trigger: Option<Trigger>,
+    stayed: Stayed,
+) -> Planned {
+    let tokens = call.overhead + call.scale.tokens(history.view.units);
+    let held = history.epoch();
+    Planned::Unchanged(Report {
+        trigger,
+        stayed: Some(stayed),
+        epoch: held.map_or(0, |epoch| epoch.no),
+        tokens_before: tokens,
+        tokens_after: tokens,
+        kept: held.map(|epoch| epoch.kept()).unwrap_or_default(),
+        budget_unreachable: unreachable(history, tokens),
+        ..Report::default()
+    })
+}
+
+fn epoch(history: &ToolHistory, call: &Call, trigger: Trigger, draft: Draft) -> Planned {
+    let before = call.overhead + call.scale.tokens(history.view.units);
+    let after = call.overhead + call.scale.tokens(draft.view.units);
+    let record = &history.record;
+    let seq = |place: usize| record.entries().get(place).map(|entry| entry.seq);
+    let upto = record.entries().last().map_or(0, |entry| entry.seq);
+    let epoch = Epoch {
+        no: history.last_no + 1,
+        cut_seq: seq(draft.cut).unwrap_or(upto + 1),
+        upto_seq: upto,
+        prefix: draft.prefix(),
+        shortened: draft.shortened,
+        pinned: history.pins.iter().copied().collect(),
+        policy_hash: history.policy.hash(),
+        digest_version: DIGEST_VERSION,
+        tokens_before: before,
+        tokens_after: after,
+        tool_units: draft.view.tool_units,
+        messages: draft.view.messages.len() as u64,
+        reason: trigger,
+        blocks: draft.blocks,
+    };
+    let report = Report {
+        trigger: Some(trigger),
+        stayed: None,
+        epoch: epoch.no,
+        major: draft.major,
+        groups_digested: draft.groups,
+        calls_digested: draft.calls,
+        results_shortened: epoch.shortened.len() as u64,
+        tokens_before: before,
+        tokens_after: after,
+        kept: epoch.kept(),
+        budget_unreachable: unreachable(history, after),
+    };
+    Planned::Epoch(epoch, report)
+}
