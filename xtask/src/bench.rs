@@ -9,6 +9,7 @@ const FOLDER: &str = "crates/testkit/src/bin";
 /// Features of the testkit that a program needs.
 const FEATURES: &[(&str, &str)] = &[
     ("agent", "agents"),
+    ("compaction", "compaction"),
     ("server", "server"),
     ("thread", "agents"),
 ];
