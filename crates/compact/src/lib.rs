@@ -30,6 +30,7 @@ mod atoms;
 mod category;
 mod epoch;
 mod facts;
+mod form;
 mod group;
 mod history;
 mod pack;

@@ -60,9 +60,43 @@ pub enum Stayed {
     OpenCall,
     /// The view would not have become smaller by enough.
     SmallGain,
+    /// A service keeps the conversation and sends it to the model itself.
+    Service,
+    /// The application's own store says what is sent.
+    External,
 }
 
 impl Stayed {
+    const ALL: [Self; 8] = [
+        Self::Within,
+        Self::NotArmed,
+        Self::FewCalls,
+        Self::NothingOlder,
+        Self::OpenCall,
+        Self::SmallGain,
+        Self::Service,
+        Self::External,
+    ];
+
+    /// The word in the stored form.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Within => "within",
+            Self::NotArmed => "not_armed",
+            Self::FewCalls => "few_calls",
+            Self::NothingOlder => "nothing_older",
+            Self::OpenCall => "open_call",
+            Self::SmallGain => "small_gain",
+            Self::Service => "service",
+            Self::External => "external",
+        }
+    }
+
+    /// The reason with a word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stayed| stayed.word() == word)
+    }
+
     /// The reason in words.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,6 +106,8 @@ impl Stayed {
             Self::NothingOlder => "everything older is digested already",
             Self::OpenCall => "a call that waits is never digested",
             Self::SmallGain => "too little would be gained",
+            Self::Service => "a service keeps the conversation",
+            Self::External => "the application's store says what is sent",
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct ServiceId {
     pub id: String,
 }
 
-/// State at a node: service ids and what context providers keep.
+/// State at a node: service ids, what context providers keep, and how the history is shown.
 ///
 /// ```
 /// use throughline_store::{ServiceId, State};
@@ -31,12 +31,13 @@ pub struct State {
     services: Vec<ServiceId>,
     /// Sorted by name, one each.
     providers: Vec<(String, RawJson)>,
+    compaction: Option<RawJson>,
 }
 
 impl State {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.providers.is_empty()
+        self.services.is_empty() && self.providers.is_empty() && self.compaction.is_none()
     }
 
     /// All service ids, sorted.
@@ -101,6 +102,17 @@ impl State {
         }
     }
 
+    /// How the history up to this node is shown once it is long: what was folded into digests. It is
+    /// part of the state so that a branch has what held where it began, and no other.
+    pub fn compaction(&self) -> Option<&RawJson> {
+        self.compaction.as_ref()
+    }
+
+    /// Set how the history is shown; `None` shows all of it.
+    pub fn set_compaction(&mut self, compaction: Option<RawJson>) {
+        self.compaction = compaction;
+    }
+
     /// The stored form.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
@@ -126,6 +138,9 @@ impl State {
                 providers.raw(name, state.get());
             }
             providers.end();
+        }
+        if let Some(compaction) = &self.compaction {
+            object.raw("compaction", compaction.get());
         }
         object.end();
         out
@@ -154,6 +169,7 @@ impl State {
         for service in services {
             state.set_service(service);
         }
+        state.compaction = fields.raw("compaction");
         if let Some(providers) = fields.get("providers") {
             for member in providers.members() {
                 state.set_provider(&member.key.to_str(), Some(RawJson::of(&member.value)));

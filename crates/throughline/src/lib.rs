@@ -47,11 +47,11 @@ pub use client::{
     TransportError, TransportFault, VendorClient,
 };
 pub use history::{
-    Additions, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox, MessageFilter, MessageStore,
-    MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Owner,
-    OwnerError, Parity, Persistence, ProviderContext, ProviderError, ProviderScope, ProviderSpec,
-    ProviderState, Rendering, StateError, Thread, ThreadJsonError, Threads, Told, VendorCopy, View,
-    Views,
+    Additions, Compaction, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox, MessageFilter,
+    MessageStore, MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnPark,
+    OnServiceId, Owner, OwnerError, Parity, Persistence, ProviderContext, ProviderError,
+    ProviderScope, ProviderSpec, ProviderState, Rendering, StateError, Thread, ThreadJsonError,
+    Threads, Told, VendorCopy, View, Views,
 };
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;
@@ -59,6 +59,7 @@ pub use telemetry::{
     HistogramValue, Instrument, Metric, MetricSink, Metrics, MetricsSnapshot, Point, PointValue,
     Shape,
 };
+pub use throughline_compact as compact;
 pub use throughline_model as model;
 pub use throughline_store as store;
 pub use throughline_store::{RunId, ThreadId};

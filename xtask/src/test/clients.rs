@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::installed::{self, FOLDER};
-use super::{Counts, Outcome};
+use super::{Counts, Outcome, output};
 use crate::tool::{self, Failure};
 
 /// The programs that write what the SDKs read.
@@ -64,17 +64,15 @@ struct Clients<'s> {
 
 impl<'s> Clients<'s> {
     fn build(python: PathBuf, seed: &'s str) -> Result<Self, Failure> {
-        // The profile of the tests: what they need is built already, and the SDKs are slower
-        // than any build of ours.
+        // What the tests were built with, word for word: so these programs are there already, and
+        // no second set of features is built.
         let arguments = [
-            "build",
+            "test",
+            "--no-run",
+            "--workspace",
+            "--features",
+            output::FEATURES,
             "--locked",
-            "--package",
-            "throughline-testkit",
-            "--bin",
-            SAMPLES,
-            "--bin",
-            RENDERED,
             "--message-format=json-render-diagnostics",
         ];
         let messages = tool::output(tool::cargo().args(arguments))?;

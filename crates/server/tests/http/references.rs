@@ -42,11 +42,8 @@ async fn a_name_that_a_client_gave_is_known_in_its_own_chain_newest_first() {
         &ask(json!([named("msg_note", "Buoys are green.")]), &first["id"]),
     )
     .await;
-    let (status, third) = create(
-        &server,
-        &ask(json!([reference("msg_note")]), &second["id"]),
-    )
-    .await;
+    let (status, third) =
+        create(&server, &ask(json!([reference("msg_note")]), &second["id"])).await;
     assert_eq!(status, 200, "{third}");
     let (_, fourth) = create(&server, &ask(json!("What did I say last?"), &third["id"])).await;
     let (_, count) = create(&server, &ask(json!("How many messages?"), &fourth["id"])).await;

@@ -12,7 +12,7 @@ use super::inner::{Answers, Details, Inner};
 use super::limits::{BadLimit, Calling, Limits};
 use crate::client::ChatClient;
 use crate::history::{
-    ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Persistence, Threads,
+    Compaction, ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Persistence, Threads,
 };
 use crate::telemetry::{Metrics, Recording, Telemetry};
 use crate::tool::{Dependencies, SetError, Tool, ToolSet};
@@ -60,6 +60,7 @@ pub struct AgentBuilder {
     metrics: Option<Metrics>,
     threads: Option<Threads>,
     policy: HistoryPolicy,
+    compaction: Compaction,
     providers: Vec<Arc<dyn ContextProvider>>,
     filters: Vec<Arc<dyn MessageFilter>>,
     message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
@@ -88,6 +89,7 @@ impl AgentBuilder {
             metrics: None,
             threads: None,
             policy: HistoryPolicy::default(),
+            compaction: Compaction::default(),
             providers: Vec::new(),
             filters: Vec::new(),
             message_stores: BTreeMap::new(),
@@ -112,6 +114,23 @@ impl AgentBuilder {
     /// What is to become of history where one can choose.
     pub fn history(mut self, policy: HistoryPolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Whether older tool calls give way to digests of them in what the model is shown, and when. It
+    /// is on by itself; the record keeps everything either way.
+    ///
+    /// ```
+    /// use throughline::compact::Policy;
+    /// use throughline::{Agent, Compaction, Demo};
+    ///
+    /// let within = Agent::builder(Demo::new()).compaction(Policy::with_budget(32_000)).build()?;
+    /// let never = Agent::builder(Demo::new()).compaction(Compaction::Off).build()?;
+    /// # let _ = (within, never);
+    /// # Ok::<(), throughline::BuildError>(())
+    /// ```
+    pub fn compaction(mut self, compaction: impl Into<Compaction>) -> Self {
+        self.compaction = compaction.into();
         self
     }
 
@@ -283,6 +302,7 @@ impl AgentBuilder {
             telemetry,
             threads: self.threads,
             policy: self.policy,
+            compaction: self.compaction,
             providers: self.providers,
             filters: self.filters,
             message_stores: self.message_stores,

@@ -1,3 +1,4 @@
+use throughline_compact::Report;
 use throughline_model::{Body, CallId, Content, Message, Place, ToolResult};
 use throughline_store::{RunId, ThreadId};
 
@@ -18,6 +19,14 @@ pub enum RunEvent {
     Asked {
         /// Which, from 0.
         step: u32,
+    },
+    /// What the model is given in a call became smaller: older calls gave way to digests of them.
+    /// The record has everything.
+    Compacted {
+        /// Which model call.
+        step: u32,
+        /// What was done, and why.
+        report: Report,
     },
     /// More text of the answer.
     Text {
@@ -151,6 +160,7 @@ impl RunEvent {
             Self::Text { delta, .. } => Some(delta),
             Self::Started { .. }
             | Self::Asked { .. }
+            | Self::Compacted { .. }
             | Self::Refusal { .. }
             | Self::Summary { .. }
             | Self::Reasoning { .. }

@@ -12,7 +12,7 @@ use super::limits::{Calling, Limits};
 use super::run::Run;
 use crate::client::ChatClient;
 use crate::history::{
-    ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Thread, Threads,
+    Compaction, ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Thread, Threads,
 };
 use crate::telemetry::Telemetry;
 use crate::tool::{Dependencies, ToolSet};
@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     pub(super) telemetry: Telemetry,
     pub(super) threads: Option<Threads>,
     pub(super) policy: HistoryPolicy,
+    pub(super) compaction: Compaction,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
     pub(super) filters: Vec<Arc<dyn MessageFilter>>,
     pub(super) message_stores: BTreeMap<String, Arc<dyn MessageStore>>,

@@ -6,7 +6,9 @@ use throughline_model::{Settings, ToolChoice};
 use throughline_store::RunId;
 
 use super::limits::{Calling, Limits};
-use crate::history::{ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, OnPark, Persistence};
+use crate::history::{
+    Compaction, ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, OnPark, Persistence,
+};
 use crate::tool::Tool;
 
 /// What somebody gets who asks again with a key.
@@ -49,6 +51,8 @@ pub struct RunOptions {
     pub on_open_calls: Option<OnOpenCalls>,
     /// What becomes of the run when it has to wait.
     pub on_park: Option<OnPark>,
+    /// Whether older tool calls give way to digests of them.
+    pub compaction: Option<Compaction>,
     /// The id that the service is expected to have for this conversation; another one is refused
     /// before the call.
     pub service_id: Option<String>,

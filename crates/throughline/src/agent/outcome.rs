@@ -1,6 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
+use throughline_compact::{BudgetUnreachable, Report};
 use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
 use throughline_store::{ApprovalId, RunId, ThreadId};
 
@@ -30,6 +31,9 @@ pub struct Outcome {
     pub pending: Vec<Pending>,
     /// Why the model stopped in its last answer.
     pub finish: Option<Stop>,
+    /// What was done to what the model was shown before its last call, and why; `None` while there was
+    /// too little to look at, and with [`Compaction::Off`](crate::Compaction::Off).
+    pub compaction: Option<Report>,
     /// What happened, one by one: model calls and tool calls in the order in which they ended.
     pub steps: Vec<Step>,
 }
@@ -171,6 +175,9 @@ pub enum RunError {
         /// The run that was begun then.
         run: RunId,
     },
+    /// What the model has to be shown is more than it may be.
+    #[error("the conversation does not fit into what the model may be shown")]
+    Budget(#[source] BudgetUnreachable),
     /// It was cancelled before it began.
     #[error("the run was cancelled before it began")]
     Cancelled,

@@ -1,5 +1,6 @@
 //! What a thread holds, what is written of a run, and what a model is shown of it.
 
+mod compacted;
 mod home;
 mod json;
 pub(crate) mod live;
@@ -14,6 +15,8 @@ mod threads;
 mod view;
 mod views;
 
+pub use compacted::Compaction;
+pub(crate) use compacted::{Asked as AskedOf, Between, Compacted};
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;

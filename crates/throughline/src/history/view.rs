@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use throughline_model::{Arguments, Body, Content, Form, MediaSource, Message, Output};
 use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
+use super::compacted::Compacted;
+
 /// The messages that a model is given, oldest first. They only grow, so what was rendered for one
 /// call is kept for the next: a call costs what is new, not what is old.
 ///
@@ -28,6 +30,8 @@ pub struct View {
     weight: usize,
     // One for each target that was asked for; two at most in practice.
     kept: Mutex<Vec<Kept>>,
+    /// How it is shown once it is long, for the next run.
+    compacted: Option<Box<Compacted>>,
 }
 
 /// What was rendered for one target.
@@ -83,7 +87,19 @@ impl View {
             self.messages.truncate(length);
             self.weight = self.messages.iter().map(|one| weight(one)).sum();
             self.kept = Mutex::default();
+            let compacted = self.compacted.take();
+            self.compacted = compacted.filter(|one| one.fed() <= length);
         }
+    }
+
+    /// Take how it is shown once it is long.
+    pub(crate) fn take_compacted(&mut self) -> Option<Box<Compacted>> {
+        self.compacted.take()
+    }
+
+    /// Keep how it is shown once it is long, unless that knows more than there is.
+    pub(crate) fn keep_compacted(&mut self, compacted: Option<Box<Compacted>>) {
+        self.compacted = compacted.filter(|one| one.fed() <= self.messages.len());
     }
 
     /// The same messages with what was rendered of them, to go on with in another way.
@@ -93,6 +109,7 @@ impl View {
             messages: self.messages.clone(),
             weight: self.weight,
             kept: Mutex::new(kept.clone()),
+            compacted: self.compacted.as_deref().map(|one| Box::new(one.fork())),
         }
     }
 
@@ -100,7 +117,13 @@ impl View {
     pub(crate) fn weight(&self) -> usize {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let rendered = kept.iter().map(|one| 2 * one.settled.len());
-        self.weight + rendered.sum::<usize>()
+        let compacted = self.compacted.as_deref().map_or(0, Compacted::weight);
+        self.weight + rendered.sum::<usize>() + compacted
+    }
+
+    /// About how many bytes its messages take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.weight
     }
 
     /// The messages as a target accepts them. What was rendered for this target before is not

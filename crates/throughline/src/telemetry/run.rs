@@ -124,6 +124,7 @@ fn kind(error: &RunError) -> &'static str {
         RunError::Interrupted { .. } => "interrupted",
         RunError::OpenCalls { .. } => "open_calls",
         RunError::Repeated { .. } => "repeated",
+        RunError::Budget(_) => "budget",
         RunError::Cancelled => "cancelled",
         RunError::Unasked { .. } => "unasked",
         RunError::AlreadyAnswered { .. } => "already_answered",

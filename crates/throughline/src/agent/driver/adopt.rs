@@ -375,6 +375,7 @@ pub(super) async fn repeated(
         usage,
         pending,
         finish,
+        compaction: None,
         steps: Vec::new(),
     })
 }

@@ -59,6 +59,7 @@ impl Driver {
         let agent = Arc::clone(&self.agent);
         let model = self.plan.model.clone();
         let instructions = self.instructions();
+        self.compact(step, instructions.as_deref(), &offered)?;
         let special = self.special_view();
         let mark = PersistMark::default();
         let per_call = self.recorder.mode == Persistence::PerCall;

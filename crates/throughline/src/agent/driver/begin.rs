@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, NewItem, NodeRef, Run, RunId,
+    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, NewItem, NodeRef, Run, RunId, State,
     StoredEvent,
 };
 
@@ -107,6 +107,9 @@ async fn begin_asked(
 ) -> Result<Entered, RunError> {
     let Place { mut loaded, branch } = place;
     let mut state = loaded.state();
+    // What a new thread begins with is written with its first node.
+    let opened = loaded.opened.as_ref();
+    let held = opened.map_or_else(State::default, |opened| opened.state.clone());
     let mut settings = loaded.settings.clone();
     let (owner, sent) = match Ownership::of(agent, &plan, &mut settings, &state, run) {
         Ok(mut owner) => {
@@ -268,6 +271,7 @@ async fn begin_asked(
         },
     );
     driver.carried = carried;
+    driver.held = Some(held);
     driver.taken = dequeue.into_iter().collect();
     for (place, message) in messages.into_iter().enumerate() {
         if place >= sent {
@@ -330,7 +334,7 @@ pub(super) struct Parts {
     pub(super) sight: Sight,
     pub(super) owner: Ownership,
     pub(super) provided: context::Provided,
-    pub(super) state: throughline_store::State,
+    pub(super) state: State,
     pub(super) node: Option<throughline_store::NodeId>,
     pub(super) at_work: AtWork,
 }
@@ -351,6 +355,8 @@ impl Driver {
             owner: parts.owner,
             provided: parts.provided,
             state: parts.state,
+            held: None,
+            compaction: None,
             published_state: None,
             said: Vec::new(),
             carried: 0,

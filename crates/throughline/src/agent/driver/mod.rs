@@ -5,6 +5,7 @@ mod adopt;
 mod answers;
 mod ask;
 mod begin;
+mod compact;
 mod context;
 mod enter;
 mod judge;
@@ -24,6 +25,7 @@ mod tools;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use throughline_compact::Report;
 use throughline_model::Message;
 use throughline_store::{
     ApprovalId, CallRef, Millis, NodeId, QueueNo, RunId, Shown, State, ThreadId,
@@ -111,6 +113,10 @@ struct Driver {
     provided: Provided,
     /// State at the end of the history, as this run changes it.
     state: State,
+    /// The state of the node to go on from, if it is known: what has not changed is not written.
+    held: Option<State>,
+    /// What was done to what the model is shown.
+    compaction: Option<Report>,
     /// The state that this run published last.
     published_state: Option<State>,
     /// What was said in this run.

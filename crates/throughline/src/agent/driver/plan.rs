@@ -13,7 +13,7 @@ use crate::agent::limits::{Calling, Limits};
 use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::RunError;
 use crate::client::{ChatClient, Layer, PersistEachCall};
-use crate::history::{ContextProvider, HistoryPolicy, Persistence, ThreadSettings};
+use crate::history::{Compaction, ContextProvider, HistoryPolicy, Persistence, ThreadSettings};
 use crate::tool::ToolSet;
 
 /// What holds for all model calls of a run.
@@ -28,6 +28,7 @@ pub(super) struct Plan {
     pub(super) tools: ToolSet,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
     pub(super) policy: HistoryPolicy,
+    pub(super) compaction: Compaction,
     /// The id that the caller says the service has.
     pub(super) service_id: Option<String>,
     pub(super) key: Option<String>,
@@ -85,6 +86,9 @@ impl Plan {
             tools,
             providers,
             policy,
+            compaction: options
+                .compaction
+                .unwrap_or_else(|| agent.compaction.clone()),
             service_id: options.service_id,
             key: options.key,
             digest: options.digest,
@@ -183,6 +187,7 @@ fn kept(options: &RunOptions) -> Option<RawJson> {
         on_interrupt: _,
         on_open_calls: _,
         on_park: _,
+        compaction: _,
         service_id: _,
         key: _,
         digest: _,

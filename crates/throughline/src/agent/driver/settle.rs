@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline_model::{Message, Runner};
-use throughline_store::{CallState, Ending, Journal, RunId, Stopped, Through};
+use throughline_store::{CallState, Ending, Journal, RunId, State, Stopped, Through};
 
 use super::note::EndNote;
 use super::{Broken, Driver, Job};
@@ -30,6 +30,7 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
             usage: RunUsage::default(),
             pending: Vec::new(),
             finish: None,
+            compaction: None,
             steps: Vec::new(),
         }),
         source,
@@ -231,7 +232,7 @@ impl Driver {
                 true => Ending::Cancelled,
                 false => Ending::Committed,
             },
-            state: Some(self.state.clone()),
+            state: self.changed_state(),
             note,
         };
         if planted("loop-ends-early") {
@@ -246,8 +247,20 @@ impl Driver {
         crate::trials::pass("terminal.post");
         self.node = made.node.or(self.node);
         self.published = published;
-        self.published_state = Some(self.state.clone());
+        self.has_published();
         Ok(stop)
+    }
+
+    /// The state, if the node before has another.
+    pub(super) fn changed_state(&self) -> Option<State> {
+        let changed = self.held.as_ref() != Some(&self.state);
+        changed.then(|| self.state.clone())
+    }
+
+    /// The state holds at a node now.
+    pub(super) fn has_published(&mut self) {
+        self.published_state = Some(self.state.clone());
+        self.held = Some(self.state.clone());
     }
 
     fn say_ended(&mut self, stop: StopReason) {
@@ -327,6 +340,7 @@ impl Driver {
             usage: self.turn.usage().clone(),
             pending: pending.clone(),
             finish: self.turn.finish().cloned(),
+            compaction: self.compaction,
             steps: self.steps,
         };
         self.job.thread.keep(Leaving {

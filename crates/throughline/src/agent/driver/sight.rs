@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use throughline_compact::{Annotations, BudgetUnreachable, Policy, Report};
+use throughline_model::json::RawJson;
 use throughline_model::{Message, MessageId};
 
-use crate::history::View;
+use crate::history::{AskedOf, Between, Compacted, View};
 
 /// What a model is given in a run.
 ///
@@ -19,30 +21,67 @@ pub(super) struct Sight {
     start: usize,
     /// Whether the service has what it said and was sent.
     increments: bool,
+    /// Whether `view` begins with something else than the history.
+    apart: bool,
+    /// What is shown in this run only, behind the history.
+    shown: Vec<Arc<Message>>,
+    /// How the history and what the run said are shown once they are long.
+    compacted: Option<Box<Compacted>>,
+    /// Whether that is what the model is given.
+    compacts: bool,
+}
+
+/// What is known when a view is about to be sent.
+pub(super) struct Sending<'a> {
+    pub(super) policy: &'a Policy,
+    /// What holds at the end of the history.
+    pub(super) kept: Option<&'a RawJson>,
+    pub(super) tools: &'a dyn Fn() -> Vec<Annotations>,
+    pub(super) upstream: &'a str,
+    pub(super) model: &'a str,
+    /// Units of instructions and tools.
+    pub(super) overhead: &'a dyn Fn() -> u64,
+}
+
+/// What became of a view before it was sent.
+pub(super) struct Sent {
+    pub(super) report: Report,
+    /// What is to hold from now on, if that changed.
+    pub(super) kept: Option<RawJson>,
 }
 
 impl Sight {
     /// The history, and behind it what the run says. `start` messages are history.
-    pub(super) fn whole(view: View, start: usize) -> Self {
+    pub(super) fn whole(mut view: View, start: usize) -> Self {
         Self {
+            compacted: view.take_compacted(),
             base: None,
             view,
             start,
             increments: false,
+            apart: false,
+            shown: Vec::new(),
+            compacts: false,
         }
     }
 
     /// The history, behind it what is shown in this run only, and then what the run says.
-    pub(super) fn with(base: View, shown: &[Message]) -> Self {
+    pub(super) fn with(mut base: View, shown: &[Message]) -> Self {
+        let compacted = base.take_compacted();
         let mut view = base.fork();
-        for message in shown {
-            view.push(message.clone());
+        let shown: Vec<Arc<Message>> = shown.iter().cloned().map(Arc::new).collect();
+        for message in &shown {
+            view.push(Arc::clone(message));
         }
         Self {
             start: view.messages().len(),
             view,
             base: Some(base),
             increments: false,
+            apart: false,
+            shown,
+            compacted,
+            compacts: false,
         }
     }
 
@@ -57,6 +96,10 @@ impl Sight {
             view,
             base: Some(base),
             increments: false,
+            apart: true,
+            shown: Vec::new(),
+            compacted: None,
+            compacts: false,
         }
     }
 
@@ -77,11 +120,92 @@ impl Sight {
             view,
             base: Some(base),
             increments: true,
+            apart: true,
+            shown: Vec::new(),
+            compacted: None,
+            compacts: false,
         }
     }
 
+    /// What the model is given.
     pub(super) fn view(&self) -> &View {
-        &self.view
+        match &self.compacted {
+            Some(compacted) if self.compacts => compacted.view(),
+            Some(_) | None => &self.view,
+        }
+    }
+
+    /// Whether what the model is given is the history and what the run said, so that it can be
+    /// compacted here.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.apart && !self.increments
+    }
+
+    /// Decide how the history and what the run said are sent. `None` while that is too little to
+    /// look at.
+    pub(super) fn compact(
+        &mut self,
+        sending: &Sending<'_>,
+    ) -> Result<Option<Sent>, BudgetUnreachable> {
+        let before = self.history().len();
+        let record = before + self.view.messages().len() - self.start;
+        let known = self.compacted.take();
+        let known = known.filter(|one| one.fits(sending.policy, record));
+        if known.is_none() && sending.kept.is_none() && self.is_little(sending.policy) {
+            self.compacts = false;
+            return Ok(None);
+        }
+        let history = match &self.base {
+            Some(base) => base.messages(),
+            None => &self.view.messages()[..self.start],
+        };
+        let messages = history.iter().chain(&self.view.messages()[self.start..]);
+        let mut compacted = match known {
+            Some(mut known) => {
+                known.feed(messages);
+                known
+            }
+            None => Box::new(Compacted::new(
+                sending.policy,
+                (sending.tools)(),
+                sending.kept,
+                messages,
+            )),
+        };
+        let planned = compacted.plan(AskedOf {
+            upstream: sending.upstream,
+            model: sending.model,
+            overhead: (sending.overhead)(),
+        });
+        if planned.is_ok() {
+            compacted.show(Between {
+                shown: &self.shown,
+                before,
+            });
+        }
+        self.compacted = Some(compacted);
+        self.compacts = true;
+        let (report, kept) = planned?;
+        Ok(Some(Sent { report, kept }))
+    }
+
+    /// Whether no trigger can fire, whatever the messages are: a token is seldom less than two
+    /// bytes, and never for long.
+    fn is_little(&self, policy: &Policy) -> bool {
+        let least = policy.effective_budget().unwrap_or(policy.threshold);
+        let bytes = self.view.bytes() as u64;
+        let few = policy.count.is_none_or(|count| {
+            let messages = self.view.messages().len() as u64;
+            messages <= u64::from(count)
+        });
+        few && bytes.saturating_mul(2) <= least
+    }
+
+    /// Learn what was billed for what was sent last.
+    pub(super) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
+        if let Some(compacted) = self.compacted.as_mut().filter(|_| self.compacts) {
+            compacted.billed(upstream, model, tokens);
+        }
     }
 
     /// The history before the run.
@@ -111,11 +235,13 @@ impl Sight {
         self.view = View::default();
         self.start = 0;
         self.increments = true;
+        self.compacted = None;
+        self.compacts = false;
     }
 
     /// The history after the run, of which the first `published` messages of `said` are part.
     pub(super) fn leave(self, said: &[Arc<Message>], published: usize) -> View {
-        match self.base {
+        let mut view = match self.base {
             None => {
                 let mut view = self.view;
                 view.rewind(self.start + published);
@@ -127,6 +253,8 @@ impl Sight {
                 }
                 base
             }
-        }
+        };
+        view.keep_compacted(self.compacted);
+        view
     }
 }

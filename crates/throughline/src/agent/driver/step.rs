@@ -17,6 +17,7 @@ impl Driver {
     /// The model answered: decide about its calls, and record both.
     pub(super) async fn answered(&mut self, response: Response) -> Result<Order, Broken> {
         self.mail().await?;
+        self.billed(&response);
         let service = self.service_of(&response);
         let mut note = StepNote::of(&response, response.service.as_deref());
         self.steps.push(Step::Model {
@@ -121,14 +122,14 @@ impl Driver {
             });
         }
         let node = self.publishes_call().then(|| StepNode {
-            state: Some(self.state.clone()),
+            state: self.changed_state(),
         });
         let note = Some(note.to_json()).filter(|note| note.get() != "{}");
         let published = self.recorder.step(calls, approvals, note, node).await?;
         self.telling.stored();
         if let Some(published) = published {
             self.node = published.node;
-            self.published_state = Some(self.state.clone());
+            self.has_published();
             // The step is published up to what was said in it; its results come later.
             self.published = self.said.len() - usize::from(self.trailing);
         }

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+use throughline_compact::Report;
 use throughline_model::stored::StoredError;
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Message, Path, Place, Runner, ToolCall, json,
@@ -31,6 +32,7 @@ mod kind {
     pub(super) const INCOMPLETE: u16 = 10;
     pub(super) const SUMMARY: u16 = 11;
     pub(super) const REFUSAL: u16 = 12;
+    pub(super) const COMPACTED: u16 = 13;
 }
 
 /// Why a stored event cannot be read.
@@ -95,6 +97,11 @@ pub(crate) fn encode(event: &RunEvent) -> StoredEvent {
         RunEvent::Asked { step } => {
             push_number(&mut body, u64::from(*step));
             kind::ASKED
+        }
+        RunEvent::Compacted { step, report } => {
+            push_number(&mut body, u64::from(*step));
+            body.extend_from_slice(report.to_json().as_bytes());
+            kind::COMPACTED
         }
         RunEvent::Text { step, at, delta } => {
             push_delta(&mut body, *step, *at, delta);
@@ -174,6 +181,12 @@ pub(crate) fn decode(event: &StoredEvent) -> Result<RunEvent, BadEvent> {
             let step = bytes.small("the number of a step")?;
             bytes.end()?;
             Ok(RunEvent::Asked { step })
+        },
+        kind::COMPACTED => |bytes| {
+            let step = bytes.small("the number of a step")?;
+            let report = Report::from_json(bytes.text()?);
+            let report = report.map_err(|source| bytes.unreadable(source))?;
+            Ok(RunEvent::Compacted { step, report })
         },
         kind::TEXT => |bytes| {
             let (step, at, delta) = bytes.delta()?;

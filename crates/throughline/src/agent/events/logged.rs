@@ -67,6 +67,7 @@ impl Logged {
             }
             RunEvent::Started { .. }
             | RunEvent::Asked { .. }
+            | RunEvent::Compacted { .. }
             | RunEvent::Dispatched { .. }
             | RunEvent::Ended { .. } => {}
         }

@@ -41,6 +41,7 @@ fn told(events: &[RunEvent]) -> Vec<String> {
             format!("content {step} {}.{}.{}", at.choice, at.item, at.part)
         }
         RunEvent::Incomplete { .. } => "incomplete".to_owned(),
+        RunEvent::Compacted { step, .. } => format!("compacted {step}"),
         RunEvent::Dispatched { .. } => "dispatched".to_owned(),
         RunEvent::Result {
             step,

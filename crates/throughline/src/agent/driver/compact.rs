@@ -1,0 +1,105 @@
+//! What of a long conversation a model call is given.
+
+use throughline_compact::{Annotations, Report, Stayed, tokens};
+use throughline_model::{Response, ToolDef};
+use throughline_store::Effect;
+
+use super::sight::{Sending, Sent};
+use super::{Broken, Driver};
+use crate::agent::event::RunEvent;
+use crate::agent::outcome::RunError;
+use crate::history::Compaction;
+use crate::tool::ToolSet;
+
+impl Driver {
+    /// Decide, before a model call, what of the conversation it is given. What was decided is state
+    /// of the thread, and published with the rest.
+    pub(super) fn compact(
+        &mut self,
+        step: u32,
+        instructions: Option<&str>,
+        offered: &[ToolDef],
+    ) -> Result<(), Broken> {
+        let Compaction::On(policy) = &self.plan.compaction else {
+            return Ok(());
+        };
+        if !self.sight.is_ours() {
+            self.compaction = Some(Report {
+                stayed: Some(match self.owner.is_external() {
+                    true => Stayed::External,
+                    false => Stayed::Service,
+                }),
+                ..Report::default()
+            });
+            return Ok(());
+        }
+        let abilities = self.plan.client.abilities();
+        let model = self.plan.model.as_deref().or(abilities.model.as_deref());
+        let set = self.tools.set();
+        let sent = self.sight.compact(&Sending {
+            policy,
+            kept: self.state.compaction(),
+            tools: &|| annotations(&set),
+            upstream: &abilities.upstream,
+            model: model.unwrap_or_default(),
+            overhead: &|| overhead(instructions, offered),
+        });
+        let Some(Sent { report, kept }) =
+            sent.map_err(|error| Broken::Run(RunError::Budget(error)))?
+        else {
+            return Ok(());
+        };
+        if let Some(kept) = kept {
+            self.state.set_compaction(Some(kept));
+            tracing::debug!(
+                run = %self.run,
+                epoch = report.epoch,
+                tokens_before = report.tokens_before,
+                tokens_after = report.tokens_after,
+                "what the model is shown became smaller"
+            );
+            let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+            telling.say(recorder, || RunEvent::Compacted {
+                step,
+                report: report.clone(),
+            });
+        }
+        self.compaction = Some(report);
+        Ok(())
+    }
+
+    /// Learn what was billed for what was sent.
+    pub(super) fn billed(&mut self, response: &Response) {
+        let Some(tokens) = response.usage.as_ref().and_then(|usage| usage.input) else {
+            return;
+        };
+        let abilities = self.plan.client.abilities();
+        let model = self.plan.model.as_deref().or(abilities.model.as_deref());
+        self.sight
+            .billed(&abilities.upstream, model.unwrap_or_default(), tokens);
+    }
+}
+
+/// What is known of tools that decides how their calls are digested.
+fn annotations(tools: &ToolSet) -> Vec<Annotations> {
+    let specs = tools.specs();
+    let known = specs.filter(|spec| spec.effect == Effect::ReadOnly);
+    known
+        .map(|spec| Annotations {
+            name: spec.name.clone(),
+            read_only: Some(true),
+            ..Annotations::default()
+        })
+        .collect()
+}
+
+/// Units of what is sent beside the conversation.
+fn overhead(instructions: Option<&str>, offered: &[ToolDef]) -> u64 {
+    let text = |text: &str| u64::from(tokens::text_units(text));
+    let tools = offered.iter().map(|tool| {
+        let description = tool.description.as_deref().map_or(0, text);
+        let parameters = tool.parameters.as_ref();
+        text(&tool.name) + description + parameters.map_or(0, |schema| text(schema.get()))
+    });
+    instructions.map_or(0, text) + tools.sum::<u64>()
+}
