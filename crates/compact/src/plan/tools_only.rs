@@ -10,6 +10,9 @@ use crate::history::ToolHistory;
 use crate::policy::Call;
 use crate::report::Stayed;
 
+/// Units below which blocks are never made into a ledger: it would have to forget.
+const SMALLEST: u64 = 2_000;
+
 /// A view in which every text stays in full, in its place, and calls older than the newest ones are digested.
 pub(super) fn tools_only(
     history: &ToolHistory,
@@ -63,15 +66,16 @@ fn outline(history: &ToolHistory, bounds: &Bounds, call: &Call, cut: usize) -> O
     };
     let said: u64 = old.iter().map(|block| block.units).sum();
     let policy = &history.policy;
-    let most = call.scale.units(policy.threshold);
+    let share = call.scale.units(policy.threshold) * policy.block_share.min(100) / 100;
+    let share = share.max(SMALLEST);
     // Digests that fill the threshold by themselves would be in each other's way.
-    if said * 100 > most * policy.block_share {
+    if said > share {
         return Outline {
             cut,
             old: Vec::new(),
             segments: segments::merged(history, bounds, 0, cut),
             shortened: Vec::new(),
-            room: Some(most * policy.block_share / 200),
+            room: Some(share / 2),
             major: true,
         };
     }
