@@ -18,7 +18,9 @@ pub(super) fn within(
 ) -> Result<Draft, Stayed> {
     let planner = Planner::new(history, bounds, room);
     let before = history.view.units;
+    // Whatever the policy says, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
+    let worth = worth.min(before.saturating_sub(1));
     let accept = worth.min(room);
     let mut best: Option<Draft> = None;
     let six = planner.cut(bounds.furthest());
@@ -28,6 +30,7 @@ pub(super) fn within(
         (six, Squeeze::Results),
         (last, Squeeze::Results),
         (last, Squeeze::All),
+        (last, Squeeze::Smallest),
     ] {
         for major in [false, true] {
             let Some(outline) = planner.outline(cut, squeeze, major) else {
@@ -61,8 +64,10 @@ enum Squeeze {
     Nothing,
     /// Results, oldest first, down to what the low mark leaves.
     Results,
-    /// Every result, and no digests beside: the smallest view.
+    /// Results, down to what the budget leaves, and digests with what is left after that.
     All,
+    /// The same without digests: there is nothing smaller.
+    Smallest,
 }
 
 struct Planner<'a> {
@@ -141,7 +146,7 @@ impl<'a> Planner<'a> {
         let (shortened, tail) = match squeeze {
             Squeeze::Nothing => (Vec::new(), tail),
             Squeeze::Results => shortening::until(self.history, cut, tail, low * 6 / 10),
-            Squeeze::All => {
+            Squeeze::All | Squeeze::Smallest => {
                 shortening::until(self.history, cut, tail, self.room.saturating_sub(pinned))
             }
         };
@@ -150,13 +155,15 @@ impl<'a> Planner<'a> {
         }
         let want = low.saturating_sub(blocks + tail);
         let limit = usable * self.history.policy.block_share.min(100) / 100;
-        if !major && squeeze != Squeeze::All && (want < least || blocks + least > limit) {
+        let last = matches!(squeeze, Squeeze::All | Squeeze::Smallest);
+        if !major && !last && (want < least || blocks + least > limit) {
             return None;
         }
         let hard = self.room.saturating_sub(pinned + blocks + tail);
         let room = match squeeze {
             Squeeze::Nothing | Squeeze::Results => want.max(least).min(hard),
             Squeeze::All => hard.min(least),
+            Squeeze::Smallest => 0,
         };
         let from = if major { 0 } else { self.bounds.held };
         let segments = segments::merged(self.history, self.bounds, from, cut);

@@ -132,7 +132,7 @@ fn monotone(held: Option<&Epoch>, next: &Epoch, major: bool) -> Result<(), Strin
 #[test]
 fn chained_epochs_keep_every_invariant() {
     let mut epochs = 0;
-    property("chained epochs", 400, |rng, size| {
+    property("chained epochs", 120, |rng, size| {
         let told: Vec<Arc<Message>> = messages::history(rng, 2 * size)
             .into_iter()
             .map(Arc::new)

@@ -40,8 +40,8 @@ fn b162_no_cut_at_any_budget_splits_a_group_or_loses_system_text_or_the_first_re
                 };
                 let known = history.record().map(|(_, message)| Arc::clone(message));
                 let known: Vec<Arc<Message>> = known.collect();
+                let planned = history.plan(&call).map_err(|error| error.to_string())?;
                 let mut cut = history.clone();
-                let planned = cut.plan(&call).map_err(|error| error.to_string())?;
                 let Planned::Epoch(epoch, report) = planned else {
                     check::pairs(cut.view(), &known)?;
                     continue;
