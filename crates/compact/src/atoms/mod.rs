@@ -4,6 +4,7 @@
 //! nothing here knows a language or a project.
 
 mod scan;
+mod telling;
 mod worth;
 
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ use crate::text;
 use scan::Found;
 
 pub(crate) use scan::{Kind, scan};
-pub(crate) use worth::worth;
+pub(crate) use telling::telling;
+pub(crate) use worth::{base, worth};
 
 /// One name and where it was seen.
 #[derive(Clone, Debug)]

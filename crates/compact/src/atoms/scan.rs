@@ -9,6 +9,8 @@ pub(crate) enum Kind {
     File,
     /// A word of a program: `camelCase`, `snake_case`, `Mixed2`.
     Identifier,
+    /// A name of a part of something: `thing.part`.
+    Dotted,
     /// Words with dashes.
     Dashed,
     /// Digits and letters without sense: a hash or an id.
@@ -153,12 +155,28 @@ fn classify<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) 
         if is_file(run) {
             return emit(run, run, Kind::File, defined, found);
         }
+        let whole = is_dotted(run);
+        if whole {
+            emit(run, run, Kind::Dotted, false, found);
+        }
         for part in run.split('.') {
             word(part, defined, found);
         }
         return;
     }
     word(run, defined, found);
+}
+
+/// Whether it is words of a program with dots between them.
+fn is_dotted(run: &str) -> bool {
+    let named = |part: &str| {
+        part.len() > 1
+            && part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    run.len() <= 60 && run.split('.').all(named)
 }
 
 fn path<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
@@ -242,11 +260,11 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         Kind::Id
     } else if digits > 0 && hex && run.len() >= 7 {
         Kind::Id
-    } else if hump || under {
-        Kind::Identifier
-    } else if digits > 0 && letters > 0 && run.len() >= 4 {
-        Kind::Identifier
-    } else if upper > 1 && lower > 1 && run.len() >= 5 {
+    } else if hump
+        || under
+        || (digits > 0 && run.len() >= 4)
+        || (upper > 1 && lower > 1 && run.len() >= 5)
+    {
         Kind::Identifier
     } else if defined {
         Kind::Word

@@ -39,7 +39,6 @@ fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps:
         line.rest.push_str(missing);
         return;
     }
-    let execute = called.category == Category::Execute;
     if ended.failed {
         match (called.category, ended.code) {
             (Category::Write, None) => line.rest.push_str(" FAILED"),
@@ -64,9 +63,9 @@ fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps:
                 Some(code) => line.rest.push_str(&format!(" → exit {code}")),
                 None => line.rest.push_str(" → ok"),
             }
-            let last = said.lines().rev().take(200).find(|one| {
-                !one.trim().is_empty() && !(execute && errors::exit_code(one).is_some())
-            });
+            // A line that only tells the code again says nothing.
+            let says = |one: &&str| !one.trim().is_empty() && errors::exit_code(one).is_none();
+            let last = said.lines().rev().take(200).find(says);
             if let Some(last) = last {
                 line.rest.push_str(": ");
                 line.rest.push_str(&text::one_line(last, 80));

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod draft;
+mod shortening;
 mod squeeze;
 mod trigger;
 

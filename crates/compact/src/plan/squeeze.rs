@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use super::bounds::Bounds;
 use super::draft::{Draft, Outline, Segment};
-use crate::epoch::{Block, Shortened};
+use super::shortening;
+use crate::epoch::Block;
 use crate::history::ToolHistory;
 use crate::policy::Call;
 use crate::report::Stayed;
-
-/// Units that a shortened result is brought down to, one after the other.
-const STEPS: [u64; 5] = [3_000, 1_200, 500, 200, 80];
 
 /// A view within a budget, or the smallest there is.
 pub(super) fn within(
@@ -104,10 +102,7 @@ impl<'a> Planner<'a> {
     /// Units of a tail.
     fn tail(&self, cut: usize) -> u64 {
         let record = &self.history.record;
-        let from = record
-            .groups()
-            .get(cut)
-            .map_or(record.len(), |group| group.first());
+        let from = record.begins(cut);
         let entries = record.entries()[from..].iter();
         entries.map(|entry| u64::from(entry.units)).sum()
     }
@@ -147,8 +142,10 @@ impl<'a> Planner<'a> {
         let pinned = self.pinned(cut);
         let (shortened, tail) = match squeeze {
             Squeeze::Nothing => (Vec::new(), tail),
-            Squeeze::Results => self.shorten(cut, tail, low * 6 / 10),
-            Squeeze::All => self.shorten(cut, tail, self.room.saturating_sub(pinned)),
+            Squeeze::Results => shortening::until(self.history, cut, tail, low * 6 / 10),
+            Squeeze::All => {
+                shortening::until(self.history, cut, tail, self.room.saturating_sub(pinned))
+            }
         };
         if squeeze == Squeeze::Results && shortened.is_empty() && cut != self.bounds.smallest() {
             return None;
@@ -234,61 +231,6 @@ impl<'a> Planner<'a> {
             .collect();
         all.into_iter().collect()
     }
-
-    /// Results of the tail that are shown in part, oldest first, until the tail is small enough.
-    fn shorten(&self, cut: usize, tail: u64, target: u64) -> (Vec<Shortened>, u64) {
-        let record = &self.history.record;
-        let from = record
-            .groups()
-            .get(cut)
-            .map_or(record.len(), |group| group.first());
-        let mut caps: Vec<Option<u64>> = vec![None; record.len() - from];
-        let single = self.history.frame.single;
-        let sizes: Vec<u64> = record.entries()[from..]
-            .iter()
-            .map(|entry| {
-                let results = entry.message.contents.iter();
-                let results = results.filter(|content| content.as_tool_result().is_some());
-                let count = results.count() as u64;
-                // Several results of one message each have the cap.
-                if count == 0 {
-                    0
-                } else {
-                    u64::from(entry.units) / count
-                }
-            })
-            .collect();
-        let counts = |at: usize| {
-            let contents = record.entries()[from + at].message.contents.iter();
-            let results = contents.filter(|content| content.as_tool_result().is_some());
-            results.count() as u64
-        };
-        let size = |at: usize, cap: Option<u64>| {
-            sizes[at].min(single).min(cap.unwrap_or(u64::MAX)) * counts(at)
-        };
-        let mut left = tail;
-        for at in 0..sizes.len() {
-            left = left.saturating_sub(sizes[at] * counts(at) - size(at, None));
-        }
-        for step in STEPS {
-            for at in 0..sizes.len() {
-                if left <= target {
-                    break;
-                }
-                if sizes[at].min(caps[at].unwrap_or(single)) > step {
-                    left = left.saturating_sub(size(at, caps[at]) - size(at, Some(step)));
-                    caps[at] = Some(step);
-                }
-            }
-        }
-        let shortened = caps.iter().enumerate().filter_map(|(at, cap)| {
-            Some(Shortened {
-                seq: record.entries()[from + at].seq,
-                cap: (*cap)?,
-            })
-        });
-        (shortened.collect(), left)
-    }
 }
 
 /// A view in which tool history alone gave way: every text stays in full, in its place.
@@ -338,8 +280,9 @@ fn tools_outline(history: &ToolHistory, bounds: &Bounds, cut: usize) -> Outline 
         None => Vec::new(),
     };
     let mut segments = vec![Segment::default()];
-    for at in bounds.held..cut {
-        let stays = !groups[at].is_tools() || bounds.pinned.contains(&at);
+    let new = groups.iter().enumerate().take(cut).skip(bounds.held);
+    for (at, group) in new {
+        let stays = !group.is_tools() || bounds.pinned.contains(&at);
         let begins = segments
             .last()
             .is_some_and(|last| !last.digested.is_empty());
