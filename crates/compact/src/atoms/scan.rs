@@ -11,7 +11,7 @@ pub(crate) enum Kind {
     Identifier,
     /// A name of a part of something: `thing.part`.
     Dotted,
-    /// Words with dashes.
+    /// Words with dashes or with slashes between them.
     Dashed,
     /// Digits and letters without sense: a hash or an id.
     Id,
@@ -107,6 +107,9 @@ fn pass<'a>(text: &'a str, found: &mut impl FnMut(Found<'a>)) {
         if waits == Waits::Name {
             waits = Waits::Nothing;
         }
+        // Prose has "let the" and "type of"; what is defined is followed by something of the language.
+        let defined = defined
+            && (run.starts_with(|first: char| first.is_ascii_uppercase()) || opens(&bytes[at..]));
         if !defined && DEFINE.contains(&run) {
             waits = Waits::Name;
             continue;
@@ -133,6 +136,12 @@ fn still_waits(waits: Waits, gap: &[u8]) -> Waits {
         Waits::Receiver => Waits::Receiver,
         Waits::Name | Waits::Nothing => Waits::Nothing,
     }
+}
+
+/// Whether what follows a name opens its definition.
+fn opens(rest: &[u8]) -> bool {
+    let next = rest.iter().find(|byte| **byte != b' ');
+    matches!(next, Some(b'(' | b'{' | b'<' | b':' | b'=' | b';' | b'['))
 }
 
 fn in_run(byte: u8) -> bool {
@@ -196,7 +205,25 @@ fn path<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         }
         return;
     }
-    emit(key.trim_start_matches('/'), run, Kind::Path, defined, found);
+    // People write `either/or`; paths begin at a root, go deeper, or end in a name that looks like one.
+    let rooted = run.starts_with(['/', '.', '~']) || key.len() < run.len();
+    let telling = file
+        .bytes()
+        .any(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-'))
+        || hump(file);
+    let kind = if rooted || telling {
+        Kind::Path
+    } else {
+        Kind::Dashed
+    };
+    emit(key.trim_start_matches('/'), run, kind, defined, found);
+}
+
+/// Whether upper case begins inside of a word.
+fn hump(word: &str) -> bool {
+    word.as_bytes()
+        .windows(2)
+        .any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
 }
 
 /// Whether it is a name with an ending of letters, as files have.
@@ -243,6 +270,11 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         before = byte;
     }
     let letters = upper + lower;
+    // Durations and sizes: a number and its unit.
+    let first = run.bytes().next().unwrap_or_default();
+    if first.is_ascii_digit() && letters <= 2 && digits + letters == run.len() && digits <= 5 {
+        return;
+    }
     let kind = if dash > 0 {
         if letters == 0 && run.len() < 8 {
             return;
@@ -305,7 +337,7 @@ mod tests {
             names("see /srv/app/src/main.rs, and src/main.rs."),
             [("src/main.rs", Kind::Path), ("src/main.rs", Kind::Path)]
         );
-        assert_eq!(names("1/2 and/or 3/4"), [("and/or", Kind::Path)]);
+        assert_eq!(names("1/2 and/or 3/4"), [("and/or", Kind::Dashed)]);
     }
 
     #[test]

@@ -109,8 +109,8 @@ fn read(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
     line.range = range(args, count);
     line.head = format!("Read {subject}");
     line.rest = match line.range {
-        Some((from, to)) => format!(" lines {from}-{to} ({} lines)", to + 1 - from),
-        None if called.result.is_some() => format!(" ({count} lines)"),
+        Some((from, to)) => format!(" lines {from}-{to} ({})", counted(to - from + 1)),
+        None if called.result.is_some() => format!(" ({})", counted(count)),
         None => String::new(),
     };
 }
@@ -145,6 +145,13 @@ fn range(args: &Args<'_>, count: u64) -> Option<(u64, u64)> {
         (None, None) => from.saturating_add(count).saturating_sub(1),
     };
     (from <= to).then_some((from, to))
+}
+
+fn counted(lines: u64) -> String {
+    match lines {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    }
 }
 
 fn write(line: &mut Line, called: &Called<'_>, args: &Args<'_>) {
@@ -237,12 +244,17 @@ fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
     line.key = Some(within.as_str().into());
     line.head = format!("Searched {within}");
     if called.result.is_some() {
-        line.rest = format!(" → {} lines", text::lines(said));
+        line.rest = format!(" → {}", counted(text::lines(said) as u64));
     }
 }
 
 fn other(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
     line.head = format!("Called {}({})", name(called), args.short(200));
+    if called.category == Category::Plan {
+        // A plan is told whole again, or the state of one of its parts is.
+        let part = args.part().unwrap_or_default();
+        line.key = Some(format!("{} {part}", name(called)).into());
+    }
     if line.failed || called.result.is_none() {
         return;
     }

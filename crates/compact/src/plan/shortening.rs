@@ -4,6 +4,7 @@ use throughline_model::Content;
 
 use crate::epoch::Shortened;
 use crate::history::ToolHistory;
+use crate::view;
 
 /// Units that a result is brought down to, one step after the other.
 const STEPS: [u64; 5] = [3_000, 1_200, 500, 200, 80];
@@ -11,9 +12,8 @@ const STEPS: [u64; 5] = [3_000, 1_200, 500, 200, 80];
 /// The results of one message of the tail.
 struct Results {
     seq: u64,
-    count: u64,
-    /// Units of each; messages of one result are the rule.
-    each: u64,
+    /// Units of the text of each.
+    sizes: Vec<u64>,
     /// Units that each may have.
     cap: u64,
     shortened: bool,
@@ -21,7 +21,12 @@ struct Results {
 
 impl Results {
     fn units(&self) -> u64 {
-        self.each.min(self.cap) * self.count
+        self.sizes.iter().map(|size| (*size).min(self.cap)).sum()
+    }
+
+    fn largest(&self) -> u64 {
+        let largest = self.sizes.iter().max().copied();
+        largest.unwrap_or_default().min(self.cap)
     }
 }
 
@@ -38,20 +43,24 @@ pub(super) fn until(
     let mut left = tail;
     let mut all = Vec::new();
     for entry in &record.entries()[record.begins(cut)..] {
+        // What is smaller than the last step stays as it is.
+        if u64::from(entry.units) <= STEPS[STEPS.len() - 1] {
+            continue;
+        }
         let contents = entry.message.contents.iter();
         let results = contents.filter_map(Content::as_tool_result);
-        let count = results.count() as u64;
-        let Some(each) = u64::from(entry.units).checked_div(count) else {
+        let sizes: Vec<u64> = results.filter_map(view::text_size).collect();
+        if sizes.is_empty() {
             continue;
-        };
+        }
+        let before: u64 = sizes.iter().sum();
         let results = Results {
             seq: entry.seq,
-            count,
-            each,
+            sizes,
             cap: single,
             shortened: false,
         };
-        left = left.saturating_sub(each * count - results.units());
+        left = left.saturating_sub(before - results.units());
         all.push(results);
     }
     for step in STEPS {
@@ -59,7 +68,7 @@ pub(super) fn until(
             if left <= target {
                 break;
             }
-            if results.each.min(results.cap) > step {
+            if results.largest() > step {
                 let before = results.units();
                 results.cap = step;
                 results.shortened = true;
