@@ -244,6 +244,12 @@ fn print(title: &str, lines: &[Line], budget: u64, detail: Detail) {
         }
     }
     if let Some(own) = lines.last().filter(|_| detail.missed) {
+        for (session, measured) in &own.each {
+            let sizes = measured.sizes.iter().enumerate();
+            for (call, size) in sizes.filter(|(_, size)| **size > budget) {
+                println!("over {session}: model call {call} has {size} tokens");
+            }
+        }
         for (session, need) in &own.sum.missed {
             println!("missed {session}: {need:?}");
         }
