@@ -29,6 +29,7 @@ pub mod scripted;
 pub mod serverkill;
 #[cfg(feature = "agents")]
 pub mod stage;
+pub mod trajectory;
 #[cfg(feature = "agents")]
 pub mod upstream;
 #[cfg(feature = "agents")]

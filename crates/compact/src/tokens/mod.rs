@@ -1,18 +1,35 @@
-//! How large a message is, in units that stand for tokens.
+//! How large messages are, and what a vendor will bill for them.
+//!
+//! A *unit* is about one token of a present-day vocabulary. Units are counted once, when a message
+//! enters a record, and stay with it; no vocabulary is needed for it. What a vendor bills differs
+//! by model and by what it adds on its side, so a [`Calibration`] learns from each bill what units
+//! come to. Stored units never change.
 
-use throughline_model::{Arguments, Body, Content, MediaSource, Message, Output};
+mod calibration;
+mod text;
 
-/// What a message costs beside its text: its role and its frame.
+use throughline_model::{Arguments, Body, Content, MediaSource, Message, Output, Reasoning};
+
+pub use calibration::{Calibration, Calibrations, Estimate};
+pub use text::text_units;
+
+/// What a message costs beside its text: its role and what frames it.
 const FRAME: u32 = 4;
 
-/// About how many tokens a text has: ASCII by weight, everything else by character.
-pub fn text_units(text: &str) -> u32 {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    let other = text.bytes().filter(|byte| *byte >= 0xC0).count();
-    u32::try_from((ascii * 2).div_ceil(7) + other).unwrap_or(u32::MAX)
-}
+/// What a call or its result costs beside its text: an id and the names of its members.
+const ROUND: u32 = 6;
+
+/// About what a picture or a page costs.
+const MEDIA: u32 = 1_000;
 
 /// About how many tokens a message has.
+///
+/// ```
+/// use throughline_compact::tokens::units;
+/// use throughline_model::Message;
+///
+/// assert_eq!(units(&Message::user("high water is at ten")), 9);
+/// ```
 pub fn units(message: &Message) -> u32 {
     let contents = message.contents.iter().map(content);
     contents.fold(FRAME, u32::saturating_add)
@@ -21,36 +38,45 @@ pub fn units(message: &Message) -> u32 {
 fn content(content: &Content) -> u32 {
     match &content.body {
         Body::Text(text) | Body::Refusal(text) => text_units(&text.text),
-        Body::Reasoning(reasoning) => reasoning
-            .text
-            .iter()
-            .chain(&reasoning.summary)
-            .map(|text| text_units(text))
-            .fold(0, u32::saturating_add),
+        // Without its vendor's form reasoning is never sent to anybody.
+        Body::Reasoning(_) if content.vendor.is_none() => 0,
+        Body::Reasoning(reasoning) => thought(reasoning),
         Body::Media(media) => match &media.source {
-            MediaSource::Uri(text) if !text.starts_with("data:") => text_units(text),
-            MediaSource::Uri(_) | MediaSource::Data(_) | MediaSource::File(_) => 800,
+            MediaSource::Uri(_) | MediaSource::Data(_) | MediaSource::File(_) => MEDIA,
         },
-        Body::ToolCall(call) => {
-            let arguments = match &call.arguments {
-                Arguments::None => 0,
-                Arguments::Text(text) | Arguments::Free(text) => text_units(text),
-                Arguments::Json(json) => text_units(json.get()),
-            };
-            arguments.saturating_add(text_units(&call.name) + FRAME)
-        }
-        Body::ToolResult(result) => match &result.output {
-            Output::None => FRAME,
-            Output::Text(text) => text_units(text).saturating_add(FRAME),
-            Output::Json(json) => text_units(json.get()).saturating_add(FRAME),
-            Output::Parts(parts) => parts
-                .iter()
-                .map(self::content)
-                .fold(FRAME, u32::saturating_add),
-        },
-        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => 16,
+        Body::ToolCall(call) => text_units(&call.name)
+            .saturating_add(arguments(&call.arguments))
+            .saturating_add(ROUND),
+        Body::ToolResult(result) => output(&result.output).saturating_add(ROUND),
+        Body::ApprovalRequest(request) => text_units(&request.name)
+            .saturating_add(arguments(&request.arguments))
+            .saturating_add(ROUND),
+        Body::ApprovalResponse(_) => ROUND,
         Body::Error(fault) => text_units(&fault.message),
-        Body::Opaque(_) => FRAME,
+        Body::Opaque(_) => ROUND,
         Body::Unknown(json) => text_units(json.get()),
+    }
+}
+
+fn thought(reasoning: &Reasoning) -> u32 {
+    let texts = reasoning.text.iter().chain(&reasoning.summary);
+    let texts = texts.map(|text| text_units(text));
+    texts.fold(0, u32::saturating_add)
+}
+
+fn arguments(arguments: &Arguments) -> u32 {
+    match arguments {
+        Arguments::None => 0,
+        Arguments::Text(text) | Arguments::Free(text) => text_units(text),
+        Arguments::Json(json) => text_units(json.get()),
+    }
+}
+
+fn output(output: &Output) -> u32 {
+    match output {
+        Output::None => 0,
+        Output::Text(text) => text_units(text),
+        Output::Json(json) => text_units(json.get()),
+        Output::Parts(parts) => parts.iter().map(content).fold(0, u32::saturating_add),
     }
 }

@@ -1,0 +1,73 @@
+//! Counts tokens as one vendor's models do, each message once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use throughline_model::{Arguments, Body, Content, Message, Output};
+
+/// Counts, and remembers what it has counted.
+#[derive(Default)]
+pub(crate) struct Counter {
+    /// By address; the message is kept so that no other one can come to stand there.
+    messages: HashMap<*const Message, (Arc<Message>, u64)>,
+    texts: HashMap<String, u64>,
+}
+
+impl Counter {
+    /// The tokens of a view.
+    pub(crate) fn view(&mut self, view: &[Arc<Message>]) -> u64 {
+        view.iter().map(|message| self.message(message)).sum()
+    }
+
+    /// The tokens of a message: texts, names, arguments and results, without what frames them.
+    pub(crate) fn message(&mut self, message: &Arc<Message>) -> u64 {
+        if let Some((_, tokens)) = self.messages.get(&Arc::as_ptr(message)) {
+            return *tokens;
+        }
+        let tokens = message
+            .contents
+            .iter()
+            .map(|content| self.content(content))
+            .sum();
+        let known = (Arc::clone(message), tokens);
+        self.messages.insert(Arc::as_ptr(message), known);
+        tokens
+    }
+
+    fn content(&mut self, content: &Content) -> u64 {
+        match &content.body {
+            Body::Text(text) | Body::Refusal(text) => self.text(&text.text),
+            Body::ToolCall(call) => {
+                let arguments = match &call.arguments {
+                    Arguments::None => 0,
+                    Arguments::Text(text) | Arguments::Free(text) => self.text(text),
+                    Arguments::Json(raw) => self.text(raw.get()),
+                };
+                self.text(&call.name) + arguments
+            }
+            Body::ToolResult(result) => match &result.output {
+                Output::None => 0,
+                Output::Text(text) => self.text(text),
+                Output::Json(raw) => self.text(raw.get()),
+                Output::Parts(parts) => parts.iter().map(|part| self.content(part)).sum(),
+            },
+            Body::Media(_)
+            | Body::Error(_)
+            | Body::Reasoning(_)
+            | Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => 0,
+        }
+    }
+
+    /// The tokens of a text.
+    pub(crate) fn text(&mut self, text: &str) -> u64 {
+        if let Some(tokens) = self.texts.get(text) {
+            return *tokens;
+        }
+        let tokens = bpe_openai::o200k_base().count(text) as u64;
+        self.texts.insert(text.to_owned(), tokens);
+        tokens
+    }
+}

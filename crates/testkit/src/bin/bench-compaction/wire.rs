@@ -1,0 +1,79 @@
+//! Views as a vendor would be sent them, and whether it would take them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use throughline_model::{Body, Message, Pairing, json};
+use throughline_wire::Wire;
+use throughline_wire::render::{Options, Target, render, renderer};
+use throughline_wire::validate::{Profile, validate};
+
+/// The bytes of a view: the messages of a request, without what frames the list.
+pub(crate) fn bytes(view: &[Arc<Message>], wire: &Wire) -> String {
+    let target = Target::newest(wire.clone());
+    let options = Options::default();
+    let straight = || {
+        let mut renderer = renderer(&target, &options)?;
+        for message in view {
+            renderer.push(message).ok()?;
+        }
+        let tail = renderer.tail().ok()?;
+        let mut out = renderer.system_text().unwrap_or_default();
+        for item in renderer.items().iter().chain(&tail.items) {
+            out.push_str(&item.json);
+            out.push(',');
+        }
+        Some(out)
+    };
+    straight().unwrap_or_else(|| {
+        // Something stands in an order that one pass cannot render.
+        let whole: Vec<Message> = view.iter().map(|message| (**message).clone()).collect();
+        let rendered = render(&whole, &target, &options);
+        let mut out = rendered.system.clone().unwrap_or_default();
+        for item in &rendered.items {
+            out.push_str(&item.json);
+            out.push(',');
+        }
+        out
+    })
+}
+
+/// Whether a vendor's rules refuse a view.
+pub(crate) fn is_refused(view: &[Arc<Message>], wire: &Wire) -> bool {
+    let target = Target::newest(wire.clone());
+    let options = Options::default();
+    let whole: Vec<Message> = view.iter().map(|message| (**message).clone()).collect();
+    let body = render(&whole, &target, &options).body(&target, &options);
+    let Ok(request) = json::parse(&body) else {
+        return true;
+    };
+    !validate(&request, &Profile::newest(wire.clone())).is_empty()
+}
+
+/// Whether calls and results of a view fit: each result after its call, and no call without one
+/// that has its result in the record. Rendering would mend both, so the messages are asked.
+pub(crate) fn is_paired(view: &[Arc<Message>], record: &[Arc<Message>]) -> bool {
+    let Some(open) = open_calls(view) else {
+        return false;
+    };
+    let known = open_calls(record).unwrap_or_default();
+    open.iter()
+        .all(|(id, count)| known.get(id).is_some_and(|most| count <= most))
+}
+
+/// How many calls of each id have no result; `None` when a result has no call before it.
+fn open_calls(messages: &[Arc<Message>]) -> Option<HashMap<&str, usize>> {
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    for content in messages.iter().flat_map(|message| &message.contents) {
+        match &content.body {
+            Body::ToolCall(call) => *open.entry(call.call.value()).or_default() += 1,
+            Body::ToolResult(result) if result.pairing() == Pairing::Answers => {
+                let count = open.get_mut(result.call().value())?;
+                *count = count.checked_sub(1)?;
+            }
+            _ => {}
+        }
+    }
+    open.retain(|_, count| *count > 0);
+    Some(open)
+}

@@ -1,0 +1,219 @@
+//! What an agent needs of its past.
+
+use std::collections::HashMap;
+
+use throughline_model::{Body, Content, Role, ToolCall};
+
+use super::atoms::{atoms, stands_in};
+use super::said::{argument_strings, said};
+use super::{RECENT, Session};
+
+/// Who showed a name first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// The result of a tool.
+    Result,
+    /// The user, or the instructions.
+    User,
+}
+
+/// A name that a call uses and that the session had last shown a while before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The place of the model's message that uses it: its view is what must show the name.
+    pub at: usize,
+    /// The name.
+    pub atom: String,
+    /// Who showed it first.
+    pub origin: Origin,
+    /// How many tool calls ago it was last to be seen.
+    pub back: usize,
+    /// The place of the message that showed it last.
+    pub last: usize,
+    /// The tool that uses it.
+    pub tool: String,
+}
+
+/// Arguments that carry text to be written rather than names to be found.
+const BODIES: &[&str] = &[
+    "code_edit",
+    "content",
+    "contents",
+    "diff",
+    "file_text",
+    "insert_text",
+    "new_source",
+    "new_str",
+    "new_string",
+    "newText",
+    "new_text",
+    "old_str",
+    "old_string",
+    "oldText",
+    "old_text",
+    "patch",
+];
+
+/// One piece of the session: where, after how many calls, and what it said.
+struct Piece {
+    at: usize,
+    ordinal: usize,
+    role: Role,
+    text: String,
+}
+
+/// What the calls of a session need, in order.
+pub fn needs(session: &Session) -> Vec<Need> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut found = Vec::new();
+    let mut ordinals: HashMap<String, usize> = HashMap::new();
+    let mut calls = 0;
+    for (at, message) in session.messages.iter().enumerate() {
+        let before = calls;
+        let mut used: Vec<String> = Vec::new();
+        for call in message.contents.iter().filter_map(Content::as_tool_call) {
+            for atom in used_by(call) {
+                if !used.contains(&atom) {
+                    found.extend(need(&pieces, before, at, &atom, &call.name));
+                    used.push(atom);
+                }
+            }
+        }
+        for (content, text) in message.contents.iter().zip(said(message)) {
+            let ordinal = match &content.body {
+                Body::ToolCall(call) => {
+                    calls += 1;
+                    ordinals.insert(call.call.value().to_owned(), calls);
+                    calls
+                }
+                Body::ToolResult(result) => {
+                    let known = ordinals.get(result.call().value());
+                    known.copied().unwrap_or(calls)
+                }
+                _ => calls,
+            };
+            let role = message.role.clone();
+            pieces.push(Piece {
+                at,
+                ordinal,
+                role,
+                text,
+            });
+        }
+    }
+    found
+}
+
+fn need(pieces: &[Piece], calls: usize, at: usize, atom: &str, tool: &str) -> Option<Need> {
+    let last = pieces.iter().rfind(|piece| stands_in(&piece.text, atom))?;
+    // The newest call is one call back.
+    let back = calls.saturating_sub(last.ordinal) + 1;
+    if back < RECENT {
+        return None;
+    }
+    let first = pieces.iter().find(|piece| stands_in(&piece.text, atom))?;
+    let origin = match first.role {
+        Role::Tool => Origin::Result,
+        Role::User | Role::System | Role::Developer => Origin::User,
+        Role::Assistant | Role::Other(_) => return None,
+    };
+    Some(Need {
+        at,
+        atom: atom.to_owned(),
+        origin,
+        back,
+        last: last.at,
+        tool: tool.to_owned(),
+    })
+}
+
+/// The names in the arguments of a call, without what it writes.
+fn used_by(call: &ToolCall) -> Vec<String> {
+    let mut found = Vec::new();
+    for (key, text) in argument_strings(&call.arguments) {
+        if BODIES.contains(&key.as_str()) {
+            continue;
+        }
+        for atom in atoms(without_written(&text)) {
+            if !found.contains(&atom) {
+                found.push(atom);
+            }
+        }
+    }
+    found
+}
+
+/// A command without a text that it writes to a file.
+fn without_written(command: &str) -> &str {
+    let Some(at) = command.find("<<") else {
+        return command;
+    };
+    let first = command[..at].rsplit('\n').next().unwrap_or_default();
+    let line = command[at..].find('\n').map(|end| at + end);
+    match (first.contains('>') || first.contains("tee "), line) {
+        (true, Some(end)) => &command[..end],
+        _ => command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+
+    use super::{Origin, needs};
+    use crate::trajectory::Session;
+
+    fn round(messages: &mut Vec<Message>, arguments: &str, output: &str) {
+        let id = format!("call_{}", messages.len());
+        let call = ToolCall::function(CallId::natural(&id).unwrap(), "read", arguments);
+        let result = call.answer(Outcome::Ok, Output::from(output));
+        messages.push(Message::new(Role::Assistant, vec![Content::from(call)]));
+        messages.push(Message::new(Role::Tool, vec![Content::from(result)]));
+    }
+
+    #[test]
+    fn a_need_is_a_name_that_was_last_seen_six_calls_back() {
+        for (between, expected) in [(4, 0), (5, 1), (9, 1)] {
+            let mut said = vec![Message::user("fix src/tide.rs")];
+            round(&mut said, r#"{"path":"other"}"#, "fn high_water() {}");
+            for _ in 0..between {
+                round(&mut said, r#"{"path":"other"}"#, "nothing");
+            }
+            round(&mut said, r#"{"query":"high_water"}"#, "");
+            let found = needs(&Session::new("s", said));
+            assert_eq!(found.len(), expected, "{between}: {found:?}");
+            if let [need] = found.as_slice() {
+                assert_eq!((need.origin, need.back), (Origin::Result, between + 1));
+                assert_eq!((need.atom.as_str(), need.last), ("high_water", 2));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_user_said_first_is_from_the_user_and_own_words_are_no_need() {
+        let mut said = vec![Message::user("fix src/tide.rs")];
+        said.push(Message::new(
+            Role::Assistant,
+            vec![Content::text("my_own_idea")],
+        ));
+        for _ in 0..6 {
+            round(&mut said, r#"{"path":"other"}"#, "nothing");
+        }
+        let uses = r#"{"path":"/home/src/tide.rs","query":"my_own_idea never_seen","new_string":"src/tide.rs"}"#;
+        round(&mut said, uses, "");
+        let found = needs(&Session::new("s", said));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].origin, found[0].back), (Origin::User, 7));
+    }
+
+    #[test]
+    fn edit_bodies_do_not_count() {
+        let mut said = vec![Message::user("src/tide.rs high_water")];
+        for _ in 0..6 {
+            round(&mut said, r#"{"path":"other"}"#, "nothing");
+        }
+        let body = r#"{"new_string":"high_water","command":"cat > x <<'EOF'\nhigh_water\nEOF"}"#;
+        round(&mut said, body, "");
+        assert_eq!(needs(&Session::new("s", said)), []);
+    }
+}
