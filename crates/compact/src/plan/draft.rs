@@ -53,9 +53,7 @@ impl Draft {
     pub(crate) fn of(history: &ToolHistory, bounds: &Bounds, outline: Outline) -> Self {
         let record = &history.record;
         let groups = record.groups();
-        let cut = groups
-            .get(outline.cut)
-            .map_or(record.len(), |group| group.first());
+        let cut = record.begins(outline.cut);
         let mut visible = Visible::new(&history.atoms, cut);
         for block in &outline.old {
             visible.learn(&history.atoms, &block.text);
