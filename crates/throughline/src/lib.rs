@@ -35,7 +35,7 @@ pub use agent::{
 };
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
-    ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
+    ClientExt, Compacts, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
     PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, ServiceKeeping, Stability,
     StoresHistory, TimeoutPhase, Update, Updates, WHO_STORES,
 };

@@ -196,9 +196,22 @@ impl Compacted {
     }
 
     /// How many messages of the record it knows.
-    pub(super) fn fed(&self) -> usize {
+    pub(crate) fn fed(&self) -> usize {
         self.fed
     }
+
+    /// Whether a record begins with what it knows.
+    pub(crate) fn begins(&self, record: &[Arc<Message>]) -> bool {
+        let same = |(one, two): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, two) || one == two;
+        let known = self.history.record().map(|(_, message)| message);
+        self.fed <= record.len() && known.zip(record).all(same)
+    }
+}
+
+/// A record with the numbers that digests name.
+pub(crate) fn number(record: &[Arc<Message>]) -> ToolHistory {
+    let policy = Policy::default();
+    Compacted::new(&policy, Vec::new(), None, record.iter()).history
 }
 
 /// How many places of a record a message takes: one, and one more for each further result.

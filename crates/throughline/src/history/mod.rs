@@ -16,7 +16,7 @@ mod view;
 mod views;
 
 pub use compacted::Compaction;
-pub(crate) use compacted::{Asked as AskedOf, Between, Compacted};
+pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, number};
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;

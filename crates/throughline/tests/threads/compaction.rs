@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
-use throughline::compact::{Policy, Report, Stayed};
-use throughline::model::{Message, Source};
+use throughline::compact::{Epoch, Policy, Report, Stayed, ToolHistory};
+use throughline::model::json::{self, RawJson};
+use throughline::model::{
+    Body, CallId, Content, Message, Outcome as Ended, Output, Role, Settings, Source, ToolCall,
+    ToolChoice,
+};
 use throughline::store::At;
-use throughline::{Agent, Compaction, Outcome, Owner, Persistence, RunEvent, ToolOutput};
-use throughline_testkit::scripted::{Ids, ScriptedClient, Step, StoringService};
-use throughline_testkit::stage::{Fake, How, Process, everywhere};
+use throughline::{
+    Agent, ChatClient, ChatRequest, ClientExt, Compaction, Compacts, Kept, Outcome, Owner,
+    Persistence, RunEvent, ToolOutput, View,
+};
+use throughline_testkit::engines::Fault;
+use throughline_testkit::scripted::{Asked, Ids, ScriptedClient, Step, StoringService};
+use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text};
 
 /// About 1,500 tokens that differ from call to call.
 fn long(call: usize) -> String {
@@ -101,9 +109,8 @@ fn b166_compaction_is_decided_before_each_call_alike_in_both_modes() {
             assert!(report.epoch >= 1, "{report}");
             // Ids of messages are those of their run, and are not said to models.
             let texts = |one: &Message| format!("{:?} {:?}", one.role, one.contents);
-            let texts = |asked: &throughline_testkit::scripted::Asked| -> Vec<String> {
-                asked.messages.iter().map(texts).collect()
-            };
+            let texts =
+                |asked: &Asked| -> Vec<String> { asked.messages.iter().map(texts).collect() };
             shown.push(asked.iter().map(texts).collect::<Vec<_>>());
         }
         assert_eq!(shown[0], shown[1]);
@@ -319,4 +326,176 @@ fn b165_what_a_vendor_bills_scales_later_estimates() {
         let ratio = estimates[1] / estimates[0];
         assert!((1.25..1.35).contains(&ratio), "{estimates:?}");
     });
+}
+
+/// What a model is shown of a record by an epoch: nothing else than these two is needed.
+fn shown(record: &[Arc<Message>], kept: Option<&RawJson>) -> Vec<String> {
+    let mut history = ToolHistory::new(Policy::default());
+    let mut next = 1;
+    for message in record {
+        history.push(next, Arc::clone(message));
+        let results = message.contents.iter();
+        let results = results.filter(|one| one.as_tool_result().is_some());
+        next += (results.count() as u64).max(1);
+    }
+    if let Some(kept) = kept {
+        let value = json::parse(kept.get()).unwrap();
+        let epoch = RawJson::of(value.get("epoch").unwrap());
+        assert!(history.install(Epoch::from_json(epoch.get()).unwrap()));
+    }
+    history.view().iter().map(|one| one.to_json()).collect()
+}
+
+#[test]
+fn b178_a_crash_while_an_epoch_is_written_leaves_the_old_one_or_the_new_one() {
+    let methods = ["begin", "step", "intend", "results", "publish"];
+    let faults = [Fault::HangBefore, Fault::HangAfter];
+    let died = std::sync::atomic::AtomicUsize::new(0);
+    let (old, new) = (
+        std::sync::atomic::AtomicUsize::new(0),
+        std::sync::atomic::AtomicUsize::new(0),
+    );
+    everywhere(async |stage, how| {
+        for mode in [Persistence::PerRun, Persistence::PerCall] {
+            for (method, fault) in methods
+                .iter()
+                .flat_map(|one| faults.map(|fault| (*one, fault)))
+            {
+                let first = stage.process().await;
+                let client = Arc::new(model(5));
+                let writer = agent(&client, &first, mode, Compaction::default());
+                let mut thread = writer.new_thread();
+                let id = thread.id().clone();
+                let before = how
+                    .finish(writer.run_on(&mut thread, "read"))
+                    .await
+                    .unwrap();
+                assert_eq!(before.compaction.map_or(0, |report| report.epoch), 0);
+                // The second turn makes an epoch, and dies.
+                first.die_in(method, fault);
+                let run = writer.run_on(&mut thread, "read on");
+                let work = tokio::spawn(async move { how.finish(run).await.map(drop) });
+                first.died().await;
+                died.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                work.abort();
+                let second = stage.process().await;
+                let reader = agent(&client, &second, mode, Compaction::default());
+                let mut thread = second.threads().open(At::from(id)).await.unwrap();
+                match thread.state().compaction() {
+                    None => &old,
+                    Some(_) => &new,
+                }
+                .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                how.finish(reader.run_on(&mut thread, "go on"))
+                    .await
+                    .unwrap();
+                let record = thread.history();
+                let state = thread.state();
+                assert!(state.compaction().is_some());
+                let expected = shown(&record[..record.len() - 1], state.compaction());
+                let last = given(&client).pop().unwrap();
+                assert_eq!(last, expected, "{method} {fault:?} {mode:?}");
+            }
+        }
+    });
+    println!("table b178 died={died:?} old={old:?} new={new:?} mixed=0");
+    assert!(old.into_inner() > 0 && new.into_inner() > 0);
+}
+
+#[test]
+fn what_was_digested_is_one_call_away() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let client = Arc::new(model(12));
+        let agent = Agent::builder(Arc::clone(&client))
+            .store(&process.store)
+            .tool(reader())
+            .recall_tools()
+            .build()
+            .unwrap();
+        let mut thread = agent.new_thread();
+        how.finish(agent.run_on(&mut thread, "read them all"))
+            .await
+            .unwrap();
+        // The number that the digest of the first read has.
+        let line = |asked: &Asked| {
+            let digest = asked
+                .messages
+                .iter()
+                .find(|one| one.source == Some(Source::Summary));
+            let text = digest.unwrap().text();
+            let line = text.lines().find(|line| line.contains("/src/file_0.rs"));
+            let number = line.unwrap().rsplit_once('#').unwrap().1;
+            number.trim_end_matches(']').to_owned()
+        };
+        client.push(Step::with(move |asked| {
+            let arguments = format!(r#"{{"seq":{}}}"#, line(asked));
+            Step::calls([("e1", "expand", arguments)])
+        }));
+        client.push(Step::calls([(
+            "r1",
+            "recall",
+            r#"{"query":"harbour_3_79"}"#,
+        )]));
+        client.push(Step::calls([("e2", "expand", r#"{"seq":999}"#)]));
+        client.push(Step::text("found"));
+        let outcome = how.finish(agent.run_on(&mut thread, "look again"));
+        let outcome = outcome.await.unwrap();
+        let whole = result_text(&outcome.messages, "e1");
+        assert!(whole.contains(long(0).trim_end()), "{whole}");
+        let found = result_text(&outcome.messages, "r1");
+        assert!(
+            found.starts_with('#') && found.contains("harbour_3_79"),
+            "{found}"
+        );
+        let missing = result_text(&outcome.messages, "e2");
+        assert!(
+            missing.contains("999") || missing.contains("failed"),
+            "{missing}"
+        );
+    });
+}
+
+#[tokio::test]
+async fn a_layer_compacts_for_whoever_keeps_conversations_alone() {
+    let inner = Arc::new(ScriptedClient::answering(|_| {
+        Step::text("ok").without_usage()
+    }));
+    let client = Arc::clone(&inner).layer(Compacts::new(Policy::default()));
+    let mut view = View::new([Message::user("read them all")]);
+    let settings = Settings::default();
+    let choice = ToolChoice::Auto;
+    let mut epochs = 0;
+    for call in 0..30 {
+        let id = CallId::natural(&format!("c{call}")).unwrap();
+        let asked = format!(r#"{{"path":"/src/file_{call}.rs"}}"#);
+        let asked = ToolCall::function(id, "read_file", asked);
+        let answer = asked.answer(Ended::Ok, Output::Text(long(call)));
+        let asked = Content::new(Body::ToolCall(asked));
+        let answer = Content::new(Body::ToolResult(answer));
+        view.push(Message::new(Role::Assistant, vec![asked]));
+        view.push(Message::new(Role::Tool, vec![answer]));
+        let request = ChatRequest {
+            model: None,
+            instructions: None,
+            view: &view,
+            tools: &[],
+            choice: &choice,
+            settings: &settings,
+            kept: Kept::Here,
+            persist: None,
+        };
+        client.respond(&request).await.unwrap();
+    }
+    let given = given(&inner);
+    for pair in given.windows(2) {
+        epochs += usize::from(!is_prefix(&pair[0], &pair[1]));
+    }
+    let last = given.last().unwrap();
+    println!(
+        "table layer calls=30 epochs={epochs} messages={}",
+        last.len()
+    );
+    assert!((1..12).contains(&epochs), "{epochs}");
+    assert!(last.len() < 40, "{}", last.len());
 }
