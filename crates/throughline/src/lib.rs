@@ -84,5 +84,9 @@ struct Readme;
 struct Guide;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/compaction.md")]
+struct CompactionGuide;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/threads.md")]
 struct ThreadGuide;
