@@ -38,31 +38,51 @@ const TAIL: usize = 128 * 1024;
 const LONGEST: usize = 160;
 const LONGEST_IDENTIFIER: usize = 80;
 
-/// Words that come before a name they define, in the languages that people write most.
-const DEFINE: &[&str] = &[
-    "func",
-    "fn",
-    "def",
-    "class",
-    "type",
-    "struct",
-    "enum",
-    "interface",
-    "trait",
-    "const",
-    "var",
-    "let",
-    "function",
-    "mod",
-    "module",
-    "package",
-    "macro_rules",
-    "impl",
-    "protocol",
-    "record",
-    "namespace",
-    "table",
-];
+/// Whether a word comes before a name that it defines, in the languages that people write most.
+fn defines(word: &str) -> bool {
+    match word.len() {
+        2 => word == "fn",
+        3 => matches!(word, "def" | "var" | "let" | "mod"),
+        4 => matches!(word, "func" | "type" | "enum" | "impl"),
+        5 => matches!(word, "class" | "trait" | "const" | "table"),
+        6 => matches!(word, "struct" | "module" | "record"),
+        7 => word == "package",
+        8 => matches!(word, "function" | "protocol"),
+        9 => matches!(word, "interface" | "namespace"),
+        _ => false,
+    }
+}
+
+/// What a byte is to a name; a run of bytes is all of it together.
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DIGIT: u8 = 4;
+const UNDER: u8 = 8;
+const SLASH: u8 = 16;
+const DOT: u8 = 32;
+const DASH: u8 = 64;
+const SIGN: u8 = 128;
+
+/// Most of a text is plain words, so what a byte is must cost next to nothing.
+static CLASS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            b'_' => UNDER,
+            b'/' => SLASH,
+            b'.' => DOT,
+            b'-' => DASH,
+            b'~' | b'@' => SIGN,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
 
 /// Find the names of a text.
 pub(crate) fn scan<'a>(text: &'a str, mut found: impl FnMut(Found<'a>)) {
@@ -88,33 +108,47 @@ fn pass<'a>(text: &'a str, found: &mut impl FnMut(Found<'a>)) {
     let mut waits = Waits::Nothing;
     while at < bytes.len() {
         let gap = at;
-        while at < bytes.len() && !in_run(bytes[at]) {
+        while at < bytes.len() && CLASS[usize::from(bytes[at])] == 0 {
             at += 1;
         }
         let from = at;
-        while at < bytes.len() && in_run(bytes[at]) {
+        let mut classes = 0;
+        while at < bytes.len() {
+            let class = CLASS[usize::from(bytes[at])];
+            if class == 0 {
+                break;
+            }
+            classes |= class;
             at += 1;
         }
-        let run = trim(&text[from..at]);
-        if run.is_empty() || run.len() > LONGEST {
-            waits = Waits::Nothing;
+        let length = at - from;
+        if waits == Waits::Nothing {
+            if classes == LOWER {
+                if length <= 9 && defines(&text[from..at]) {
+                    waits = Waits::Name;
+                }
+                continue;
+            }
+            if !(3..=LONGEST).contains(&length) {
+                continue;
+            }
+            classify(&text[from..at], classes, false, found);
             continue;
         }
-        if waits != Waits::Nothing {
-            waits = still_waits(waits, &bytes[gap..from]);
-        }
-        let defined = waits == Waits::Name;
+        waits = still_waits(waits, &bytes[gap..from]);
+        let run = &text[from..at];
+        // Prose has "let the" and "type of"; what is defined is followed by something of the language.
+        let defined = waits == Waits::Name && length <= LONGEST && {
+            run.starts_with(|first: char| first.is_ascii_uppercase()) || opens(&bytes[at..])
+        };
         if waits == Waits::Name {
             waits = Waits::Nothing;
         }
-        // Prose has "let the" and "type of"; what is defined is followed by something of the language.
-        let defined = defined
-            && (run.starts_with(|first: char| first.is_ascii_uppercase()) || opens(&bytes[at..]));
-        if !defined && DEFINE.contains(&run) {
+        if !defined && classes == LOWER && defines(run) {
             waits = Waits::Name;
-            continue;
+        } else if length <= LONGEST {
+            classify(run, classes, defined, found);
         }
-        classify(run, defined, found);
     }
 }
 
@@ -144,36 +178,32 @@ fn opens(rest: &[u8]) -> bool {
     matches!(next, Some(b'(' | b'{' | b'<' | b':' | b'=' | b';' | b'['))
 }
 
-fn in_run(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/' | b'.' | b'-' | b'~' | b'@')
-}
-
 /// Without signs that end a sentence or begin an option.
 fn trim(run: &str) -> &str {
     run.trim_end_matches(['.', '-', '/', '@', '~'])
         .trim_start_matches(['-', '@'])
 }
 
-fn classify<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
-    let slash = run.as_bytes().contains(&b'/');
-    if slash {
+fn classify<'a>(run: &'a str, classes: u8, defined: bool, found: &mut impl FnMut(Found<'a>)) {
+    if classes & (SLASH | DOT | DASH | SIGN) == 0 {
+        return word(run, defined, found);
+    }
+    let run = trim(run);
+    if classes & SLASH != 0 && run.contains('/') {
         return path(run, defined, found);
     }
-    let dot = run.as_bytes().contains(&b'.');
-    if dot {
-        if is_file(run) {
-            return emit(run, run, Kind::File, defined, found);
-        }
-        let whole = is_dotted(run);
-        if whole {
-            emit(run, run, Kind::Dotted, false, found);
-        }
-        for part in run.split('.') {
-            word(part, defined, found);
-        }
-        return;
+    if classes & DOT == 0 || !run.contains('.') {
+        return word(run, defined, found);
     }
-    word(run, defined, found);
+    if is_file(run) {
+        return emit(run, run, Kind::File, defined, found);
+    }
+    if is_dotted(run) {
+        emit(run, run, Kind::Dotted, false, found);
+    }
+    for part in run.split('.') {
+        word(part, defined, found);
+    }
 }
 
 /// Whether it is words of a program with dots between them.
@@ -250,25 +280,21 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
     let mut lower = 0;
     let mut digits = 0;
     let mut hump = false;
-    let mut under = false;
     let mut dash = 0;
-    let mut hex = true;
+    let mut classes = 0;
     let mut before = 0u8;
     for byte in run.bytes() {
-        match byte {
-            b'A'..=b'Z' => {
-                upper += 1;
-                hump |= before.is_ascii_lowercase();
-            }
-            b'a'..=b'z' => lower += 1,
-            b'0'..=b'9' => digits += 1,
-            b'_' => under |= before != 0,
-            b'-' => dash += 1,
-            _ => {}
-        }
-        hex &= byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-');
-        before = byte;
+        let class = CLASS[usize::from(byte)];
+        classes |= class;
+        upper += usize::from(class == UPPER);
+        lower += usize::from(class == LOWER);
+        digits += usize::from(class == DIGIT);
+        dash += usize::from(class == DASH);
+        hump |= class == UPPER && before == LOWER;
+        before = class;
     }
+    // A leading underscore alone joins nothing.
+    let under = classes & UNDER != 0 && run.trim_start_matches('_').contains('_');
     let letters = upper + lower;
     // Durations and sizes: a number and its unit.
     let first = run.bytes().next().unwrap_or_default();
@@ -279,7 +305,7 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         if letters == 0 && run.len() < 8 {
             return;
         }
-        if digits > 0 && hex && run.len() >= 16 {
+        if digits > 0 && run.len() >= 16 && is_hex(run) {
             Kind::Id
         } else {
             Kind::Dashed
@@ -290,7 +316,7 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
             return;
         }
         Kind::Id
-    } else if digits > 0 && hex && run.len() >= 7 {
+    } else if digits > 0 && run.len() >= 7 && is_hex(run) {
         Kind::Id
     } else if hump
         || under
@@ -304,6 +330,11 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         return;
     };
     emit(run, run, kind, defined, found);
+}
+
+fn is_hex(run: &str) -> bool {
+    run.bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-'))
 }
 
 fn emit<'a>(

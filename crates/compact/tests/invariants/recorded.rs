@@ -30,7 +30,7 @@ fn message(value: &Value<'_>) -> Message {
     if role == Role::Tool {
         let id = CallId::natural(&str("tool_call_id").unwrap()).unwrap();
         let mut result = ToolResult::answering(id, Family::FUNCTION, Output::Text(text));
-        result.name = str("tool_name").map(|name| name.into_owned());
+        result.name = str("tool_name").map(std::borrow::Cow::into_owned);
         if value.get("is_error").and_then(Value::as_bool) == Some(true) {
             result.outcome = Outcome::Error;
         }
