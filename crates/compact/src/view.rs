@@ -18,6 +18,8 @@ use crate::tokens;
 pub(crate) struct View {
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) units: u64,
+    /// How many messages stand before the tail.
+    pub(crate) head: usize,
     /// Units of tool history, blocks included.
     pub(crate) tool_units: u64,
 }
@@ -85,6 +87,7 @@ impl View {
                 view.add(Arc::new(message), block.units);
             }
         }
+        view.head = view.messages.len();
         for place in frame.cut..record.len() {
             view.add_tail(record, place, frame);
         }

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::history::ToolHistory;
 use crate::pack::{self, Job, Visible};
 use crate::report::Trigger;
+use crate::tokens;
 use crate::view::{Frame, View};
 
 use super::bounds::Bounds;
@@ -46,7 +47,6 @@ pub(crate) struct Draft {
     pub(crate) major: bool,
     pub(crate) groups: u64,
     pub(crate) calls: u64,
-    head: usize,
 }
 
 impl Draft {
@@ -88,7 +88,6 @@ impl Draft {
             major: outline.major,
             groups: newly.len() as u64,
             calls,
-            head: 0,
         };
         draft.show(history);
         draft
@@ -119,18 +118,13 @@ impl Draft {
         };
         let frame = Frame::of(record, Some(&epoch), history.frame.single);
         self.view = View::of(record, Some(&epoch), &frame);
-        let tail = Frame {
-            cut: record.len(),
-            ..frame
-        };
-        self.head = View::of(record, Some(&epoch), &tail).messages.len();
     }
 
     /// The hash of everything before the tail.
     pub(crate) fn prefix(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut text = String::new();
-        for message in self.view.messages.iter().take(self.head) {
+        for message in self.view.messages.iter().take(self.view.head) {
             text.clear();
             message.write_json(&mut text);
             hasher.update(text.as_bytes()).update(b"\n");
@@ -178,7 +172,7 @@ fn block(
         .digested
         .iter()
         .map(|at| u64::from(groups[*at].calls));
-    Some(Block {
+    let mut block = Block {
         epoch: history.last_no + 1,
         first,
         last,
@@ -187,12 +181,17 @@ fn block(
             .iter()
             .filter_map(|at| seq(groups[*at].first()))
             .collect(),
-        units: packed.units,
+        units: 0,
         text: packed.text,
         groups: segment.digested.len() as u64,
         calls: calls.sum(),
         ledger: segment.ledger,
         facts: packed.kept,
         sources,
-    })
+    };
+    // What the message itself is counted as, so that a view adds up.
+    block.units = block
+        .message()
+        .map_or(0, |message| tokens::units(&message).into());
+    Some(block)
 }

@@ -160,6 +160,10 @@ impl<'a> Planner<'a> {
             return None;
         }
         let hard = self.room.saturating_sub(pinned + blocks + tail);
+        if !last && hard < least {
+            // Results give way before digests do: those are all that is left of what they are about.
+            return None;
+        }
         let room = match squeeze {
             Squeeze::Nothing | Squeeze::Results => want.max(least).min(hard),
             Squeeze::All => hard.min(least),

@@ -24,7 +24,7 @@ fn with_output(name: &str, arguments: Arguments, output: Output) -> Vec<Arc<Mess
     };
     round(0, name, arguments, output);
     for at in 1..9 {
-        let text = format!("fine {}", "word ".repeat(400));
+        let text = format!("fine {}", "word ".repeat(800));
         round(at, "think", Arguments::None, Output::Text(text));
     }
     told.into_iter().map(Arc::new).collect()
