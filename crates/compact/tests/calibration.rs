@@ -37,7 +37,6 @@ fn quantile(sorted: &[f64], percent: usize) -> f64 {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the test command shows this line")]
 fn estimates_of_recorded_sessions_are_close_to_their_bills() {
     let Some(sessions) = recorded().unwrap() else {
         println!("the recorded sessions are not beside the project: nothing was compared");
@@ -84,7 +83,6 @@ fn invented(session: &Session, rng: &mut Rng) -> Vec<(u64, u64)> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the test command shows this line")]
 fn estimates_of_generated_sessions_are_close_to_their_bills() {
     let sessions = synthetic();
     let mut worst = (0.0_f64, 0.0_f64);
