@@ -87,8 +87,13 @@ fn tells(line: &str) -> Option<Strength> {
         return Some(Strength::Strong);
     }
     let mut weak = false;
+    let mut next = 0;
     for word in line.split(|letter: char| !letter.is_ascii_alphanumeric()) {
-        if word.len() < 3 || word.len() > 40 {
+        // What splits is one character, of any length.
+        let start = next;
+        let end = start + word.len();
+        next = end + line[end..].chars().next().map_or(0, char::len_utf8);
+        if word.len() < 3 || word.len() > 40 || in_path(line, start, end) {
             continue;
         }
         let is = |one: &&str| word.eq_ignore_ascii_case(one);
@@ -98,6 +103,13 @@ fn tells(line: &str) -> Option<Strength> {
         weak |= WEAK.iter().any(is);
     }
     weak.then_some(Strength::Weak)
+}
+
+/// Whether a word is part of a path: a package called `errors` is no error.
+fn in_path(line: &str, start: usize, end: usize) -> bool {
+    let bytes = line.as_bytes();
+    let before = start.checked_sub(1).and_then(|place| bytes.get(place));
+    before == Some(&b'/') || bytes.get(end) == Some(&b'/')
 }
 
 /// The code that a command ended with, if its output says so at its start or end.
