@@ -42,9 +42,9 @@ pub use client::{
 #[cfg(feature = "http")]
 pub use client::{
     Anthropic, Bounds, CachedTokens, ClientBuilder, CommandTokens, EndMark, Foundry, Gemini,
-    Header, HeaderValue, HttpBody, HttpMethod, HttpRequest, HttpResponse, HttpSettings,
-    HttpTransport, OpenAi, ProxyChoice, Timeouts, Token, TokenError, TokenProvider, Transport,
-    TransportError, TransportFault, VendorClient,
+    Header, HeaderValue, HistoryForm, HttpBody, HttpMethod, HttpRequest, HttpResponse,
+    HttpSettings, HttpTransport, OpenAi, ProxyChoice, Timeouts, Token, TokenError, TokenProvider,
+    Transport, TransportError, TransportFault, VendorClient,
 };
 pub use history::{
     Additions, Compaction, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox, MessageFilter,
@@ -65,7 +65,9 @@ pub use throughline_store as store;
 pub use throughline_store::{RunId, ThreadId};
 #[cfg(feature = "http")]
 pub use throughline_wire::compose::TokenLimit;
-pub use throughline_wire::render::Target;
+pub use throughline_wire::render::{
+    self, Markers, MarkersError, Native, Target, TextEmbed, ToolHistoryStrategy,
+};
 pub use tool::{
     Approval, ArgumentError, CallContext, Dependencies, Effect, FnTool, IntoToolOutput, Json,
     Parameters, Probe, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,

@@ -5,6 +5,7 @@
 //! is ignored. Keys for vendors are never in a configuration, only names of variables that hold
 //! them.
 
+mod compaction;
 mod environment;
 mod error;
 mod file;
@@ -24,8 +25,8 @@ use throughline::HistoryPolicy;
 pub use error::{ConfigError, Origin};
 pub use keys::{KEYS, Key, SHORT, Section, Takes};
 pub use types::{
-    AgentConfig, Auth, Credential, Dialect, Keeping, Kind, LimitsConfig, LogFormat, McpConfig,
-    McpReach, ServerConfig, UpstreamConfig,
+    AgentConfig, Auth, CompactionConfig, Credential, Dialect, Keeping, Kind, LimitsConfig,
+    LogFormat, McpConfig, McpReach, ServerConfig, UpstreamConfig,
 };
 
 use crate::near::{did_you_mean, near};
@@ -44,6 +45,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpConfig>,
     /// What becomes of history where one can choose.
     pub history: HistoryPolicy,
+    /// What vendors are shown of earlier tool calls.
+    pub compaction: CompactionConfig,
     /// How far everything may go.
     pub limits: LimitsConfig,
 }
@@ -131,6 +134,7 @@ impl Config {
             agents: agents(&tree.agents, &mcp)?,
             mcp,
             history: sections::history(&single(Section::History))?,
+            compaction: compaction::read(&single(Section::Compaction))?,
             limits: sections::limits(&single(Section::Limits))?,
         };
         Ok(config)

@@ -104,6 +104,10 @@ impl Table {
         };
         let text = match &located.value {
             Raw::Text(text) | Raw::Said(text) | Raw::Number(text) => text.as_str(),
+            Raw::Bool(value) if words.iter().any(|(word, _)| *word == "true") => match value {
+                true => "true",
+                false => "false",
+            },
             other => {
                 let what = other.what();
                 return Err(self.wrong(key, format!("must be one of {}, not {what}", list(words))));

@@ -31,7 +31,7 @@ fn missing(table: &Table, key: &'static str) -> ConfigError {
 }
 
 /// A value, or the default of the table of keys: said as text, read like anything else.
-fn with_defaults(table: &Table) -> Table {
+pub(super) fn with_defaults(table: &Table) -> Table {
     let mut full = table.clone();
     for key in Key::of(table.section) {
         if !key.default.is_empty() && key.unbuilt.is_none() {

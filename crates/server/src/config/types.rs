@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throughline::{Effect, Limits, Persistence, Secret};
+use throughline::{Effect, HistoryForm, Limits, Markers, Persistence, Secret};
 
 use super::error::Origin;
 pub use crate::responses::wire::Dialect;
@@ -187,6 +187,15 @@ pub enum McpReach {
     Url(String),
     /// As a process: the program and its arguments.
     Command(Vec<String>),
+}
+
+/// `[compaction]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionConfig {
+    /// How earlier tool calls and their results are shown to vendors.
+    pub strategy: HistoryForm,
+    /// What stands around results that are shown as text.
+    pub markers: Markers,
 }
 
 /// `[limits]`

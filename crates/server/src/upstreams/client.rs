@@ -5,17 +5,26 @@ use std::sync::Arc;
 
 use throughline::{
     Anthropic, Breaker, BreakerPolicy, ChatClient, ClientBuilder, ClientError, ClientExt,
-    CommandTokens, Demo, Foundry, Gemini, Metrics, OpenAi, Retry, StoresHistory, Transport,
+    CommandTokens, Demo, Foundry, Gemini, Markers, Metrics, OpenAi, Retry, StoresHistory,
+    Transport,
 };
 
-use crate::config::{ConfigError, Credential, Keeping, Kind, UpstreamConfig};
+use crate::config::{CompactionConfig, ConfigError, Credential, Keeping, Kind, UpstreamConfig};
 
-/// Make the client. All of them share one pool of connections.
+/// What all clients have in common.
+pub(super) struct Common<'a> {
+    pub(super) compaction: &'a CompactionConfig,
+    /// One pool of connections.
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) metrics: &'a Metrics,
+}
+
+/// Make the client.
 pub(super) fn make(
     config: &UpstreamConfig,
-    transport: &Arc<dyn Transport>,
-    metrics: &Metrics,
+    common: &Common<'_>,
 ) -> Result<Arc<dyn ChatClient>, ConfigError> {
+    let (compaction, metrics) = (common.compaction, common.metrics);
     let builder = match config.kind {
         Kind::OpenAiResponses => OpenAi::responses(""),
         Kind::OpenAiChat => OpenAi::chat(""),
@@ -27,10 +36,15 @@ pub(super) fn make(
     let mut builder = builder
         .any_model()
         .upstream(config.name.clone())
-        .transport(Arc::clone(transport))
+        .transport(Arc::clone(&common.transport))
+        .tool_history(compaction.strategy)
         .observer(Arc::new(metrics.clone()));
     if let (Some(url), false) = (&config.base_url, config.kind == Kind::Foundry) {
         builder = builder.base_url(url.clone());
+    }
+    // Those that nobody changed are shared by all clients, and so is what was rendered with them.
+    if compaction.markers != Markers::default() {
+        builder = builder.text_markers(compaction.markers.clone());
     }
     let built = sign(builder, &config.credential).build();
     keeps(config, built.map_err(|error| refused(config, &error))?)

@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use throughline::{ChatClient, HttpSettings, HttpTransport, Metrics, Timeouts, Transport};
+use throughline::{ChatClient, HttpSettings, HttpTransport, Metrics, Timeouts};
 
 use crate::config::{AgentConfig, Config, ConfigError, Keeping, Kind, Origin};
 use crate::error::ApiError;
@@ -85,7 +85,11 @@ impl Upstreams {
             key: "upstream".to_owned(),
             problem: format!("no connections can be made: {error}"),
         })?;
-        let transport: Arc<dyn Transport> = Arc::new(transport);
+        let common = client::Common {
+            compaction: &config.compaction,
+            transport: Arc::new(transport),
+            metrics,
+        };
         let mut all = Vec::new();
         let mut by_name = BTreeMap::new();
         for upstream in &config.upstreams {
@@ -93,7 +97,7 @@ impl Upstreams {
             all.push(Arc::new(Upstream {
                 name: upstream.name.clone(),
                 kind: upstream.kind,
-                client: client::make(upstream, &transport, metrics)?,
+                client: client::make(upstream, &common)?,
                 history: upstream.history,
                 models: upstream.models.clone(),
             }));

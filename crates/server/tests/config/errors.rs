@@ -257,3 +257,55 @@ fn a_file_that_is_not_there_is_named() {
             .starts_with("/nowhere/at/all.toml: cannot be read")
     );
 }
+
+#[test]
+fn strategies_that_contradict_each_other_and_markers_like_calls_are_refused() {
+    for (file, expected) in [
+        (
+            "[compaction]\nstrategy = \"auto\"\nexperimental.native_tool_history = false\n",
+            ":3: compaction.experimental.native_tool_history: means text, but strategy is auto; \
+             take this key out",
+        ),
+        (
+            "[compaction]\nstrategy = \"text\"\nexperimental.native_tool_history = true\n",
+            ":3: compaction.experimental.native_tool_history: means auto, but strategy is text; \
+             take this key out",
+        ),
+        (
+            "[compaction]\nexperimental.native_tool_history = \"yes\"\n",
+            ":2: compaction.experimental.native_tool_history: \"yes\" is none of true, false",
+        ),
+        (
+            "[compaction]\nstrategy = \"txt\"\n",
+            ":2: compaction.strategy: \"txt\" is none of auto, native, text; did you mean \"text\"?",
+        ),
+        (
+            "[compaction]\ntext_before = \"result\"\n",
+            ":2: compaction.text_before: the marker before a result must hold {tool} once, where \
+             the name of the tool goes",
+        ),
+        (
+            "[compaction]\ntext_after = \"</tool_call>\"\n",
+            ":2: compaction.text_after: the marker \"</tool_call>\" looks like a tool call, because \
+             of \"tool_call\"",
+        ),
+    ] {
+        assert_eq!(complaint(file), expected);
+    }
+    for (file, strategy) in [
+        (
+            "strategy = \"native\"\nexperimental.native_tool_history = true\n",
+            "native",
+        ),
+        (
+            "strategy = \"text\"\nexperimental.native_tool_history = false\n",
+            "text",
+        ),
+        ("experimental.native_tool_history = true\n", "auto"),
+        ("experimental.native_tool_history = false\n", "text"),
+        ("", "auto"),
+    ] {
+        let config = load(&format!("[compaction]\n{file}")).unwrap();
+        assert_eq!(config.compaction.strategy.as_str(), strategy, "{file}");
+    }
+}

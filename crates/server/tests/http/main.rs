@@ -15,5 +15,6 @@ mod mcp;
 mod references;
 mod routes;
 mod stop;
+mod strategy;
 mod support;
 mod upstreams;

@@ -1,6 +1,7 @@
 //! Speaking to models: one trait, clients for every vendor, layers around them.
 
 mod abilities;
+mod begun;
 mod demo;
 mod error;
 mod ext;
@@ -46,7 +47,7 @@ pub(crate) use throughline_wire::approval_answer;
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
 pub use vendor::{
-    Anthropic, Bounds, ClientBuilder, EndMark, Foundry, Gemini, OpenAi, VendorClient,
+    Anthropic, Bounds, ClientBuilder, EndMark, Foundry, Gemini, HistoryForm, OpenAi, VendorClient,
 };
 
 /// The events of one model answer as they come. It ends after [`Event::Finished`]; an error is its

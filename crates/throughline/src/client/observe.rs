@@ -1,4 +1,4 @@
-//! The one place where attempts, retries and breaker transitions can be seen.
+//! The one place where attempts, retries, fallbacks and breaker transitions can be seen.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +38,13 @@ pub enum Happening<'a> {
         kind: ErrorKind,
         /// Why no other attempt follows.
         why: GaveUp,
+    },
+    /// A service refused earlier tool calls and results as its own items, and took them as text.
+    FellBack {
+        /// The service.
+        upstream: &'a str,
+        /// The model; empty if the request named none.
+        model: &'a str,
     },
     /// A breaker changed.
     Breaker {
@@ -111,6 +118,9 @@ impl Watch {
             } => {
                 let (kind, why) = (kind.as_str(), why.as_str());
                 tracing::debug!(upstream, attempt, kind, why, "gave up");
+            }
+            Happening::FellBack { upstream, model } => {
+                tracing::debug!(upstream, model, "tool history goes as text");
             }
             Happening::Breaker { upstream, state } => {
                 tracing::debug!(upstream, state = state.as_str(), "breaker");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_model::{Arguments, Body, Content, Form, MediaSource, Message, Output};
+use throughline_model::{Arguments, Body, Content, Form, MediaSource, Message, Output, Runner};
 use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
 use super::compacted::Compacted;
@@ -28,16 +28,19 @@ pub struct View {
     messages: Vec<Arc<Message>>,
     /// About how many bytes the messages take.
     weight: usize,
-    // One for each target that was asked for; two at most in practice.
+    /// Whether there are calls or results of the application in it.
+    tools: bool,
+    // One for each target and strategy that was asked for; two at most in practice.
     kept: Mutex<Vec<Kept>>,
     /// How it is shown once it is long, for the next run.
     compacted: Option<Box<Compacted>>,
 }
 
-/// What was rendered for one target.
+/// What was rendered for one target with one strategy.
 #[derive(Clone)]
 struct Kept {
     target: Target,
+    options: Options,
     renderer: Renderer,
     seen: usize,
     /// The opening bracket and the settled items. Lent to renderings, which are gone before there is
@@ -78,6 +81,7 @@ impl View {
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         let message = message.into();
         self.weight += weight(&message);
+        self.tools |= has_tools(&message);
         self.messages.push(message);
     }
 
@@ -86,6 +90,7 @@ impl View {
         if length < self.messages.len() {
             self.messages.truncate(length);
             self.weight = self.messages.iter().map(|one| weight(one)).sum();
+            self.tools = self.messages.iter().any(|one| has_tools(one));
             self.kept = Mutex::default();
             let compacted = self.compacted.take();
             self.compacted = compacted.filter(|one| one.fed() <= length);
@@ -108,6 +113,7 @@ impl View {
         Self {
             messages: self.messages.clone(),
             weight: self.weight,
+            tools: self.tools,
             kept: Mutex::new(kept.clone()),
             compacted: self.compacted.as_deref().map(|one| Box::new(one.fork())),
         }
@@ -126,18 +132,29 @@ impl View {
         self.weight
     }
 
-    /// The messages as a target accepts them. What was rendered for this target before is not
-    /// rendered again.
+    /// Whether calls or results of the application are in it.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_tools(&self) -> bool {
+        self.tools
+    }
+
+    /// The messages as a target accepts them. What was rendered for this target with the same
+    /// options before is not rendered again.
     pub fn render(&self, target: &Target, options: &Options) -> Rendering {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = match kept.iter().position(|known| known.target == *target) {
+        let same = |known: &Kept| known.target == *target && known.options.is_same(options);
+        let place = match kept.iter().position(same) {
             Some(place) => place,
             None => {
                 let Some(renderer) = render::renderer(target, options) else {
                     return Rendering::default();
                 };
+                if kept.len() >= MOST_KEPT {
+                    kept.remove(0);
+                }
                 kept.push(Kept {
                     target: target.clone(),
+                    options: options.clone(),
                     renderer,
                     seen: 0,
                     settled: Arc::new("[".to_owned()),
@@ -156,6 +173,10 @@ impl View {
         }
     }
 }
+
+/// Whoever brings a strategy of their own for every call does not fill the memory with renderings
+/// that nobody asks for again.
+const MOST_KEPT: usize = 4;
 
 impl Kept {
     /// Render what is new; `None` if what was rendered no longer holds.
@@ -192,6 +213,24 @@ impl Kept {
             losses: self.renderer.losses().len() + tail.losses.len(),
         })
     }
+}
+
+/// Whether a message has calls or results that a strategy shows.
+fn has_tools(message: &Message) -> bool {
+    let by_client = |content: &Content| match &content.body {
+        Body::ToolCall(call) => call.runner == Runner::Client,
+        Body::ToolResult(result) => result.runner == Runner::Client,
+        Body::Text(_)
+        | Body::Refusal(_)
+        | Body::Reasoning(_)
+        | Body::Media(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => false,
+    };
+    message.contents.iter().any(by_client)
 }
 
 /// About how many bytes a message takes in memory.

@@ -66,6 +66,7 @@ impl Telemetry {
             gen_ai.input.messages = Empty,
             gen_ai.output.messages = Empty,
             throughline.upstream = &*abilities.upstream,
+            throughline.tool_history = Empty,
             throughline.stop_reason = Empty,
             error.type = Empty,
         );

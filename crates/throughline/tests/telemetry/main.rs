@@ -2,6 +2,8 @@
 
 mod capture;
 mod content;
+#[cfg(feature = "http")]
+mod forms;
 mod metrics;
 #[cfg(feature = "otel")]
 mod otel;

@@ -11,6 +11,7 @@
 mod common;
 mod failure;
 mod faults;
+mod forms;
 mod keep;
 mod settings;
 mod talk;

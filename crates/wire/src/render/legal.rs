@@ -37,6 +37,8 @@ pub(super) struct Legal<'l> {
     pub(super) first: bool,
     /// Whether sealed reasoning of this message may still be sent.
     pub(super) sealed_allowed: bool,
+    /// Whether calls of the application are shown.
+    pub(super) shows_calls: bool,
 }
 
 /// What may be sent.
@@ -393,6 +395,9 @@ impl Legal<'_> {
                     None if !self.upholds("O-5") => None,
                     None => Some("what it led to is not there"),
                     Some(next) if by_id && is_clients(next) => Some("what it led to is not there"),
+                    Some(next) if by_id && self.leaves_out(next) => {
+                        Some("the call that it led to is not shown")
+                    }
                     Some(next) if flat && !is_native(next, self.target) => {
                         Some("what it led to came from elsewhere")
                     }
@@ -401,6 +406,12 @@ impl Legal<'_> {
             });
         }
         reasons
+    }
+
+    /// Whether a content is a call that the strategy does not show.
+    fn leaves_out(&self, content: &Content) -> bool {
+        let call = content.as_tool_call().filter(|_| !self.shows_calls);
+        call.is_some_and(|call| call.runner == Runner::Client)
     }
 
     /// Why reasoning of this vendor may not be sent at all.

@@ -32,6 +32,7 @@ mod ids;
 mod item_ids;
 mod items;
 mod legal;
+mod markers;
 mod order;
 mod plain;
 mod rename;
@@ -48,7 +49,7 @@ mod words;
 mod tests;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use throughline_model::{Message, Path};
 
@@ -57,6 +58,7 @@ use crate::{Loss, codec};
 
 pub(crate) use body::{Said, add as add_said};
 pub use items::Items;
+pub use markers::{Markers, MarkersError};
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
@@ -71,7 +73,23 @@ pub struct Options {
     switches: Switches,
 }
 
+/// One of each for everybody, so that what was rendered with one holds for all that want the same.
+static NATIVE: LazyLock<Arc<dyn ToolHistoryStrategy>> = LazyLock::new(|| Arc::new(Native));
+static TEXT: LazyLock<Arc<dyn ToolHistoryStrategy>> =
+    LazyLock::new(|| Arc::new(TextEmbed::default()));
+
 impl Options {
+    /// Results as text, calls left out.
+    pub fn text() -> Self {
+        Self::with_strategy(Arc::clone(&TEXT))
+    }
+
+    /// Whether both render with the very same strategy, so that what was rendered with one holds
+    /// for the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.strategy, &other.strategy) && self.switches == other.switches
+    }
+
     /// Calls and results as a strategy shows them.
     pub fn with_strategy(strategy: Arc<dyn ToolHistoryStrategy>) -> Self {
         Self {
@@ -94,7 +112,7 @@ impl Options {
 impl Default for Options {
     /// Calls and results as the vendor's own items.
     fn default() -> Self {
-        Self::with_strategy(Arc::new(Native))
+        Self::with_strategy(Arc::clone(&NATIVE))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use throughline_model::{Content, Message, Role, ToolCall};
 
+use super::markers::Markers;
 use super::words;
 
 /// One call of a round and what became of it.
@@ -15,7 +16,8 @@ pub struct ToolEntry {
 
 /// How tool history reaches a model.
 ///
-/// Everything that shows a call or a result of the application to a model goes through here.
+/// Everything that shows a call or a result of the application to a model goes through here. The same
+/// round must always give the same messages: prompt caches depend on it.
 pub trait ToolHistoryStrategy: Send + Sync {
     /// Whether calls stay in the model's messages.
     fn keeps_calls(&self) -> bool;
@@ -31,9 +33,19 @@ pub trait ToolHistoryStrategy: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Native;
 
-/// Results as marked user text; calls are left out, so that the model does not imitate them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TextEmbed;
+/// Results as marked user text, each with the name of its tool and what that was given. There are no
+/// calls, so that the model does not imitate them; pictures and the like follow in a message behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextEmbed {
+    markers: Markers,
+}
+
+impl TextEmbed {
+    /// With other markers around results.
+    pub fn with_markers(markers: Markers) -> Self {
+        Self { markers }
+    }
+}
 
 impl ToolHistoryStrategy for Native {
     fn keeps_calls(&self) -> bool {
@@ -58,10 +70,13 @@ impl ToolHistoryStrategy for TextEmbed {
     fn entry(&self, round: Vec<ToolEntry>) -> Vec<Message> {
         let texts: Vec<String> = round
             .iter()
-            .map(|entry| {
-                let call = words::call(&entry.call);
-                let result = entry.result.as_tool_result().map(words::result);
-                format!("{call}\n{}", result.unwrap_or_default())
+            .map(|entry| match entry.result.as_tool_result() {
+                Some(result) => {
+                    let tool = words::asked(&entry.call, result.outcome);
+                    let text = words::output(&result.output);
+                    self.markers.around(&tool, &text)
+                }
+                None => String::new(),
             })
             .collect();
         vec![Message::user(texts.join("\n\n"))]

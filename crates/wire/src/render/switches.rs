@@ -4,7 +4,7 @@
 /// Asked at each place where a rule is upheld.
 ///
 /// Without the feature `switches` there is nothing in it and the answer is always yes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches {
     #[cfg(feature = "switches")]
     off: Option<&'static str>,

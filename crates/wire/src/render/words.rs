@@ -1,6 +1,8 @@
 //! The texts that stand where something else cannot.
 
-use throughline_model::{Arguments, Body, Content, Outcome, Output, Status, ToolCall, ToolResult};
+use throughline_model::{
+    Arguments, Body, Content, Outcome, Output, Status, ToolCall, ToolResult, json,
+};
 
 use crate::foreign;
 
@@ -67,6 +69,70 @@ pub(super) fn call(call: &ToolCall) -> String {
         arguments => format!(" {}", foreign::arguments_text(arguments)),
     };
     format!("[Called {}{arguments}]", foreign::name(call))
+}
+
+/// A tool, what it was given and how that ended: the head of a result whose call is not shown. Past
+/// tense and no braces, so that nothing of it reads like a call.
+pub(super) fn asked(call: &ToolCall, outcome: Outcome) -> String {
+    let mut said = foreign::name(call).to_owned();
+    let given = given(&call.arguments);
+    if !given.is_empty() {
+        said.push_str(", which was given ");
+        said.push_str(&given.join("; "));
+    }
+    if outcome != Outcome::Ok {
+        said.push_str(&format!(" ({})", outcome.as_str()));
+    }
+    said
+}
+
+/// The longest value that is repeated of what a tool was given.
+const LONGEST_VALUE: usize = 200;
+
+/// How many values are repeated of what a tool was given.
+const MOST_VALUES: usize = 12;
+
+fn given(arguments: &Arguments) -> Vec<String> {
+    let text = match arguments {
+        Arguments::None => return Vec::new(),
+        Arguments::Free(text) => return vec![quoted(text)],
+        Arguments::Text(text) => text.as_str(),
+        Arguments::Json(json) => json.get(),
+    };
+    let Ok(value) = json::parse(text) else {
+        return vec![quoted(text)];
+    };
+    let Some(members) = value.as_object() else {
+        return vec![short(value.raw())];
+    };
+    let shown = members.iter().take(MOST_VALUES);
+    let mut given: Vec<String> = shown
+        .map(|member| {
+            let name = short(member.key.token());
+            format!("{name}: {}", short(member.value.raw()))
+        })
+        .collect();
+    if members.len() > MOST_VALUES {
+        given.push(format!("{} more", members.len() - MOST_VALUES));
+    }
+    given
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    json::push_string(&mut out, text);
+    short(&out)
+}
+
+/// One line of a text, cut where it is too long.
+fn short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LONGEST_VALUE {
+        return line;
+    }
+    let mut cut: String = line.chars().take(LONGEST_VALUE).collect();
+    cut.push('…');
+    cut
 }
 
 /// A result in words.

@@ -4,10 +4,13 @@ mod switched;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use throughline_model::{Message, json};
+use throughline_model::{Content, Message, Runner, json};
 use throughline_testkit::{Rng, property};
-use throughline_wire::render::{Options, Rendered, RepairKind, Target, render, renderer};
+use throughline_wire::render::{
+    Options, Rendered, RepairKind, Target, TextEmbed, render, renderer,
+};
 use throughline_wire::validate::{Generation, Profile, validate};
 use throughline_wire::{Wire, codec};
 
@@ -109,10 +112,10 @@ fn check_cut(
     history: &[Message],
     cut: usize,
     whole: &Rendered,
-    whom: &(Target, Profile),
+    (whom, form): (&(Target, Profile), Form),
     seen: &mut Seen,
 ) -> Result<(), String> {
-    let prefix = render(&history[..cut], &whom.0, &Options::default());
+    let prefix = render(&history[..cut], &whom.0, &form.options());
     accepted(whom, &prefix)?;
     seen.cuts += 1;
     let mut settled = prefix.items.len();
@@ -175,14 +178,60 @@ fn smaller(
 /// One in this many histories is cut at every position, the others at one.
 const EVERYWHERE: usize = 20;
 
+/// How tool history is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Native,
+    Text,
+}
+
+impl Form {
+    fn options(self) -> Options {
+        match self {
+            Self::Native => Options::default(),
+            Self::Text => Options::with_strategy(Arc::new(TextEmbed::default())),
+        }
+    }
+
+    /// How many histories are looked at for each format.
+    fn cases(self) -> u64 {
+        match self {
+            Self::Native => 5_000,
+            Self::Text => 1_500,
+        }
+    }
+
+    /// As text there is neither a call nor a result of the application.
+    fn check(self, wire: &Wire, rendered: &Rendered) -> Result<(), String> {
+        if self == Self::Native {
+            return Ok(());
+        }
+        let array = rendered.array();
+        let messages = decode(codec(wire).unwrap(), &array).map_err(|error| error.to_string())?;
+        let is_ours = |content: &Content| {
+            let call = content.as_tool_call().map(|call| call.runner);
+            let result = content.as_tool_result().map(|result| result.runner);
+            call.or(result) == Some(Runner::Client)
+        };
+        let mut contents = messages.iter().flat_map(|message| &message.contents);
+        match contents.find(|content| is_ours(content)) {
+            Some(found) => Err(format!("tool item: {found:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Any history renders to something that the target accepts, and so does each of its beginnings,
 /// to the beginning of the same. Says what was looked at.
-fn any_history_renders_for(wire: &Wire) -> String {
+fn any_history_renders_for(wire: &Wire, form: Form) -> String {
     let histories = Histories::new();
-    let name = format!("histories for {wire}");
+    let name = match form {
+        Form::Native => format!("histories for {wire}"),
+        Form::Text => format!("histories as text for {wire}"),
+    };
     let mut seen = Seen::default();
     let mut cases = 0usize;
-    property(&name, 5_000, |rng, size| {
+    property(&name, form.cases(), |rng, size| {
         let history = histories.any(rng, size, wire);
         let whom = target(wire, rng);
         cases += 1;
@@ -194,10 +243,11 @@ fn any_history_renders_for(wire: &Wire) -> String {
             }
         };
         let check = |history: &[Message], cuts: Range<usize>, seen: &mut Seen| {
-            let whole = render(history, &whom.0, &Options::default());
+            let whole = render(history, &whom.0, &form.options());
             accepted(&whom, &whole)?;
+            form.check(wire, &whole)?;
             for cut in cuts {
-                check_cut(history, cut, &whole, &whom, seen)?;
+                check_cut(history, cut, &whole, (&whom, form), seen)?;
             }
             Ok(())
         };
@@ -230,42 +280,92 @@ fn any_history_renders_for(wire: &Wire) -> String {
 
 #[test]
 fn any_history_renders_for_openai_chat() {
-    println!("{}", any_history_renders_for(&Wire::OpenAiChat));
+    println!(
+        "{}",
+        any_history_renders_for(&Wire::OpenAiChat, Form::Native)
+    );
 }
 
 #[test]
 fn any_history_renders_for_openai_responses() {
-    println!("{}", any_history_renders_for(&Wire::OpenAiResponses));
+    println!(
+        "{}",
+        any_history_renders_for(&Wire::OpenAiResponses, Form::Native)
+    );
 }
 
 #[test]
 fn any_history_renders_for_anthropic() {
-    println!("{}", any_history_renders_for(&Wire::Anthropic));
+    println!(
+        "{}",
+        any_history_renders_for(&Wire::Anthropic, Form::Native)
+    );
 }
 
 #[test]
 fn any_history_renders_for_gemini() {
-    println!("{}", any_history_renders_for(&Wire::Gemini));
+    println!("{}", any_history_renders_for(&Wire::Gemini, Form::Native));
 }
 
 #[test]
 fn any_history_renders_for_gemini_interactions() {
-    println!("{}", any_history_renders_for(&Wire::GeminiInteractions));
+    println!(
+        "{}",
+        any_history_renders_for(&Wire::GeminiInteractions, Form::Native)
+    );
 }
 
 #[test]
 fn any_history_renders_for_foundry() {
-    println!("{}", any_history_renders_for(&Wire::Foundry));
+    println!("{}", any_history_renders_for(&Wire::Foundry, Form::Native));
+}
+
+#[test]
+fn any_history_renders_as_text_for_openai_chat() {
+    println!("{}", any_history_renders_for(&Wire::OpenAiChat, Form::Text));
+}
+
+#[test]
+fn any_history_renders_as_text_for_openai_responses() {
+    println!(
+        "{}",
+        any_history_renders_for(&Wire::OpenAiResponses, Form::Text)
+    );
+}
+
+#[test]
+fn any_history_renders_as_text_for_anthropic() {
+    println!("{}", any_history_renders_for(&Wire::Anthropic, Form::Text));
+}
+
+#[test]
+fn any_history_renders_as_text_for_gemini() {
+    println!("{}", any_history_renders_for(&Wire::Gemini, Form::Text));
+}
+
+#[test]
+fn any_history_renders_as_text_for_gemini_interactions() {
+    println!(
+        "{}",
+        any_history_renders_for(&Wire::GeminiInteractions, Form::Text)
+    );
+}
+
+#[test]
+fn any_history_renders_as_text_for_foundry() {
+    println!("{}", any_history_renders_for(&Wire::Foundry, Form::Text));
 }
 
 #[test]
 fn a_renderer_that_goes_on_gives_what_rendering_the_whole_gives() {
     let histories = Histories::new();
-    for target in targets() {
-        let name = format!("going on for {}", target.wire);
+    let forms = [Form::Native, Form::Text];
+    let each = |target: Target| forms.map(|form| (target.clone(), form));
+    for (target, form) in targets().into_iter().flat_map(each) {
+        let name = format!("going on for {} {form:?}", target.wire);
         property(&name, 300, |rng, size| {
             let history = histories.any(rng, size, &target.wire);
-            let options = Options::default();
+            let options = form.options();
             let mut going = renderer(&target, &options).unwrap();
             for (index, message) in history.iter().enumerate() {
                 if going.push(message).is_err() {

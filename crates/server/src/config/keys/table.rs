@@ -422,21 +422,35 @@ pub const KEYS: &[Key] = &[
     key(
         Section::Compaction,
         "strategy",
-        Takes::Anything,
-        "",
-        "Not built.",
+        Takes::Words(&["auto", "native", "text"]),
+        "auto",
+        "How earlier tool calls and their results are shown to vendors. `native`: as the vendor's own items. `text`: results as text of the user, calls not at all. `auto`: native, and for a day text to an upstream and model that refused the items and took the text; one request is sent twice for that. What a vendor keeps itself (`history = \"service\"`) is always gone on with in its own items.",
     )
-    .sample("\"auto\"", "refuses to start")
-    .unbuilt("compaction"),
+    .sample("\"text\"", "upstreams get results as text"),
+    key(
+        Section::Compaction,
+        "text_before",
+        Takes::Text,
+        "[Result of {tool}]",
+        "What stands before a result that is shown as text. `{tool}` is the tool and what it was given. Nothing that looks like a call is taken: models imitate it.",
+    )
+    .sample("\"({tool} said)\"", "upstreams that get text get this"),
+    key(
+        Section::Compaction,
+        "text_after",
+        Takes::Text,
+        "[End of result]",
+        "What stands after it; empty for nothing.",
+    )
+    .sample("\"(over)\"", "upstreams that get text get this"),
     key(
         Section::Compaction,
         "experimental.native_tool_history",
-        Takes::Anything,
+        Takes::Words(&["true", "false"]),
         "",
-        "Not built.",
+        "Deprecated, write `strategy`. `false` is `text`, `true` is `auto`; a `strategy` that says otherwise is refused. Goes once native is safe everywhere.",
     )
-    .sample("true", "refuses to start")
-    .unbuilt("compaction"),
+    .sample("false", "upstreams get results as text"),
     key(Section::Retention, "*", Takes::Anything, "", "Not built.")
         .sample("30", "refuses to start")
         .unbuilt("retention"),

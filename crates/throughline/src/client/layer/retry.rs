@@ -2,11 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream};
-use throughline_model::{Event, Response};
+use throughline_model::Response;
 
 use super::budget::Budget;
 use super::jitter::Jitter;
+use crate::client::begun::begun;
 use crate::client::observe::{GaveUp, Happening, Observer, Watch};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
@@ -169,6 +169,12 @@ struct Retrying {
     retry: Retry,
 }
 
+impl Retrying {
+    async fn begun(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        begun(self.inner.stream(request).await?).await
+    }
+}
+
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl ChatClient for Retrying {
@@ -198,7 +204,7 @@ impl ChatClient for Retrying {
         loop {
             let happening = Happening::Attempt { upstream, attempt };
             self.retry.watch.tell(&happening);
-            match begun(&self.inner, request).await {
+            match self.begun(request).await {
                 Ok(events) => return Ok(events),
                 Err(error) => self.retry.pause(upstream, attempt, error).await?,
             }
@@ -206,32 +212,3 @@ impl ChatClient for Retrying {
         }
     }
 }
-
-/// A stream of which the first content has come. What is said before it is no part of the answer
-/// and is held back until then, so that an attempt that fails leaves no trace.
-async fn begun(
-    client: &Arc<dyn ChatClient>,
-    request: &ChatRequest<'_>,
-) -> Result<EventStream, ClientError> {
-    let mut events = client.stream(request).await?;
-    let mut first = Vec::new();
-    while let Some(event) = events.next().await {
-        let event = event?;
-        let is_answer = match &event {
-            Event::Started { .. } | Event::Speaker { .. } | Event::Other { .. } => false,
-            Event::Opened { .. }
-            | Event::Delta { .. }
-            | Event::Summary { .. }
-            | Event::Content { .. }
-            | Event::Finished { .. } => true,
-        };
-        first.push(Ok(event));
-        // Vendor's own events do not pile up here.
-        if is_answer || first.len() >= MOST_HELD {
-            break;
-        }
-    }
-    Ok(Box::pin(stream::iter(first).chain(events)))
-}
-
-const MOST_HELD: usize = 64;

@@ -13,6 +13,7 @@ use super::VendorClient;
 use super::answer::{Answer, Head};
 use super::dialect::Auth;
 use super::failure;
+use super::form::Shown;
 use super::keep::Keeping;
 use super::stream::Reader;
 use crate::client::http::{
@@ -29,15 +30,16 @@ impl VendorClient {
         &self,
         request: &ChatRequest<'_>,
         delivery: Delivery,
+        form: Shown,
     ) -> Result<Answer, ClientError> {
-        let model = request.model.or(self.model.as_deref()).unwrap_or_default();
+        let model = self.model_of(request);
         if model.is_empty() && self.names_model {
             return Err(self.setup("no model is named, by the client or by the request"));
         }
         let keeping = self.keeping(request)?;
         let url = self.base.request(self.dialect.route, model, delivery);
         let url = url.map_err(|problem| self.setup(problem))?;
-        let body = Bytes::from(self.body(request, model, delivery, &keeping));
+        let body = Bytes::from(self.body(request, delivery, &keeping, form));
         let mut renewed = false;
         loop {
             let granted = self.credential.grant().await.map_err(|error| {
@@ -139,9 +141,9 @@ impl VendorClient {
     fn body(
         &self,
         request: &ChatRequest<'_>,
-        model: &str,
         delivery: Delivery,
         keeping: &Keeping,
+        form: Shown,
     ) -> String {
         let thinking = match request.settings.effort {
             None => self.target.thinking,
@@ -157,12 +159,12 @@ impl VendorClient {
         };
         let settings = self.settings(request);
         let (said, target) = keeping.targets(target, request.view.messages());
-        let rendering = request.view.render(&said, &self.options);
+        let rendering = request.view.render(&said, self.history.options(form));
         let mut losses = Losses::default();
         let body = compose(
             &Prompt {
                 target: &target,
-                model,
+                model: self.model_of(request),
                 instructions: request.instructions,
                 system: rendering.system.as_deref(),
                 items: rendering.items(),
@@ -178,11 +180,17 @@ impl VendorClient {
         tracing::debug!(
             upstream = self.abilities.upstream,
             bytes = body.len(),
+            tool_history = form.as_str(),
             repairs = rendering.repairs,
             losses = rendering.losses + losses.as_slice().len(),
             "request"
         );
         body
+    }
+
+    /// The model to ask; empty if nobody names one.
+    pub(super) fn model_of<'r>(&'r self, request: &ChatRequest<'r>) -> &'r str {
+        request.model.or(self.model.as_deref()).unwrap_or_default()
     }
 
     /// What the caller set, and one call at a time for a service that cannot take more.

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use throughline_store::SystemClock;
 use throughline_wire::compose::TokenLimit;
-use throughline_wire::render::{Options, Target, TextEmbed};
+use throughline_wire::render::Target;
 use throughline_wire::sse::Limits;
 
 use super::VendorClient;
 use super::dialect::{Dialect, EndMark};
+use super::form::Wanted;
 use crate::client::http::{Header, HttpSettings, ProxyChoice, Timeouts, TokenProvider, Transport};
 use crate::client::observe::{Observer, Watch};
 use crate::client::{
@@ -65,6 +67,7 @@ pub struct ClientBuilder {
     pub(super) retry: RetryPolicy,
     pub(super) breaker: Result<BreakerPolicy, Breaker>,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(super) history: Wanted,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -109,6 +112,7 @@ impl ClientBuilder {
             retry: RetryPolicy::default(),
             breaker: Ok(BreakerPolicy::default()),
             observer: None,
+            history: Wanted::usual(Arc::new(SystemClock)),
         }
     }
 
@@ -300,7 +304,7 @@ impl ClientBuilder {
 
     /// The client, with a breaker around it and retries around that.
     pub fn build(mut self) -> Result<Arc<dyn ChatClient>, ClientError> {
-        let observer = self.observer.take();
+        let observer = self.observer.clone();
         let watch = observer.clone().map(Watch::by).unwrap_or_default();
         let policy = BreakerPolicy::never();
         let breaker = match std::mem::replace(&mut self.breaker, Ok(policy)) {
@@ -330,11 +334,8 @@ impl ClientBuilder {
         let codec = throughline_wire::codec(&self.dialect.wire)
             .ok_or_else(|| self.setup("there is no codec for this format"))?;
         let transport = self.own_transport()?;
-        let options = if self.abilities.native_tool_history {
-            Options::default()
-        } else {
-            Options::with_strategy(Arc::new(TextEmbed))
-        };
+        let mut abilities = self.abilities;
+        let history = self.history.settle(&mut abilities);
         let mut headers: Vec<Header> = self
             .dialect
             .headers
@@ -349,11 +350,11 @@ impl ClientBuilder {
         target.stored = false;
         target.chain = None;
         // What is sealed is only good for a service that takes it back.
-        target.same_account &= self.abilities.reasoning_round_trip;
+        target.same_account &= abilities.reasoning_round_trip;
         Ok(VendorClient {
             dialect: self.dialect,
             codec,
-            abilities: self.abilities,
+            abilities,
             model: self.model,
             base,
             headers,
@@ -362,7 +363,8 @@ impl ClientBuilder {
             timeouts: self.timeouts,
             bounds: self.bounds,
             target,
-            options,
+            history,
+            watch: self.observer.map(Watch::by).unwrap_or_default(),
             token_limit: self.token_limit.unwrap_or(if at_home {
                 TokenLimit::default()
             } else {

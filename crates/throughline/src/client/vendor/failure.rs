@@ -1,5 +1,6 @@
 //! What every refusal is called.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use throughline_model::VendorError;
@@ -34,6 +35,7 @@ pub(super) fn told(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
         let text = |key: &str| inner.get(key)?.as_str();
         let bare = error.and_then(Value::as_str);
         let message = bare.or_else(|| text("message")).or_else(|| text("detail"));
+        let message = message.or_else(|| inner.get("detail").and_then(details));
         if error.is_none() && message.is_none() {
             return None;
         }
@@ -47,6 +49,29 @@ pub(super) fn told(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
             body: Some(RawJson::of(body)),
         })
     })
+}
+
+/// What FastAPI says of a body that its types do not take: each place and what is wrong with it.
+fn details<'v>(detail: &Value<'_>) -> Option<Cow<'v, str>> {
+    const MOST: usize = 8;
+    let list = detail.as_array()?.iter().take(MOST);
+    let said = list.filter_map(|one| {
+        let place = one.get("loc").and_then(|place| place.as_array());
+        let place = place.unwrap_or_default().iter();
+        let place: Vec<String> = place
+            .map(|part| match part.as_str() {
+                Some(text) => text.into_owned(),
+                None => part.raw().to_owned(),
+            })
+            .collect();
+        Some(format!(
+            "{}: {}",
+            place.join("."),
+            one.get("msg")?.as_str()?
+        ))
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| Cow::Owned(said.join("; ")))
 }
 
 /// The vendor's own error as ours.

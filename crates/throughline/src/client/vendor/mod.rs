@@ -8,7 +8,9 @@ mod ask;
 mod builder;
 mod dialect;
 mod failure;
+mod form;
 mod keep;
+mod refused;
 mod setup;
 mod stream;
 mod url;
@@ -26,15 +28,19 @@ use futures_util::stream::unfold;
 use throughline_model::{Event, Fold, Response};
 use throughline_wire::Codec;
 use throughline_wire::compose::{Delivery, TokenLimit};
-use throughline_wire::render::{Options, Target};
+use throughline_wire::render::Target;
 
+use super::begun::begun;
 use super::http::{Credential, Header, Timeouts, Transport};
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream};
+use super::observe::{Happening, Watch};
+use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Kept};
 
 use answer::Media;
 pub use builder::{Bounds, ClientBuilder};
 use dialect::Dialect;
 pub use dialect::EndMark;
+pub use form::HistoryForm;
+use form::{Behind, Forms, Shown};
 use stream::Reader;
 use url::Base;
 pub use vendors::{Anthropic, Foundry, Gemini, OpenAi};
@@ -52,7 +58,9 @@ pub struct VendorClient {
     timeouts: Timeouts,
     bounds: Bounds,
     target: Target,
-    options: Options,
+    /// How earlier calls and results are shown.
+    history: Forms,
+    watch: Watch,
     token_limit: TokenLimit,
     end_mark: EndMark,
     /// Whether requests name a model; agents have their own.
@@ -82,16 +90,13 @@ impl VendorClient {
         }
         Ok(fold.finish())
     }
-}
 
-#[async_trait]
-impl ChatClient for VendorClient {
-    fn abilities(&self) -> &Abilities {
-        &self.abilities
-    }
-
-    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
-        let mut answer = self.ask(request, Delivery::Whole).await?;
+    async fn respond_as(
+        &self,
+        request: &ChatRequest<'_>,
+        form: Shown,
+    ) -> Result<Response, ClientError> {
+        let mut answer = self.ask(request, Delivery::Whole, form).await?;
         match answer.media() {
             Media::Json | Media::Unsaid => {
                 let body = answer.whole().await?;
@@ -103,8 +108,12 @@ impl ChatClient for VendorClient {
         }
     }
 
-    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        let mut answer = self.ask(request, Delivery::Streamed).await?;
+    async fn stream_as(
+        &self,
+        request: &ChatRequest<'_>,
+        form: Shown,
+    ) -> Result<EventStream, ClientError> {
+        let mut answer = self.ask(request, Delivery::Streamed, form).await?;
         let media = answer.media();
         let is_json = match media {
             Media::Json => true,
@@ -128,5 +137,105 @@ impl ChatClient for VendorClient {
         let events: Vec<Result<Event, ClientError>> =
             response.events().into_iter().map(Ok).collect();
         Ok(Box::pin(futures_util::stream::iter(events)))
+    }
+
+    /// The events of a request that may be made again in another form: nothing of them is handed
+    /// out before the answer has begun.
+    async fn begin_as(
+        &self,
+        request: &ChatRequest<'_>,
+        form: Shown,
+    ) -> Result<EventStream, ClientError> {
+        begun(self.stream_as(request, form).await?).await
+    }
+
+    /// In which form to ask, and whether there is another one should it be refused.
+    fn form(&self, request: &ChatRequest<'_>) -> (Shown, bool) {
+        let behind = match request.kept {
+            Kept::There { id: Some(_) } => Behind::Calls,
+            Kept::There { id: None } | Kept::Here => Behind::Nothing,
+        };
+        let form = self.history.first(self.model_of(request), behind);
+        let another = self.history.has_another(form, behind) && request.view.has_tools();
+        (form, another)
+    }
+
+    /// Whether the service refuses calls and results as its own items, and nothing else.
+    fn refuses_items(&self, error: &ClientError) -> bool {
+        let row = refused::known(&self.dialect.wire, error);
+        if let Some(row) = row {
+            let upstream = self.abilities.upstream.as_str();
+            tracing::debug!(upstream, by = row.name, "tool history refused");
+        }
+        row.is_some()
+    }
+
+    /// What a request comes to that was refused and then made again as text. If that did not help,
+    /// the first refusal is the one to tell.
+    fn settled<T>(
+        &self,
+        request: &ChatRequest<'_>,
+        refused: ClientError,
+        again: Result<T, ClientError>,
+    ) -> (Shown, Result<T, ClientError>) {
+        match again {
+            Ok(answer) => {
+                let model = self.model_of(request);
+                self.history.took_text(model);
+                let upstream = &self.abilities.upstream;
+                self.watch.tell(&Happening::FellBack { upstream, model });
+                (Shown::Text, Ok(answer))
+            }
+            Err(error) => {
+                let upstream = self.abilities.upstream.as_str();
+                let kind = error.kind().as_str();
+                tracing::debug!(upstream, kind, "tool history refused as text too");
+                (Shown::Native, Err(refused))
+            }
+        }
+    }
+
+    /// Say on the span of the call in which form tool history was sent, if there was any.
+    fn note(&self, request: &ChatRequest<'_>, form: Shown) {
+        if request.view.has_tools() {
+            tracing::Span::current().record("throughline.tool_history", form.as_str());
+        }
+    }
+}
+
+#[async_trait]
+impl ChatClient for VendorClient {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        let (form, another) = self.form(request);
+        let (form, answer) = match self.respond_as(request, form).await {
+            Err(error) if another && self.refuses_items(&error) => {
+                let again = self.respond_as(request, Shown::Text).await;
+                self.settled(request, error, again)
+            }
+            answer => (form, answer),
+        };
+        self.note(request, form);
+        answer
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let (form, another) = self.form(request);
+        let events = match another {
+            true => self.begin_as(request, form).await,
+            false => self.stream_as(request, form).await,
+        };
+        let (form, events) = match events {
+            Err(error) if another && self.refuses_items(&error) => {
+                let again = self.begin_as(request, Shown::Text).await;
+                self.settled(request, error, again)
+            }
+            events => (form, events),
+        };
+        self.note(request, form);
+        events
     }
 }

@@ -28,6 +28,8 @@ pub enum Instrument {
     Retries,
     /// Requests that failed and are not made again, by kind of error and why not.
     GaveUp,
+    /// Calls whose tool history a service refused as its own items and took as text.
+    Fallbacks,
     /// What breakers do: 0 closed, 1 half open, 2 open.
     BreakerState,
 }
@@ -101,7 +103,7 @@ const LONG_SECONDS: &[f64] = &[
 
 impl Instrument {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TokenUsage,
         Self::TokenDetails,
         Self::OperationDuration,
@@ -114,6 +116,7 @@ impl Instrument {
         Self::Attempts,
         Self::Retries,
         Self::GaveUp,
+        Self::Fallbacks,
         Self::BreakerState,
     ];
 
@@ -137,6 +140,7 @@ impl Instrument {
             Self::Attempts => "throughline.model.attempts",
             Self::Retries => "throughline.model.retries",
             Self::GaveUp => "throughline.model.gave_up",
+            Self::Fallbacks => "throughline.model.fallbacks",
             Self::BreakerState => "throughline.breaker.state",
         }
     }
@@ -152,7 +156,7 @@ impl Instrument {
             Self::Runs => "{run}",
             Self::ToolCalls => "{call}",
             Self::ModelErrors => "{error}",
-            Self::Attempts | Self::Retries | Self::GaveUp => "{request}",
+            Self::Attempts | Self::Retries | Self::GaveUp | Self::Fallbacks => "{request}",
             Self::BreakerState => "1",
         }
     }
@@ -172,6 +176,9 @@ impl Instrument {
             Self::Attempts => "Requests to services, repeated ones included.",
             Self::Retries => "Requests that are made again.",
             Self::GaveUp => "Requests that failed and are not made again.",
+            Self::Fallbacks => {
+                "Requests that were refused and made again with tool history as text."
+            }
             Self::BreakerState => "What breakers do: 0 closed, 1 half open, 2 open.",
         }
     }
@@ -190,7 +197,8 @@ impl Instrument {
             | Self::ModelErrors
             | Self::Attempts
             | Self::Retries
-            | Self::GaveUp => Shape::Counter,
+            | Self::GaveUp
+            | Self::Fallbacks => Shape::Counter,
             Self::BreakerState => Shape::Gauge,
         }
     }
@@ -219,7 +227,7 @@ impl Instrument {
             Self::Runs => const { &[AGENT, closed("throughline.stop_reason")] },
             Self::ToolCalls => const { &[AGENT, TOOL, closed("throughline.outcome")] },
             Self::ModelErrors => const { &[PROVIDER, REQUEST_MODEL, ERROR] },
-            Self::Attempts | Self::BreakerState => const { &[UPSTREAM] },
+            Self::Attempts | Self::Fallbacks | Self::BreakerState => const { &[UPSTREAM] },
             Self::Retries => const { &[UPSTREAM, ERROR] },
             Self::GaveUp => const { &[UPSTREAM, ERROR, closed("throughline.why")] },
         }

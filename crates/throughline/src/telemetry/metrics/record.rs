@@ -95,6 +95,9 @@ impl Observer for Metrics {
                 let labels = [upstream, kind.as_str(), why.as_str()];
                 self.record(Instrument::GaveUp, 1.0, labels);
             }
+            Happening::FellBack { upstream, .. } => {
+                self.record(Instrument::Fallbacks, 1.0, [upstream]);
+            }
             Happening::Breaker { upstream, state } => {
                 let value = match state {
                     BreakerState::Closed => 0.0,

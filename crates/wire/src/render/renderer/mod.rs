@@ -646,6 +646,7 @@ impl Renderer {
             model_last: self.last == Last::Model,
             first: self.items.is_empty(),
             sealed_allowed: at >= self.sealed_from,
+            shows_calls: self.strategy.keeps_calls(),
         }
     }
 

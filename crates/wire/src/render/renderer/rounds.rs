@@ -359,13 +359,14 @@ impl Renderer {
             }
         }
         let before = Message::new(Role::Assistant, calls);
-        let strategy: Arc<dyn ToolHistoryStrategy> = if self.as_text {
-            Arc::new(TextEmbed)
+        let strategy: Arc<dyn ToolHistoryStrategy> = if self.as_text && self.strategy.keeps_calls()
+        {
+            Arc::new(TextEmbed::default())
         } else {
             Arc::clone(&self.strategy)
         };
         let (moved, moved_from): (Vec<Content>, Vec<Place>) =
-            if self.rules.text_results && strategy.keeps_calls() {
+            if self.rules.text_results || !strategy.keeps_calls() {
                 media(&round, places).unzip()
             } else {
                 Default::default()

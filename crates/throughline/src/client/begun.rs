@@ -1,0 +1,29 @@
+use futures_util::{StreamExt, stream};
+use throughline_model::Event;
+
+use super::{ClientError, EventStream};
+
+/// A stream of which the first content has come. What is said before it is no part of the answer
+/// and is held back until then, so that an attempt that fails leaves no trace.
+pub(super) async fn begun(mut events: EventStream) -> Result<EventStream, ClientError> {
+    let mut first = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let is_answer = match &event {
+            Event::Started { .. } | Event::Speaker { .. } | Event::Other { .. } => false,
+            Event::Opened { .. }
+            | Event::Delta { .. }
+            | Event::Summary { .. }
+            | Event::Content { .. }
+            | Event::Finished { .. } => true,
+        };
+        first.push(Ok(event));
+        // Vendor's own events do not pile up here.
+        if is_answer || first.len() >= MOST_HELD {
+            break;
+        }
+    }
+    Ok(Box::pin(stream::iter(first).chain(events)))
+}
+
+const MOST_HELD: usize = 64;
