@@ -15,9 +15,9 @@ mod trials;
 mod upstreams;
 
 pub use config::{
-    AgentConfig, Auth, Config, ConfigError, Credential, Dialect, Flags, KEYS, Keeping, Key, Kind,
-    LimitsConfig, LogFormat, McpConfig, McpReach, Origin, SHORT, Section, ServerConfig, Sources,
-    Takes, UpstreamConfig,
+    AgentConfig, Auth, CompactionConfig, Config, ConfigError, Credential, Dialect, Flags, KEYS,
+    Keeping, Key, Kind, LimitsConfig, LogFormat, McpConfig, McpReach, Origin, SHORT, Section,
+    ServerConfig, Sources, Takes, UpstreamConfig, When,
 };
 pub use error::ApiError;
 pub use http::{

@@ -24,8 +24,8 @@ use throughline::HistoryPolicy;
 pub use error::{ConfigError, Origin};
 pub use keys::{KEYS, Key, SHORT, Section, Takes};
 pub use types::{
-    AgentConfig, Auth, Credential, Dialect, Keeping, Kind, LimitsConfig, LogFormat, McpConfig,
-    McpReach, ServerConfig, UpstreamConfig,
+    AgentConfig, Auth, CompactionConfig, Credential, Dialect, Keeping, Kind, LimitsConfig,
+    LogFormat, McpConfig, McpReach, ServerConfig, UpstreamConfig, When,
 };
 
 use crate::near::{did_you_mean, near};
@@ -46,6 +46,8 @@ pub struct Config {
     pub history: HistoryPolicy,
     /// How far everything may go.
     pub limits: LimitsConfig,
+    /// What a model is shown of a long history.
+    pub compaction: CompactionConfig,
 }
 
 /// Where a configuration comes from.
@@ -132,6 +134,7 @@ impl Config {
             mcp,
             history: sections::history(&single(Section::History))?,
             limits: sections::limits(&single(Section::Limits))?,
+            compaction: sections::compaction(&single(Section::Compaction))?,
         };
         Ok(config)
     }

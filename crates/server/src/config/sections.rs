@@ -12,7 +12,8 @@ use super::keys::{Key, Section};
 use super::read::Meaning::{self, Is, NotBuilt};
 use super::tree::{Located, Raw, Table};
 use super::types::{
-    AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, ServerConfig,
+    AgentConfig, Auth, CompactionConfig, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach,
+    ServerConfig, When,
 };
 use crate::near::{did_you_mean, near};
 
@@ -146,6 +147,22 @@ pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
         streams: size("streams")?,
         keep_alive: time("keep_alive_seconds")?,
         drain: time("drain_seconds")?,
+    })
+}
+
+pub(super) fn compaction(table: &Table) -> Result<CompactionConfig, ConfigError> {
+    let table = &with_defaults(table);
+    let when = [("asked", Is(When::Asked)), ("always", Is(When::Always))];
+    let number = |key| table.number(key)?.ok_or_else(|| missing(table, key));
+    let recent = number("recent_calls_to_keep")?;
+    let recent_calls = u32::try_from(recent);
+    Ok(CompactionConfig {
+        when: table.word("when", &when)?.unwrap_or_default(),
+        recent_calls: recent_calls
+            .map_err(|_| table.wrong("recent_calls_to_keep", "is too large"))?,
+        threshold: number("truncation_threshold")?,
+        budget: table.number("budget")?,
+        window: number("window")?,
     })
 }
 

@@ -82,7 +82,7 @@ pub(super) struct Shown {
 
 impl Shown {
     /// With nothing known but the messages.
-    fn plain() -> Self {
+    pub(super) fn plain() -> Self {
         Self {
             labels: Labels::new(),
             model: String::new(),
