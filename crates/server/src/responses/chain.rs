@@ -82,12 +82,21 @@ pub(super) struct Shown {
 
 impl Shown {
     /// With nothing known but the messages.
-    pub(super) fn plain() -> Self {
+    fn plain() -> Self {
         Self {
             labels: Labels::new(),
             model: String::new(),
             seals: false,
             asked: Vec::new(),
+        }
+    }
+
+    /// The same, with everything that is needed to send items back.
+    pub(super) fn carried(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            seals: true,
+            ..Self::plain()
         }
     }
 

@@ -61,7 +61,13 @@ pub(super) async fn compact(
     };
     let policy = showing::policy(&app.config.compaction, route.upstream.window, &asked);
     let short = condense(&messages, &policy);
-    let items = items(&app, &messages, RunId::from_bytes(name), short.covers);
+    let shown = Shown::carried(request.model().unwrap_or_default());
+    let items = items(
+        &app,
+        &shown,
+        (&messages, RunId::from_bytes(name)),
+        short.covers,
+    );
     let item = sealed(&app, &caller.scope, &request, &short);
     Ok(json(StatusCode::OK, &body(&app, &items, &item, &short)))
 }
@@ -75,12 +81,17 @@ struct Staying {
 }
 
 /// What stays of the messages. Those that were never stored are named after the request.
-fn items(app: &App, messages: &[Arc<Message>], run: RunId, covers: usize) -> Staying {
+fn items(
+    app: &App,
+    shown: &Shown,
+    (messages, run): (&[Arc<Message>], RunId),
+    covers: usize,
+) -> Staying {
     let of = |message: &Arc<Message>| chain::run_of(message).unwrap_or(run);
     let spoken = |messages: &[Arc<Message>]| {
         let all = messages.iter().map(|message| (of(message), &**message));
         let spoken = chain::spoken(all);
-        Shown::plain().items(app, &spoken)
+        shown.items(app, &spoken)
     };
     let mut before = spoken(messages);
     let count = match covers == messages.len() {
