@@ -347,6 +347,9 @@ fn listed(body: &Value) -> Vec<Item> {
     let messages: Vec<Message> = parts
         .filter_map(|part| match part {
             InputPart::Messages(messages) => Some(messages.clone()),
+            InputPart::Parcel { brought, .. } => {
+                Some(vec![brought.parcel.message("cmp_1", &brought.seal)])
+            }
             InputPart::Reference { .. } | InputPart::Approval { .. } => None,
         })
         .flatten()
