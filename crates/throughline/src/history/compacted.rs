@@ -30,6 +30,27 @@ impl Default for Compaction {
     }
 }
 
+impl Compaction {
+    /// The same, with some messages of a record always shown in full.
+    #[must_use]
+    pub fn pinning<'m>(
+        mut self,
+        record: impl Iterator<Item = &'m Message>,
+        wanted: impl Fn(&Message) -> bool,
+    ) -> Self {
+        if let Self::On(policy) = &mut self {
+            let mut next = 1;
+            for message in record {
+                if wanted(message) {
+                    policy.pins.push(next);
+                }
+                next += places(message);
+            }
+        }
+        self
+    }
+}
+
 impl From<Policy> for Compaction {
     fn from(policy: Policy) -> Self {
         Self::On(Box::new(policy))
