@@ -12,8 +12,7 @@ use super::keys::{Key, Section};
 use super::read::Meaning::{self, Is, NotBuilt};
 use super::tree::{Located, Raw, Table};
 use super::types::{
-    AgentConfig, Auth, CompactionConfig, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach,
-    ServerConfig, When,
+    AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, ServerConfig,
 };
 use crate::near::{did_you_mean, near};
 
@@ -25,7 +24,7 @@ const PERSISTENCE: &[(&str, Meaning<Persistence>)] = &[
 const CONVERSATIONS: &str = "the Conversations API";
 
 /// A complaint about a key that has no value and no default.
-fn missing(table: &Table, key: &'static str) -> ConfigError {
+pub(super) fn missing(table: &Table, key: &'static str) -> ConfigError {
     let takes = Key::find(table.section, key).map_or("", |key| key.about);
     let about = takes.split(['.', ':']).next().unwrap_or_default();
     table.wrong(key, format!("is missing: {}", about.to_lowercase()))

@@ -74,12 +74,10 @@ fn expand(asked: &Expand, record: &ToolHistory) -> Result<String, ToolError> {
             break;
         }
         if out.len() + line.len() > MOST {
-            let room = line.floor_char_boundary(MOST.saturating_sub(out.len()));
-            let _ = write!(
-                out,
-                "{}\n[line {no} of {lines}; go on with from_line]",
-                &line[..room]
-            );
+            // A line that is longer than an answer is shown as far as it goes.
+            let room = MOST.saturating_sub(out.len());
+            out.extend(line.chars().take(room));
+            let _ = write!(out, "\n[line {no} of {lines}; go on with from_line]");
             return Ok(out);
         }
         out.push_str(line);

@@ -107,7 +107,7 @@ fn waiting(messages: &[Arc<Message>]) -> usize {
         // What was asked for before the newest request is no longer waited for.
         group.unanswered > 0 && newest.is_none_or(|newest| group.first() > newest)
     });
-    waits.map_or(messages.len(), |group| group.first())
+    waits.map_or(messages.len(), throughline_compact::Group::first)
 }
 
 /// Digest what does not stay.
