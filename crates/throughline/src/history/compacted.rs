@@ -147,7 +147,7 @@ impl Compacted {
     /// in between.
     pub(crate) fn show(&mut self, between: Between<'_>) -> &View {
         let known = self.history.view();
-        if self.sent == 0 || self.mixed != !between.shown.is_empty() {
+        if self.sent == 0 || self.mixed == between.shown.is_empty() {
             let place = match between.shown {
                 [] => known.len(),
                 _ => known.len() - self.own(between.before).min(known.len()),
