@@ -73,13 +73,12 @@ impl Shown {
     }
 }
 
-/// The line for people. A view may show long results in part before anything is digested.
+/// The line for people. Some results are shown in another way before anything is digested.
 pub(crate) fn line(report: &Report, shown: Shown) -> String {
     match (report.stayed, report.epoch, shown) {
-        (Some(_), 0, Shown::Changed) => {
-            let most = Policy::default().single_result;
-            format!("{report} Results above {most} tokens are shown in part.")
-        }
+        (Some(_), 0, Shown::Changed) => format!(
+            "{report} Long results are shown in part, and those without a call as quoted text."
+        ),
         _ => report.to_string(),
     }
 }
@@ -92,7 +91,7 @@ fn compact(request: &mut Request, args: &Compact, to: &Format) -> Result<(Shown,
         recent_calls: args.recent,
         ..Policy::default()
     });
-    feed(&mut history, request);
+    let units = feed(&mut history, request);
     let scale = first_guess(to);
     let call = Call {
         overhead: scale.tokens(overhead(request)),
@@ -100,7 +99,9 @@ fn compact(request: &mut Request, args: &Compact, to: &Format) -> Result<(Shown,
         open: Vec::new(),
     };
     let planned = history.plan(&call).map_err(|error| unreachable(&error))?;
-    let report = settle(&mut history, planned);
+    let mut report = settle(&mut history, planned);
+    // Nobody was shown this file in part before, so what it was compared with is all of it.
+    report.tokens_before = call.overhead + scale.tokens(units);
     let shown = Shown::of(&history);
     let view = history.view().to_vec();
     // The history lets go first, so that its messages are moved rather than copied.
@@ -109,11 +110,13 @@ fn compact(request: &mut Request, args: &Compact, to: &Format) -> Result<(Shown,
     Ok((shown, report))
 }
 
-/// Push the messages with the numbers that an import gives them: system text goes before.
-fn feed(history: &mut ToolHistory, request: &mut Request) {
+/// Push the messages with the numbers that an import gives them: system text goes before. Returns
+/// the units of all of them.
+fn feed(history: &mut ToolHistory, request: &mut Request) -> u64 {
     let messages = std::mem::take(&mut request.messages);
     let total = messages.len() as u64;
     let mut next = if request.system.is_empty() { 1 } else { 2 };
+    let mut sum = 0;
     let mut line = progress::Line::new("reading");
     for (done, message) in messages.into_iter().enumerate() {
         line.show(Progress {
@@ -121,10 +124,12 @@ fn feed(history: &mut ToolHistory, request: &mut Request) {
             total,
             unit: "messages",
         });
-        let taken = places(&message);
-        history.push(next, message);
+        let (taken, units) = (places(&message), tokens::units(&message));
+        history.push_counted(next, message, units);
         next += taken;
+        sum += u64::from(units);
     }
+    sum
 }
 
 /// Let a planned epoch hold.

@@ -2,9 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a panic is how a test says that it failed, and the test command shows the counts"
+    reason = "a panic is how a test says that it failed"
 )]
 
 use std::collections::BTreeSet;
@@ -298,6 +296,7 @@ fn b175_compacting_what_was_compacted_changes_nothing() {
 
 #[test]
 fn generated_histories_stay_acceptable_and_settle() {
+    let mut smaller = 0;
     property("compact on the command line", 60, |rng, size| {
         let file = neutral(&messages::history(rng, 4 + size));
         let format = FORMATS[rng.below(FORMATS.len())];
@@ -318,6 +317,7 @@ fn generated_histories_stay_acceptable_and_settle() {
             &file,
         );
         let once = ok(flags, &there.out);
+        smaller += u64::from(once.err.starts_with("Compacted "));
         if format != "neutral" {
             let run = throughline(&["validate", "--for", format], &once.out);
             if run.code != 0 {
@@ -330,6 +330,7 @@ fn generated_histories_stay_acceptable_and_settle() {
             false => Err(format!("{flags:?}: {} then {}", once.err, twice.err)),
         }
     });
+    println!("{smaller} of them were made smaller");
 }
 
 #[test]
@@ -405,8 +406,7 @@ fn long_results_are_shown_in_part_and_that_is_said() {
     let run = ok(&["compact", "--from", "openai-chat"], &file);
     assert!(run.out.len() < file.len());
     assert!(
-        run.err
-            .contains("Results above 10000 tokens are shown in part."),
+        run.err.contains("Long results are shown in part"),
         "{}",
         run.err
     );

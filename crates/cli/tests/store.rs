@@ -602,7 +602,7 @@ fn runs_are_listed_and_shown() {
     let nobody = format!("run_{}", "0".repeat(32));
     let message = place.fails(&["runs", "resume", &nobody], 1);
     assert!(message.contains("cannot be gone on with"), "{message}");
-    let message = Place::new().fails(&["runs", "resume", &nobody], 1);
+    let message = Place::new("resume-nobody").fails(&["runs", "resume", &nobody], 1);
     assert!(message.starts_with("there is no store "), "{message}");
     assert_eq!(
         place.fails(&["runs", "dance"], 2),
