@@ -21,16 +21,16 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
         programs.iter().for_each(|name| println!("{name}"));
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(unknown) = arguments.iter().find(|name| !programs.contains(name)) {
+    let (options, names): (Vec<String>, Vec<String>) = arguments
+        .iter()
+        .cloned()
+        .partition(|argument| argument.starts_with("--"));
+    if let Some(unknown) = names.iter().find(|name| !programs.contains(name)) {
         return Err(Failure::new(format!(
             "there is no bench {unknown}; see `cargo xtask bench --list`"
         )));
     }
-    let chosen = if arguments.is_empty() {
-        &programs[..]
-    } else {
-        arguments
-    };
+    let chosen = if names.is_empty() { &programs } else { &names };
     if chosen.is_empty() {
         println!("there are no bench programs in {FOLDER}");
     }
@@ -52,6 +52,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
         for (_, feature) in FEATURES.iter().filter(|(program, _)| program == name) {
             command.args(["--features", feature]);
         }
+        // What looks like an option is one of the program.
+        command.arg("--").args(&options);
         if let Err(failure) = tool::run(&mut command) {
             println!("{failure}");
             over.push(name.as_str());

@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod approvals;
+mod compact;
 mod serve;
 mod store;
 
@@ -14,6 +15,7 @@ use throughline_wire::transcript::Limits;
 use throughline_wire::{Format, sse};
 
 pub(crate) use approvals::{Approvals, ApprovalsAnswer, ApprovalsList};
+pub(crate) use compact::{Compact, Strategy, View};
 pub(crate) use serve::Serve;
 pub(crate) use store::{
     Backup, Export, Fork, Import, RemoveThread, Restore, Runs, RunsList, Show, Threads, ThreadsList,
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Say whether a vendor would accept a history, and why not.
     Validate(Validate),
+    /// Make the tool history of a transcript smaller without losing what it says.
+    Compact(Compact),
+    /// Show what a model would be given of a thread, and what was done to make it fit.
+    View(View),
     /// List, show, export, import, fork and delete threads.
     #[command(subcommand)]
     Threads(Threads),

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use throughline_model::json::{ArrayWriter, ObjectWriter};
+use throughline_model::json::ObjectWriter;
 use throughline_wire::{ConvertOptions, Converted, Repairing, convert};
 
 use crate::args::Convert;
+use crate::changes;
 use crate::failure::Failure;
 use crate::input;
 use crate::output;
@@ -33,12 +34,7 @@ pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
         output::document(&report(&converted, Some(&converted.output)), args.pretty)?;
     } else {
         output::document(&converted.output, args.pretty)?;
-        for loss in &converted.losses {
-            output::note(&format!("lost: {loss}"));
-        }
-        for repair in &converted.repairs {
-            output::note(&format!("repaired: {repair}"));
-        }
+        changes::say(&converted.losses, &converted.repairs);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -50,16 +46,7 @@ fn report(converted: &Converted, output: Option<&str>) -> String {
     if let Some(output) = output {
         object.raw("output", output);
     }
-    let mut losses = ArrayWriter::new(object.key("losses"));
-    for loss in &converted.losses {
-        loss.write_json(losses.slot());
-    }
-    losses.end();
-    let mut repairs = ArrayWriter::new(object.key("repairs"));
-    for repair in &converted.repairs {
-        repair.write_json(repairs.slot());
-    }
-    repairs.end();
+    changes::write(&mut object, &converted.losses, &converted.repairs);
     object.end();
     out
 }

@@ -25,7 +25,7 @@ const NO: u8 = 1;
 const USAGE: u8 = 2;
 
 /// Commands of the contract that later versions bring.
-const PLANNED: &[&str] = &["chat", "view", "compact", "keys", "copy", "init"];
+const PLANNED: &[&str] = &["chat", "keys", "copy", "init"];
 
 impl Failure {
     fn new(message: String, code: u8) -> Self {

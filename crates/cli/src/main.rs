@@ -1,6 +1,8 @@
 //! The command line `throughline`.
 
 mod args;
+mod changes;
+mod compact;
 mod completions;
 mod convert;
 mod failure;
@@ -36,8 +38,10 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(&args, Some(serve)),
         Command::Convert(convert) => convert::run(convert, args.json),
         Command::Validate(validate) => validate::run(validate, args.json),
+        Command::Compact(compact) => compact::run(compact, args.json),
         Command::Runs(Runs::Resume { run, config }) => resume::run(&args, *run, config.as_ref()),
-        Command::Threads(_)
+        Command::View(_)
+        | Command::Threads(_)
         | Command::Runs(_)
         | Command::Approvals(_)
         | Command::Fsck

@@ -10,6 +10,8 @@
 mod approvals;
 #[path = "store/left.rs"]
 mod left;
+#[path = "store/view.rs"]
+mod view;
 
 use std::io::Write as _;
 use std::path::PathBuf;

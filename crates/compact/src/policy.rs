@@ -91,7 +91,7 @@ impl Default for Caps {
         Self {
             definitions: 24,
             names: 12,
-            names_ever: 160,
+            names_ever: 1_000,
             command: 240,
             error_lines: 3,
             error_line: 160,
@@ -119,7 +119,7 @@ impl Default for Policy {
             strict: false,
             pins: Vec::new(),
             categories: Vec::new(),
-            tail_share: 50,
+            tail_share: 40,
             block_share: 45,
             single_result: 10_000,
             caps: Caps::default(),

@@ -66,6 +66,11 @@ impl Record {
         self.groups().partition_point(|group| group.first() < place)
     }
 
+    /// The place where a group begins; after the last group, the end of the record.
+    pub(crate) fn begins(&self, at: usize) -> usize {
+        self.groups().get(at).map_or(self.len(), Group::first)
+    }
+
     /// The groups that have a part in a message.
     pub(crate) fn groups_of(&self, place: usize) -> Vec<usize> {
         let mut groups = match self.entries.get(place).map(|entry| &entry.placed) {

@@ -1,5 +1,6 @@
 //! A long result in part: its head, its tail, and the lines that tell of errors.
 
+use crate::atoms;
 use crate::facts::errors;
 use crate::text;
 use crate::tokens;
@@ -16,13 +17,13 @@ pub(crate) fn shorten(whole: &str, cap: u64, seq: u64) -> String {
         let bytes = (whole.len() as u128 * u128::from(units_wanted)) / u128::from(units);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     };
-    let head = at_line_end(text::start(whole, bytes(cap * 55 / 100)));
-    let tail = at_line_start(text::end(whole, bytes(cap * 30 / 100)));
+    let head = at_line_end(text::start(whole, bytes(cap * 50 / 100)));
+    let tail = at_line_start(text::end(whole, bytes(cap * 25 / 100)));
     let middle = whole
         .get(head.len()..whole.len().saturating_sub(tail.len()))
         .unwrap_or_default();
     let mut found = errors::lines(middle, 3, 160);
-    let mut room = bytes(cap * 15 / 100);
+    let mut room = bytes(cap * 10 / 100);
     found.retain(|line| {
         let fits = line.len() <= room;
         room = room.saturating_sub(line.len());
@@ -41,6 +42,12 @@ pub(crate) fn shorten(whole: &str, cap: u64, seq: u64) -> String {
     for line in found {
         out.push_str(&line);
         out.push('\n');
+    }
+    let names = atoms::telling(middle, cap * 15 / 100);
+    if !names.is_empty() {
+        out.push_str("[names left out: ");
+        out.push_str(&names.join(", "));
+        out.push_str("]\n");
     }
     out.push_str(tail);
     out

@@ -1,5 +1,6 @@
 //! What a model is shown: a function of the record and an epoch.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use crate::tokens;
 pub(crate) struct View {
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) units: u64,
+    /// How many messages stand before the tail.
+    pub(crate) head: usize,
     /// Units of tool history, blocks included.
     pub(crate) tool_units: u64,
 }
@@ -84,6 +87,7 @@ impl View {
                 view.add(Arc::new(message), block.units);
             }
         }
+        view.head = view.messages.len();
         for place in frame.cut..record.len() {
             view.add_tail(record, place, frame);
         }
@@ -225,9 +229,8 @@ fn cap(place: usize, frame: &Frame) -> u64 {
     own.map_or(frame.single, |own| own.min(frame.single))
 }
 
-/// Whether a result of the message may be larger than the cap; its bytes say so without counting.
+/// Whether a result of the message is larger than the cap.
 fn results_over(entry: &Entry, cap: u64) -> bool {
-    // A token has at least one byte, so what is smaller than the cap in bytes is within it.
     if u64::from(entry.units) <= cap {
         return false;
     }
@@ -237,22 +240,26 @@ fn results_over(entry: &Entry, cap: u64) -> bool {
         .any(|result| over(result, cap).is_some())
 }
 
+/// The text of a result, if it can be shown in part: media must stay beside its text.
+fn divisible(result: &ToolResult) -> Option<Cow<'_, str>> {
+    let only_text = match &result.output {
+        Output::None => false,
+        Output::Text(_) | Output::Json(_) => true,
+        Output::Parts(parts) => parts.iter().all(|part| part.as_text().is_some()),
+    };
+    only_text.then(|| text::of_output(&result.output))
+}
+
+/// Units of the text of a result that can be shown in part.
+pub(crate) fn text_size(result: &ToolResult) -> Option<u64> {
+    divisible(result).map(|text| tokens::text_units(&text).into())
+}
+
 /// The text of a result that is larger than a cap.
-fn over(result: &ToolResult, cap: u64) -> Option<std::borrow::Cow<'_, str>> {
-    match &result.output {
-        Output::None => None,
-        Output::Text(_) | Output::Json(_) => {
-            let text = text::of_output(&result.output);
-            (text.len() as u64 > cap && u64::from(tokens::text_units(&text)) > cap).then_some(text)
-        }
-        // Media must stay beside its text; text alone is shortened as text.
-        Output::Parts(parts) => {
-            let only_text = parts.iter().all(|part| part.as_text().is_some());
-            let text = text::of_output(&result.output);
-            (only_text && text.len() as u64 > cap && u64::from(tokens::text_units(&text)) > cap)
-                .then_some(text)
-        }
-    }
+fn over(result: &ToolResult, cap: u64) -> Option<Cow<'_, str>> {
+    let text = divisible(result)?;
+    // A token has at least one byte.
+    (text.len() as u64 > cap && u64::from(tokens::text_units(&text)) > cap).then_some(text)
 }
 
 fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolResult> {

@@ -17,7 +17,7 @@ mod upstreams;
 pub use config::{
     AgentConfig, Auth, CompactionConfig, Config, ConfigError, Credential, Dialect, Flags, KEYS,
     Keeping, Key, Kind, LimitsConfig, LogFormat, McpConfig, McpReach, Origin, SHORT, Section,
-    ServerConfig, Sources, Takes, UpstreamConfig,
+    ServerConfig, Sources, Takes, UpstreamConfig, When,
 };
 pub use error::ApiError;
 pub use http::{

@@ -32,6 +32,21 @@ impl Seal {
         seal
     }
 
+    /// The seal on bytes that somebody else keeps. Its key is another than that of cursors, so that
+    /// nobody can pass off one for the other.
+    pub(crate) fn bytes(&self, scope: &TenantScope, purpose: &str, bytes: &[u8]) -> [u8; 16] {
+        let key = blake3::derive_key("throughline 2026-11 sealed bytes", &self.0);
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        for text in [scope.tenant().as_str(), purpose] {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        hasher.update(bytes);
+        let mut seal = [0; 16];
+        seal.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        seal
+    }
+
     /// A cursor of this store.
     pub(crate) fn cursor(
         &self,

@@ -31,6 +31,10 @@ pub trait Engine: Send + Sync {
     /// The process, as the holder of leases.
     fn owner(&self) -> OwnerId;
 
+    /// A seal on bytes that leave the store and come back: only this store makes it, for this tenant
+    /// and this purpose. It says who made them and hides nothing.
+    fn seal(&self, scope: &TenantScope, purpose: &str, bytes: &[u8]) -> [u8; 16];
+
     // Threads.
 
     /// Open a thread by any of its names, or the branch that ends in a node: what is known, the

@@ -29,7 +29,6 @@ pub mod scripted;
 pub mod serverkill;
 #[cfg(feature = "agents")]
 pub mod stage;
-#[cfg(feature = "compaction")]
 pub mod trajectory;
 #[cfg(feature = "agents")]
 pub mod upstream;

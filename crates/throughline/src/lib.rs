@@ -35,7 +35,7 @@ pub use agent::{
 };
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
-    ClientExt, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
+    ClientExt, Compacts, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
     PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, ServiceKeeping, Stability,
     StoresHistory, TimeoutPhase, Update, Updates, WHO_STORES,
 };
@@ -47,11 +47,11 @@ pub use client::{
     Transport, TransportError, TransportFault, VendorClient,
 };
 pub use history::{
-    Additions, Compaction, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox, MessageFilter,
-    MessageStore, MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnPark,
-    OnServiceId, Owner, OwnerError, Parity, Persistence, ProviderContext, ProviderError,
+    Additions, Compaction, Condensed, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox,
+    MessageFilter, MessageStore, MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls,
+    OnPark, OnServiceId, Owner, OwnerError, Parity, Persistence, ProviderContext, ProviderError,
     ProviderScope, ProviderSpec, ProviderState, Rendering, StateError, Thread, ThreadJsonError,
-    Threads, Told, VendorCopy, View, Views,
+    Threads, Told, VendorCopy, View, Views, condense,
 };
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;
@@ -84,6 +84,10 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/agents.md")]
 struct Guide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/compaction.md")]
+struct CompactionGuide;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/threads.md")]

@@ -60,24 +60,45 @@ pub fn convert(
     options: ConvertOptions,
 ) -> Result<Converted, DecodeError> {
     let transcript = transcript::read(file, from, options.limits)?;
+    Ok(match options.repairing {
+        Repairing::Always => render_transcript(&transcript, to, &render::Options::default()),
+        Repairing::Elsewhere => convert_transcript(&transcript, from, to),
+    })
+}
+
+/// Convert a transcript that was read from a file of a format, by the rules of [`convert`].
+pub fn convert_transcript(transcript: &Transcript, from: &Format, to: &Format) -> Converted {
+    if from == to || is_from(transcript, to) {
+        written(transcript, to)
+    } else {
+        render_transcript(transcript, to, &render::Options::default())
+    }
+}
+
+/// A transcript as its target accepts it, whatever it came from. Our own form takes everything as
+/// it is.
+pub fn render_transcript(
+    transcript: &Transcript,
+    to: &Format,
+    options: &render::Options,
+) -> Converted {
     let target = match to {
         Format::Neutral => None,
         Format::Vendor(wire) => codec(wire),
     };
-    let renders = match options.repairing {
-        Repairing::Always => true,
-        Repairing::Elsewhere => from != to && !is_from(&transcript, to),
-    };
     match target {
-        Some(codec) if renders => Ok(rendered(&transcript, codec)),
-        _ => {
-            let mut losses = Losses::default();
-            Ok(Converted {
-                output: transcript::write(&transcript, to, &mut losses),
-                losses: losses.into_vec(),
-                repairs: Vec::new(),
-            })
-        }
+        Some(codec) => rendered(transcript, codec, options),
+        None => written(transcript, to),
+    }
+}
+
+/// A transcript through a codec alone.
+fn written(transcript: &Transcript, to: &Format) -> Converted {
+    let mut losses = Losses::default();
+    Converted {
+        output: transcript::write(transcript, to, &mut losses),
+        losses: losses.into_vec(),
+        repairs: Vec::new(),
     }
 }
 
@@ -105,7 +126,7 @@ fn is_from(transcript: &Transcript, format: &Format) -> bool {
 }
 
 /// A transcript as the target accepts it.
-fn rendered(transcript: &Transcript, codec: &dyn Codec) -> Converted {
+fn rendered(transcript: &Transcript, codec: &dyn Codec, options: &render::Options) -> Converted {
     let mut request = transcript.request.clone();
     let leading = transcript.shape == TranscriptShape::Array && !request.system.is_empty();
     if leading {
@@ -115,7 +136,7 @@ fn rendered(transcript: &Transcript, codec: &dyn Codec) -> Converted {
             .insert(0, Message::new(Role::System, system));
     }
     let target = Target::newest(codec.wire());
-    let view = render::render(&request.messages, &target, &render::Options::default());
+    let view = render::render(&request.messages, &target, options);
     let mut losses = Losses::default();
     let array = view.array();
     let output = match transcript.shape {

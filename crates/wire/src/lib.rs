@@ -58,7 +58,9 @@ mod table;
 
 pub use approval::approval_answer;
 pub use codec::{Codec, Shape, codec};
-pub use convert::{ConvertOptions, Converted, Repairing, convert};
+pub use convert::{
+    ConvertOptions, Converted, Repairing, convert, convert_transcript, render_transcript,
+};
 pub use error::{DecodeError, Problem};
 pub use format::{Format, UnknownFormat};
 pub use loss::{Loss, LossKind, Losses};

@@ -50,7 +50,6 @@ async function misuse(world) {
     ['background', () => client.responses.create({ model, input: 'x', background: true })],
     ['conversation', () => client.responses.create({ model, input: 'x', conversation: 'conv_1' })],
     ['conversations', () => client.conversations.create()],
-    ['compact', () => client.responses.compact({ model, input: 'x' })],
   ]) {
     const error = await world.raises(`${what} is not built`, OpenAI.InternalServerError, work);
     world.equal(`${what} says so`, [error.status, error.code], [501, 'not_implemented']);

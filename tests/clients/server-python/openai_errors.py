@@ -162,14 +162,10 @@ def unbuilt(world: World) -> None:
     said = {"model": world.model, "input": "x"}
     made = client.responses.create(**said)
     created = lambda **more: lambda: client.responses.create(**said, **more)  # noqa: E731
-    management = [{"type": "compaction", "compact_threshold": 1000}]
     for what, work in (
         ("background", created(background=True)),
         ("conversation", created(conversation="conv_1")),
-        ("truncation", created(truncation="auto")),
-        ("context_management", created(context_management=management)),
         ("cancel", lambda: client.responses.cancel(made.id)),
-        ("compact", lambda: client.responses.compact(**said)),
         ("conversations", lambda: client.conversations.create()),
         (
             "chat",

@@ -10,6 +10,7 @@ mod text;
 mod threads;
 mod transfer;
 mod upkeep;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,6 +94,7 @@ impl Context<'_> {
                 Approvals::List(args) => approvals::list(self, args).await,
                 Approvals::Answer(args) => approvals::answer(self, args).await,
             },
+            Command::View(args) => view::show(self, args).await,
             Command::Fsck => upkeep::fsck(self).await,
             Command::Backup(args) => upkeep::backup(self, args).await,
             Command::Restore(args) => upkeep::restore(self, args),
@@ -101,6 +103,7 @@ impl Context<'_> {
             Command::Serve(_)
             | Command::Convert(_)
             | Command::Validate(_)
+            | Command::Compact(_)
             | Command::Completions(_)
             | Command::NotBuilt(_) => Err(Failure::wrong("this command needs no store")),
         }

@@ -1,7 +1,7 @@
 //! What a store holds, for people at a terminal.
 
 use throughline_model::{
-    Arguments, Body, Content, MediaSource, Output, Role, ToolCall, ToolResult,
+    Arguments, Body, Content, MediaSource, Message, Output, Role, ToolCall, ToolResult,
 };
 use throughline_store::{Entry, Run, Thread};
 
@@ -104,9 +104,19 @@ pub(super) fn entry(entry: &Entry) -> String {
             time::shown(redaction.at)
         );
     }
+    let mut out = message(&place, &entry.message);
+    if let Some(redaction) = &entry.redacted {
+        let by = short(&redaction.by);
+        out.push_str(&format!("\n    [a part was redacted by {by}]"));
+    }
+    out
+}
+
+/// A message under a name of its place: who said it, what was said; calls and results a line each.
+pub(super) fn message(place: &str, message: &Message) -> String {
     let mut lines = Vec::new();
     let mut said = String::new();
-    for content in &entry.message.contents {
+    for content in &message.contents {
         match words(content) {
             Said::Text(text) => {
                 if !said.is_empty() {
@@ -117,19 +127,21 @@ pub(super) fn entry(entry: &Entry) -> String {
             Said::Line(line) => lines.push(line),
         }
     }
-    let role = role(&entry.message.role);
+    let who = role(&message.role);
     let mut out = match said.is_empty() {
-        true => format!("{place} {role}:"),
-        false => format!("{place} {role}: {}", plain(&said).replace('\n', "\n    ")),
+        true => format!("{place} {who}:"),
+        false => format!("{place} {who}: {}", indented(&said)),
     };
-    if let Some(redaction) = &entry.redacted {
-        lines.push(format!("[a part was redacted by {}]", short(&redaction.by)));
-    }
     for line in lines {
         out.push_str("\n    ");
         out.push_str(&line);
     }
     out
+}
+
+/// Text whose later lines stand under its first.
+pub(super) fn indented(text: &str) -> String {
+    plain(text).replace('\n', "\n    ")
 }
 
 fn role(role: &Role) -> String {

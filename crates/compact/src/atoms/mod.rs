@@ -3,7 +3,9 @@
 //! Later calls are made of such names, so they are what a digest must keep. A text is scanned once;
 //! nothing here knows a language or a project.
 
+mod hash;
 mod scan;
+mod telling;
 mod worth;
 
 use std::collections::HashMap;
@@ -13,10 +15,12 @@ use throughline_model::{Body, Content, Role};
 use crate::facts::Args;
 use crate::record::Record;
 use crate::text;
+use hash::Seeded;
 use scan::Found;
 
 pub(crate) use scan::{Kind, scan};
-pub(crate) use worth::worth;
+pub(crate) use telling::telling;
+pub(crate) use worth::{base, worth};
 
 /// One name and where it was seen.
 #[derive(Clone, Debug)]
@@ -55,7 +59,7 @@ pub(crate) struct Name {
 /// All names of a record, up to the place that was looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Atoms {
-    ids: HashMap<Box<str>, u32>,
+    ids: HashMap<Box<str>, u32, Seeded>,
     list: Vec<Atom>,
     /// Names by place and content.
     by_place: Vec<Box<[Box<[Name]>]>>,

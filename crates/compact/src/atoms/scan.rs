@@ -9,7 +9,9 @@ pub(crate) enum Kind {
     File,
     /// A word of a program: `camelCase`, `snake_case`, `Mixed2`.
     Identifier,
-    /// Words with dashes.
+    /// A name of a part of something: `thing.part`.
+    Dotted,
+    /// Words with dashes or with slashes between them.
     Dashed,
     /// Digits and letters without sense: a hash or an id.
     Id,
@@ -36,31 +38,51 @@ const TAIL: usize = 128 * 1024;
 const LONGEST: usize = 160;
 const LONGEST_IDENTIFIER: usize = 80;
 
-/// Words that come before a name they define, in the languages that people write most.
-const DEFINE: &[&str] = &[
-    "func",
-    "fn",
-    "def",
-    "class",
-    "type",
-    "struct",
-    "enum",
-    "interface",
-    "trait",
-    "const",
-    "var",
-    "let",
-    "function",
-    "mod",
-    "module",
-    "package",
-    "macro_rules",
-    "impl",
-    "protocol",
-    "record",
-    "namespace",
-    "table",
-];
+/// Whether a word comes before a name that it defines, in the languages that people write most.
+fn defines(word: &str) -> bool {
+    match word.len() {
+        2 => word == "fn",
+        3 => matches!(word, "def" | "var" | "let" | "mod"),
+        4 => matches!(word, "func" | "type" | "enum" | "impl"),
+        5 => matches!(word, "class" | "trait" | "const" | "table"),
+        6 => matches!(word, "struct" | "module" | "record"),
+        7 => word == "package",
+        8 => matches!(word, "function" | "protocol"),
+        9 => matches!(word, "interface" | "namespace"),
+        _ => false,
+    }
+}
+
+/// What a byte is to a name; a run of bytes is all of it together.
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DIGIT: u8 = 4;
+const UNDER: u8 = 8;
+const SLASH: u8 = 16;
+const DOT: u8 = 32;
+const DASH: u8 = 64;
+const SIGN: u8 = 128;
+
+/// Most of a text is plain words, so what a byte is must cost next to nothing.
+static CLASS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            b'_' => UNDER,
+            b'/' => SLASH,
+            b'.' => DOT,
+            b'-' => DASH,
+            b'~' | b'@' => SIGN,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
 
 /// Find the names of a text.
 pub(crate) fn scan<'a>(text: &'a str, mut found: impl FnMut(Found<'a>)) {
@@ -86,30 +108,47 @@ fn pass<'a>(text: &'a str, found: &mut impl FnMut(Found<'a>)) {
     let mut waits = Waits::Nothing;
     while at < bytes.len() {
         let gap = at;
-        while at < bytes.len() && !in_run(bytes[at]) {
+        while at < bytes.len() && CLASS[usize::from(bytes[at])] == 0 {
             at += 1;
         }
         let from = at;
-        while at < bytes.len() && in_run(bytes[at]) {
+        let mut classes = 0;
+        while at < bytes.len() {
+            let class = CLASS[usize::from(bytes[at])];
+            if class == 0 {
+                break;
+            }
+            classes |= class;
             at += 1;
         }
-        let run = trim(&text[from..at]);
-        if run.is_empty() || run.len() > LONGEST {
-            waits = Waits::Nothing;
+        let length = at - from;
+        if waits == Waits::Nothing {
+            if classes == LOWER {
+                if length <= 9 && defines(&text[from..at]) {
+                    waits = Waits::Name;
+                }
+                continue;
+            }
+            if !(3..=LONGEST).contains(&length) {
+                continue;
+            }
+            classify(&text[from..at], classes, false, found);
             continue;
         }
-        if waits != Waits::Nothing {
-            waits = still_waits(waits, &bytes[gap..from]);
-        }
-        let defined = waits == Waits::Name;
+        waits = still_waits(waits, &bytes[gap..from]);
+        let run = &text[from..at];
+        // Prose has "let the" and "type of"; what is defined is followed by something of the language.
+        let defined = waits == Waits::Name && length <= LONGEST && {
+            run.starts_with(|first: char| first.is_ascii_uppercase()) || opens(&bytes[at..])
+        };
         if waits == Waits::Name {
             waits = Waits::Nothing;
         }
-        if !defined && DEFINE.contains(&run) {
+        if !defined && classes == LOWER && defines(run) {
             waits = Waits::Name;
-            continue;
+        } else if length <= LONGEST {
+            classify(run, classes, defined, found);
         }
-        classify(run, defined, found);
     }
 }
 
@@ -133,8 +172,10 @@ fn still_waits(waits: Waits, gap: &[u8]) -> Waits {
     }
 }
 
-fn in_run(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/' | b'.' | b'-' | b'~' | b'@')
+/// Whether what follows a name opens its definition.
+fn opens(rest: &[u8]) -> bool {
+    let next = rest.iter().find(|byte| **byte != b' ');
+    matches!(next, Some(b'(' | b'{' | b'<' | b':' | b'=' | b';' | b'['))
 }
 
 /// Without signs that end a sentence or begin an option.
@@ -143,22 +184,38 @@ fn trim(run: &str) -> &str {
         .trim_start_matches(['-', '@'])
 }
 
-fn classify<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
-    let slash = run.as_bytes().contains(&b'/');
-    if slash {
+fn classify<'a>(run: &'a str, classes: u8, defined: bool, found: &mut impl FnMut(Found<'a>)) {
+    if classes & (SLASH | DOT | DASH | SIGN) == 0 {
+        return word(run, defined, found);
+    }
+    let run = trim(run);
+    if classes & SLASH != 0 && run.contains('/') {
         return path(run, defined, found);
     }
-    let dot = run.as_bytes().contains(&b'.');
-    if dot {
-        if is_file(run) {
-            return emit(run, run, Kind::File, defined, found);
-        }
-        for part in run.split('.') {
-            word(part, defined, found);
-        }
-        return;
+    if classes & DOT == 0 || !run.contains('.') {
+        return word(run, defined, found);
     }
-    word(run, defined, found);
+    if is_file(run) {
+        return emit(run, run, Kind::File, defined, found);
+    }
+    if is_dotted(run) {
+        emit(run, run, Kind::Dotted, false, found);
+    }
+    for part in run.split('.') {
+        word(part, defined, found);
+    }
+}
+
+/// Whether it is words of a program with dots between them.
+fn is_dotted(run: &str) -> bool {
+    let named = |part: &str| {
+        part.len() > 1
+            && part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    run.len() <= 60 && run.split('.').all(named)
 }
 
 fn path<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
@@ -178,7 +235,25 @@ fn path<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         }
         return;
     }
-    emit(key.trim_start_matches('/'), run, Kind::Path, defined, found);
+    // People write `either/or`; paths begin at a root, go deeper, or end in a name that looks like one.
+    let rooted = run.starts_with(['/', '.', '~']) || key.len() < run.len();
+    let telling = file
+        .bytes()
+        .any(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-'))
+        || hump(file);
+    let kind = if rooted || telling {
+        Kind::Path
+    } else {
+        Kind::Dashed
+    };
+    emit(key.trim_start_matches('/'), run, kind, defined, found);
+}
+
+/// Whether upper case begins inside of a word.
+fn hump(word: &str) -> bool {
+    word.as_bytes()
+        .windows(2)
+        .any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
 }
 
 /// Whether it is a name with an ending of letters, as files have.
@@ -205,31 +280,32 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
     let mut lower = 0;
     let mut digits = 0;
     let mut hump = false;
-    let mut under = false;
     let mut dash = 0;
-    let mut hex = true;
+    let mut classes = 0;
     let mut before = 0u8;
     for byte in run.bytes() {
-        match byte {
-            b'A'..=b'Z' => {
-                upper += 1;
-                hump |= before.is_ascii_lowercase();
-            }
-            b'a'..=b'z' => lower += 1,
-            b'0'..=b'9' => digits += 1,
-            b'_' => under |= before != 0,
-            b'-' => dash += 1,
-            _ => {}
-        }
-        hex &= byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-');
-        before = byte;
+        let class = CLASS[usize::from(byte)];
+        classes |= class;
+        upper += usize::from(class == UPPER);
+        lower += usize::from(class == LOWER);
+        digits += usize::from(class == DIGIT);
+        dash += usize::from(class == DASH);
+        hump |= class == UPPER && before == LOWER;
+        before = class;
     }
+    // A leading underscore alone joins nothing.
+    let under = classes & UNDER != 0 && run.trim_start_matches('_').contains('_');
     let letters = upper + lower;
+    // Durations and sizes: a number and its unit.
+    let first = run.bytes().next().unwrap_or_default();
+    if first.is_ascii_digit() && letters <= 2 && digits + letters == run.len() && digits <= 5 {
+        return;
+    }
     let kind = if dash > 0 {
         if letters == 0 && run.len() < 8 {
             return;
         }
-        if digits > 0 && hex && run.len() >= 16 {
+        if digits > 0 && run.len() >= 16 && is_hex(run) {
             Kind::Id
         } else {
             Kind::Dashed
@@ -240,13 +316,13 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
             return;
         }
         Kind::Id
-    } else if digits > 0 && hex && run.len() >= 7 {
+    } else if digits > 0 && run.len() >= 7 && is_hex(run) {
         Kind::Id
-    } else if hump || under {
-        Kind::Identifier
-    } else if digits > 0 && letters > 0 && run.len() >= 4 {
-        Kind::Identifier
-    } else if upper > 1 && lower > 1 && run.len() >= 5 {
+    } else if hump
+        || under
+        || (digits > 0 && run.len() >= 4)
+        || (upper > 1 && lower > 1 && run.len() >= 5)
+    {
         Kind::Identifier
     } else if defined {
         Kind::Word
@@ -254,6 +330,11 @@ fn word<'a>(run: &'a str, defined: bool, found: &mut impl FnMut(Found<'a>)) {
         return;
     };
     emit(run, run, kind, defined, found);
+}
+
+fn is_hex(run: &str) -> bool {
+    run.bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-'))
 }
 
 fn emit<'a>(
@@ -287,7 +368,7 @@ mod tests {
             names("see /srv/app/src/main.rs, and src/main.rs."),
             [("src/main.rs", Kind::Path), ("src/main.rs", Kind::Path)]
         );
-        assert_eq!(names("1/2 and/or 3/4"), [("and/or", Kind::Path)]);
+        assert_eq!(names("1/2 and/or 3/4"), [("and/or", Kind::Dashed)]);
     }
 
     #[test]

@@ -7,14 +7,7 @@ use super::{Atom, Kind, Name};
 /// A name is used again the more likely the rarer it looks (a path more than a word), the more the
 /// model has used or spoken of it, if the text defines it, and the shorter ago it was seen.
 pub(crate) fn worth(atom: &Atom, name: Name, calls: u32) -> u64 {
-    let base: u64 = match atom.kind {
-        Kind::Path => 60,
-        Kind::File => 50,
-        Kind::Identifier => 26,
-        Kind::Id => 20,
-        Kind::Dashed => 14,
-        Kind::Word => 12,
-    };
+    let base = base(atom.kind);
     let mut points = base * 100;
     let mut add = |percent: u64| points += base * percent;
     if atom.in_arguments > 0 {
@@ -33,4 +26,17 @@ pub(crate) fn worth(atom: &Atom, name: Name, calls: u32) -> u64 {
     // What was seen long ago is needed less often.
     let age = u64::from(calls.saturating_sub(atom.last_call));
     points * 60 / (60 + age)
+}
+
+/// What a name is worth by its looks alone.
+pub(crate) fn base(kind: Kind) -> u64 {
+    match kind {
+        Kind::Path => 60,
+        Kind::File => 50,
+        Kind::Identifier => 26,
+        Kind::Id => 20,
+        Kind::Dotted => 16,
+        Kind::Dashed => 14,
+        Kind::Word => 12,
+    }
 }

@@ -148,6 +148,16 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// What tells one part of a whole from the others; none if the whole is given.
+    pub(crate) fn part(&self) -> Option<String> {
+        let members = self.value.as_ref()?.members();
+        if members.iter().any(|one| one.value.as_array().is_some()) {
+            return None;
+        }
+        let first = members.first()?;
+        Some(crate::text::one_line(first.value.raw(), 80))
+    }
+
     /// The arguments in short: `key: value` without bodies.
     pub(crate) fn short(&self, most: usize) -> String {
         let mut out = String::new();

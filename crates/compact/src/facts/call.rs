@@ -39,7 +39,6 @@ fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps:
         line.rest.push_str(missing);
         return;
     }
-    let execute = called.category == Category::Execute;
     if ended.failed {
         match (called.category, ended.code) {
             (Category::Write, None) => line.rest.push_str(" FAILED"),
@@ -64,9 +63,9 @@ fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps:
                 Some(code) => line.rest.push_str(&format!(" → exit {code}")),
                 None => line.rest.push_str(" → ok"),
             }
-            let last = said.lines().rev().take(200).find(|one| {
-                !one.trim().is_empty() && !(execute && errors::exit_code(one).is_some())
-            });
+            // A line that only tells the code again says nothing.
+            let says = |one: &&str| !one.trim().is_empty() && errors::exit_code(one).is_none();
+            let last = said.lines().rev().take(200).find(says);
             if let Some(last) = last {
                 line.rest.push_str(": ");
                 line.rest.push_str(&text::one_line(last, 80));
@@ -110,8 +109,8 @@ fn read(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
     line.range = range(args, count);
     line.head = format!("Read {subject}");
     line.rest = match line.range {
-        Some((from, to)) => format!(" lines {from}-{to} ({} lines)", to + 1 - from),
-        None if called.result.is_some() => format!(" ({count} lines)"),
+        Some((from, to)) => format!(" lines {from}-{to} ({})", counted(to - from + 1)),
+        None if called.result.is_some() => format!(" ({})", counted(count)),
         None => String::new(),
     };
 }
@@ -146,6 +145,13 @@ fn range(args: &Args<'_>, count: u64) -> Option<(u64, u64)> {
         (None, None) => from.saturating_add(count).saturating_sub(1),
     };
     (from <= to).then_some((from, to))
+}
+
+fn counted(lines: u64) -> String {
+    match lines {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    }
 }
 
 fn write(line: &mut Line, called: &Called<'_>, args: &Args<'_>) {
@@ -238,12 +244,17 @@ fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
     line.key = Some(within.as_str().into());
     line.head = format!("Searched {within}");
     if called.result.is_some() {
-        line.rest = format!(" → {} lines", text::lines(said));
+        line.rest = format!(" → {}", counted(text::lines(said) as u64));
     }
 }
 
 fn other(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
     line.head = format!("Called {}({})", name(called), args.short(200));
+    if called.category == Category::Plan {
+        // A plan is told whole again, or the state of one of its parts is.
+        let part = args.part().unwrap_or_default();
+        line.key = Some(format!("{} {part}", name(called)).into());
+    }
     if line.failed || called.result.is_none() {
         return;
     }

@@ -8,11 +8,12 @@ const TAIL: usize = 128 * 1024;
 /// Of a line so many bytes are looked at.
 const OF_LINE: usize = 400;
 
-/// Words that make a line one about an error, in lower case; a line has one of them as a word or as a start.
-const WORDS: &[&str] = &[
+/// Words that make a line one about an error, in lower case.
+const STRONG: &[&str] = &[
     "error",
     "errors",
     "fail",
+    "fails",
     "failed",
     "failure",
     "failures",
@@ -22,9 +23,12 @@ const WORDS: &[&str] = &[
     "exception",
     "traceback",
     "undefined",
+    "cannot",
+];
+/// Words that do so where nothing stronger is said.
+const WEAK: &[&str] = &[
     "unresolved",
     "denied",
-    "cannot",
     "unable",
     "invalid",
     "refused",
@@ -43,17 +47,21 @@ const WORDS: &[&str] = &[
 
 /// The first distinct lines that tell of errors, each as one line.
 pub(crate) fn lines(output: &str, most: usize, length: usize) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+    let mut strong: Vec<String> = Vec::new();
+    let mut weak: Vec<String> = Vec::new();
     let mut look = |part: &str| {
         for line in part.lines() {
-            if found.len() >= most {
+            if strong.len() >= most {
                 return;
             }
-            if tells(text::start(line, OF_LINE)) {
-                let line = text::one_line(line, length);
-                if !line.is_empty() && !found.contains(&line) {
-                    found.push(line);
-                }
+            let list = match tells(text::start(line, OF_LINE)) {
+                Some(Strength::Strong) => &mut strong,
+                Some(Strength::Weak) if weak.len() < most => &mut weak,
+                Some(Strength::Weak) | None => continue,
+            };
+            let line = text::one_line(line, length);
+            if !line.is_empty() && !list.contains(&line) {
+                list.push(line);
             }
         }
     };
@@ -63,24 +71,45 @@ pub(crate) fn lines(output: &str, most: usize, length: usize) -> Vec<String> {
         look(text::start(output, HEAD));
         look(text::end(output, TAIL));
     }
-    found
+    let more = most.saturating_sub(strong.len());
+    strong.extend(weak.into_iter().take(more));
+    strong
+}
+
+enum Strength {
+    Strong,
+    Weak,
 }
 
 /// Whether a line tells of an error.
-fn tells(line: &str) -> bool {
-    let words = line.split(|letter: char| !letter.is_ascii_alphanumeric());
-    for word in words {
-        if word.is_empty() || word.len() > 24 {
+fn tells(line: &str) -> Option<Strength> {
+    if line.contains("not found") || line.contains("No such file") || line.contains("***") {
+        return Some(Strength::Strong);
+    }
+    let mut weak = false;
+    let mut next = 0;
+    for word in line.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        // What splits is one character, of any length.
+        let start = next;
+        let end = start + word.len();
+        next = end + line[end..].chars().next().map_or(0, char::len_utf8);
+        if word.len() < 3 || word.len() > 40 || in_path(line, start, end) {
             continue;
         }
-        if word.ends_with("Error")
-            || word.ends_with("Exception")
-            || WORDS.iter().any(|one| word.eq_ignore_ascii_case(one))
-        {
-            return true;
+        let is = |one: &&str| word.eq_ignore_ascii_case(one);
+        if word.ends_with("Error") || word.ends_with("Exception") || STRONG.iter().any(is) {
+            return Some(Strength::Strong);
         }
+        weak |= WEAK.iter().any(is);
     }
-    line.contains("not found") || line.contains("No such") || line.contains("***")
+    weak.then_some(Strength::Weak)
+}
+
+/// Whether a word is part of a path: a package called `errors` is no error.
+fn in_path(line: &str, start: usize, end: usize) -> bool {
+    let bytes = line.as_bytes();
+    let before = start.checked_sub(1).and_then(|place| bytes.get(place));
+    before == Some(&b'/') || bytes.get(end) == Some(&b'/')
 }
 
 /// The code that a command ended with, if its output says so at its start or end.

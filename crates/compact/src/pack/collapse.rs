@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::{Choice, Job};
 use crate::category::Category;
 use crate::facts::{Line, LineKind};
+use crate::text;
 
 /// All lines of the facts, repeats collapsed, in the order of what they say last.
 pub(super) fn collapse(job: &Job<'_>) -> Vec<Choice> {
@@ -93,8 +94,11 @@ fn merge(later: &mut Choice, earlier: Choice) {
                 (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
                 _ => None,
             };
-            if later.line.failed != earlier.line.failed && !later.line.failed {
-                later.line.rest.push_str(" (failed before, resolved)");
+            if earlier.line.failed && later.line.rest != earlier.line.rest {
+                // What went wrong first is often what the last error is about.
+                let now = if later.line.failed { "" } else { ", resolved" };
+                let first = text::start(&earlier.line.rest, 120).trim_end();
+                later.line.rest.push_str(&format!(" (before{first}{now})"));
             }
         }
     }

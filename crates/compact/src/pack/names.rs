@@ -1,5 +1,7 @@
 //! Which names are worth their room.
 
+use std::collections::HashSet;
+
 use super::{Choice, Job};
 use crate::atoms::{Atoms, Kind, Name, scan, worth};
 use crate::facts::LineKind;
@@ -26,6 +28,11 @@ impl Visible {
     pub(crate) fn learn(&mut self, atoms: &Atoms, text: &str) {
         scan(text, |name| {
             self.mark(atoms.known(name.key));
+            if name.kind == Kind::Dotted {
+                for part in name.key.split('.') {
+                    self.mark(atoms.known(part));
+                }
+            }
             if name.kind == Kind::Path
                 && let Some((_, file)) = name.key.rsplit_once('/')
             {
@@ -144,6 +151,24 @@ fn by_caps(job: &Job<'_>, choices: &mut [Choice], mut candidates: Vec<Candidate>
     Vec::new()
 }
 
+/// Whether a name is not a part of one that was chosen: a path names its file, `thing.part` its parts.
+fn says_more(atoms: &Atoms, id: u32, said: &mut HashSet<u32>) -> bool {
+    if !said.insert(id) {
+        return false;
+    }
+    if let Some(atom) = atoms.get(id) {
+        match atom.kind {
+            Kind::Path => {
+                let file = atom.shown.rsplit('/').next().unwrap_or_default();
+                said.extend(atoms.known(file));
+            }
+            Kind::Dotted => said.extend(atom.shown.split('.').filter_map(|part| atoms.known(part))),
+            Kind::File | Kind::Identifier | Kind::Dashed | Kind::Id | Kind::Word => {}
+        }
+    }
+    true
+}
+
 fn by_room(
     job: &Job<'_>,
     choices: &mut [Choice],
@@ -153,6 +178,7 @@ fn by_room(
     // The word before a list of names.
     const WORD: u64 = 2;
     let mut also = Vec::new();
+    let mut said = HashSet::new();
     for candidate in candidates {
         let choice = &mut choices[candidate.choice];
         let (list, cap) = if choice.taken {
@@ -164,8 +190,10 @@ fn by_room(
         if cost > room || list.len() >= cap {
             continue;
         }
-        room -= cost;
-        list.push(candidate.name);
+        if says_more(job.atoms, candidate.name.atom, &mut said) {
+            room -= cost;
+            list.push(candidate.name);
+        }
         if room == 0 {
             break;
         }

@@ -89,9 +89,10 @@ pub(super) fn plain(choice: &Choice, detail: Detail, caps: &Caps) -> String {
         (_, Detail::Full) => (usize::MAX, usize::MAX),
         (LineKind::Request, Detail::Short) => (caps.user * 2 / 5, 0),
         (LineKind::Request, Detail::Terse) => (caps.user / 8, 0),
-        (LineKind::Request, Detail::Bare) => (60, 0),
+        (LineKind::Request, Detail::Bare) => (96, 0),
         (_, Detail::Short) => (200, 240),
-        (_, Detail::Terse) => (140, 80),
+        (_, Detail::Terse) if line.failed => (140, 120),
+        (_, Detail::Terse) => (140, 60),
         (_, Detail::Bare) => (100, 12),
     };
     clipped(&mut out, &line.head, head);

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::history::ToolHistory;
 use crate::pack::{self, Job, Visible};
 use crate::report::Trigger;
+use crate::tokens;
 use crate::view::{Frame, View};
 
 use super::bounds::Bounds;
@@ -46,16 +47,13 @@ pub(crate) struct Draft {
     pub(crate) major: bool,
     pub(crate) groups: u64,
     pub(crate) calls: u64,
-    head: usize,
 }
 
 impl Draft {
     pub(crate) fn of(history: &ToolHistory, bounds: &Bounds, outline: Outline) -> Self {
         let record = &history.record;
         let groups = record.groups();
-        let cut = groups
-            .get(outline.cut)
-            .map_or(record.len(), |group| group.first());
+        let cut = record.begins(outline.cut);
         let mut visible = Visible::new(&history.atoms, cut);
         for block in &outline.old {
             visible.learn(&history.atoms, &block.text);
@@ -90,7 +88,6 @@ impl Draft {
             major: outline.major,
             groups: newly.len() as u64,
             calls,
-            head: 0,
         };
         draft.show(history);
         draft
@@ -121,18 +118,13 @@ impl Draft {
         };
         let frame = Frame::of(record, Some(&epoch), history.frame.single);
         self.view = View::of(record, Some(&epoch), &frame);
-        let tail = Frame {
-            cut: record.len(),
-            ..frame
-        };
-        self.head = View::of(record, Some(&epoch), &tail).messages.len();
     }
 
     /// The hash of everything before the tail.
     pub(crate) fn prefix(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut text = String::new();
-        for message in self.view.messages.iter().take(self.head) {
+        for message in self.view.messages.iter().take(self.view.head) {
             text.clear();
             message.write_json(&mut text);
             hasher.update(text.as_bytes()).update(b"\n");
@@ -180,7 +172,7 @@ fn block(
         .digested
         .iter()
         .map(|at| u64::from(groups[*at].calls));
-    Some(Block {
+    let mut block = Block {
         epoch: history.last_no + 1,
         first,
         last,
@@ -189,12 +181,17 @@ fn block(
             .iter()
             .filter_map(|at| seq(groups[*at].first()))
             .collect(),
-        units: packed.units,
+        units: 0,
         text: packed.text,
         groups: segment.digested.len() as u64,
         calls: calls.sum(),
         ledger: segment.ledger,
         facts: packed.kept,
         sources,
-    })
+    };
+    // What the message itself is counted as, so that a view adds up.
+    block.units = block
+        .message()
+        .map_or(0, |message| tokens::units(&message).into());
+    Some(block)
 }

@@ -2,7 +2,10 @@
 
 mod bounds;
 mod draft;
+mod segments;
+mod shortening;
 mod squeeze;
+mod tools_only;
 mod trigger;
 
 use crate::epoch::{DIGEST_VERSION, Epoch};
@@ -70,7 +73,7 @@ pub(crate) fn plan(
     let bounds = Bounds::of(history, call);
     let draft = match limits.room {
         Some(room) => squeeze::within(history, &bounds, room, limits.over),
-        None => squeeze::tools_only(history, &bounds, call),
+        None => tools_only::tools_only(history, &bounds, call),
     };
     let draft = match draft {
         Ok(draft) => draft,

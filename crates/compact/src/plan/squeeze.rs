@@ -1,17 +1,13 @@
 //! How a view is made to fit: as little as is needed, in a fixed order.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::bounds::Bounds;
-use super::draft::{Draft, Outline, Segment};
-use crate::epoch::{Block, Shortened};
+use super::draft::{Draft, Outline};
+use super::{segments, shortening};
+use crate::epoch::Block;
 use crate::history::ToolHistory;
-use crate::policy::Call;
 use crate::report::Stayed;
-
-/// Units that a shortened result is brought down to, one after the other.
-const STEPS: [u64; 5] = [3_000, 1_200, 500, 200, 80];
 
 /// A view within a budget, or the smallest there is.
 pub(super) fn within(
@@ -22,7 +18,9 @@ pub(super) fn within(
 ) -> Result<Draft, Stayed> {
     let planner = Planner::new(history, bounds, room);
     let before = history.view.units;
+    // Whatever the policy says, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
+    let worth = worth.min(before.saturating_sub(1));
     let accept = worth.min(room);
     let mut best: Option<Draft> = None;
     let six = planner.cut(bounds.furthest());
@@ -32,6 +30,7 @@ pub(super) fn within(
         (six, Squeeze::Results),
         (last, Squeeze::Results),
         (last, Squeeze::All),
+        (last, Squeeze::Smallest),
     ] {
         for major in [false, true] {
             let Some(outline) = planner.outline(cut, squeeze, major) else {
@@ -65,8 +64,10 @@ enum Squeeze {
     Nothing,
     /// Results, oldest first, down to what the low mark leaves.
     Results,
-    /// Every result, and no digests beside: the smallest view.
+    /// Results, down to what the budget leaves, and digests with what is left after that.
     All,
+    /// The same without digests: there is nothing smaller.
+    Smallest,
 }
 
 struct Planner<'a> {
@@ -104,10 +105,7 @@ impl<'a> Planner<'a> {
     /// Units of a tail.
     fn tail(&self, cut: usize) -> u64 {
         let record = &self.history.record;
-        let from = record
-            .groups()
-            .get(cut)
-            .map_or(record.len(), |group| group.first());
+        let from = record.begins(cut);
         let entries = record.entries()[from..].iter();
         entries.map(|entry| u64::from(entry.units)).sum()
     }
@@ -147,23 +145,32 @@ impl<'a> Planner<'a> {
         let pinned = self.pinned(cut);
         let (shortened, tail) = match squeeze {
             Squeeze::Nothing => (Vec::new(), tail),
-            Squeeze::Results => self.shorten(cut, tail, low * 6 / 10),
-            Squeeze::All => self.shorten(cut, tail, self.room.saturating_sub(pinned)),
+            Squeeze::Results => shortening::until(self.history, cut, tail, low * 6 / 10),
+            Squeeze::All | Squeeze::Smallest => {
+                shortening::until(self.history, cut, tail, self.room.saturating_sub(pinned))
+            }
         };
         if squeeze == Squeeze::Results && shortened.is_empty() && cut != self.bounds.smallest() {
             return None;
         }
         let want = low.saturating_sub(blocks + tail);
         let limit = usable * self.history.policy.block_share.min(100) / 100;
-        if !major && squeeze != Squeeze::All && (want < least || blocks + least > limit) {
+        let last = matches!(squeeze, Squeeze::All | Squeeze::Smallest);
+        if !major && !last && (want < least || blocks + least > limit) {
             return None;
         }
         let hard = self.room.saturating_sub(pinned + blocks + tail);
+        if !last && hard < least {
+            // Results give way before digests do: those are all that is left of what they are about.
+            return None;
+        }
         let room = match squeeze {
             Squeeze::Nothing | Squeeze::Results => want.max(least).min(hard),
             Squeeze::All => hard.min(least),
+            Squeeze::Smallest => 0,
         };
-        let segments = self.segments(cut, if major { 0 } else { self.bounds.held });
+        let from = if major { 0 } else { self.bounds.held };
+        let segments = segments::merged(self.history, self.bounds, from, cut);
         Some(Outline {
             cut,
             old,
@@ -172,195 +179,5 @@ impl<'a> Planner<'a> {
             room: Some(room),
             major,
         })
-    }
-
-    /// The groups from one to another in segments: a ledger of what was digested before, a block for what is
-    /// new, the current input in its place.
-    fn segments(&self, cut: usize, from: usize) -> Vec<Segment> {
-        let mut segments = vec![Segment {
-            ledger: from < self.bounds.held,
-            ..Segment::default()
-        }];
-        let mut take = |at: usize, ledger: bool| {
-            let input = self.bounds.input.contains(&at);
-            let pinned = self.bounds.pinned.contains(&at);
-            let Some(last) = segments.last_mut() else {
-                return;
-            };
-            let full = !last.digested.is_empty();
-            if full && (last.ledger != ledger || input) {
-                segments.push(Segment {
-                    ledger,
-                    ..Segment::default()
-                });
-            } else if !full {
-                last.ledger = ledger;
-            }
-            let Some(last) = segments.last_mut() else {
-                return;
-            };
-            if pinned {
-                last.kept.push(at);
-            } else {
-                // What is newer gets more room for each unit.
-                let share = if ledger { 1 } else { 3 };
-                last.weight += self.group_units(at) * share;
-                last.digested.push(at);
-            }
-        };
-        for at in self.late(from) {
-            take(at, false);
-        }
-        for at in from..cut {
-            take(at, at < self.bounds.held);
-        }
-        segments.retain(|segment| !segment.kept.is_empty() || !segment.digested.is_empty());
-        segments
-    }
-
-    /// Groups before the part that is digested that have results the last epoch did not know, and groups that
-    /// were pinned since.
-    fn late(&self, from: usize) -> Vec<usize> {
-        if from == 0 {
-            return Vec::new();
-        }
-        let history = self.history;
-        let known = &history.frame.kept;
-        let late = history.late.iter().copied();
-        let pinned = self.bounds.pinned.range(..from).copied();
-        let all: BTreeSet<usize> = late
-            .chain(pinned)
-            .filter(|at| *at < from && !known.contains(at))
-            .collect();
-        all.into_iter().collect()
-    }
-
-    /// Results of the tail that are shown in part, oldest first, until the tail is small enough.
-    fn shorten(&self, cut: usize, tail: u64, target: u64) -> (Vec<Shortened>, u64) {
-        let record = &self.history.record;
-        let from = record
-            .groups()
-            .get(cut)
-            .map_or(record.len(), |group| group.first());
-        let mut caps: Vec<Option<u64>> = vec![None; record.len() - from];
-        let single = self.history.frame.single;
-        let sizes: Vec<u64> = record.entries()[from..]
-            .iter()
-            .map(|entry| {
-                let results = entry.message.contents.iter();
-                let results = results.filter(|content| content.as_tool_result().is_some());
-                let count = results.count() as u64;
-                // Several results of one message each have the cap.
-                if count == 0 {
-                    0
-                } else {
-                    u64::from(entry.units) / count
-                }
-            })
-            .collect();
-        let counts = |at: usize| {
-            let contents = record.entries()[from + at].message.contents.iter();
-            let results = contents.filter(|content| content.as_tool_result().is_some());
-            results.count() as u64
-        };
-        let size = |at: usize, cap: Option<u64>| {
-            sizes[at].min(single).min(cap.unwrap_or(u64::MAX)) * counts(at)
-        };
-        let mut left = tail;
-        for at in 0..sizes.len() {
-            left = left.saturating_sub(sizes[at] * counts(at) - size(at, None));
-        }
-        for step in STEPS {
-            for at in 0..sizes.len() {
-                if left <= target {
-                    break;
-                }
-                if sizes[at].min(caps[at].unwrap_or(single)) > step {
-                    left = left.saturating_sub(size(at, caps[at]) - size(at, Some(step)));
-                    caps[at] = Some(step);
-                }
-            }
-        }
-        let shortened = caps.iter().enumerate().filter_map(|(at, cap)| {
-            Some(Shortened {
-                seq: record.entries()[from + at].seq,
-                cap: (*cap)?,
-            })
-        });
-        (shortened.collect(), left)
-    }
-}
-
-/// A view in which tool history alone gave way: every text stays in full, in its place.
-pub(super) fn tools_only(
-    history: &ToolHistory,
-    bounds: &Bounds,
-    call: &Call,
-) -> Result<Draft, Stayed> {
-    let recent: u64 = history.policy.recent_calls.into();
-    if bounds.calls <= recent {
-        return Err(Stayed::FewCalls);
-    }
-    let furthest = bounds.furthest();
-    if furthest <= bounds.held {
-        return Err(if bounds.open <= bounds.held {
-            Stayed::OpenCall
-        } else {
-            Stayed::NothingOlder
-        });
-    }
-    let before = history.view.units;
-    let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
-    // The current turn gives way only if earlier turns were not enough.
-    let turn = bounds.turn.min(furthest);
-    let mut drafts = Vec::new();
-    for cut in [turn, furthest] {
-        if cut <= bounds.held {
-            continue;
-        }
-        let draft = Draft::of(history, bounds, tools_outline(history, bounds, cut));
-        let enough = call.scale.tokens(draft.view.tool_units) <= history.policy.threshold;
-        if enough && draft.view.units <= worth {
-            return Ok(draft);
-        }
-        drafts.push(draft);
-    }
-    match drafts.pop() {
-        Some(draft) if draft.view.units <= worth => Ok(draft),
-        _ => Err(Stayed::SmallGain),
-    }
-}
-
-fn tools_outline(history: &ToolHistory, bounds: &Bounds, cut: usize) -> Outline {
-    let groups = history.record.groups();
-    let old: Vec<Arc<Block>> = match history.epoch() {
-        Some(epoch) => epoch.blocks.clone(),
-        None => Vec::new(),
-    };
-    let mut segments = vec![Segment::default()];
-    for at in bounds.held..cut {
-        let stays = !groups[at].is_tools() || bounds.pinned.contains(&at);
-        let begins = segments
-            .last()
-            .is_some_and(|last| !last.digested.is_empty());
-        if stays && begins {
-            segments.push(Segment::default());
-        }
-        if let Some(last) = segments.last_mut() {
-            if stays {
-                last.kept.push(at);
-            } else {
-                last.digested.push(at);
-            }
-        }
-    }
-    segments.retain(|segment| !segment.kept.is_empty() || !segment.digested.is_empty());
-    Outline {
-        cut,
-        old,
-        segments,
-        shortened: Vec::new(),
-        room: None,
-        major: false,
     }
 }

@@ -28,7 +28,7 @@ const MEDIA: u32 = 1_000;
 /// use throughline_compact::tokens::units;
 /// use throughline_model::Message;
 ///
-/// assert_eq!(units(&Message::user("high water is at ten")), 9);
+/// assert_eq!(units(&Message::user("high water is at ten")), 10);
 /// ```
 pub fn units(message: &Message) -> u32 {
     let contents = message.contents.iter().map(content);

@@ -1,20 +1,30 @@
-//! `[compaction]`: what vendors are shown of earlier tool calls.
+//! `[compaction]`: what a model is shown of a long history, and in which form.
 
 use throughline::{HistoryForm, Markers};
 
 use super::error::ConfigError;
 use super::read::Meaning::Is;
-use super::sections::with_defaults;
+use super::sections::{missing, with_defaults};
 use super::tree::Table;
-use super::types::CompactionConfig;
+use super::types::{CompactionConfig, When};
 
 const STRATEGY: &str = "strategy";
 const EXPERIMENTAL: &str = "experimental.native_tool_history";
 
-pub(super) fn read(table: &Table) -> Result<CompactionConfig, ConfigError> {
+pub(super) fn read(written: &Table) -> Result<CompactionConfig, ConfigError> {
+    let table = &with_defaults(written);
+    let when = [("asked", Is(When::Asked)), ("always", Is(When::Always))];
+    let number = |key| table.number(key)?.ok_or_else(|| missing(table, key));
+    let recent_calls = u32::try_from(number("recent_calls_to_keep")?);
     Ok(CompactionConfig {
-        strategy: strategy(table)?,
-        markers: markers(&with_defaults(table))?,
+        when: table.word("when", &when)?.unwrap_or_default(),
+        recent_calls: recent_calls
+            .map_err(|_| table.wrong("recent_calls_to_keep", "is too large"))?,
+        threshold: number("truncation_threshold")?,
+        budget: table.number("budget")?,
+        window: number("window")?,
+        strategy: strategy(written)?,
+        markers: markers(table)?,
     })
 }
 

@@ -26,7 +26,7 @@ pub use error::{ConfigError, Origin};
 pub use keys::{KEYS, Key, SHORT, Section, Takes};
 pub use types::{
     AgentConfig, Auth, CompactionConfig, Credential, Dialect, Keeping, Kind, LimitsConfig,
-    LogFormat, McpConfig, McpReach, ServerConfig, UpstreamConfig,
+    LogFormat, McpConfig, McpReach, ServerConfig, UpstreamConfig, When,
 };
 
 use crate::near::{did_you_mean, near};
@@ -45,10 +45,10 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpConfig>,
     /// What becomes of history where one can choose.
     pub history: HistoryPolicy,
-    /// What vendors are shown of earlier tool calls.
-    pub compaction: CompactionConfig,
     /// How far everything may go.
     pub limits: LimitsConfig,
+    /// What a model is shown of a long history.
+    pub compaction: CompactionConfig,
 }
 
 /// Where a configuration comes from.

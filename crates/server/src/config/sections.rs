@@ -12,7 +12,8 @@ use super::keys::{Key, Section};
 use super::read::Meaning::{self, Is, NotBuilt};
 use super::tree::{Located, Raw, Table};
 use super::types::{
-    AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, ServerConfig,
+    AgentConfig, Auth, CompactionConfig, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach,
+    ServerConfig, When,
 };
 use crate::near::{did_you_mean, near};
 

@@ -60,6 +60,8 @@ pub struct UpstreamConfig {
     pub models: Vec<String>,
     /// Who keeps conversations.
     pub history: Keeping,
+    /// Tokens that its models' windows hold, if it is said.
+    pub window: Option<u64>,
     /// Where it was written.
     pub origin: Origin,
 }
@@ -192,10 +194,30 @@ pub enum McpReach {
 /// `[compaction]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionConfig {
+    /// Which requests are compacted.
+    pub when: When,
+    /// Tool calls that stay in full.
+    pub recent_calls: u32,
+    /// Tokens of tool history above which it is compacted.
+    pub threshold: u64,
+    /// Tokens that a model is sent at most.
+    pub budget: Option<u64>,
+    /// Tokens that a window holds where nothing else is said.
+    pub window: u64,
     /// How earlier tool calls and their results are shown to vendors.
     pub strategy: HistoryForm,
     /// What stands around results that are shown as text.
     pub markers: Markers,
+}
+
+/// Which requests are compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum When {
+    /// Those that ask for it.
+    #[default]
+    Asked,
+    /// All that do not refuse it.
+    Always,
 }
 
 /// `[limits]`

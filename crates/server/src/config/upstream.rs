@@ -59,6 +59,7 @@ fn demo() -> UpstreamConfig {
         credential: Credential::None,
         models: vec!["demo".to_owned()],
         history: Keeping::Local,
+        window: None,
         origin: Origin::Default,
     }
 }
@@ -88,6 +89,7 @@ fn one(table: &Table, variables: &BTreeMap<String, String>) -> Result<UpstreamCo
     }
     Ok(UpstreamConfig {
         history: table.word("history", &keeping)?.unwrap_or_default(),
+        window: table.number("window")?,
         name,
         kind,
         base_url,
@@ -207,6 +209,7 @@ fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<UpstreamConfig>, Co
             credential: key.map_or(Credential::None, Credential::Key),
             models: globs.iter().map(|glob| (*glob).to_owned()).collect(),
             history: Keeping::Local,
+            window: None,
             origin: Origin::Environment {
                 variable: variable.to_owned(),
             },

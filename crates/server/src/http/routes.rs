@@ -16,7 +16,6 @@ use crate::error::ApiError;
 pub(super) const NOT_BUILT: &[(&str, &str)] = &[
     ("/v1/conversations", "conversations"),
     ("/v1/conversations/{*rest}", "conversations"),
-    ("/v1/responses/compact", "compact"),
     ("/v1/responses/{id}/cancel", "cancel"),
     ("/v1/chat/completions", "chat completions"),
     ("/v1/chat/completions/{*rest}", "chat completions"),

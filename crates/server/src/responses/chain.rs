@@ -91,6 +91,15 @@ impl Shown {
         }
     }
 
+    /// The same, with everything that is needed to send items back.
+    pub(super) fn carried(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            seals: true,
+            ..Self::plain()
+        }
+    }
+
     pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
         let host = Host::of(journal.request.as_ref())?;
         let asked = journal.calls.iter().filter_map(|call| {

@@ -7,9 +7,9 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
-use throughline::{Owner, Run, RunEnd, RunOptions, Thread, Threads};
+use throughline::{Compaction, Owner, Run, RunEnd, RunOptions, Thread, Threads};
 use throughline_model::json::RawJson;
-use throughline_model::{Message, ToolCall};
+use throughline_model::{Message, Source, ToolCall};
 use throughline_store::{Error, NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -22,7 +22,7 @@ use super::{fail, get, sse};
 use crate::config::Keeping;
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, Payload, Way};
-use crate::runs::{Answer, Delivery, Live, Stage, begun_at, key, work};
+use crate::runs::{Answer, Delivery, Live, Log, Stage, begun_at, key, work};
 
 /// `POST /v1/responses`.
 pub(super) async fn create(
@@ -203,7 +203,16 @@ impl Asked<'_> {
             lists: recipe.host.lists.clone(),
             known_calls: known_calls(&said, &history),
         };
+        let compaction = recipe.options.compaction.take().map(|compaction| {
+            let record = history.iter().map(|message| &**message);
+            compaction.pinning(record.chain(&said.messages), is_summary)
+        });
+        let log = match compaction {
+            Some(Compaction::On(_)) => Log::Always,
+            Some(Compaction::Off) | None => Log::IfStreamed,
+        };
         let options = RunOptions {
+            compaction,
             run: Some(run),
             key: key.filter(|_| request.store()),
             digest: Some(self.digest),
@@ -216,7 +225,7 @@ impl Asked<'_> {
         let begun = app.runs.begin(run, request.stream());
         let live = Arc::clone(&begun.live);
         // The run outlives the request: whoever asked for it may leave.
-        app.stopping.work().spawn(work(begun, asked, scene));
+        app.stopping.work().spawn(work(begun, asked, scene, log));
         match live.begun().await {
             Stage::Over(Answer::Repeated(run)) => Ok(Began::Before(run)),
             Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),
@@ -362,6 +371,12 @@ async fn owned(thread: &Thread, recipe: &Recipe) -> Result<(), ApiError> {
     };
     let set = thread.set_owner(owner).await;
     set.map_err(|error| ApiError::server(error.to_string()))
+}
+
+/// Whether a message is a conversation in short that a client brought. It is the only word of what it
+/// stands for, so that it is never put in short again.
+fn is_summary(message: &Message) -> bool {
+    message.source == Some(Source::Summary)
 }
 
 /// The calls that a run may take over: those of the last answer.

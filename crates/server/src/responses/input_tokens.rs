@@ -83,7 +83,7 @@ fn bytes_of(content: &Content) -> usize {
 }
 
 /// What the request goes on from.
-async fn history(
+pub(super) async fn history(
     app: &App,
     caller: &Caller,
     request: &CreateRequest,

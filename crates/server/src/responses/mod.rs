@@ -1,6 +1,7 @@
 //! The Responses API: `wire` has its words, the rest what is done.
 
 mod chain;
+mod compact;
 mod create;
 pub(crate) mod fail;
 mod get;
@@ -10,6 +11,7 @@ mod input_tokens;
 mod query;
 pub(crate) mod recipe;
 mod said;
+mod showing;
 mod sse;
 mod tale;
 pub mod wire;
@@ -23,6 +25,7 @@ use crate::http::App;
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/v1/responses", post(create::create))
+        .route("/v1/responses/compact", post(compact::compact))
         .route("/v1/responses/input_tokens", post(input_tokens::count))
         .route("/v1/responses/{id}", get(get::get).delete(get::delete))
         .route("/v1/responses/{id}/input_items", get(input_items::list))

@@ -11,6 +11,7 @@ use throughline_model::json::RawJson;
 use throughline_model::{ToolChoice, ToolDef};
 
 use super::host::Host;
+use super::showing;
 use super::wire::{CreateRequest, McpTool, RequestTool, ServerTool, ToolList};
 use crate::config::Kind;
 use crate::error::ApiError;
@@ -100,6 +101,11 @@ fn made(
         on_open_calls: extras.on_open_calls,
         on_park: Some(OnPark::Publish),
         on_repeat: OnRepeat::Tell,
+        compaction: Some(showing::compaction(
+            &app.config.compaction,
+            route.upstream.window,
+            request.compaction(),
+        )),
         host: Some(host.to_json()),
         ..RunOptions::default()
     };

@@ -6,7 +6,10 @@ use throughline_model::{CallId, Content, Message};
 use throughline_store::{ApprovalId, Journal, TenantScope};
 
 use super::chain;
-use super::wire::{CreateRequest, InputItems, InputPart, ItemId, duplicate_item, same_item};
+use super::wire::{
+    Brought, CreateRequest, InputItems, InputPart, ItemId, PARCEL_PURPOSE, Parcel, duplicate_item,
+    not_ours, same_item,
+};
 use crate::error::{ApiError, MISSING_ITEM};
 use crate::http::App;
 
@@ -45,6 +48,14 @@ pub(crate) async fn said(
         match part {
             InputPart::Messages(messages) => said.messages.extend(messages),
             InputPart::Reference { id, .. } => return Err(no_item(&id)),
+            InputPart::Parcel { id, brought, index } => {
+                let message = opened(app, scope, &brought, id.as_deref(), index)?;
+                // A client that sends everything again sends it too.
+                let known = |one: &Arc<Message>| Parcel::became(one, &brought.seal);
+                if !history.iter().any(known) {
+                    said.messages.push(message);
+                }
+            }
             InputPart::Approval {
                 request,
                 approve,
@@ -58,6 +69,30 @@ pub(crate) async fn said(
     }
     paired(&said.messages, history)?;
     Ok(said)
+}
+
+/// What was put in short, if this store sealed it for this tenant.
+fn opened(
+    app: &App,
+    scope: &TenantScope,
+    brought: &Brought,
+    id: Option<&str>,
+    index: usize,
+) -> Result<Message, ApiError> {
+    let Brought { parcel, seal } = brought;
+    let own = app
+        .store
+        .seal(scope, PARCEL_PURPOSE, parcel.bytes().get().as_bytes());
+    // All bytes are looked at, so that time tells nothing about where they differ.
+    let differs = own
+        .iter()
+        .zip(seal)
+        .fold(0, |all, (one, two)| all | (one ^ two));
+    if differs != 0 {
+        return Err(not_ours(index, "it was not sealed here, or was changed"));
+    }
+    let minted = Parcel::id(seal);
+    Ok(parcel.message(id.unwrap_or(&minted), seal))
 }
 
 /// Items of ours that the chain has, and that a client which sends everything again sends too.

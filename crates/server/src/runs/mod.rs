@@ -14,7 +14,7 @@ use throughline_store::{RunId, Store, TenantScope};
 pub(crate) use live::{Answer, Live, Stage};
 pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
-pub(crate) use work::{ending, work};
+pub(crate) use work::{Log, ending, work};
 
 /// How many bytes of histories are kept in memory, about.
 const VIEWS: usize = 256 << 20;

@@ -9,15 +9,25 @@ use crate::responses::fail;
 use crate::responses::wire::{Asked, Ending, Frame, Projector, Scene};
 use crate::trials::planted;
 
+/// Whether the events of a run are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// They are if it is streamed; otherwise its journal tells it.
+    IfStreamed,
+    /// They are: something that its response says is in no journal.
+    Always,
+}
+
 /// Work until the run is over.
-pub(crate) async fn work(begun: Begun, run: Run, scene: Scene) {
+pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
     let live = &begun.live;
     let created = scene.created;
     let mut projector = Projector::new(scene);
     let mut frames: Vec<Frame> = Vec::new();
-    let mut stream = match live.streamed {
-        true if !planted("server-events-unstored") => run.stream(),
-        true | false => run.unstored(),
+    let streamed = live.streamed && !planted("server-events-unstored");
+    let mut stream = match streamed || log == Log::Always {
+        true => run.stream(),
+        false => run.unstored(),
     };
     let mut step = 0;
     let mut is_begun = false;

@@ -35,6 +35,8 @@ pub struct Upstream {
     pub history: Keeping,
     /// Bare names that go here, with `*` for anything.
     pub models: Vec<String>,
+    /// Tokens that the windows of its models hold, if it is said.
+    pub window: Option<u64>,
 }
 
 impl std::fmt::Debug for Upstream {
@@ -100,6 +102,7 @@ impl Upstreams {
                 client: client::make(upstream, &common)?,
                 history: upstream.history,
                 models: upstream.models.clone(),
+                window: upstream.window,
             }));
         }
         let named = |agent: &Arc<AgentConfig>| (agent.id.clone(), Arc::clone(agent));

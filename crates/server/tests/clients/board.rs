@@ -74,6 +74,11 @@ impl Board {
                 Value::Null
             }
             ["heard"] => heard(vendor),
+            ["prompts"] => {
+                let prompts = upstream.prompts().unwrap_or_default();
+                json!({"overflows": prompts.overflows, "continued": prompts.continued,
+                    "restarted": prompts.restarted, "largest": prompts.largest})
+            }
             ["refused"] => self.refused(vendor),
             ["fault", name, times] => {
                 let fault = Fault::named(name).unwrap_or_else(|| panic!("no fault {name}"));

@@ -17,6 +17,7 @@ mod board;
 mod bytes;
 mod chains;
 mod instants;
+mod long;
 mod program;
 mod sdks;
 mod world;

@@ -28,13 +28,18 @@ pub(crate) struct Vendor {
 }
 
 impl Vendor {
-    async fn start((name, wire, model): (&'static str, Wire, &str)) -> Self {
+    async fn start((name, wire, model): (&'static str, Wire, &str), window: Option<u64>) -> Self {
         let gate = Gate::default();
         let script = talk(&wire, &gate);
+        let upstream = Upstream::of(wire).script(script);
+        let upstream = match window {
+            Some(tokens) => upstream.window(tokens),
+            None => upstream,
+        };
         Self {
             name,
             model: format!("{name}/{model}"),
-            upstream: Upstream::start(wire, script).await,
+            upstream: upstream.start().await,
             gate,
         }
     }
@@ -52,21 +57,28 @@ pub(crate) struct World {
     pub(crate) vendors: Vec<Vendor>,
     pub(crate) server: Server,
     scratch: Scratch,
+    window: Option<u64>,
 }
 
 impl World {
     /// A server that nobody has talked to, with all vendors behind it.
     pub(crate) async fn start() -> Self {
+        Self::with_windows(None).await
+    }
+
+    /// The same with windows that hold so many tokens, which vendors keep to and the server knows of.
+    pub(crate) async fn with_windows(window: Option<u64>) -> Self {
         let mut vendors = Vec::new();
         for vendor in VENDORS {
-            vendors.push(Vendor::start(vendor).await);
+            vendors.push(Vendor::start(vendor, window).await);
         }
         let scratch = Scratch::in_memory("clients");
-        let server = begin(&vendors, &scratch).await;
+        let server = begin(&vendors, &scratch, window).await;
         Self {
             vendors,
             server,
             scratch,
+            window,
         }
     }
 
@@ -86,6 +98,7 @@ impl World {
             vendors,
             server,
             scratch,
+            window,
         } = self;
         server.stop();
         server.join().await;
@@ -96,27 +109,31 @@ impl World {
                 bytes += file.metadata().expect("a file has a length").len();
             }
         }
-        let server = begin(&vendors, &scratch).await;
+        let server = begin(&vendors, &scratch, window).await;
         let world = Self {
             vendors,
             server,
             scratch,
+            window,
         };
         (world, bytes)
     }
 }
 
-async fn begin(vendors: &[Vendor], scratch: &Scratch) -> Server {
+async fn begin(vendors: &[Vendor], scratch: &Scratch, window: Option<u64>) -> Server {
     let mut text = String::new();
     for vendor in vendors {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "[[upstream]]\nname = {:?}\nkind = {:?}\nbase_url = {:?}\napi_key_env = \"VENDOR_KEY\"\n\n",
+            "[[upstream]]\nname = {:?}\nkind = {:?}\nbase_url = {:?}\napi_key_env = \"VENDOR_KEY\"\n",
             vendor.name,
             vendor.name,
             vendor.upstream.base_url(),
         );
+        if let Some(tokens) = window {
+            let _ = writeln!(text, "window = {tokens}");
+        }
     }
     let file = scratch.path().join("throughline.toml");
     std::fs::write(&file, text).expect("the scratch directory can be written");

@@ -8,6 +8,7 @@
 
 mod bodies;
 mod captures;
+mod compaction;
 mod connections;
 mod hosted;
 mod logs;

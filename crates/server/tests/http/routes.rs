@@ -98,7 +98,6 @@ async fn what_is_not_built_answers_501_with_its_name() {
             "DELETE /v1/conversations/conv_1/items/msg_1",
             "conversations",
         ),
-        ("POST /v1/responses/compact", "compact"),
         ("POST /v1/responses/resp_1/cancel", "cancel"),
         ("POST /v1/chat/completions", "chat completions"),
         ("GET /api/v1/threads", "the native API"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use throughline::compact::{Report, Trigger};
 use throughline::{RunEvent, StopReason};
 use throughline_model::json::{RawJson, parse};
 use throughline_model::{
@@ -114,6 +115,17 @@ impl Maker<'_> {
     fn tell(&mut self, fate: Fate, run: RunId, scene: &Scene) -> Ending {
         let thread = ThreadId::new("thr_1").unwrap();
         self.both(RunEvent::Started { run, thread });
+        if self.rng.chance(0.3) {
+            let report = Report {
+                trigger: Some(Trigger::Budget),
+                epoch: 1 + self.rng.below(9) as u64,
+                calls_digested: 84,
+                tokens_before: 96_000,
+                tokens_after: 21_000,
+                ..Report::default()
+            };
+            self.both(RunEvent::Compacted { step: 0, report });
+        }
         let mut input = Message::user("hi");
         input.source = Some(Source::Caller);
         self.both(RunEvent::Message(input));

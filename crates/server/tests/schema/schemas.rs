@@ -138,8 +138,9 @@ fn is_shared(event: &Value) -> bool {
 }
 
 /// Requests with everything in them that is echoed.
-const BODIES: [&str; 6] = [
+const BODIES: [&str; 7] = [
     r#"{"model":"demo"}"#,
+    r#"{"model":"demo","truncation":"auto","context_management":[{"type":"compaction","compact_threshold":2000}],"throughline":{"compaction":{"budget":4000}}}"#,
     r#"{"model":"demo","instructions":"Be brief.","store":false,"temperature":0.5,"top_p":0.25,"max_output_tokens":100,"max_tool_calls":3,"metadata":{"a":"b"},"parallel_tool_calls":false,"service_tier":"flex","safety_identifier":"s","prompt_cache_key":"k","top_logprobs":2,"truncation":"disabled","user":"u"}"#,
     r#"{"model":"demo","tools":[{"type":"function","name":"f"},{"type":"function","name":"g","description":"d","parameters":{"type":"object","properties":{}},"strict":true}],"tool_choice":{"type":"function","name":"f"},"reasoning":{"effort":"high","summary":"auto"}}"#,
     r#"{"model":"demo","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}},"verbosity":"low"},"tool_choice":"none","include":["reasoning.encrypted_content"]}"#,
@@ -255,6 +256,47 @@ fn a_response_has_all_members_of_both_specifications() {
 }
 
 #[test]
+fn what_was_compacted_is_in_the_response_and_in_no_event_of_its_own() {
+    let report = throughline::compact::Report {
+        calls_digested: 84,
+        tokens_before: 96_000,
+        tokens_after: 21_000,
+        epoch: 2,
+        ..Default::default()
+    };
+    let events = [throughline::RunEvent::Compacted {
+        step: 0,
+        report: report.clone(),
+    }];
+    let end = ending(StopReason::Done, Some(Stop::Done));
+    for dialect in [Dialect::OpenAi, Dialect::OpenResponses] {
+        let scene = scene(r#"{"model":"demo","truncation":"auto"}"#, dialect);
+        let (frames, projector) = projected(&scene, &events, &end);
+        let kinds: Vec<&str> = frames.iter().map(|frame| frame.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                "response.created",
+                "response.in_progress",
+                "response.completed"
+            ]
+        );
+        let response: Value = serde_json::from_str(projector.response().get()).unwrap();
+        assert_eq!(response["truncation"], "auto");
+        let told = &response["throughline"]["compaction"];
+        match dialect {
+            Dialect::OpenAi => {
+                let wanted: Value = serde_json::from_str(&report.to_json()).unwrap();
+                assert_eq!(*told, wanted);
+                let line = "Compacted 84 tool results: 96k → 21k tokens. Nothing was deleted.";
+                assert_eq!(told["summary"], line);
+            }
+            Dialect::OpenResponses => assert!(response.get("throughline").is_none()),
+        }
+    }
+}
+
+#[test]
 fn the_schemas_refuse_what_is_wrong() {
     let published = published();
     let scene = scene(r#"{"model":"demo"}"#, Dialect::OpenAi);
@@ -305,6 +347,9 @@ fn listed(body: &Value) -> Vec<Item> {
     let messages: Vec<Message> = parts
         .filter_map(|part| match part {
             InputPart::Messages(messages) => Some(messages.clone()),
+            InputPart::Parcel { brought, .. } => {
+                Some(vec![brought.parcel.message("cmp_1", &brought.seal)])
+            }
             InputPart::Reference { .. } | InputPart::Approval { .. } => None,
         })
         .flatten()

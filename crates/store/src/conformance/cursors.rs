@@ -94,6 +94,21 @@ pub(super) async fn a_cursor_of_a_deleted_thread_fits_no_new_one(f: &mut Fixture
     );
 }
 
+pub(super) async fn a_seal_is_for_one_tenant_one_purpose_and_these_bytes(f: &mut Fixture<'_>) {
+    let stranger = Authority::assume().scope(Tenant::new("stranger").unwrap());
+    let sealed = f.store.seal(&f.scope, "parcel", b"bytes");
+    assert_eq!(f.store.seal(&f.scope, "parcel", b"bytes"), sealed);
+    for (scope, purpose, bytes) in [
+        (&stranger, "parcel", b"bytes".as_slice()),
+        (&f.scope, "letter", b"bytes"),
+        (&f.scope, "parcel", b"byte"),
+        // What stands where must not be a matter of taste.
+        (&f.scope, "parcelb", b"ytes"),
+    ] {
+        assert_ne!(f.store.seal(scope, purpose, bytes), sealed);
+    }
+}
+
 pub(super) async fn forged_cursors_are_refused(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let other = f.thread("u").await;

@@ -175,6 +175,8 @@ cases! {
     cursors::a_cursor_of_a_deleted_thread_fits_no_new_one,
     /// Forged and foreign cursors are refused.
     cursors::forged_cursors_are_refused,
+    /// A seal is for one tenant, one purpose and these bytes.
+    cursors::a_seal_is_for_one_tenant_one_purpose_and_these_bytes,
     /// Whoever waits for a thread is woken.
     cursors::a_change_wakes_whoever_waits,
     /// A run whose owner is gone is interrupted and claimed once.

@@ -25,6 +25,11 @@ impl Engine for Memory {
         self.owner
     }
 
+    fn seal(&self, scope: &TenantScope, purpose: &str, bytes: &[u8]) -> [u8; 16] {
+        let seal = self.lock().shared.seal;
+        seal.bytes(scope, purpose, bytes)
+    }
+
     async fn open(&self, scope: &TenantScope, at: &At, window: usize) -> Result<Opened> {
         self.desk(scope, |desk| desk.open(at, window))
     }

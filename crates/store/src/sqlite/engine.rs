@@ -115,6 +115,10 @@ impl Engine for Sqlite {
         self.shared.owner
     }
 
+    fn seal(&self, scope: &TenantScope, purpose: &str, bytes: &[u8]) -> [u8; 16] {
+        self.seal.bytes(scope, purpose, bytes)
+    }
+
     async fn open(&self, scope: &TenantScope, at: &At, window: usize) -> Result<Opened> {
         self.read_in(scope, |reading| reading.open(at, window))
             .await

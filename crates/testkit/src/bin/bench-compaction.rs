@@ -2,16 +2,22 @@
 //!
 //! Started by `cargo xtask bench compaction`. Sessions are replayed: each message of the model was
 //! one model call, and a strategy sees only what came before it. `--sessions` adds a line for each
-//! session, `--missed` says which needs were not met.
+//! session, `--missed` says which needs were not met. Then estimates are compared with what vendors
+//! billed, and the work itself is measured: timed against one reading of the same history, and
+//! counted in instructions by callgrind, under which the program starts itself.
 
 #[path = "bench-compaction/baseline.rs"]
 mod baseline;
+#[path = "bench-compaction/calibrated.rs"]
+mod calibrated;
 #[path = "bench-compaction/count.rs"]
 mod count;
 #[path = "bench-compaction/ours.rs"]
 mod ours;
 #[path = "bench-compaction/replay.rs"]
 mod replay;
+#[path = "bench-compaction/speed.rs"]
+mod speed;
 #[path = "bench-compaction/table.rs"]
 mod table;
 #[path = "bench-compaction/wire.rs"]
@@ -26,6 +32,11 @@ use throughline_testkit::trajectory::{Session, recorded, synthetic};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, state, count] = arguments.as_slice()
+        && word == "--turn"
+    {
+        return speed::turn(state, count.parse().unwrap_or(0));
+    }
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     let detail = Detail {
         sessions: has("--sessions"),
@@ -60,6 +71,11 @@ fn main() -> ExitCode {
     for set in &sets {
         holds &= compare(set, detail, &mut counter);
     }
+    for set in sets.iter().filter(|set| set.recorded) {
+        holds &= calibrated::compare(set.cases.iter().map(|case| &case.session));
+    }
+    holds &= speed::full();
+    holds &= speed::turns();
     ExitCode::from(u8::from(!holds))
 }
 

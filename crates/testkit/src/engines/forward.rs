@@ -248,6 +248,10 @@ impl<P: Pass> Engine for Forward<P> {
         self.inner.owner()
     }
 
+    fn seal(&self, scope: &TenantScope, purpose: &str, bytes: &[u8]) -> [u8; 16] {
+        self.inner.seal(scope, purpose, bytes)
+    }
+
     async fn open(&self, scope: &TenantScope, at: &At, window: usize) -> Result<Opened> {
         let call = self.inner.open(scope, at, window);
         self.pass.pass(Method::of("open"), call).await

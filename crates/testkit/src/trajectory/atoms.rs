@@ -8,7 +8,7 @@
 /// ```
 /// use throughline_testkit::trajectory::atoms;
 ///
-/// let found = atoms("go test ./... -run TestPhase && cat /home/me/src/phase.go # see e53647b");
+/// let found = atoms("go test ./... -run TestPhase && cat /project/src/phase.go # see e53647b");
 /// assert_eq!(found, ["TestPhase", "src/phase.go", "e53647b"]);
 /// ```
 pub fn atoms(text: &str) -> Vec<String> {
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn a_path_is_its_last_two_components() {
         assert_eq!(
-            atoms("/a/b/c.rs ./c.rs ../d/e/ ~/f/g.md"),
-            ["b/c.rs", "c.rs", "d/e", "f/g.md"]
+            atoms("/a/b/c.rs ./main.rs ../d/ef/ ~/f/g.md"),
+            ["b/c.rs", "main.rs", "d/ef", "f/g.md"]
         );
         assert!(atoms("./... / // ~ 1/2").is_empty());
     }

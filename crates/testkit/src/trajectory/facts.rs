@@ -96,21 +96,25 @@ pub fn folded(text: &str) -> String {
 
 /// The first line of an output that says that something went wrong.
 pub fn error_line(output: &str) -> Option<&str> {
-    const SIGNS: [&str; 9] = [
-        "error",
-        "fatal",
-        "panic",
-        "exception",
-        "fail",
-        "no such file",
-        "not found",
-        "cannot",
-        "undefined",
-    ];
+    const PHRASES: [&str; 3] = ["no such file", "not found", "cannot "];
     output.lines().map(str::trim).find(|line| {
         let lower = line.to_ascii_lowercase();
-        SIGNS.iter().any(|sign| lower.contains(sign)) && !lower.starts_with("0 ")
+        let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(says_failure) || PHRASES.iter().any(|phrase| lower.contains(phrase))
     })
+}
+
+fn says_failure(word: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "fatal",
+        "panic",
+        "fail",
+        "failed",
+        "failure",
+        "errored",
+        "undefined",
+    ];
+    WORDS.contains(&word) || word.ends_with("error") || word.ends_with("exception")
 }
 
 /// The first characters of a text, white space folded.

@@ -6,6 +6,7 @@
 //! its own: it shares no code with what it measures, so that both cannot be wrong in the same way.
 
 mod atoms;
+mod bills;
 mod facts;
 mod needs;
 mod said;
@@ -13,11 +14,12 @@ mod session;
 mod synthetic;
 
 pub use atoms::{atoms, stands_in};
+pub use bills::{Billed, billed};
 pub use facts::{Fact, FactKind, error_line, facts, folded};
 pub use needs::{Need, Origin, needs};
 pub use said::{argument_strings, said};
 pub use session::{Session, Unreadable, recorded};
-pub use synthetic::synthetic;
+pub use synthetic::{long, synthetic};
 
 /// How many tool calls back something must lie to count as the past.
 pub const RECENT: usize = 6;

@@ -199,7 +199,7 @@ mod tests {
         for _ in 0..6 {
             round(&mut said, r#"{"path":"other"}"#, "nothing");
         }
-        let uses = r#"{"path":"/home/src/tide.rs","query":"my_own_idea never_seen","new_string":"src/tide.rs"}"#;
+        let uses = r#"{"path":"/project/src/tide.rs","query":"my_own_idea never_seen","new_string":"src/tide.rs"}"#;
         round(&mut said, uses, "");
         let found = needs(&Session::new("s", said));
         assert_eq!(found.len(), 1, "{found:?}");

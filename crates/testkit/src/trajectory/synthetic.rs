@@ -21,6 +21,26 @@ pub fn synthetic() -> Vec<Session> {
     ]
 }
 
+/// A coding session of at least so many messages, each of them short.
+pub fn long(messages: usize) -> Session {
+    let mut maker = Maker::new(4);
+    maker
+        .said
+        .push(Message::user("Keep the tide tables in order."));
+    while maker.said.len() < messages {
+        let path = format!("src/{}/{}.rs", maker.word(), maker.identifier());
+        let names: Vec<String> = (0..4).map(|_| maker.identifier()).collect();
+        let text = format!(
+            "pub fn {}() {{\n    {}\n}}\n",
+            names.join("();\n    "),
+            maker.prose(20)
+        );
+        let read = ("read_file", object(&[("path", &path)]), Outcome::Ok, text);
+        maker.round("", vec![read]);
+    }
+    Session::new("long", maker.said)
+}
+
 /// A session in the making.
 struct Maker {
     rng: Rng,

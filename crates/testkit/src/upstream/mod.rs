@@ -29,6 +29,7 @@ mod talk;
 #[cfg(test)]
 mod tests;
 mod vendor;
+mod window;
 
 pub use fault::{Expected, Extent, Fault};
 pub use gate::Gate;
@@ -40,3 +41,4 @@ pub use server::{Setup, Upstream};
 pub use state::Counts;
 pub use talk::talk;
 pub use vendor::KEY;
+pub use window::Prompts;

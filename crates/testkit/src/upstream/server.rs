@@ -16,6 +16,7 @@ use super::recorded::Recorded;
 use super::reply::{Reply, Script};
 use super::state::{Counts, State};
 use super::vendor;
+use super::window::{Prompts, Window};
 
 /// A server that is being set up; see [`Upstream::of`].
 pub struct Setup {
@@ -23,6 +24,7 @@ pub struct Setup {
     origins: Origins,
     script: Script,
     fault: Option<(Fault, Extent)>,
+    window: Option<u64>,
 }
 
 impl Setup {
@@ -54,6 +56,14 @@ impl Setup {
         self
     }
 
+    /// With a window that holds so many tokens. Requests are counted, billed and held against the one
+    /// before; of long conversations only the last bodies are kept.
+    #[must_use]
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
     /// Begin to listen.
     ///
     /// # Panics
@@ -74,6 +84,7 @@ impl Setup {
                 recorded: Vec::new(),
                 counts: Counts::default(),
                 origin: format!("http://{address}"),
+                window: self.window.map(Window::new),
             }),
             seen: watch::Sender::new(0),
         });
@@ -133,6 +144,7 @@ impl Upstream {
             origins: Origins::default(),
             script: Script::default(),
             fault: None,
+            window: None,
         }
     }
 
@@ -174,6 +186,11 @@ impl Upstream {
     /// How often what happened.
     pub fn counts(&self) -> Counts {
         self.shared.state().counts
+    }
+
+    /// What became of prompts, if there is a window for them.
+    pub fn prompts(&self) -> Option<Prompts> {
+        self.shared.state().window.as_ref().map(|one| one.prompts)
     }
 
     /// How many answers of the script are left.

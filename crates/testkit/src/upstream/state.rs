@@ -15,10 +15,14 @@ use super::reply::{Part, Raw, Reply, Said, Script, What};
 use super::say;
 use super::strict::{self, Accepted};
 use super::vendor::{self, Refusal};
+use super::window::Window;
 use crate::scripted::Reading;
 
 /// So many requests are kept; more are only counted.
 const KEPT: usize = 10_000;
+
+/// Of so many the bodies are kept where windows are filled.
+const FULL: usize = 8;
 
 /// How often what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub(super) struct State {
     pub(super) recorded: Vec<Recorded>,
     pub(super) counts: Counts,
     pub(super) origin: String,
+    /// What it holds at most, if anybody asks.
+    pub(super) window: Option<Window>,
 }
 
 impl State {
@@ -56,7 +62,13 @@ impl State {
             origin: &origin,
         };
         let mut recorded = Recorded::of(&wire, request, connection);
-        let judged = strict::judge(&self.profile, &self.memory, request);
+        let mut judged = strict::judge(&self.profile, &self.memory, request);
+        if let (Ok(accepted), Some(window)) = (&mut judged, &mut self.window) {
+            match window.take(&wire, &request.body) {
+                Ok(tokens) => accepted.tokens = Some(tokens),
+                Err(refusal) => judged = Err(refusal),
+            }
+        }
         let acts = match judged {
             Err(refusal) => {
                 recorded.verdict = Verdict::Refused(refusal.status, refusal.message.clone());
@@ -71,6 +83,11 @@ impl State {
         self.counts.faults += usize::from(recorded.fault.is_some());
         if self.recorded.len() < KEPT {
             self.recorded.push(recorded);
+        }
+        let full = self.recorded.len().checked_sub(FULL);
+        if let (Some(old), true) = (full, self.window.is_some()) {
+            // A conversation that fills windows would fill the machine.
+            self.recorded[old].body = Value::Null;
         }
         acts
     }
@@ -131,6 +148,10 @@ impl State {
             What::Said(mut said) => {
                 if fault == Some(Fault::BrokenCall) {
                     break_call(&mut said);
+                }
+                if let Some(tokens) = accepted.tokens {
+                    let made = said.usage.map_or(7, |(_, made)| made);
+                    said.usage = Some((tokens, made));
                 }
                 let asked = say::Asked {
                     model: &accepted.model,

@@ -16,6 +16,8 @@ pub(super) struct Accepted {
     pub(super) reading: Reading,
     pub(super) model: String,
     pub(super) body: Map<String, Value>,
+    /// What it is billed as, where that is counted.
+    pub(super) tokens: Option<u64>,
 }
 
 /// Judge a request as the vendor would, outermost first.
@@ -54,6 +56,7 @@ pub(super) fn judge(
         reading: place.reading.unwrap_or(said),
         model,
         body,
+        tokens: None,
     })
 }
 

@@ -61,6 +61,7 @@ pub struct AgentBuilder {
     threads: Option<Threads>,
     policy: HistoryPolicy,
     compaction: Compaction,
+    recalls: bool,
     providers: Vec<Arc<dyn ContextProvider>>,
     filters: Vec<Arc<dyn MessageFilter>>,
     message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
@@ -90,6 +91,7 @@ impl AgentBuilder {
             threads: None,
             policy: HistoryPolicy::default(),
             compaction: Compaction::default(),
+            recalls: false,
             providers: Vec::new(),
             filters: Vec::new(),
             message_stores: BTreeMap::new(),
@@ -131,6 +133,16 @@ impl AgentBuilder {
     /// ```
     pub fn compaction(mut self, compaction: impl Into<Compaction>) -> Self {
         self.compaction = compaction.into();
+        self
+    }
+
+    /// Give the model the tools `expand` and `recall`, with which it gets at what it is shown only as
+    /// a digest: by the number of a digest line, or by words.
+    pub fn recall_tools(mut self) -> Self {
+        if !self.recalls {
+            self.recalls = true;
+            self.tools.extend(super::recall::tools());
+        }
         self
     }
 
@@ -303,6 +315,7 @@ impl AgentBuilder {
             threads: self.threads,
             policy: self.policy,
             compaction: self.compaction,
+            recalls: self.recalls,
             providers: self.providers,
             filters: self.filters,
             message_stores: self.message_stores,

@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     pub(super) threads: Option<Threads>,
     pub(super) policy: HistoryPolicy,
     pub(super) compaction: Compaction,
+    /// Whether tools of ours look into the conversation.
+    pub(super) recalls: bool,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
     pub(super) filters: Vec<Arc<dyn MessageFilter>>,
     pub(super) message_stores: BTreeMap<String, Arc<dyn MessageStore>>,

@@ -12,6 +12,7 @@ mod input;
 mod limits;
 mod options;
 mod outcome;
+mod recall;
 mod run;
 mod stop;
 mod turn;

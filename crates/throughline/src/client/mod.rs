@@ -35,8 +35,11 @@ pub use http::{
     HttpResponse, HttpSettings, HttpTransport, ProxyChoice, Timeouts, Token, TokenError,
     TokenProvider, Transport, TransportError, TransportFault,
 };
-pub use layer::{Breaker, BreakerPolicy, BreakerState, PersistEachCall, Retry, RetryPolicy};
+pub use layer::{
+    Breaker, BreakerPolicy, BreakerState, Compacts, PersistEachCall, Retry, RetryPolicy,
+};
 pub use observe::{GaveUp, Happening, Observer};
+pub(crate) use request::overhead;
 pub use request::{ChatRequest, Kept, PersistMark};
 pub use secret::Secret;
 pub use services::{ServiceKeeping, Stability, WHO_STORES};

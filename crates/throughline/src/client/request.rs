@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use throughline_compact::tokens;
 use throughline_model::{Settings, ToolChoice, ToolDef};
 
 use crate::history::View;
@@ -34,6 +35,22 @@ impl ChatRequest<'_> {
             mark.set();
         }
     }
+
+    /// Units of what is sent beside the conversation: instructions and tools.
+    pub(crate) fn overhead(&self) -> u64 {
+        overhead(self.instructions, self.tools)
+    }
+}
+
+/// Units of instructions and tools.
+pub(crate) fn overhead(instructions: Option<&str>, tools: &[ToolDef]) -> u64 {
+    let text = |text: &str| u64::from(tokens::text_units(text));
+    let tools = tools.iter().map(|tool| {
+        let description = tool.description.as_deref().map_or(0, text);
+        let parameters = tool.parameters.as_ref();
+        text(&tool.name) + description + parameters.map_or(0, |schema| text(schema.get()))
+    });
+    instructions.map_or(0, text) + tools.sum::<u64>()
 }
 
 /// Who keeps the conversation that a call belongs to.

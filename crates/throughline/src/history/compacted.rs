@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
 use throughline_compact::{
-    Annotations, BudgetUnreachable, Call, Epoch, Planned, Policy, Report, Scale, ToolHistory,
+    Annotations, BudgetUnreachable, Call, KeptEpoch, Planned, Policy, Report, Scale, ToolHistory,
+    places,
 };
+use throughline_model::Message;
 use throughline_model::json::RawJson;
-use throughline_model::{Body, Message, json};
 
 use super::view::View;
 
@@ -27,6 +28,27 @@ impl Default for Compaction {
     /// calls are digested.
     fn default() -> Self {
         Self::On(Box::default())
+    }
+}
+
+impl Compaction {
+    /// The same, with some messages of a record always shown in full.
+    #[must_use]
+    pub fn pinning<'m>(
+        mut self,
+        record: impl Iterator<Item = &'m Message>,
+        wanted: impl Fn(&Message) -> bool,
+    ) -> Self {
+        if let Self::On(policy) = &mut self {
+            let mut next = 1;
+            for message in record {
+                if wanted(message) {
+                    policy.pins.push(next);
+                }
+                next += places(message);
+            }
+        }
+        self
     }
 }
 
@@ -88,9 +110,9 @@ impl Compacted {
             mixed: false,
         };
         new.feed(record);
-        if let Some((epoch, bills)) = kept.and_then(read) {
-            new.history.install(epoch);
-            new.bills = bills;
+        if let Some(kept) = kept.and_then(|kept| KeptEpoch::from_json(kept.get())) {
+            new.history.install(kept.epoch);
+            new.bills = kept.bills;
         }
         new
     }
@@ -128,7 +150,7 @@ impl Compacted {
         match self.history.plan(&call)? {
             Planned::Unchanged(report) => Ok((report, None)),
             Planned::Epoch(epoch, report) => {
-                let kept = written(&epoch, &self.bills);
+                let kept = KeptEpoch::written(&epoch, &self.bills);
                 self.history.install(epoch);
                 self.sent = 0;
                 Ok((report, Some(kept)))
@@ -196,35 +218,20 @@ impl Compacted {
     }
 
     /// How many messages of the record it knows.
-    pub(super) fn fed(&self) -> usize {
+    pub(crate) fn fed(&self) -> usize {
         self.fed
     }
-}
 
-/// How many places of a record a message takes: one, and one more for each further result.
-fn places(message: &Message) -> u64 {
-    let results = message.contents.iter();
-    let results = results.filter(|content| matches!(content.body, Body::ToolResult(_)));
-    (results.count() as u64).max(1)
-}
-
-fn written(epoch: &Epoch, bills: &Calibrations) -> RawJson {
-    RawJson::object(|object| {
-        object
-            .number("v", 1)
-            .raw("epoch", &epoch.to_json())
-            .raw("bills", bills.to_json().get());
-    })
-}
-
-fn read(kept: &RawJson) -> Option<(Epoch, Calibrations)> {
-    let value = json::parse(kept.get()).ok()?;
-    let member = |key: &str| value.get(key).map(|value| RawJson::of(value));
-    let version = member("v")?;
-    if version.get() != "1" {
-        return None;
+    /// Whether a record begins with what it knows.
+    pub(crate) fn begins(&self, record: &[Arc<Message>]) -> bool {
+        let same = |(one, two): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, two) || one == two;
+        let known = self.history.record().map(|(_, message)| message);
+        self.fed <= record.len() && known.zip(record).all(same)
     }
-    let epoch = Epoch::from_json(member("epoch")?.get()).ok()?;
-    let bills = member("bills").map(|bills| Calibrations::from_json(bills.get()));
-    Some((epoch, bills.unwrap_or_default()))
+}
+
+/// A record with the numbers that digests name.
+pub(crate) fn number(record: &[Arc<Message>]) -> ToolHistory {
+    let policy = Policy::default();
+    Compacted::new(&policy, Vec::new(), None, record.iter()).history
 }

@@ -1,6 +1,7 @@
 //! What a thread holds, what is written of a run, and what a model is shown of it.
 
 mod compacted;
+mod condensed;
 mod home;
 mod json;
 pub(crate) mod live;
@@ -16,7 +17,8 @@ mod view;
 mod views;
 
 pub use compacted::Compaction;
-pub(crate) use compacted::{Asked as AskedOf, Between, Compacted};
+pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, number};
+pub use condensed::{Condensed, condense};
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;

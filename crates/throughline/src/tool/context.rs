@@ -46,6 +46,8 @@ pub(crate) trait RunHandle: Send + Sync {
     fn guard_tool(&self, name: &str) -> Result<(), SetError>;
     /// Say something to the model with the next call.
     async fn inject(&self, message: Message) -> throughline_store::Result<()>;
+    /// The conversation so far, as it was said.
+    fn record(&self) -> Vec<Arc<Message>>;
 }
 
 /// There is no run.
@@ -71,6 +73,10 @@ impl RunHandle for NoRun {
 
     async fn inject(&self, _message: Message) -> throughline_store::Result<()> {
         Ok(())
+    }
+
+    fn record(&self) -> Vec<Arc<Message>> {
+        Vec::new()
     }
 }
 
@@ -176,6 +182,11 @@ impl CallContext {
     /// Ask for approval before a tool runs, for the rest of this run.
     pub fn guard_tool(&self, name: &str) -> Result<(), SetError> {
         self.handle.guard_tool(name)
+    }
+
+    /// The conversation so far, whatever the model is shown of it.
+    pub(crate) fn record(&self) -> Vec<Arc<Message>> {
+        self.handle.record()
     }
 
     /// Say something to the model with its next call. When this answers, it is stored: if the run

@@ -11,6 +11,7 @@ mod acts;
 mod approvals;
 mod busy;
 mod cancels;
+mod compaction;
 mod crashes;
 mod events;
 mod external;

@@ -4,6 +4,7 @@ use super::{Key, Section, Takes};
 
 const DAY: u64 = 86_400;
 const GIB: u64 = 1 << 30;
+const MOST_TOKENS: u64 = 1_000_000_000;
 
 const fn key(
     section: Section,
@@ -161,6 +162,14 @@ pub const KEYS: &[Key] = &[
         "Who keeps conversations: the store, or the vendor where it can (`openai-responses`, `foundry`).",
     )
     .sample("\"service\"", "requests name what the vendor keeps"),
+    key(
+        Section::Upstream,
+        "window",
+        Takes::Number(1000, MOST_TOKENS),
+        "that of `[compaction]`",
+        "Tokens that the windows of its models hold.",
+    )
+    .sample("32000", "`truncation: \"auto\"` keeps to it"),
     key(
         Section::Agent,
         "id",
@@ -403,22 +412,44 @@ pub const KEYS: &[Key] = &[
     .sample("0", "requests are cut at once"),
     key(
         Section::Compaction,
-        "recent_calls_to_keep",
-        Takes::Anything,
-        "",
-        "Not built.",
+        "when",
+        Takes::Words(&["asked", "always"]),
+        "asked",
+        "Which requests are compacted: those that ask for it, or all that do not refuse it.",
     )
-    .sample("6", "refuses to start")
-    .unbuilt("compaction"),
+    .sample("\"always\"", "a request that says nothing is compacted"),
+    key(
+        Section::Compaction,
+        "recent_calls_to_keep",
+        Takes::Number(0, 10_000),
+        "6",
+        "Tool calls that a model is always shown in full: the newest, in whole rounds, until there are so many.",
+    )
+    .sample("2", "fewer calls stay in full"),
     key(
         Section::Compaction,
         "truncation_threshold",
-        Takes::Anything,
-        "",
-        "Not built.",
+        Takes::Number(0, MOST_TOKENS),
+        "10000",
+        "Tokens of tool history above which it is compacted. With a budget or a window it is a floor: nothing is done for less, unless it would not fit.",
     )
-    .sample("10000", "refuses to start")
-    .unbuilt("compaction"),
+    .sample("2000", "shorter histories are compacted"),
+    key(
+        Section::Compaction,
+        "budget",
+        Takes::Number(1000, MOST_TOKENS),
+        "",
+        "Tokens that a model is sent at most, instructions and tools included, wherever compaction is on.",
+    )
+    .sample("16000", "requests to vendors stay below it"),
+    key(
+        Section::Compaction,
+        "window",
+        Takes::Number(1000, MOST_TOKENS),
+        "128000",
+        "Tokens that a model's window holds, for upstreams that say nothing else.",
+    )
+    .sample("32000", "`truncation: \"auto\"` keeps to it"),
     key(
         Section::Compaction,
         "strategy",

@@ -4,6 +4,7 @@
 //! - `input`: the items that a client sends, as messages.
 //! - `items`: what was said, as the items that a client reads; `listing` for whole histories.
 //! - `envelope`: reasoning that a client carries for us.
+//! - `parcel`: a conversation in short that a client carries for us.
 //! - `object`: the Response object.
 //! - `project`: the events of a run as the frames of a stream. The number of a frame and its bytes
 //!   follow from the events before it, for every reader and after every restart.
@@ -17,6 +18,7 @@ mod input;
 mod items;
 mod listing;
 mod object;
+mod parcel;
 mod project;
 mod read;
 mod request;
@@ -25,11 +27,15 @@ mod scene;
 
 pub use frame::{DONE, Frame};
 pub use ids::{ItemId, ItemPlace};
-pub use input::{InputItem, InputItems, InputPart, duplicate_item};
+pub use input::{InputItem, InputItems, InputPart, duplicate_item, not_ours};
 pub use listing::{Item, Listing, Spoke, Spoken, input_items};
+pub(in crate::responses) use object::Tally;
+pub(in crate::responses) use parcel::PURPOSE as PARCEL_PURPOSE;
+pub use parcel::{BadParcel, Brought, Parcel};
 pub use project::Projector;
 pub use request::{
-    CreateRequest, Extras, Include, McpTool, RequestTool, RequireApproval, ToolFilter, ToolPick,
+    CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
+    RequireApproval, ToolFilter, ToolPick, Wished,
 };
 pub use same::same_item;
 pub use scene::{Asked, Dialect, Ending, Labels, Scene, ServerTool, ToolList};

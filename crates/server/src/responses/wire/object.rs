@@ -1,6 +1,7 @@
 //! The Response object.
 
 use throughline::StopReason;
+use throughline::compact::Report;
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{Stop, Usage};
 
@@ -73,7 +74,7 @@ impl Status {
 /// Tokens of all model calls of a response. Nothing is zero here: one specification wants the member
 /// in every response, the other wants it to be an object where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(in crate::responses) struct Tally {
     input: u64,
     output: u64,
     total: u64,
@@ -96,7 +97,8 @@ impl Tally {
         add(&mut self.reasoning, usage.reasoning);
     }
 
-    fn write(&self, out: &mut String, dialect: Dialect) {
+    /// Write it as `usage`.
+    pub(in crate::responses) fn write(&self, out: &mut String, dialect: Dialect) {
         let mut object = ObjectWriter::new(out);
         object.number("input_tokens", self.input);
         let mut details = ObjectWriter::new(object.key("input_tokens_details"));
@@ -124,6 +126,8 @@ pub(super) struct Object {
     dialect: Dialect,
     /// The first members of our own object; none in a dialect without it.
     ours: Option<String>,
+    /// What was done to what the model was shown, last.
+    compacted: Option<String>,
 }
 
 impl Object {
@@ -145,7 +149,13 @@ impl Object {
             echo: echo::members(&scene.request, scene.dialect),
             dialect: scene.dialect,
             ours,
+            compacted: None,
         }
+    }
+
+    /// What the model was shown became smaller.
+    pub(super) fn compacted(&mut self, report: &Report) {
+        self.compacted = Some(report.to_json());
     }
 
     /// The object with its output so far, each item as JSON.
@@ -196,7 +206,11 @@ impl Object {
                     Some(ending) => format!("\"{}\"", ending.stop.as_str()),
                     None => "null".to_owned(),
                 };
-                let text = format!("{ours},\"stop_reason\":{stop}}}");
+                let more = match &self.compacted {
+                    Some(report) => format!(",\"compaction\":{report}"),
+                    None => String::new(),
+                };
+                let text = format!("{ours},\"stop_reason\":{stop}{more}}}");
                 object.raw("throughline", &text);
             }
         })

@@ -24,9 +24,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Raw,
+    /// Those that shorten anything.
+    pub(crate) const SHORT: [Self; 4] = [
         Self::DropOldest,
         Self::KeepLast,
         Self::Mask,

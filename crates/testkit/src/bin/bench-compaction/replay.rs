@@ -80,7 +80,8 @@ impl Share {
 pub(crate) struct Measured {
     pub(crate) calls: usize,
     pub(crate) tokens: u64,
-    pub(crate) over: usize,
+    /// The tokens of each view.
+    pub(crate) sizes: Vec<u64>,
     pub(crate) needs: BTreeMap<Origin, Share>,
     pub(crate) facts: BTreeMap<FactKind, Share>,
     pub(crate) bytes: usize,
@@ -100,7 +101,7 @@ impl Measured {
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.tokens += other.tokens;
-        self.over += other.over;
+        self.sizes.extend_from_slice(&other.sizes);
         self.bytes += other.bytes;
         self.hit += other.hit;
         self.cost += other.cost;
@@ -130,24 +131,21 @@ impl Measured {
         self.facts.get(&kind).copied().unwrap_or_default().ratio()
     }
 
+    /// How many views have more tokens than they may.
+    pub(crate) fn over(&self, budget: u64) -> usize {
+        self.sizes.iter().filter(|size| **size > budget).count()
+    }
+
     pub(crate) fn hits(&self) -> f64 {
         self.hit as f64 / (self.bytes as f64).max(1.0)
     }
 }
 
-/// How a session is replayed.
-pub(crate) struct Run<'a> {
-    /// Tokens that a view may have.
-    pub(crate) budget: u64,
-    /// Vendors that are asked whether they would take each view.
-    pub(crate) wires: &'a [Wire],
-}
-
-/// Replay a session.
+/// Replay a session; `wires` are asked whether they would take each view.
 pub(crate) fn replay(
     case: &Case,
     strategy: &mut dyn Strategy,
-    run: &Run<'_>,
+    wires: &[Wire],
     counter: &mut Counter,
 ) -> Measured {
     let mut measured = Measured::default();
@@ -165,7 +163,7 @@ pub(crate) fn replay(
         let tokens = counter.view(&view.messages);
         measured.calls += 1;
         measured.tokens += tokens;
-        measured.over += usize::from(tokens > run.budget);
+        measured.sizes.push(tokens);
 
         let sent = bytes(&view.messages, &Wire::OpenAiChat);
         let hit = before.as_ref().map_or(0, |(last, _)| common(last, &sent));
@@ -181,10 +179,7 @@ pub(crate) fn replay(
         let share = hit as f64 / (sent.len() as f64).max(1.0);
         measured.cost += tokens as f64 * (0.1 * share + 1.25 * (1.0 - share));
 
-        let refused = run
-            .wires
-            .iter()
-            .any(|wire| is_refused(&view.messages, wire));
+        let refused = wires.iter().any(|wire| is_refused(&view.messages, wire));
         let paired = is_paired(&view.messages, &messages[..at]);
         measured.orphans += usize::from(refused || !paired);
 

@@ -10,7 +10,7 @@ use throughline_wire::Wire;
 use crate::baseline::{Baseline, Kind};
 use crate::count::Counter;
 use crate::ours::Ours;
-use crate::replay::{Case, Measured, Run, replay};
+use crate::replay::{Case, Measured, replay};
 
 const BUDGETS: [u64; 4] = [8_000, 16_000, 32_000, 64_000];
 
@@ -44,26 +44,35 @@ struct Line {
 /// Replay a set at every budget; whether all bars hold.
 pub(crate) fn compare(set: &Set, detail: Detail, counter: &mut Counter) -> bool {
     let mut holds = true;
+    // What is sent of a whole history does not depend on a budget.
+    let raw: Vec<(String, Measured)> = set
+        .cases
+        .iter()
+        .map(|case| {
+            let mut raw = Baseline::new(Kind::Raw, None);
+            let measured = replay(case, &mut raw, &[Wire::OpenAiChat], counter);
+            (case.session.name.clone(), measured)
+        })
+        .collect();
     for budget in BUDGETS {
         let cases: Vec<&Case> = set.cases.iter().filter(|case| case.size > budget).collect();
         if cases.is_empty() {
             continue;
         }
-        let mut lines = Vec::new();
-        for kind in Kind::ALL {
+        let known = raw
+            .iter()
+            .filter(|(name, _)| cases.iter().any(|case| case.session.name == *name));
+        let mut lines = vec![Line::new(Kind::Raw.name(), known.cloned().collect())];
+        for kind in Kind::SHORT {
             let cut = match kind {
-                Kind::Raw => None,
-                Kind::DropOldest => Some(budget),
+                Kind::Raw | Kind::DropOldest => Some(budget),
                 Kind::KeepLast | Kind::Mask | Kind::HeadSummary => {
                     (budget != PLAIN).then_some(budget)
                 }
             };
             let each = cases.iter().map(|case| {
-                let run = Run {
-                    budget,
-                    wires: &[Wire::OpenAiChat],
-                };
-                let measured = replay(case, &mut Baseline::new(kind, cut), &run, counter);
+                let mut baseline = Baseline::new(kind, cut);
+                let measured = replay(case, &mut baseline, &[Wire::OpenAiChat], counter);
                 (case.session.name.clone(), measured)
             });
             lines.push(Line::new(kind.name(), each.collect()));
@@ -78,11 +87,11 @@ pub(crate) fn compare(set: &Set, detail: Detail, counter: &mut Counter) -> bool 
             cases.len(),
             budget / 1_000
         );
-        print(&title, &lines, detail);
+        print(&title, &lines, budget, detail);
         if let [raw, baselines @ .., own] = lines.as_slice() {
             let mut report = Report::new(title);
             if set.recorded && budget == PLAIN {
-                prototype(&mut report, raw, own);
+                prototype(&mut report, raw, baselines, own);
             }
             bars(&mut report, raw, baselines, own, budget);
             if budget == PLAIN {
@@ -101,16 +110,19 @@ pub(crate) fn compare(set: &Set, detail: Detail, counter: &mut Counter) -> bool 
 }
 
 fn ours(case: &Case, budget: u64, counter: &mut Counter) -> Measured {
-    let run = Run {
-        budget,
-        wires: &Wire::KNOWN,
-    };
-    replay(case, &mut Ours::new(budget), &run, counter)
+    replay(case, &mut Ours::new(budget), &Wire::KNOWN, counter)
 }
 
 /// What the prototype did on these sessions, and what was asked for.
-fn prototype(report: &mut Report, raw: &Line, own: &Line) {
+fn prototype(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line) {
     let (raw, own) = (&raw.sum, &own.sum);
+    for mask in baselines
+        .iter()
+        .filter(|line| line.name == Kind::Mask.name())
+    {
+        let ratio = own.tokens as f64 / mask.sum.tokens as f64;
+        report.push(at_most("tokens against mask-last-10", ratio, 1.0));
+    }
     let tokens = own.tokens as f64 / raw.tokens as f64;
     report.push(at_most("tokens against raw", tokens, 0.309));
     report.push(at_most("cost against raw", own.cost / raw.cost, 0.464));
@@ -142,11 +154,6 @@ fn bars(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line, budget:
             true => at_least(&name, kept, least),
             false => shown(&name, kept),
         });
-        if budget == PLAIN && line.name == Kind::Mask.name() {
-            let name = format!("tokens against {}", line.name);
-            let ratio = own.sum.tokens as f64 / line.sum.tokens as f64;
-            report.push(at_most(&name, ratio, 1.0));
-        }
     }
     if budget == PLAIN {
         for (name, kind, least) in [
@@ -165,7 +172,11 @@ fn bars(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line, budget:
         own.sum.steady.ratio(),
         1.0,
     ));
-    report.push(at_most("calls over budget", own.sum.over as f64, 0.0));
+    report.push(at_most(
+        "calls over budget",
+        own.sum.over(budget) as f64,
+        0.0,
+    ));
     report.push(at_most(
         "orphans, or refused by a vendor",
         own.sum.orphans as f64,
@@ -179,11 +190,7 @@ fn distinct(cases: &[&Case], first: &Measured) -> usize {
         let mut counter = Counter::default();
         let mut sum = Measured::default();
         for case in cases {
-            let run = Run {
-                budget: PLAIN,
-                wires: &[],
-            };
-            sum.add(&replay(case, &mut Ours::new(PLAIN), &run, &mut counter));
+            sum.add(&replay(case, &mut Ours::new(PLAIN), &[], &mut counter));
         }
         sum.digest
     };
@@ -207,7 +214,7 @@ impl Line {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what the program is for")]
-fn print(title: &str, lines: &[Line], detail: Detail) {
+fn print(title: &str, lines: &[Line], budget: u64, detail: Detail) {
     println!("== {title}");
     println!(
         "{:<16}{:>8}{:>7}{:>9}{:>7}{:>7}{:>8}{:>7}{:>10}{:>7}{:>8}{:>8}{:>9}",
@@ -229,14 +236,20 @@ fn print(title: &str, lines: &[Line], detail: Detail) {
         return;
     };
     for line in lines {
-        row(line.name, &line.sum, &raw.sum);
+        row(line.name, &line.sum, &raw.sum, budget);
         if detail.sessions {
             for ((name, measured), (_, raw)) in line.each.iter().zip(&raw.each) {
-                row(&format!("  {name}"), measured, raw);
+                row(&format!("  {name}"), measured, raw, budget);
             }
         }
     }
     if let Some(own) = lines.last().filter(|_| detail.missed) {
+        for (session, measured) in &own.each {
+            let sizes = measured.sizes.iter().enumerate();
+            for (call, size) in sizes.filter(|(_, size)| **size > budget) {
+                println!("over {session}: model call {call} has {size} tokens");
+            }
+        }
         for (session, need) in &own.sum.missed {
             println!("missed {session}: {need:?}");
         }
@@ -247,13 +260,13 @@ fn print(title: &str, lines: &[Line], detail: Detail) {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what the program is for")]
-fn row(name: &str, own: &Measured, raw: &Measured) {
+fn row(name: &str, own: &Measured, raw: &Measured, budget: u64) {
     let percent = |value: f64| format!("{:.1}", value * 100.0);
     println!(
         "{:<16.16}{:>8}{:>7}{:>9}{:>7}{:>7}{:>8}{:>7}{:>10}{:>7}{:>8}{:>8}{:>9}",
         name,
         percent(own.tokens as f64 / raw.tokens as f64),
-        percent(own.over as f64 / own.calls as f64),
+        percent(own.over(budget) as f64 / own.calls as f64),
         percent(own.need(Origin::Result)),
         percent(own.need(Origin::User)),
         percent(own.fact(FactKind::Written)),

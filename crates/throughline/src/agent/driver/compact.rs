@@ -1,6 +1,6 @@
 //! What of a long conversation a model call is given.
 
-use throughline_compact::{Annotations, Report, Stayed, tokens};
+use throughline_compact::{Annotations, Report, Stayed};
 use throughline_model::{Response, ToolDef};
 use throughline_store::Effect;
 
@@ -8,6 +8,7 @@ use super::sight::{Sending, Sent};
 use super::{Broken, Driver};
 use crate::agent::event::RunEvent;
 use crate::agent::outcome::RunError;
+use crate::client::overhead;
 use crate::history::Compaction;
 use crate::tool::ToolSet;
 
@@ -91,15 +92,4 @@ fn annotations(tools: &ToolSet) -> Vec<Annotations> {
             ..Annotations::default()
         })
         .collect()
-}
-
-/// Units of what is sent beside the conversation.
-fn overhead(instructions: Option<&str>, offered: &[ToolDef]) -> u64 {
-    let text = |text: &str| u64::from(tokens::text_units(text));
-    let tools = offered.iter().map(|tool| {
-        let description = tool.description.as_deref().map_or(0, text);
-        let parameters = tool.parameters.as_ref();
-        text(&tool.name) + description + parameters.map_or(0, |schema| text(schema.get()))
-    });
-    instructions.map_or(0, text) + tools.sum::<u64>()
 }

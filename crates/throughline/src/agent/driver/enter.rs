@@ -88,8 +88,11 @@ async fn fresh(
 ) -> Result<Outcome, RunFailed> {
     let mut input = input.into_messages();
     for message in &mut input {
-        // Whatever it claims: this is what the caller says.
-        message.source = Some(Source::Caller);
+        // Whatever it claims: this is what the caller says, or a summary that the caller hands on.
+        // The latter is nobody's speech, and must not become the caller's.
+        if message.source != Some(Source::Summary) {
+            message.source = Some(Source::Caller);
+        }
     }
     let key = plan.key.as_ref().map(|key| Idempotency {
         key: key.clone(),

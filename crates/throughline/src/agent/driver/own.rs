@@ -10,6 +10,8 @@ use crate::tool::{RunHandle, SetError, Tool, ToolSet};
 pub(super) struct OwnTools {
     tools: Mutex<Own>,
     mailbox: Mailbox,
+    /// The conversation before the calls that run now, for tools that look into it.
+    record: Mutex<Vec<Arc<Message>>>,
 }
 
 struct Own {
@@ -23,7 +25,13 @@ impl OwnTools {
         Self {
             tools: Mutex::new(Own { set, offered: None }),
             mailbox,
+            record: Mutex::default(),
         }
+    }
+
+    /// Let tools look into the conversation.
+    pub(super) fn show(&self, record: Vec<Arc<Message>>) {
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
     fn own(&self) -> MutexGuard<'_, Own> {
@@ -70,5 +78,10 @@ impl RunHandle for OwnTools {
 
     async fn inject(&self, message: Message) -> throughline_store::Result<()> {
         self.mailbox.leave(message).await
+    }
+
+    fn record(&self) -> Vec<Arc<Message>> {
+        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.clone()
     }
 }

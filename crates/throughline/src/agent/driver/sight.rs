@@ -216,6 +216,12 @@ impl Sight {
         }
     }
 
+    /// The history and what the run said.
+    pub(super) fn record(&self) -> Vec<Arc<Message>> {
+        let said = &self.view.messages()[self.start..];
+        self.history().iter().chain(said).cloned().collect()
+    }
+
     pub(super) fn is_incremental(&self) -> bool {
         self.increments
     }

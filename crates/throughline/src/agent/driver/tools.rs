@@ -77,6 +77,9 @@ impl Driver {
         if !missing.is_empty() && !planted("loop-no-intent") {
             self.recorder.intend(self.round.step, &missing).await?;
         }
+        if self.agent.recalls {
+            self.tools.show(self.sight.record());
+        }
         for position in positions {
             self.start(*position);
         }

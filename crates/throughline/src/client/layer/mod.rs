@@ -1,7 +1,8 @@
-//! Layers around any client: retries within a budget, a breaker, and publishing each call.
+//! Layers around any client: retries within a budget, a breaker, publishing each call, compaction.
 
 mod breaker;
 mod budget;
+mod compacting;
 mod jitter;
 mod persist;
 mod retry;
@@ -11,6 +12,7 @@ mod state;
 mod tests;
 
 pub use breaker::{Breaker, BreakerPolicy};
+pub use compacting::Compacts;
 pub use persist::PersistEachCall;
 pub use retry::{Retry, RetryPolicy};
 pub use state::BreakerState;

@@ -15,6 +15,7 @@ use throughline_model::{Message, Path};
 use throughline_wire::openai_responses::OpenAiResponses;
 use throughline_wire::{Codec, DecodeError, Problem};
 
+use super::parcel::{self, Brought};
 use super::read;
 use crate::ApiError;
 
@@ -41,6 +42,15 @@ pub enum InputPart {
         /// Its id.
         id: String,
         /// Where the reference stands in the input.
+        index: usize,
+    },
+    /// A conversation in short that somebody of ours sealed. Whoever opens it looks at the seal.
+    Parcel {
+        /// Its id, if the client has one for it.
+        id: Option<String>,
+        /// What it is.
+        brought: Box<Brought>,
+        /// Where it stands in the input.
         index: usize,
     },
     /// The answer to a question whether a tool may run.
@@ -208,6 +218,10 @@ fn item(value: &Value<'_>, index: usize, path: &Path<'_>) -> Result<InputItem, A
         {
             return Err(read::missing(&path.key("output")));
         }
+        "compaction" => {
+            let sealed = read::required(value, "encrypted_content", path)?;
+            read::no_longer(&path.key("encrypted_content"), &sealed, parcel::LONGEST)?;
+        }
         "mcp_approval_response" => {
             read::required(value, "approval_request_id", path)?;
             if read::flag(value, "approve", path)?.is_none() {
@@ -271,6 +285,7 @@ fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
                 index: item.index,
             }),
             "mcp_approval_response" => approval(item),
+            "compaction" => opened(item)?,
             _ => None,
         };
         match apart {
@@ -283,6 +298,31 @@ fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
     }
     say(&mut parts, &mut said)?;
     Ok(parts)
+}
+
+/// What a compaction item holds, if it is one of ours.
+fn opened(item: &InputItem) -> Result<Option<InputPart>, ApiError> {
+    let value = item.json.value();
+    let sealed = value.get("encrypted_content").and_then(Value::as_str);
+    match sealed.and_then(|sealed| parcel::open(&sealed)) {
+        None => Ok(None),
+        Some(Ok(brought)) => Ok(Some(InputPart::Parcel {
+            id: item.id.clone(),
+            brought: Box::new(brought),
+            index: item.index,
+        })),
+        Some(Err(why)) => Err(not_ours(item.index, &why.to_string())),
+    }
+}
+
+/// The error for a compaction item that looks like one of ours and is not.
+pub fn not_ours(index: usize, why: &str) -> ApiError {
+    ApiError::invalid(format!(
+        "The encrypted content of a compaction item could not be opened: {why}. Send it as you \
+         received it, or leave the item out."
+    ))
+    .code("invalid_encrypted_content")
+    .param(format!("input[{index}].encrypted_content"))
 }
 
 fn approval(item: &InputItem) -> Option<InputPart> {

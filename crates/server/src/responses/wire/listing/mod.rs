@@ -18,6 +18,7 @@ use throughline_store::RunId;
 use super::envelope;
 use super::ids::{ItemId, ItemPlace, prefix_of};
 use super::items::{Carrier, Draft, Maker, ServerCall, State, exact};
+use super::parcel;
 use super::scene::{Asked, Dialect, Labels};
 use fill::filled;
 
@@ -127,6 +128,9 @@ struct List<'m, 'l> {
 impl<'m> List<'m, '_> {
     /// What a client said.
     fn input(&mut self, spoken: &Spoken<'m>) {
+        if let Some((id, item)) = parcel::carried(spoken.message) {
+            return self.push(id, item.get());
+        }
         let mut run: Vec<Content> = Vec::new();
         for content in &spoken.message.contents {
             let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);

@@ -145,6 +145,8 @@ impl Projector {
                     self.results(message, out);
                 }
             }
+            // Neither specification has an event for it; the response says it.
+            RunEvent::Compacted { report, .. } => self.object.compacted(report),
             // How it ended is told by whoever knows the whole of it.
             RunEvent::Started { .. } | RunEvent::Ended { .. } => {}
         }

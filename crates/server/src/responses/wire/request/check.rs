@@ -119,12 +119,5 @@ pub(super) fn not_built(body: &Value<'_>, continues: bool) -> Result<(), ApiErro
     if read::flag(body, "background", &root)? == Some(true) {
         return Err(ApiError::not_implemented("background"));
     }
-    if read::word(body, "truncation", &["auto", "disabled"], &root)? == Some("auto") {
-        return Err(ApiError::not_implemented("truncation"));
-    }
-    let managed = read::list(body, "context_management", &root)?;
-    if managed.is_some_and(|list| !list.is_empty()) {
-        return Err(ApiError::not_implemented("context_management"));
-    }
     Ok(())
 }

@@ -26,13 +26,8 @@ impl Extras {
             return Ok(Self::default());
         };
         let path = Path::Root.key("throughline");
-        for (key, feature) in [
-            ("compaction", "throughline.compaction"),
-            ("recall", "throughline.recall"),
-        ] {
-            if read::member(object, key).is_some() {
-                return Err(ApiError::not_implemented(feature));
-            }
+        if read::member(object, "recall").is_some() {
+            return Err(ApiError::not_implemented("throughline.recall"));
         }
         let word = |key, known: &[&'static str]| read::word(object, key, known, &path);
         let persistence = word("persistence", &["per_run", "per_call"])?;

@@ -5,15 +5,22 @@ use std::collections::BTreeMap;
 use throughline_model::json::{ObjectWriter, RawJson, Value, push_compact};
 
 /// Members that are not stored with the run: the input is stored as messages, and the others say
-/// how one answer is to come and what it continues.
+/// how one answer is to come and what it continues. Of our own extras only what decides about model
+/// calls is: whoever goes on with the run needs it.
 const LEFT: [&str; 6] = [
     "input",
     "stream",
     "stream_options",
     "previous_response_id",
     "conversation",
-    "throughline",
+    OURS,
 ];
+
+/// Our own extras.
+const OURS: &str = "throughline";
+
+/// The one of them that is stored.
+const WISHED: &str = "compaction";
 
 /// Members for which null is the same as nothing.
 const NULLABLE: [&str; 28] = [
@@ -56,6 +63,14 @@ pub(super) fn kept(body: &Value<'_>) -> RawJson {
     RawJson::object(|object: &mut ObjectWriter<'_>| {
         for (key, value) in &members {
             let is = |list: &[&str]| list.contains(&&**key);
+            let wished = value
+                .get(WISHED)
+                .filter(|wished| key == OURS && !wished.is_null());
+            if let Some(wished) = wished {
+                let mut ours = ObjectWriter::new(object.key(key));
+                push_compact(ours.key(WISHED), wished);
+                ours.end();
+            }
             if is(&LEFT) || value.is_null() && is(&NULLABLE) {
                 continue;
             }

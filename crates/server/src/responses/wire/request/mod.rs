@@ -1,6 +1,7 @@
 //! The body of a create request: checked, and kept with everything that we do not know.
 
 mod check;
+mod compaction;
 mod extras;
 mod keep;
 mod settings;
@@ -16,6 +17,7 @@ use super::input::InputItems;
 use super::read;
 use crate::ApiError;
 
+pub use compaction::{Asked as CompactionAsked, Managed, Wished};
 pub use extras::Extras;
 pub use tools::{McpTool, RequestTool, RequireApproval, ToolFilter, ToolPick};
 
@@ -93,6 +95,7 @@ pub struct CreateRequest {
     include: Vec<Include>,
     max_tool_calls: Option<u64>,
     extras: Extras,
+    compaction: CompactionAsked,
     input: InputItems,
 }
 
@@ -142,6 +145,7 @@ impl CreateRequest {
             include: check::include(body)?,
             max_tool_calls: read::integer(body, "max_tool_calls", (1, u64::MAX), &root)?,
             extras: Extras::of(body)?,
+            compaction: CompactionAsked::of(body)?,
             input: InputItems::of(body)?,
         };
         check::echoed(body)?;
@@ -230,6 +234,11 @@ impl CreateRequest {
     /// Our own extras.
     pub fn extras(&self) -> &Extras {
         &self.extras
+    }
+
+    /// What it says about how much of a long history a model is shown.
+    pub fn compaction(&self) -> &CompactionAsked {
+        &self.compaction
     }
 
     /// What the client says.

@@ -194,15 +194,6 @@ fn what_is_not_built_says_so() {
         (r#"{"conversation":"conv_1"}"#, "conversation"),
         (r#"{"conversation":{"id":"conv_1"}}"#, "conversation"),
         (r#"{"background":true}"#, "background"),
-        (r#"{"truncation":"auto"}"#, "truncation"),
-        (
-            r#"{"context_management":[{"type":"compaction"}]}"#,
-            "context_management",
-        ),
-        (
-            r#"{"throughline":{"compaction":{}}}"#,
-            "throughline.compaction",
-        ),
         (r#"{"throughline":{"recall":true}}"#, "throughline.recall"),
     ] {
         let error = refused(body);

@@ -1,0 +1,189 @@
+//! `throughline compact`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use throughline_compact::tokens::{self, Calibration};
+use throughline_compact::{
+    BudgetUnreachable, Call, Planned, Policy, Report, Scale, ToolHistory, places,
+};
+use throughline_model::json::ObjectWriter;
+use throughline_model::{Content, Request};
+use throughline_store::Progress;
+use throughline_wire::render::{Options, TextEmbed};
+use throughline_wire::transcript::{self, Transcript};
+use throughline_wire::{
+    Converted, DecodeError, Format, Wire, convert_transcript, render_transcript,
+};
+
+use crate::args::{Compact, Strategy};
+use crate::changes;
+use crate::failure::Failure;
+use crate::input;
+use crate::output;
+use crate::progress;
+
+pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
+    let to = args.to.as_ref().unwrap_or(&args.from);
+    if args.strategy == Strategy::Text && *to == Format::Neutral {
+        return Err(Failure::wrong(
+            "--strategy text is for vendors' formats, and neutral is none; name one with --to",
+        ));
+    }
+    let limits = args.bounds.limits();
+    let file = input::read(args.file.as_deref(), limits.file_bytes)?;
+    let unreadable = |error: DecodeError| Failure::decode(error, args.file.as_deref());
+    let mut transcript = transcript::read(&file, &args.from, limits).map_err(unreadable)?;
+    drop(file);
+    let (shown, report) = compact(&mut transcript.request, args, to)?;
+    let converted = written(&transcript, args, to, shown);
+    if as_json {
+        output::document(&form(&converted, &report), false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::document(&converted.output, false)?;
+    output::note(&line(&report, shown));
+    changes::say(&converted.losses, &converted.repairs);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became of the messages of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// All of them, as they were.
+    AsTheyWere,
+    /// Some of them differently.
+    Changed,
+}
+
+impl Shown {
+    /// Whether a history shows the messages of its record and nothing else.
+    pub(crate) fn of(history: &ToolHistory) -> Self {
+        let view = history.view();
+        let same = history
+            .record()
+            .zip(view)
+            .take_while(|((_, told), shown)| Arc::ptr_eq(told, shown))
+            .count();
+        if same == view.len() && history.record().count() == same {
+            Self::AsTheyWere
+        } else {
+            Self::Changed
+        }
+    }
+}
+
+/// The line for people. A view may show long results in part before anything is digested.
+pub(crate) fn line(report: &Report, shown: Shown) -> String {
+    match (report.stayed, report.epoch, shown) {
+        (Some(_), 0, Shown::Changed) => {
+            let most = Policy::default().single_result;
+            format!("{report} Results above {most} tokens are shown in part.")
+        }
+        _ => report.to_string(),
+    }
+}
+
+/// Put the view in the place of the messages.
+fn compact(request: &mut Request, args: &Compact, to: &Format) -> Result<(Shown, Report), Failure> {
+    let mut history = ToolHistory::new(Policy {
+        budget: args.budget,
+        threshold: args.threshold,
+        recent_calls: args.recent,
+        ..Policy::default()
+    });
+    feed(&mut history, request);
+    let scale = first_guess(to);
+    let call = Call {
+        overhead: scale.tokens(overhead(request)),
+        scale,
+        open: Vec::new(),
+    };
+    let planned = history.plan(&call).map_err(|error| unreachable(&error))?;
+    let report = settle(&mut history, planned);
+    let shown = Shown::of(&history);
+    let view = history.view().to_vec();
+    // The history lets go first, so that its messages are moved rather than copied.
+    drop(history);
+    request.messages = view.into_iter().map(Arc::unwrap_or_clone).collect();
+    Ok((shown, report))
+}
+
+/// Push the messages with the numbers that an import gives them: system text goes before.
+fn feed(history: &mut ToolHistory, request: &mut Request) {
+    let messages = std::mem::take(&mut request.messages);
+    let total = messages.len() as u64;
+    let mut next = if request.system.is_empty() { 1 } else { 2 };
+    let mut line = progress::Line::new("reading");
+    for (done, message) in messages.into_iter().enumerate() {
+        line.show(Progress {
+            done: done as u64,
+            total,
+            unit: "messages",
+        });
+        let taken = places(&message);
+        history.push(next, message);
+        next += taken;
+    }
+}
+
+/// Let a planned epoch hold.
+pub(crate) fn settle(history: &mut ToolHistory, planned: Planned) -> Report {
+    match planned {
+        Planned::Unchanged(report) => report,
+        Planned::Epoch(epoch, report) => {
+            history.install(epoch);
+            report
+        }
+    }
+}
+
+/// A budget that no view fits into, for policies that refuse it.
+pub(crate) fn unreachable(error: &BudgetUnreachable) -> Failure {
+    Failure::no(format!("{error}; raise --budget"))
+}
+
+/// Units of what is sent beside the messages.
+fn overhead(request: &Request) -> u64 {
+    let text = |text: &str| u64::from(tokens::text_units(text));
+    let system = request.system.iter().filter_map(Content::as_text).map(text);
+    let tools = request.tools.iter().map(|tool| {
+        let description = tool.description.as_deref().map_or(0, text);
+        let parameters = tool.parameters.as_ref();
+        text(&tool.name) + description + parameters.map_or(0, |schema| text(schema.get()))
+    });
+    system.sum::<u64>() + tools.sum::<u64>()
+}
+
+/// How the models of a format count, as long as nothing was billed.
+fn first_guess(format: &Format) -> Scale {
+    let family = match format {
+        Format::Vendor(Wire::Anthropic) => "claude",
+        Format::Vendor(_) | Format::Neutral => "",
+    };
+    Scale::per_mille(Calibration::for_model(family).per_mille())
+}
+
+fn written(transcript: &Transcript, args: &Compact, to: &Format, shown: Shown) -> Converted {
+    match (args.strategy, shown) {
+        (Strategy::Native, Shown::AsTheyWere) => convert_transcript(transcript, &args.from, to),
+        (Strategy::Native, Shown::Changed) => {
+            render_transcript(transcript, to, &Options::default())
+        }
+        (Strategy::Text, _) => {
+            let options = Options::with_strategy(Arc::new(TextEmbed));
+            render_transcript(transcript, to, &options)
+        }
+    }
+}
+
+/// `{"output","report","losses","repairs"}`
+fn form(converted: &Converted, report: &Report) -> String {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object.raw("output", &converted.output);
+    object.raw("report", &report.to_json());
+    changes::write(&mut object, &converted.losses, &converted.repairs);
+    object.end();
+    out
+}

@@ -1,0 +1,159 @@
+//! `throughline view`.
+
+mod shown;
+mod vendor;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use throughline_compact::tokens::Calibrations;
+use throughline_compact::{Call, KeptEpoch, Policy, Report, Scale, ToolHistory, places};
+use throughline_model::Message;
+use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
+
+use super::{Context, Missing, forms, text};
+use crate::args::View;
+use crate::changes;
+use crate::compact::{Shown, line, settle, unreachable};
+use crate::failure::Failure;
+use crate::output;
+use vendor::Asked;
+
+/// Messages that are read at once.
+const PAGE: usize = 256;
+
+pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode, Failure> {
+    let asked = Asked::named(args.model.as_deref())?;
+    let store = context.open(Missing::Refuse).await?;
+    let (at, opened) = context.find(&store, &args.name, 0).await?;
+    let entries = record(context, &store, at, &opened).await?;
+    let told = entries.iter().map(|entry| Arc::new(entry.message.clone()));
+    let told: Vec<Arc<Message>> = told.collect();
+    let viewed = Viewed::of(args, &asked, &opened, &told)?;
+    if context.json {
+        output::document(&form(&asked, &opened, &viewed), false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&text::thread(&opened.thread))?;
+    for line in shown::lines(&viewed.messages, &entries, &told) {
+        output::line(&line)?;
+    }
+    if let Some(rendered) = asked.rendered(&viewed.messages) {
+        let items = text::counted(rendered.items, "item");
+        output::line(&format!("as {}: {items}", rendered.format))?;
+        changes::say(&rendered.losses, &rendered.repairs);
+    }
+    output::line(&viewed.line)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All messages of the branch, and what goes out before the next input.
+async fn record(
+    context: &Context<'_>,
+    store: &Store,
+    at: At,
+    opened: &Opened,
+) -> Result<Vec<Entry>, Failure> {
+    // By node, so that the head may move while it is read.
+    let at = match opened.tip {
+        Some(tip) => At::Node(NodeRef::Node(tip.node)),
+        None => at,
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let span = Span::After(entries.last().map_or(0, |entry| entry.last));
+        let page = store.read(&context.scope, &at, span, PAGE).await;
+        let page = page.map_err(|error| context.failure(&error))?;
+        let done = !page.more || page.entries.is_empty();
+        entries.extend(page.entries);
+        if done {
+            break;
+        }
+    }
+    entries.extend(opened.unsent.iter().cloned());
+    Ok(entries)
+}
+
+/// What a model would be given.
+struct Viewed {
+    messages: Vec<Arc<Message>>,
+    /// None if the whole record was asked for.
+    report: Option<Report>,
+    /// The same for people.
+    line: String,
+}
+
+impl Viewed {
+    fn of(
+        args: &View,
+        asked: &Asked<'_>,
+        opened: &Opened,
+        told: &[Arc<Message>],
+    ) -> Result<Self, Failure> {
+        if args.full {
+            return Ok(Self {
+                messages: told.to_vec(),
+                report: None,
+                line: "The whole record: nothing is left out.".to_owned(),
+            });
+        }
+        let mut history = ToolHistory::new(Policy {
+            budget: args.budget,
+            ..Policy::default()
+        });
+        let mut next = 1;
+        for message in told {
+            history.push(next, Arc::clone(message));
+            next += places(message);
+        }
+        let kept = opened.state.compaction();
+        let kept = kept.and_then(|kept| KeptEpoch::from_json(kept.get()));
+        let mut bills = Calibrations::default();
+        if let Some(kept) = kept {
+            history.install(kept.epoch);
+            bills = kept.bills;
+        }
+        let bills = bills.of(asked.upstream, asked.model);
+        let call = Call {
+            overhead: bills.overhead(),
+            scale: Scale::per_mille(bills.per_mille()),
+            open: Vec::new(),
+        };
+        let planned = history.plan(&call).map_err(|error| unreachable(&error))?;
+        let report = settle(&mut history, planned);
+        Ok(Self {
+            messages: history.view().to_vec(),
+            line: line(&report, Shown::of(&history)),
+            report: Some(report),
+        })
+    }
+}
+
+/// `{"thread","model","format","messages"|"request","report","losses","repairs"}`
+fn form(asked: &Asked<'_>, opened: &Opened, viewed: &Viewed) -> String {
+    let rendered = asked.rendered(&viewed.messages);
+    forms::object(|object| {
+        forms::thread(object.key("thread"), &opened.thread);
+        let model = Some(asked.model).filter(|model| !model.is_empty());
+        forms::opt_str(object, "model", model);
+        match &rendered {
+            Some(rendered) => {
+                object.str("format", &rendered.format);
+                object.raw("request", &rendered.body);
+            }
+            None => {
+                object.str("format", "neutral");
+                forms::array(object.key("messages"), &viewed.messages, |out, message| {
+                    message.write_json(out);
+                });
+            }
+        }
+        let report = viewed.report.as_ref().map(Report::to_json);
+        object.raw("report", report.as_deref().unwrap_or("null"));
+        let (losses, repairs) = rendered
+            .as_ref()
+            .map(|rendered| (&*rendered.losses, &*rendered.repairs))
+            .unwrap_or_default();
+        changes::write(object, losses, repairs);
+    })
+}

@@ -1,0 +1,73 @@
+//! The checks themselves, written against messages alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use throughline_model::{Body, Content, Message, Pairing, Role, Source};
+
+/// The stored form of messages.
+pub(crate) fn bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Vec<String> {
+    messages.into_iter().map(|one| one.to_json()).collect()
+}
+
+/// How many calls of each id have no result after them, and how many results no call before them.
+fn open(messages: &[Arc<Message>]) -> (HashMap<&str, usize>, usize) {
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    let mut strays = 0;
+    for content in messages.iter().flat_map(|message| &message.contents) {
+        match &content.body {
+            Body::ToolCall(call) => *open.entry(call.call.value()).or_default() += 1,
+            Body::ToolResult(result) if result.pairing() == Pairing::Answers => {
+                match open.get_mut(result.call().value()) {
+                    Some(count) if *count > 0 => *count -= 1,
+                    _ => strays += 1,
+                }
+            }
+            _ => {}
+        }
+    }
+    (open, strays)
+}
+
+/// No result without its call, and no call without the result that the record has.
+pub(crate) fn pairs(view: &[Arc<Message>], record: &[Arc<Message>]) -> Result<(), String> {
+    let (open_in_view, strays) = open(view);
+    if strays > 0 {
+        return Err(format!("{strays} results without a call"));
+    }
+    let (known, _) = open(record);
+    for (id, count) in open_in_view {
+        let most = known.get(id).copied().unwrap_or_default();
+        if count > most {
+            return Err(format!("{count} calls {id} are open, {most} of the record"));
+        }
+    }
+    Ok(())
+}
+
+/// System text and the first request stand in the view as they were said.
+pub(crate) fn pinned(view: &[Arc<Message>], record: &[Arc<Message>]) -> Result<(), String> {
+    let speaks = |message: &&Arc<Message>| {
+        let own = |content: &Content| content.as_tool_result().is_none();
+        message.contents.is_empty() || message.contents.iter().any(own)
+    };
+    let system = record
+        .iter()
+        .filter(|one| matches!(one.role, Role::System | Role::Developer));
+    let first = record
+        .iter()
+        .filter(|one| one.role == Role::User)
+        .find(speaks);
+    for wanted in system.chain(first) {
+        if !view.iter().any(|shown| shown == wanted) {
+            return Err(format!("not shown: {}", wanted.to_json()));
+        }
+    }
+    Ok(())
+}
+
+/// What is digested is marked so.
+pub(crate) fn digests(view: &[Arc<Message>]) -> impl Iterator<Item = &Arc<Message>> {
+    view.iter()
+        .filter(|message| message.source == Some(Source::Summary))
+}

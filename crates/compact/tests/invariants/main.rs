@@ -1,0 +1,9 @@
+//! What holds for every view, whatever was said.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod chained;
+mod check;
+mod cuts;
+mod hostile;
+mod recorded;
