@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use throughline_model::{Content, Message, Runner, json};
+use throughline_model::{
+    Body, CallId, Content, Media, MediaKind, MediaSource, Message, Outcome, Output, Role, Runner,
+    ToolCall, json,
+};
 use throughline_testkit::{Rng, property};
 use throughline_wire::render::{
-    Options, Rendered, RepairKind, Target, TextEmbed, render, renderer,
+    Markers, MarkersError, Options, Rendered, RepairKind, Target, TextEmbed, render, renderer,
 };
 use throughline_wire::validate::{Generation, Profile, validate};
 use throughline_wire::{Wire, codec};
@@ -383,5 +386,61 @@ fn a_renderer_that_goes_on_gives_what_rendering_the_whole_gives() {
             }
             Ok(())
         });
+    }
+}
+
+#[test]
+fn markers_that_look_like_calls_are_refused() {
+    for before in [
+        "<tool_call>{tool}",
+        "<|tool|>{tool}",
+        "[TOOL_CALLS] {tool}",
+        "{tool}(",
+        "call {tool}{",
+        "```\n{tool}",
+        "<function={tool}>",
+        "<invoke name={tool}>",
+        "{\"name\": {tool}}",
+    ] {
+        let error = Markers::new(before, "").unwrap_err();
+        assert!(matches!(error, MarkersError::Callable { .. }), "{before}");
+    }
+    assert_eq!(Markers::new("result", ""), Err(MarkersError::NoTool));
+    assert_eq!(Markers::new("{tool} {tool}", ""), Err(MarkersError::NoTool));
+    let long = "x".repeat(300);
+    assert_eq!(Markers::new("{tool}", long), Err(MarkersError::NotPlain));
+    assert_eq!(Markers::new("{tool}\u{7}", ""), Err(MarkersError::NotPlain));
+    // Those that hold without a word are allowed as well.
+    let usual = Markers::default();
+    assert_eq!(Markers::new(usual.before(), usual.after()), Ok(usual));
+}
+
+#[test]
+fn b173_as_text_pictures_follow_and_long_arguments_are_cut() {
+    let arguments = format!(r#"{{"path":"/a","content":"{}"}}"#, "x".repeat(5_000));
+    let call = ToolCall::function(CallId::natural("c").unwrap(), "write", arguments);
+    let picture = Content::new(Body::Media(Media {
+        kind: MediaKind::Image,
+        media_type: Some("image/png".into()),
+        source: MediaSource::Data("iVBORw0KGgo=".into()),
+        name: None,
+        transcript: None,
+    }));
+    let output = Output::Parts(vec![Content::text("written"), picture]);
+    let result = call.answer(Outcome::Ok, output);
+    let history = [
+        Message::user("Write."),
+        Message::new(Role::Assistant, vec![call.into()]),
+        Message::new(Role::Tool, vec![result.into()]),
+    ];
+    for target in targets() {
+        let rendered = render(&history, &target, &Options::text());
+        let array = rendered.array();
+        assert!(array.contains("iVBORw0KGgo="), "{array}");
+        assert!(array.len() < 2_000, "{array}");
+        let head = r#"[Result of write, which was given path: \"/a\"; content: \"xxx"#;
+        assert!(array.contains(head), "{array}");
+        let profile = Profile::newest(target.wire.clone());
+        accepted(&(target, profile), &rendered).unwrap();
     }
 }
