@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use throughline_compact::tokens::{text_units, units};
-use throughline_compact::{Call, Caps, Planned, Policy, Report, Stayed, ToolHistory, Trigger};
+use throughline_compact::{
+    Call, Caps, Group, Planned, Policy, Report, Stayed, ToolHistory, Trigger,
+};
 use throughline_model::json::Value;
 use throughline_model::{Arguments, Body, Message, Output, Role, Source};
 
@@ -41,10 +43,12 @@ pub struct Condensed {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use throughline::{compact::Policy, condense, model::Message};
+/// use throughline::{compact::Policy, condense};
+/// use throughline::model::{Content, Message, Role};
 ///
-/// let said = [Message::user("When is high water?"), Message::assistant("At ten.")];
-/// let said: Vec<Arc<Message>> = said.into_iter().map(Arc::new).collect();
+/// let asked = Message::user("When is high water?");
+/// let answered = Message::new(Role::Assistant, vec![Content::text("At ten.")]);
+/// let said = [asked, answered].map(Arc::new);
 /// let short = condense(&said, &Policy::default());
 /// assert!(short.text.contains("At ten."));
 /// assert!(!short.text.contains("high water"));
@@ -107,7 +111,7 @@ fn waiting(messages: &[Arc<Message>]) -> usize {
         // What was asked for before the newest request is no longer waited for.
         group.unanswered > 0 && newest.is_none_or(|newest| group.first() > newest)
     });
-    waits.map_or(messages.len(), throughline_compact::Group::first)
+    waits.map_or(messages.len(), Group::first)
 }
 
 /// Digest what does not stay.
@@ -271,7 +275,8 @@ mod tests {
             said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
             said.push(Message::new(Role::Tool, vec![Content::from(result)]));
         }
-        said.push(Message::assistant("The pier stands."));
+        let text = Content::text("The pier stands.");
+        said.push(Message::new(Role::Assistant, vec![text]));
         said.into_iter().map(Arc::new).collect()
     }
 

@@ -205,7 +205,7 @@ fn seal_of(text: &str) -> Option<[u8; 16]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadParcel, Brought, Message, Parcel, Source, carried, open};
+    use super::{BadParcel, Brought, Message, Parcel, Source, Value, carried, open};
 
     fn parcel() -> Parcel {
         Parcel {
@@ -218,9 +218,7 @@ mod tests {
     fn sealed(parcel: &Parcel) -> String {
         let item = parcel.item("cmp_1", &[7; 16]);
         let value = item.value();
-        let sealed = value
-            .get("encrypted_content")
-            .and_then(|text| text.as_str());
+        let sealed = value.get("encrypted_content").and_then(Value::as_str);
         sealed.unwrap().into_owned()
     }
 
