@@ -176,7 +176,7 @@ fn written(transcript: &Transcript, args: &Compact, to: &Format, shown: Shown) -
             render_transcript(transcript, to, &Options::default())
         }
         (Strategy::Text, _) => {
-            let options = Options::with_strategy(Arc::new(TextEmbed));
+            let options = Options::with_strategy(Arc::new(TextEmbed::default()));
             render_transcript(transcript, to, &options)
         }
     }

@@ -71,20 +71,25 @@ pub(super) fn policy(
 
 #[cfg(test)]
 mod tests {
-    use throughline::Compaction;
     use throughline::compact::Policy;
+    use throughline::{Compaction, HistoryForm, Markers};
 
     use super::compaction;
     use crate::config::{CompactionConfig, When};
     use crate::responses::wire::CreateRequest;
 
-    const CONFIG: CompactionConfig = CompactionConfig {
-        when: When::Asked,
-        recent_calls: 6,
-        threshold: 10_000,
-        budget: None,
-        window: 128_000,
-    };
+    /// As it is without a file.
+    fn config() -> CompactionConfig {
+        CompactionConfig {
+            when: When::Asked,
+            recent_calls: 6,
+            threshold: 10_000,
+            budget: None,
+            window: 128_000,
+            strategy: HistoryForm::default(),
+            markers: Markers::default(),
+        }
+    }
 
     fn of(config: &CompactionConfig, window: Option<u64>, body: &str) -> Option<Policy> {
         let request = CreateRequest::parse(body.as_bytes()).unwrap();
@@ -100,46 +105,46 @@ mod tests {
 
     #[test]
     fn it_is_off_unless_somebody_asks() {
-        assert_eq!(of(&CONFIG, None, "{}"), None);
-        assert_eq!(of(&CONFIG, None, r#"{"truncation":"disabled"}"#), None);
+        assert_eq!(of(&config(), None, "{}"), None);
+        assert_eq!(of(&config(), None, r#"{"truncation":"disabled"}"#), None);
         let always = CompactionConfig {
             when: When::Always,
-            ..CONFIG
+            ..config()
         };
         assert_eq!(of(&always, None, "{}"), Some(Policy::default()));
         let off = r#"{"truncation":"auto","throughline":{"compaction":false}}"#;
         assert_eq!(of(&always, None, off), None);
         let on = r#"{"throughline":{"compaction":true}}"#;
-        assert_eq!(of(&CONFIG, None, on), Some(Policy::default()));
+        assert_eq!(of(&config(), None, on), Some(Policy::default()));
     }
 
     #[test]
     fn the_window_is_the_upstreams_or_the_configured_one() {
         let auto = r#"{"truncation":"auto"}"#;
-        let window = |window| of(&CONFIG, window, auto).and_then(|policy| policy.window);
+        let window = |window| of(&config(), window, auto).and_then(|policy| policy.window);
         assert_eq!(window(Some(32_000)), Some(32_000));
         assert_eq!(window(None), Some(128_000));
-        assert_eq!(budget(&CONFIG, auto), Some(19_200));
+        assert_eq!(budget(&config(), auto), Some(19_200));
     }
 
     #[test]
     fn the_nearest_budget_counts_and_the_window_bounds_it() {
         let managed = r#"{"context_management":[{"type":"compaction","compact_threshold":9000}]}"#;
-        assert_eq!(budget(&CONFIG, managed), Some(9_000));
+        assert_eq!(budget(&config(), managed), Some(9_000));
         let own = r#"{"throughline":{"compaction":{"budget":5000}},
             "context_management":[{"type":"compaction","compact_threshold":9000}]}"#;
-        assert_eq!(budget(&CONFIG, own), Some(5_000));
+        assert_eq!(budget(&config(), own), Some(5_000));
         let somehow = r#"{"context_management":[{"type":"compaction"}]}"#;
-        assert_eq!(budget(&CONFIG, somehow), Some(19_200));
+        assert_eq!(budget(&config(), somehow), Some(19_200));
         let configured = CompactionConfig {
             budget: Some(7_000),
-            ..CONFIG
+            ..config()
         };
         assert_eq!(budget(&configured, somehow), Some(7_000));
         assert_eq!(budget(&configured, managed), Some(9_000));
         let large = r#"{"truncation":"auto","throughline":{"compaction":{"budget":500000}}}"#;
-        assert_eq!(budget(&CONFIG, large), Some(19_200));
+        assert_eq!(budget(&config(), large), Some(19_200));
         let small = r#"{"truncation":"auto","throughline":{"compaction":{"budget":4000}}}"#;
-        assert_eq!(budget(&CONFIG, small), Some(4_000));
+        assert_eq!(budget(&config(), small), Some(4_000));
     }
 }
