@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::test::FEATURES;
 use crate::tool::{self, Failure};
 
-/// The test programs with campaigns, and the features that they are built with.
+/// The packages with campaigns, as cargo names them in its messages.
 const PACKAGES: &[&str] = &[
-    "throughline-testkit",
-    "throughline-store",
-    "throughline",
-    "throughline-server",
+    "/crates/testkit#",
+    "/crates/store#",
+    "/crates/compact#",
+    "/crates/throughline#",
+    "/crates/server#",
 ];
-const FEATURES: &str =
-    "throughline-testkit/trials,throughline-testkit/server,throughline-store/conformance";
 
 /// After this time a test with a mistake planted does not end any more.
 const HANG: Duration = Duration::from_secs(120);
@@ -139,11 +139,9 @@ fn campaigns() -> Result<Vec<Campaign>, Failure> {
 
 fn programs() -> Result<Vec<PathBuf>, Failure> {
     let mut cargo = tool::cargo();
-    cargo.args(["test", "--no-run", "--locked", "--message-format=json"]);
-    for package in PACKAGES {
-        cargo.args(["-p", package]);
-    }
-    cargo.args(["--tests", "--bins", "--features", FEATURES]);
+    // What a test run is built with, so that nothing is built twice.
+    cargo.args(["test", "--no-run", "--workspace", "--locked"]);
+    cargo.args(["--features", FEATURES, "--message-format=json"]);
     let output = tool::output(cargo.stderr(Stdio::inherit()))?;
     let mut programs: Vec<PathBuf> = output.lines().filter_map(program).collect();
     programs.sort();
@@ -154,9 +152,10 @@ fn programs() -> Result<Vec<PathBuf>, Failure> {
 fn program(message: &str) -> Option<PathBuf> {
     // Test targets alone: what is compiled for them is named too.
     let is_test = message.contains("\"kind\":[\"test\"]") || message.contains("\"kind\":[\"lib\"]");
+    let is_ours = PACKAGES.iter().any(|package| message.contains(package));
     let (_, rest) = message.split_once("\"executable\":\"")?;
     let (path, _) = rest.split_once('"')?;
-    is_test.then(|| PathBuf::from(path))
+    (is_test && is_ours).then(|| PathBuf::from(path))
 }
 
 /// `cargo xtask campaign`

@@ -14,6 +14,7 @@ mod session;
 mod setup;
 
 use installed::Installed;
+pub(crate) use output::FEATURES;
 use setup::Tools;
 
 /// How many inputs each fuzz target tries here; `cargo xtask fuzz` is for longer runs.
@@ -253,7 +254,7 @@ fn lints() -> Outcome {
         "--workspace",
         "--all-targets",
         "--features",
-        output::FEATURES,
+        FEATURES,
         "--locked",
         "--keep-going",
         "--",
@@ -276,7 +277,7 @@ fn docs() -> Outcome {
         "doc",
         "--workspace",
         "--features",
-        output::FEATURES,
+        FEATURES,
         "--no-deps",
         "--locked",
         "--keep-going",

@@ -14,7 +14,7 @@ const SHOWN: &[&str] = &["property ", "table ", "campaign ", "skipped "];
 
 /// What is built for tests: campaigns need fault points in the store, which nothing else is built with, and what
 /// users turn on is tested too.
-pub(super) const FEATURES: &str =
+pub(crate) const FEATURES: &str =
     "throughline-testkit/trials,throughline-testkit/server,throughline/mcp";
 
 /// What runs the tests.
