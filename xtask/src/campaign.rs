@@ -507,14 +507,20 @@ mod tests {
 
     #[test]
     fn test_programs_are_told_from_others() {
-        let test = r#"{"target":{"kind":["test"],"name":"trials"},"executable":"/t/trials-1"}"#;
-        assert_eq!(program(test), Some("/t/trials-1".into()));
-        let other = r#"{"target":{"kind":["bin"],"name":"a"},"executable":"/t/a"}"#;
-        assert_eq!(program(other), None);
-        assert_eq!(
-            program(r#"{"target":{"kind":["test"]},"executable":null}"#),
-            None
-        );
+        let of = |package: &str, kind: &str, path: &str| {
+            format!(
+                r#"{{"package_id":"path+file:///p/crates/{package}#0.1.0","target":{{"kind":["{kind}"]}},"executable":{path}}}"#
+            )
+        };
+        let test = of("testkit", "test", "\"/t/trials-1\"");
+        assert_eq!(program(&test), Some("/t/trials-1".into()));
+        for other in [
+            of("testkit", "bin", "\"/t/a\""),
+            of("testkit", "test", "null"),
+            of("cli", "test", "\"/t/serve-1\""),
+        ] {
+            assert_eq!(program(&other), None, "{other}");
+        }
     }
 
     #[test]
