@@ -7,6 +7,8 @@ mod base64;
 mod envelope;
 #[path = "../../../crates/server/src/responses/wire/input/mod.rs"]
 mod input;
+#[path = "../../../crates/server/src/responses/wire/parcel.rs"]
+mod parcel;
 #[path = "../../../crates/server/src/responses/wire/read.rs"]
 mod read;
 #[path = "../../../crates/server/src/responses/wire/request/mod.rs"]

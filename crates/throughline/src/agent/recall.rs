@@ -3,59 +3,107 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use async_trait::async_trait;
 use throughline_compact::ToolHistory;
+use throughline_model::json::{RawJson, Value};
 use throughline_model::{Arguments, Body, Content, Message, Output};
 
 use crate::history::number;
-use crate::tool::{CallContext, Effect, Tool, ToolError, tool};
+use crate::tool::{CallContext, Effect, Parameters, Tool, ToolError, ToolOutput, ToolSpec};
 
 /// Characters that one answer has at most; a range gets at the rest.
 const MOST: usize = 20_000;
 /// Places that one answer names at most.
-const PLACES: u32 = 50;
+const PLACES: u64 = 50;
 
-#[derive(Deserialize, JsonSchema)]
+/// What `expand` takes.
+const EXPAND: &str = r##"{"type":"object","properties":{
+    "seq":{"type":"integer","minimum":1,"description":"The number behind the # of a digest line."},
+    "from_line":{"type":"integer","minimum":1,"description":"The first line to show, from 1."},
+    "to_line":{"type":"integer","minimum":1,"description":"The last line to show."}},
+    "required":["seq"]}"##;
+
+/// What `recall` takes.
+const RECALL: &str = r#"{"type":"object","properties":{
+    "query":{"type":"string","description":"Words to look for: names, paths, ids."},
+    "limit":{"type":"integer","minimum":1,"description":"How many places to name, 10 unless told."}},
+    "required":["query"]}"#;
+
 struct Expand {
-    /// The number behind the # of a digest line.
     seq: u64,
-    /// The first line to show, from 1.
-    #[serde(default)]
     from_line: Option<usize>,
-    /// The last line to show.
-    #[serde(default)]
     to_line: Option<usize>,
 }
 
-#[derive(Deserialize, JsonSchema)]
 struct Recall {
-    /// Words to look for: names, paths, ids.
     query: String,
-    /// How many places to name, 10 unless told.
-    #[serde(default)]
-    limit: Option<u32>,
+    limit: Option<u64>,
+}
+
+/// One of the two.
+struct Looks {
+    spec: ToolSpec,
+    look: fn(&Value<'_>, &ToolHistory) -> Result<String, ToolError>,
 }
 
 /// `expand` and `recall`.
 pub(super) fn tools() -> [Arc<dyn Tool>; 2] {
-    let expand = tool(
-        "expand",
-        "Show in full what a line of the form [Earlier: … #N] stands for.",
-        |asked: Expand| async move { expand(&asked, &record()?) },
-    );
-    let recall = tool(
-        "recall",
-        "Find earlier messages and tool results of this conversation that have these words. Answers with their numbers for expand.",
-        |asked: Recall| async move { recall(&asked, &record()?) },
-    );
-    [expand, recall].map(|one| one.effect(Effect::ReadOnly).into_tool())
+    let known = |name: &str, description: &str, takes: &str| ToolSpec {
+        description: Some(description.to_owned()),
+        parameters: Parameters::parse(takes).expect("the schema is one"),
+        effect: Effect::ReadOnly,
+        ..ToolSpec::named(name)
+    };
+    let expands = Looks {
+        spec: known(
+            "expand",
+            "Show in full what a line of the form [Earlier: … #N] stands for.",
+            EXPAND,
+        ),
+        look: |asked, record| {
+            let number = |key: &str| asked.get(key).and_then(Value::as_u64);
+            let place = |key: &str| number(key).and_then(|number| usize::try_from(number).ok());
+            let asked = Expand {
+                seq: number("seq").unwrap_or(0),
+                from_line: place("from_line"),
+                to_line: place("to_line"),
+            };
+            expand(&asked, record)
+        },
+    };
+    let recalls = Looks {
+        spec: known(
+            "recall",
+            "Find earlier messages and tool results of this conversation that have these words. \
+             Answers with their numbers for expand.",
+            RECALL,
+        ),
+        look: |asked, record| {
+            let query = asked.get("query").and_then(Value::as_str);
+            let asked = Recall {
+                query: query.unwrap_or_default().into_owned(),
+                limit: asked.get("limit").and_then(Value::as_u64),
+            };
+            Ok(recall(&asked, record))
+        },
+    };
+    [Arc::new(expands), Arc::new(recalls)]
 }
 
-/// The conversation so far.
-fn record() -> Result<ToolHistory, ToolError> {
-    let context = CallContext::current().ok_or("there is no conversation here")?;
-    Ok(number(&context.record()))
+#[async_trait]
+impl Tool for Looks {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let record = number(&context.record());
+        (self.look)(&arguments.value(), &record).map(ToolOutput::text)
+    }
 }
 
 fn expand(asked: &Expand, record: &ToolHistory) -> Result<String, ToolError> {
@@ -86,7 +134,7 @@ fn expand(asked: &Expand, record: &ToolHistory) -> Result<String, ToolError> {
     Ok(out)
 }
 
-fn recall(asked: &Recall, record: &ToolHistory) -> Result<String, ToolError> {
+fn recall(asked: &Recall, record: &ToolHistory) -> String {
     let most = asked.limit.unwrap_or(10).clamp(1, PLACES);
     let found = record.recall(&asked.query, most as usize);
     let mut out = String::new();
@@ -102,8 +150,8 @@ fn recall(asked: &Recall, record: &ToolHistory) -> Result<String, ToolError> {
         let _ = writeln!(out, "#{seq} {}: {line}", message.role.as_str());
     }
     match out.is_empty() {
-        true => Ok("Nothing in this conversation has these words.".to_owned()),
-        false => Ok(out),
+        true => "Nothing in this conversation has these words.".to_owned(),
+        false => out,
     }
 }
 

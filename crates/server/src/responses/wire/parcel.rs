@@ -21,7 +21,7 @@ const MARK: &str = "tlc";
 const VERSION: &str = "1";
 
 /// What seals of parcels are for.
-pub(in crate::responses) const PURPOSE: &str = "compaction item";
+pub(crate) const PURPOSE: &str = "compaction item";
 
 /// The longest parcel, in characters, as in OpenAI's description.
 pub(super) const LONGEST: usize = 20_971_520;
