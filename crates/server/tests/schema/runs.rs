@@ -381,9 +381,11 @@ impl Maker<'_> {
         for _ in 0..self.rng.range(0..=2) {
             contents.extend(self.spoken());
         }
-        // A call that was not whole was never made.
+        // A call that was not whole was never made. A text without letters has nothing that readers
+        // would have heard before the cut.
         contents.retain(|content| {
-            content.as_tool_call().is_none() && content.as_tool_result().is_none()
+            let empty = content.as_text().is_some_and(str::is_empty);
+            content.as_tool_call().is_none() && content.as_tool_result().is_none() && !empty
         });
         let words = self.words();
         contents.push(Content::text(words));
