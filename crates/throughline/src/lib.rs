@@ -43,8 +43,8 @@ pub use client::{
 pub use client::{
     Anthropic, Bounds, CachedTokens, ClientBuilder, CommandTokens, EndMark, Foundry, Gemini,
     Header, HeaderValue, HistoryForm, HttpBody, HttpMethod, HttpRequest, HttpResponse,
-    HttpSettings, HttpTransport, OpenAi, ProxyChoice, Timeouts, Token, TokenError, TokenProvider,
-    Transport, TransportError, TransportFault, VendorClient,
+    HttpSettings, HttpTransport, OpenAi, ProxyChoice, RequestBody, Timeouts, Token, TokenError,
+    TokenProvider, Transport, TransportError, TransportFault, VendorClient,
 };
 pub use history::{
     Additions, Compaction, Condensed, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox,

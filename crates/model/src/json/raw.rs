@@ -43,7 +43,12 @@ impl RawJson {
 
     /// An object made by writing its members.
     pub fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
-        let mut out = String::with_capacity(64);
+        Self::object_of(64, write)
+    }
+
+    /// The same, by somebody who knows about how long it gets: a text that grows is copied.
+    pub fn object_of(room: usize, write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
+        let mut out = String::with_capacity(room);
         let mut object = ObjectWriter::new(&mut out);
         write(&mut object);
         object.end();

@@ -1,5 +1,6 @@
 //! What handlers work with.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,9 +17,20 @@ use crate::mcp::McpServers;
 use crate::runs::Runs;
 use crate::upstreams::Upstreams;
 
-/// What handlers work with. Cheap to clone.
+/// What handlers work with. Cheap to clone: every layer of every request has one.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Parts>);
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The parts of a server.
+pub struct Parts {
     /// What the server was told.
     pub config: Arc<Config>,
     /// Whom it asks.
@@ -63,7 +75,7 @@ impl App {
         let profile = store.profile().await?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let pieces = (config.limits.body_bytes / PIECE + 1) * 2;
-        Ok(Self {
+        Ok(Self(Arc::new(Parts {
             upstreams: Arc::new(upstreams),
             mcp: Arc::new(McpServers::of(&config)),
             store,
@@ -76,7 +88,7 @@ impl App {
             streams: Arc::new(Semaphore::new(config.limits.streams)),
             body_memory: Arc::new(Semaphore::new(pieces)),
             config: Arc::new(config),
-        })
+        })))
     }
 
     /// The word for what an acknowledged write survives: `durable` or `relaxed`.

@@ -24,9 +24,19 @@ use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, Payload, Way};
 use crate::runs::{Answer, Delivery, Live, Log, Stage, begun_at, key, work};
 
-/// `POST /v1/responses`.
-pub(super) async fn create(
+/// `POST /v1/responses`. In a box: layers move what they are given, and this is large.
+pub(super) fn create(
     State(app): State<App>,
+    caller: Caller,
+    way: Option<Extension<Way>>,
+    headers: HeaderMap,
+    payload: Payload,
+) -> impl Future<Output = Result<Response<Body>, ApiError>> + Send {
+    Box::pin(created(app, caller, way, headers, payload))
+}
+
+async fn created(
+    app: App,
     caller: Caller,
     way: Option<Extension<Way>>,
     headers: HeaderMap,
@@ -181,7 +191,7 @@ impl Asked<'_> {
         let thread = self.thread(&threads, previous).await?;
         let listed = self.listed(previous).await?;
         let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
-        let history = thread.history();
+        let history = thread.snapshot();
         let said = said(app, self.scope, request, &history).await?;
         let mut thread = match request.store() {
             true => thread,
@@ -363,7 +373,7 @@ fn unstored(recipe: &Recipe, history: &[Arc<Message>]) -> Result<Thread, ApiErro
 /// A new thread whose history the upstream keeps, if it is to.
 async fn owned(thread: &Thread, recipe: &Recipe) -> Result<(), ApiError> {
     let keeps = recipe.upstream.history == Keeping::Service;
-    if !keeps || !thread.history().is_empty() {
+    if !keeps || !thread.snapshot().is_empty() {
         return Ok(());
     }
     let owner = Owner::Service {

@@ -50,8 +50,8 @@ pub(crate) struct Live {
 struct State {
     stage: Stage,
     frames: Vec<Bytes>,
-    /// The response as it stands.
-    response: Option<RawJson>,
+    /// Whether something of it is stored.
+    is_begun: bool,
 }
 
 impl Live {
@@ -62,7 +62,7 @@ impl Live {
             state: Mutex::new(State {
                 stage: Stage::Starting,
                 frames: Vec::new(),
-                response: None,
+                is_begun: false,
             }),
             changed: watch::Sender::new(()),
         }
@@ -73,23 +73,23 @@ impl Live {
     }
 
     /// It began.
-    pub(crate) fn begin(&self, frames: &mut Vec<Frame>, response: RawJson) {
-        self.state().stage = Stage::Begun;
-        self.push(frames, Some(response));
+    pub(crate) fn begin(&self) {
+        let mut state = self.state();
+        state.stage = Stage::Begun;
+        state.is_begun = true;
+        drop(state);
+        self.changed.send_replace(());
     }
 
     /// Something happened.
-    pub(crate) fn push(&self, frames: &mut Vec<Frame>, response: Option<RawJson>) {
+    pub(crate) fn push(&self, frames: &mut Vec<Frame>) {
+        if frames.is_empty() {
+            return;
+        }
         let mut state = self.state();
-        if self.streamed {
-            state
-                .frames
-                .extend(frames.drain(..).map(|frame| frame.bytes));
-        }
-        frames.clear();
-        if response.is_some() {
-            state.response = response;
-        }
+        state
+            .frames
+            .extend(frames.drain(..).map(|frame| frame.bytes));
         drop(state);
         self.changed.send_replace(());
     }
@@ -97,29 +97,27 @@ impl Live {
     /// It is over. The last frames are there before anybody hears of it.
     pub(crate) fn end(&self, frames: &mut Vec<Frame>, answer: Answer) {
         let mut state = self.state();
-        if self.streamed {
-            state
-                .frames
-                .extend(frames.drain(..).map(|frame| frame.bytes));
-        }
+        state
+            .frames
+            .extend(frames.drain(..).map(|frame| frame.bytes));
         state.stage = Stage::Over(answer);
         drop(state);
         self.changed.send_replace(());
     }
 
-    /// The response as it stands.
+    /// The response, once it is over. Before that the record tells how it stands: nobody was told
+    /// of anything that is not there.
     pub(crate) fn response(&self) -> Option<RawJson> {
-        let state = self.state();
-        match &state.stage {
+        match &self.state().stage {
             Stage::Over(Answer::Response(response)) => Some(response.clone()),
-            Stage::Over(_) | Stage::Starting | Stage::Begun => state.response.clone(),
+            Stage::Over(_) | Stage::Starting | Stage::Begun => None,
         }
     }
 
     /// Whether it is over and never began.
     pub(crate) fn is_refused(&self) -> bool {
         let state = self.state();
-        matches!(state.stage, Stage::Over(_)) && state.response.is_none()
+        matches!(state.stage, Stage::Over(_)) && !state.is_begun
     }
 
     /// Wait until it has begun, or is over.

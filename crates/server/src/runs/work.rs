@@ -22,9 +22,13 @@ pub(crate) enum Log {
 pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
     let live = &begun.live;
     let created = scene.created;
-    let mut projector = Projector::new(scene);
+    let mut projector = match live.streamed {
+        true => Projector::new(scene),
+        false => Projector::silent(scene),
+    };
     let mut frames: Vec<Frame> = Vec::new();
     let streamed = live.streamed && !planted("server-events-unstored");
+    let run = run.in_place();
     let mut stream = match streamed || log == Log::Always {
         true => run.stream(),
         false => run.unstored(),
@@ -36,15 +40,13 @@ pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
             RunEvent::Started { .. } if !is_begun => {
                 is_begun = true;
                 projector.begin(&mut frames);
-                live.begin(&mut frames, projector.response());
+                live.begin();
             }
             RunEvent::Asked { step: asked } => step = *asked,
             _ => {}
         }
         projector.tell(&event, &mut frames);
-        let settled = matches!(event, RunEvent::Message(_));
-        let response = settled.then(|| projector.response());
-        live.push(&mut frames, response);
+        live.push(&mut frames);
     }
     let result = stream.outcome().await;
     let answer = match &result {

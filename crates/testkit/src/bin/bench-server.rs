@@ -31,6 +31,10 @@ use throughline_testkit::Rng;
 use throughline_testkit::bench::Report;
 use tokio::runtime::{Builder, Runtime};
 
+/// The one that `throughline` has, for all that is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

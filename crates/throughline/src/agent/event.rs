@@ -113,6 +113,25 @@ pub enum RunEvent {
 }
 
 impl RunEvent {
+    /// Whether it is what somebody who watches an answer come waits for.
+    pub(crate) fn is_word(&self) -> bool {
+        match self {
+            Self::Text { .. }
+            | Self::Refusal { .. }
+            | Self::Summary { .. }
+            | Self::Reasoning { .. }
+            | Self::Content { .. } => true,
+            Self::Started { .. }
+            | Self::Asked { .. }
+            | Self::Compacted { .. }
+            | Self::Incomplete { .. }
+            | Self::Dispatched { .. }
+            | Self::Result { .. }
+            | Self::Message(_)
+            | Self::Ended { .. } => false,
+        }
+    }
+
     /// The text that a content brings along, as readers see it grow.
     pub(crate) fn brought(step: u32, at: Place, content: &Content, mut emit: impl FnMut(Self)) {
         match &content.body {

@@ -52,6 +52,7 @@ pub struct Run {
     job: Job,
     options: RunOptions,
     start: Start,
+    in_place: bool,
 }
 
 impl Run {
@@ -61,6 +62,7 @@ impl Run {
             job: Job::on(thread),
             options: RunOptions::default(),
             start,
+            in_place: false,
         }
     }
 
@@ -228,7 +230,32 @@ impl Run {
         self.stream()
     }
 
-    fn spawn(self, events: Option<mpsc::UnboundedSender<Heard>>) -> Running {
+    /// Have it worked on by whoever reads its events, without a task of its own: for hosts that read
+    /// it in a task which nobody drops. Where that is dropped all the same, the run is left as by a
+    /// process that died, and is gone on with like one.
+    ///
+    /// ```
+    /// use futures_util::StreamExt;
+    /// use throughline::{Agent, Demo};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// let work = tokio::spawn(async move {
+    ///     let mut stream = agent.run("hello").in_place().stream();
+    ///     while stream.next().await.is_some() {}
+    ///     stream.outcome().await
+    /// });
+    /// assert!(!work.await??.text().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_place(mut self) -> Self {
+        self.in_place = true;
+        self
+    }
+
+    fn start(self, events: Option<mpsc::UnboundedSender<Vec<Heard>>>) -> Running {
         let mut job = self.job;
         let asked = job.cancel;
         let left = asked.child_token();
@@ -237,9 +264,12 @@ impl Run {
         job.starter = Starter { left, asked };
         job.events = events;
         let agent = Arc::clone(&self.agent);
-        let task = driver::drive(self.agent, job, self.options, self.start);
+        let work = driver::drive(self.agent, job, self.options, self.start);
         Running {
-            task: agent.tasks.spawn(task),
+            work: match self.in_place {
+                true => Work::Here(work),
+                false => Work::Elsewhere(agent.tasks.spawn(work)),
+            },
             _guard: guard,
         }
     }
@@ -250,8 +280,9 @@ impl Run {
         // let a reader that stops hold up the run.
         let (sender, receiver) = mpsc::unbounded_channel();
         RunStream {
-            running: self.spawn(Some(sender)),
+            running: self.start(Some(sender)),
             receiver,
+            ready: Vec::new().into_iter(),
             last: None,
         }
     }
@@ -262,25 +293,50 @@ impl IntoFuture for Run {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.spawn(None).finish().await })
+        Box::pin(async move { self.start(None).finish().await })
     }
 }
 
 /// A run at work. Dropping it cancels the run, which then puts its thread in order by itself.
 struct Running {
-    task: JoinHandle<Result<Outcome, RunFailed>>,
+    work: Work,
     _guard: DropGuard,
 }
 
+type Ended = Result<Outcome, RunFailed>;
+
+/// Who works on a run.
+enum Work {
+    /// A task of its own.
+    Elsewhere(JoinHandle<Ended>),
+    /// Whoever reads its events.
+    Here(Pin<Box<dyn Future<Output = Ended> + Send>>),
+    /// Nobody any more.
+    Over(Box<Ended>),
+}
+
 impl Running {
-    async fn finish(&mut self) -> Result<Outcome, RunFailed> {
-        match (&mut self.task).await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(payload) => panic::resume_unwind(payload),
-                // The runtime is being shut down, and whoever waits with it.
-                Err(_) => std::future::pending().await,
+    async fn finish(self) -> Ended {
+        match self.work {
+            Work::Elsewhere(task) => match task.await {
+                Ok(result) => result,
+                Err(error) => match error.try_into_panic() {
+                    Ok(payload) => panic::resume_unwind(payload),
+                    // The runtime is being shut down, and whoever waits with it.
+                    Err(_) => std::future::pending().await,
+                },
             },
+            Work::Here(work) => work.await,
+            Work::Over(ended) => *ended,
+        }
+    }
+
+    /// Work on the run, if that is done here.
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        if let Work::Here(work) = &mut self.work
+            && let Poll::Ready(ended) = work.as_mut().poll(cx)
+        {
+            self.work = Work::Over(Box::new(ended));
         }
     }
 }
@@ -305,7 +361,9 @@ impl Running {
 /// ```
 pub struct RunStream {
     running: Running,
-    receiver: mpsc::UnboundedReceiver<Heard>,
+    receiver: mpsc::UnboundedReceiver<Vec<Heard>>,
+    /// Events that came together.
+    ready: std::vec::IntoIter<Heard>,
     last: Option<EventNo>,
 }
 
@@ -317,7 +375,7 @@ impl RunStream {
     }
 
     /// Wait for the end of the run; events that were not read are passed over.
-    pub async fn outcome(mut self) -> Result<Outcome, RunFailed> {
+    pub async fn outcome(self) -> Result<Outcome, RunFailed> {
         self.running.finish().await
     }
 }
@@ -326,11 +384,21 @@ impl Stream for RunStream {
     type Item = RunEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        let next = self.receiver.poll_recv(cx);
-        next.map(|heard| {
-            let (no, event) = heard?;
-            self.last = no.or(self.last);
-            Some(event)
-        })
+        loop {
+            if let Some((no, event)) = self.ready.next() {
+                self.last = no.or(self.last);
+                return Poll::Ready(Some(event));
+            }
+            let mut next = self.receiver.poll_recv(cx);
+            if next.is_pending() {
+                self.running.poll(cx);
+                next = self.receiver.poll_recv(cx);
+            }
+            match next {
+                Poll::Ready(Some(heard)) => self.ready = heard.into_iter(),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 }

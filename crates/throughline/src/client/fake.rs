@@ -12,11 +12,15 @@ use crate::history::View;
 
 /// Runs `ask` with a request that says "hi".
 pub(super) async fn with_request<T>(ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T) -> T {
-    let view = View::new(vec![Message::user("hi")]);
+    with_view(&View::new(vec![Message::user("hi")]), ask).await
+}
+
+/// The same with other messages.
+pub(super) async fn with_view<T>(view: &View, ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T) -> T {
     let request = ChatRequest {
         model: None,
         instructions: Some("Be brief."),
-        view: &view,
+        view,
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &Settings::default(),

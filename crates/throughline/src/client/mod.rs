@@ -30,10 +30,12 @@ pub use demo::Demo;
 pub use error::{ClientError, ErrorKind, TimeoutPhase};
 pub use ext::ClientExt;
 #[cfg(feature = "http")]
+pub(crate) use http::Lent;
+#[cfg(feature = "http")]
 pub use http::{
     Body as HttpBody, CachedTokens, CommandTokens, Header, HeaderValue, HttpMethod, HttpRequest,
-    HttpResponse, HttpSettings, HttpTransport, ProxyChoice, Timeouts, Token, TokenError,
-    TokenProvider, Transport, TransportError, TransportFault,
+    HttpResponse, HttpSettings, HttpTransport, ProxyChoice, RequestBody, Timeouts, Token,
+    TokenError, TokenProvider, Transport, TransportError, TransportFault,
 };
 pub use layer::{
     Breaker, BreakerPolicy, BreakerState, Compacts, PersistEachCall, Retry, RetryPolicy,

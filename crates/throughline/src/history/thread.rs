@@ -58,7 +58,7 @@ struct Seen {
     /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
     /// is the one to go on from.
     cached: Option<Cached>,
-    shown: Vec<Arc<Message>>,
+    shown: Arc<Vec<Arc<Message>>>,
     pending: Vec<Pending>,
     state: State,
     settings: ThreadSettings,
@@ -164,7 +164,8 @@ impl Thread {
 
     /// A thread that is made when something is said on it.
     pub(super) fn made(home: Home, private: bool, seed: Seed) -> Self {
-        let shown = seed.messages.iter().cloned().map(Arc::new).collect();
+        let shown = seed.messages.iter().cloned().map(Arc::new);
+        let shown = Arc::new(shown.collect());
         let state = seed.state.clone();
         let id = seed.thread.id.clone();
         // Whoever made the settings wrote them just now.
@@ -211,7 +212,7 @@ impl Thread {
         let seen = Seen {
             place,
             cached: view.map(|view| Cached { node, view }),
-            shown: shown.unwrap_or_default(),
+            shown: Arc::new(shown.unwrap_or_default()),
             failed: None,
             pending: Vec::new(),
             state: opened.state.clone(),
@@ -237,7 +238,12 @@ impl Thread {
     /// Its history as this handle last saw it: what is published, oldest first. Runs through this
     /// handle bring it up to date; [`Thread::refresh`] does too.
     pub fn history(&self) -> Vec<Arc<Message>> {
-        self.shared.seen().shown.clone()
+        Vec::clone(&self.snapshot())
+    }
+
+    /// The same, shared: what it costs does not depend on how long it is.
+    pub fn snapshot(&self) -> Arc<Vec<Arc<Message>>> {
+        Arc::clone(&self.shared.seen().shown)
     }
 
     /// The calls that a parked run waits for, as this handle last saw it.
@@ -457,9 +463,9 @@ impl Shared {
             });
         if same {
             let known = seen.shown.len();
-            seen.shown.extend(shown[known..].iter().cloned());
+            Arc::make_mut(&mut seen.shown).extend(shown[known..].iter().cloned());
         } else {
-            seen.shown = shown.to_vec();
+            seen.shown = Arc::new(shown.to_vec());
         }
         seen.pending = left.pending;
         if let Some(state) = left.state {
@@ -549,7 +555,7 @@ impl Shared {
         let state = loaded.state();
         let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
         let mut seen = self.seen();
-        seen.shown = loaded.view.messages().to_vec();
+        seen.shown = Arc::new(loaded.view.messages().to_vec());
         seen.pending = pending;
         seen.state = state;
         seen.settings = loaded.settings;

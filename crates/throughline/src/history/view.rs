@@ -294,6 +294,22 @@ fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rende
 }
 
 impl Rendering {
+    /// What is settled, without its opening bracket, if it is at least so long: lent, not copied.
+    #[cfg(feature = "http")]
+    pub(crate) fn lent(&self, least: usize) -> Option<bytes::Bytes> {
+        let is_long = self.settled.len() >= least && self.settled.starts_with('[');
+        is_long.then(|| {
+            let lent = crate::client::Lent(Arc::clone(&self.settled));
+            bytes::Bytes::from_owner(lent).slice(1..)
+        })
+    }
+
+    /// What stands behind it, to the closing bracket.
+    #[cfg(feature = "http")]
+    pub(crate) fn rest(&self) -> &str {
+        &self.rest
+    }
+
     /// The messages or items as a JSON array.
     pub fn items(&self) -> Items<'_> {
         Items {

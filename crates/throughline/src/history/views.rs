@@ -7,11 +7,15 @@ use throughline_store::{NodeId, RunId};
 
 use super::view::View;
 
+/// A view of at most so many bytes is copied when it is taken: copying is cheaper than reading, and
+/// the beginnings of conversations are what most branches begin at.
+const COPIED: usize = 16 << 10;
+
 /// Views of histories, for hosts where every turn comes through a handle of its own. Nodes never
 /// change, so what was read and rendered once holds; what was not used for longest goes first.
 ///
 /// A run takes the view of its node and leaves that of the node it made. Somebody who goes on from
-/// the older node once more reads it again.
+/// the older node once more reads it again, unless it is so short that a copy stayed.
 ///
 /// ```
 /// use throughline::{Threads, Views};
@@ -75,11 +79,17 @@ impl Views {
         self.kept().by_run.contains_key(&run)
     }
 
-    /// Take the view of a node.
+    /// Take the view of a node, or a copy of it.
     pub(super) fn take(&self, node: NodeId) -> Option<View> {
         let mut kept = self.kept();
-        if kept.by_run.get(&node.run)?.node != node {
+        let one = kept.by_run.get(&node.run)?;
+        if one.node != node {
             return None;
+        }
+        if one.bytes <= COPIED {
+            let view = one.view.fork();
+            kept.touch(node.run);
+            return Some(view);
         }
         kept.remove(node.run).map(|one| one.view)
     }
@@ -115,6 +125,16 @@ impl Views {
 }
 
 impl Kept {
+    /// It was used just now.
+    fn touch(&mut self, run: RunId) {
+        self.tick += 1;
+        if let Some(one) = self.by_run.get_mut(&run) {
+            self.by_age.remove(&one.age);
+            one.age = self.tick;
+            self.by_age.insert(one.age, run);
+        }
+    }
+
     fn remove(&mut self, run: RunId) -> Option<One> {
         let one = self.by_run.remove(&run)?;
         self.by_age.remove(&one.age);
@@ -141,18 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_taken_once_and_only_for_its_node() {
+    fn a_view_is_taken_only_for_its_node_and_once_unless_it_is_short() {
         let views = Views::new(1 << 20);
-        views.put(node(1), said("one"));
         let other = NodeId { step: 3, ..node(1) };
-        assert!(views.take(other).is_none());
-        assert!(views.has(node(1).run));
-        assert_eq!(
-            views.take(node(1)).map(|view| view.messages().len()),
-            Some(1)
-        );
-        assert!(views.take(node(1)).is_none());
-        assert!(views.is_empty());
+        for (text, stays) in [("short".to_owned(), true), ("x".repeat(COPIED), false)] {
+            views.put(node(1), said(&text));
+            assert!(views.take(other).is_none());
+            assert!(views.has(node(1).run));
+            let taken = views.take(node(1)).map(|view| view.messages().len());
+            assert_eq!(taken, Some(1));
+            assert_eq!(views.take(node(1)).is_some(), stays);
+            assert_eq!(views.is_empty(), !stays);
+        }
     }
 
     #[test]
@@ -164,8 +184,17 @@ mod tests {
         }
         assert_eq!(views.len(), 2);
         assert!(views.take(node(1)).is_none());
-        assert!(views.take(node(2)).is_some() && views.take(node(3)).is_some());
-        views.put(node(4), said(&"x".repeat(10_000)));
-        assert!(views.is_empty(), "one that is larger than all is not kept");
+        assert!(
+            views.take(node(2)).is_some(),
+            "which was used, so that 3 is the oldest"
+        );
+        views.put(node(4), said(&"x".repeat(1_000)));
+        assert!(views.take(node(3)).is_none());
+        assert!(views.take(node(4)).is_some());
+        views.put(node(5), said(&"x".repeat(10_000)));
+        assert!(
+            !views.has(node(5).run),
+            "one that is larger than all is not kept"
+        );
     }
 }

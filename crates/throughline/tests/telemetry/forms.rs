@@ -18,7 +18,7 @@ struct TextOnly;
 #[async_trait]
 impl Transport for TextOnly {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        let body = String::from_utf8_lossy(&request.body).into_owned();
+        let body = String::from_utf8_lossy(&request.body.to_bytes()).into_owned();
         let (status, answer) = if body.contains(r#""role":"tool""#) {
             (
                 400,

@@ -445,37 +445,40 @@ fn whoever_asks_again_with_a_key_may_be_told_at_once() {
 #[test]
 fn views_that_are_kept_save_reading_and_change_nothing() {
     everywhere(async |stage, how| {
-        let process = stage.process().await;
-        let model = client((0..5).map(|no| Step::text(format!("{no}"))));
-        let agent = agent(&process, &model, &[]);
-        let views = Views::new(1 << 20);
-        let threads = Threads::of(&process.store).with_views(views.clone());
-        let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
-        let mut last = how.finish(agent.run_on(&mut thread, "0")).await.unwrap();
-        let first = last.run;
-        for turn in 1..4 {
-            assert_eq!(views.len(), 1);
-            let mut thread = threads.open_after(last.run).await.unwrap();
-            assert!(views.is_empty(), "it was taken");
-            last = how.finish(agent.run_on(&mut thread, "next")).await.unwrap();
-            let shown = model.last_asked().unwrap().messages;
-            assert_eq!(shown.len(), 2 * turn + 1);
+        // A short history is copied when it is taken, so that its view stays; a long one is not.
+        for (opening, stays) in [("0".to_owned(), true), ("0".repeat(20_000), false)] {
+            let process = stage.process().await;
+            let model = client((0..5).map(|no| Step::text(format!("{no}"))));
+            let agent = agent(&process, &model, &[]);
+            let views = Views::new(1 << 20);
+            let threads = Threads::of(&process.store).with_views(views.clone());
+            let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
+            let run = agent.run_on(&mut thread, opening.as_str());
+            let mut last = how.finish(run).await.unwrap();
+            let first = last.run;
+            for turn in 1..4 {
+                let kept = if stays { turn } else { 1 };
+                assert_eq!(views.len(), kept);
+                let mut thread = threads.open_after(last.run).await.unwrap();
+                assert_eq!(views.len(), if stays { turn } else { 0 });
+                last = how.finish(agent.run_on(&mut thread, "next")).await.unwrap();
+                let shown = model.last_asked().unwrap().messages;
+                assert_eq!(shown.len(), 2 * turn + 1);
+            }
+            // Whoever goes on from the first sees what was there.
+            let mut thread = threads.open_after(first).await.unwrap();
+            let run = agent.run_on(&mut thread, "other");
+            let branch = how.finish(run).await.unwrap();
+            assert_eq!(short(&model.last_asked().unwrap().messages), "u a u");
+            assert_eq!(branch.text(), "4");
+            let texts = |one: &Message| match &one.contents[0].body {
+                Body::Text(text) => text.text.clone(),
+                other => panic!("{other:?}"),
+            };
+            let history = process.threads().open(branch.run).await.unwrap().history();
+            let texts: Vec<String> = history.iter().map(|one| texts(one)).collect();
+            assert_eq!(texts, [opening.as_str(), "0", "other", "4"]);
         }
-        // Whoever goes on from the first reads it again, and sees what was there.
-        let mut thread = threads.open_after(first).await.unwrap();
-        let branch = how
-            .finish(agent.run_on(&mut thread, "other"))
-            .await
-            .unwrap();
-        assert_eq!(short(&model.last_asked().unwrap().messages), "u a u");
-        assert_eq!(branch.text(), "4");
-        let texts = |one: &Message| match &one.contents[0].body {
-            Body::Text(text) => text.text.clone(),
-            other => panic!("{other:?}"),
-        };
-        let history = process.threads().open(branch.run).await.unwrap().history();
-        let texts: Vec<String> = history.iter().map(|one| texts(one)).collect();
-        assert_eq!(texts, ["0", "0", "other", "4"]);
     });
 }
 

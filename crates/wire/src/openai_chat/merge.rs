@@ -4,6 +4,7 @@
 //! two chunks, and the body must come out byte for byte as the server would have sent it. Members
 //! keep the order in which they first came.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, Value};
@@ -30,7 +31,7 @@ pub(super) type Rules = fn(&str) -> Rule;
 /// A value so far.
 pub(super) enum Grown {
     /// As it came.
-    Json(String),
+    Json(Cow<'static, str>),
     /// A string: its token without the quotes.
     Text(String),
     /// A text part made of strings that came between parts; the token without the quotes.
@@ -49,21 +50,20 @@ impl Grown {
             return;
         }
         match rule {
-            Rule::Last => *self = Self::Json(compact(value)),
+            Rule::Last => self.replace(value),
             Rule::Place if self.is_null() && value.as_array().is_some() => {
-                *self = Self::Json("[]".to_owned());
+                *self = Self::Json("[]".into());
             }
             Rule::Place | Rule::Skip => {}
             Rule::Name => match (value.as_text(), &mut *self) {
                 (Some(more), Self::Text(text)) if text == more.token() => {}
                 (Some(_), _) => self.append(value),
-                (None, _) => *self = Self::Json(compact(value)),
+                (None, _) => self.replace(value),
             },
             Rule::Append => self.append(value),
             Rule::Object(rules) => {
                 if value.as_object().is_none() {
-                    *self = Self::Json(compact(value));
-                    return;
+                    return self.replace(value);
                 }
                 if !matches!(self, Self::Object(_)) {
                     *self = Self::Object(Members::default());
@@ -72,6 +72,13 @@ impl Grown {
                     members.take(value, rules);
                 }
             }
+        }
+    }
+
+    /// Be another value. Most chunks repeat what the first one said.
+    fn replace(&mut self, value: &Value<'_>) {
+        if !matches!(self, Self::Json(json) if json == value.raw()) {
+            *self = Self::Json(compact(value));
         }
     }
 
@@ -98,7 +105,7 @@ impl Grown {
                 _ => *self = Self::Array(values.collect()),
             }
         } else {
-            *self = Self::Json(compact(value));
+            self.replace(value);
         }
     }
 
@@ -124,10 +131,10 @@ impl Grown {
     }
 }
 
-fn compact(value: &Value<'_>) -> String {
+fn compact(value: &Value<'_>) -> Cow<'static, str> {
     let mut out = String::with_capacity(value.raw().len());
     json::push_compact(&mut out, value);
-    out
+    Cow::Owned(out)
 }
 
 pub(super) fn push_token(out: &mut String, token: &str) {
@@ -141,8 +148,12 @@ pub(super) fn push_token(out: &mut String, token: &str) {
 #[derive(Default)]
 pub(super) struct Members {
     list: Vec<(String, Grown)>,
+    /// Where keys stand, once there are many.
     places: HashMap<String, Vec<usize>>,
 }
+
+/// So many members are looked through one by one.
+const FEW: usize = 24;
 
 impl Members {
     pub(super) fn take(&mut self, object: &Value<'_>, rules: Rules) {
@@ -169,20 +180,43 @@ impl Members {
     }
 
     fn entry(&mut self, key: &str, nth: usize) -> &mut Grown {
-        let known = self.places.get(key).and_then(|places| places.get(nth));
-        let place = known.copied().unwrap_or_else(|| {
+        let place = self.place(key, nth).unwrap_or_else(|| {
             let place = self.list.len();
-            let null = Grown::Json("null".to_owned());
+            let null = Grown::Json("null".into());
             self.list.push((key.to_owned(), null));
-            self.places.entry(key.to_owned()).or_default().push(place);
+            let unplaced = match place {
+                0..FEW => place + 1..place + 1,
+                FEW => 0..place + 1,
+                _ => place..place + 1,
+            };
+            for place in unplaced {
+                let key = self.list[place].0.clone();
+                self.places.entry(key).or_default().push(place);
+            }
             place
         });
         &mut self.list[place].1
     }
 
+    /// Where the nth member with a key stands.
+    fn place(&self, key: &str, nth: usize) -> Option<usize> {
+        if self.list.len() > FEW {
+            return self.places.get(key)?.get(nth).copied();
+        }
+        let same = self
+            .list
+            .iter()
+            .enumerate()
+            .filter(|(_, (known, _))| known == key);
+        same.map(|(place, _)| place).nth(nth)
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&Grown> {
-        let place = self.places.get(key)?.last()?;
-        self.list.get(*place).map(|(_, value)| value)
+        let place = match self.list.len() > FEW {
+            true => *self.places.get(key)?.last()?,
+            false => self.list.iter().rposition(|(known, _)| known == key)?,
+        };
+        self.list.get(place).map(|(_, value)| value)
     }
 
     /// The token of a string.

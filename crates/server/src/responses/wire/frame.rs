@@ -31,7 +31,15 @@ impl Frame {
 /// Writes frames with running numbers.
 pub(super) struct Frames<'o> {
     out: &'o mut Vec<Frame>,
-    next: &'o mut u64,
+    numbers: &'o mut Numbers,
+}
+
+/// The number of the next event, and whether anybody is told of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    next: u64,
+    /// Nobody reads: events are counted and not written.
+    pub(super) silent: bool,
 }
 
 /// What an event is about: an item, and where it stands.
@@ -42,8 +50,8 @@ pub(super) struct Spot<'s> {
 }
 
 impl<'o> Frames<'o> {
-    pub(super) fn new(out: &'o mut Vec<Frame>, next: &'o mut u64) -> Self {
-        Self { out, next }
+    pub(super) fn new(out: &'o mut Vec<Frame>, numbers: &'o mut Numbers) -> Self {
+        Self { out, numbers }
     }
 
     /// One event; `room` is about what its members take.
@@ -53,8 +61,11 @@ impl<'o> Frames<'o> {
         room: usize,
         write: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
-        let number = *self.next;
-        *self.next += 1;
+        let number = self.numbers.next;
+        self.numbers.next += 1;
+        if self.numbers.silent {
+            return;
+        }
         let mut text = String::with_capacity(room + 2 * kind.len() + 64);
         // Writing to a string cannot fail.
         let _ = write!(text, "event: {kind}\ndata: ");

@@ -2,7 +2,7 @@
 
 use throughline::StopReason;
 use throughline::compact::Report;
-use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{Stop, Usage};
 
 use super::echo;
@@ -133,7 +133,7 @@ pub(super) struct Object {
 impl Object {
     pub(super) fn new(scene: &Scene) -> Self {
         let ours = (scene.dialect == Dialect::OpenAi).then(|| {
-            let mut text = String::new();
+            let mut text = String::with_capacity(128);
             let mut object = ObjectWriter::new(&mut text);
             match &scene.thread {
                 Some(thread) => object.str("thread", thread.as_str()),
@@ -162,11 +162,13 @@ impl Object {
     pub(super) fn write<'i>(
         &self,
         ending: Option<&Ending>,
-        output: impl Iterator<Item = &'i str>,
+        output: impl Iterator<Item = &'i str> + Clone,
         tally: &Tally,
     ) -> RawJson {
         let status = ending.map(Status::of);
-        RawJson::object(|object| {
+        let items: usize = output.clone().map(str::len).sum();
+        let room = items + self.echo.get().len() + 1024;
+        RawJson::object_of(room, |object| {
             object
                 .str("id", &self.id)
                 .str("object", "response")
@@ -202,16 +204,18 @@ impl Object {
             tally.write(object.key("usage"), self.dialect);
             object.members_of(self.echo.get());
             if let Some(ours) = &self.ours {
-                let stop = match ending {
-                    Some(ending) => format!("\"{}\"", ending.stop.as_str()),
-                    None => "null".to_owned(),
-                };
-                let more = match &self.compacted {
-                    Some(report) => format!(",\"compaction\":{report}"),
-                    None => String::new(),
-                };
-                let text = format!("{ours},\"stop_reason\":{stop}{more}}}");
-                object.raw("throughline", &text);
+                let out = object.key("throughline");
+                out.push_str(ours);
+                out.push_str(",\"stop_reason\":");
+                match ending {
+                    Some(ending) => json::push_string(out, ending.stop.as_str()),
+                    None => out.push_str("null"),
+                }
+                if let Some(report) = &self.compacted {
+                    out.push_str(",\"compaction\":");
+                    out.push_str(report);
+                }
+                out.push('}');
             }
         })
     }

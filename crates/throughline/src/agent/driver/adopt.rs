@@ -196,8 +196,7 @@ async fn adopted(
     };
     let begun = begin(&agent, &job, fresh, plan, place, said).await;
     match begun {
-        Ok(Entered::Begun(driver, _)) => {
-            let mut driver = *driver;
+        Ok(Entered::Begun(mut driver, _)) => {
             let order = driver.turn.adopt();
             let worked = driver.work(order).await;
             driver.end(worked).await
@@ -357,7 +356,7 @@ pub(super) async fn repeated(
         }
     }
     if let Some(events) = &job.events {
-        drop(events.send((None, RunEvent::Ended { stop })));
+        drop(events.send(vec![(None, RunEvent::Ended { stop })]));
     }
     let pending = match run.state {
         RunState::Parked => pending_of(&journal),

@@ -47,6 +47,7 @@ impl Driver {
         self.before_call().await.map_err(Broken::Run)?;
         let telling = &mut self.telling;
         telling.say(&mut self.recorder, || RunEvent::Asked { step });
+        telling.await_words();
         let offered = match ask {
             Ask::First | Ask::Next => self.tools.offered(),
             Ask::Last => [].into(),
@@ -175,7 +176,7 @@ impl Driver {
             };
             watch.event();
             crate::trials::pass("model.mid_stream");
-            if self.telling.is_heard() {
+            if self.telling.is_logged() {
                 let (telling, recorder) = (&mut self.telling, &mut self.recorder);
                 heard.tell(&event, step, |event| telling.say(recorder, || event));
             } else {
@@ -186,7 +187,8 @@ impl Driver {
                 crate::trials::pass("model.last_chunk");
                 return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish())));
             }
-            if self.telling.due().is_some_and(|due| due <= Instant::now()) {
+            let overdue = self.telling.overdue();
+            if overdue.is_some_and(|overdue| overdue <= Instant::now()) {
                 self.pump().await?;
             }
         };

@@ -241,9 +241,7 @@ async fn begin_asked(
     }
     let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
     let mut telling = Telling::new(job, 0);
-    for event in events {
-        telling.say_stored(event);
-    }
+    telling.say_stored(events);
     let next_event = stored.len() as u64;
     let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
     let mut driver = Driver::new(

@@ -36,9 +36,12 @@ pub(super) async fn driven(
     match start {
         Start::Input(input) => started(agent, job, options, (input, Vec::new())).await,
         Start::Replies(input, replies) => started(agent, job, options, (input, replies)).await,
-        Start::TakeOver(run) => super::adopt::taken_over(agent, job, options, &run).await,
-        Start::Unsettled(replies) => super::adopt::resumed(agent, job, options, replies).await,
-        Start::Cancel => super::adopt::cancelled(agent, job, options).await,
+        // In boxes: every run would have room for what few of them do.
+        Start::TakeOver(run) => Box::pin(super::adopt::taken_over(agent, job, options, &run)).await,
+        Start::Unsettled(replies) => {
+            Box::pin(super::adopt::resumed(agent, job, options, replies)).await
+        }
+        Start::Cancel => Box::pin(super::adopt::cancelled(agent, job, options)).await,
     }
 }
 
@@ -114,7 +117,7 @@ async fn fresh(
                 match run.state == RunState::Interrupted && run.leased {
                     // Whoever worked on it is gone: it is settled like any other.
                     true => continue,
-                    false => return super::adopt::repeated(&agent, &job, run).await,
+                    false => return Box::pin(super::adopt::repeated(&agent, &job, run)).await,
                 }
             }
         };
@@ -147,11 +150,10 @@ async fn fresh(
         };
         let tells = plan.on_repeat == OnRepeat::Tell;
         match begin(&agent, &job, run, plan, place, said).await {
-            Ok(Entered::Begun(driver, order)) => {
-                let mut driver = *driver;
+            Ok(Entered::Begun(mut driver, order)) => {
                 driver.looked = looked;
                 let order = match (here.is_empty(), goes_on) {
-                    (false, _) => driver.take(here).await,
+                    (false, _) => Box::pin(driver.take(here)).await,
                     (true, true) => Ok(driver.turn.adopt()),
                     (true, false) => Ok(order),
                 };
@@ -162,7 +164,9 @@ async fn fresh(
                 return driver.end(worked).await;
             }
             Ok(Entered::Repeated(before)) if tells => return Err(told(run, &job, &before)),
-            Ok(Entered::Repeated(run)) => return super::adopt::repeated(&agent, &job, *run).await,
+            Ok(Entered::Repeated(run)) => {
+                return Box::pin(super::adopt::repeated(&agent, &job, *run)).await;
+            }
             // Somebody was faster: look again.
             Ok(Entered::Moved(again)) => plan = *again,
             Err(error) => return Err(refused(run, &job, error)),
@@ -231,7 +235,7 @@ async fn free(
             run.state == RunState::Running && live::is_at_work(&job.thread.home.store, run.id);
         let settled = match held {
             true => Settled::Busy(loaded),
-            false => settle_left(agent, job, plan, loaded, &run).await?,
+            false => Box::pin(settle_left(agent, job, plan, loaded, &run)).await?,
         };
         let Settled::Busy(loaded) = settled else {
             continue;

@@ -23,6 +23,7 @@ mod tell;
 mod tools;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use throughline_compact::Report;
@@ -62,7 +63,7 @@ pub(crate) struct Job {
     thread: Arc<Shared>,
     pub(super) cancel: CancellationToken,
     pub(super) starter: Starter,
-    pub(super) events: Option<mpsc::UnboundedSender<Heard>>,
+    pub(super) events: Option<mpsc::UnboundedSender<Vec<Heard>>>,
     /// Whether what they hear is stored.
     pub(super) stores: bool,
 }
@@ -191,10 +192,10 @@ pub(crate) fn drive(
     job: Job,
     options: RunOptions,
     start: Start,
-) -> impl Future<Output = Result<Outcome, RunFailed>> + Send {
+) -> Pin<Box<dyn Future<Output = Result<Outcome, RunFailed>> + Send>> {
     let watch = agent.telemetry.run(agent.client.abilities(), job.id());
     // In a box, because what is put around it would move it, and it is large.
-    watch.over(Box::pin(enter::driven(agent, job, options, start)))
+    Box::pin(watch.over(Box::pin(enter::driven(agent, job, options, start))))
 }
 
 impl Driver {
@@ -296,7 +297,9 @@ impl Driver {
 
     /// Store the events that are held, and tell them.
     async fn pump(&mut self) -> Result<(), Broken> {
+        let begun = Instant::now();
         self.recorder.flush().await?;
+        self.telling.took(begun.elapsed());
         self.telling.stored();
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::trials::planted;
 pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
     if let Some(events) = &job.events {
         let stop = StopReason::Failed;
-        drop(events.send((None, RunEvent::Ended { stop })));
+        drop(events.send(vec![(None, RunEvent::Ended { stop })]));
     }
     RunFailed {
         outcome: Box::new(Outcome {
@@ -105,13 +105,13 @@ type Ended = Result<StopReason, (StopReason, RunError)>;
 impl Driver {
     /// End as the work ended, and leave the thread in order.
     pub(super) async fn end(
-        mut self,
+        mut self: Box<Self>,
         worked: Result<StopReason, Broken>,
     ) -> Result<Outcome, RunFailed> {
         let ended = match worked {
             Ok(StopReason::Parked) => match self.plan.policy.on_park {
                 OnPark::Wait => self.park().await,
-                OnPark::Publish => self.publish_open().await,
+                OnPark::Publish => Box::pin(self.publish_open()).await,
             },
             Ok(StopReason::Cancelled) => {
                 self.publish(StopReason::Cancelled, Trailing::History).await
@@ -121,7 +121,7 @@ impl Driver {
         };
         let ended = match ended {
             Ok(stop) => Ok(stop),
-            Err(broken) => self.fail(broken).await,
+            Err(broken) => Box::pin(self.fail(broken)).await,
         };
         self.give(ended)
     }

@@ -141,7 +141,7 @@ pub(super) async fn taken(
             }
         },
     };
-    driver.end(worked).await
+    Box::new(driver).end(worked).await
 }
 
 /// A driver for a run of the journal.

@@ -11,15 +11,17 @@ use crate::agent::event::RunEvent;
 use crate::agent::events::encode;
 use crate::history::Recorder;
 
-/// How long events are gathered before they are stored together.
+/// How long events are gathered before they are stored together, at least and at most. Between them
+/// it follows how long storing took: when many runs want it at once, each asks less often for more.
 const GATHER: Duration = Duration::from_millis(25);
+const GATHER_AT_MOST: Duration = Duration::from_millis(200);
 
 /// An event with its number; one that is not stored has none.
 pub(crate) type Heard = (Option<EventNo>, RunEvent);
 
 /// Who listens to a run, and what they are told with the next write.
 pub(super) struct Telling {
-    reader: Option<mpsc::UnboundedSender<Heard>>,
+    reader: Option<mpsc::UnboundedSender<Vec<Heard>>>,
     /// Whether the run has stored events: then all of them are, whoever reads it now. Others follow
     /// it by what is stored, and wait for its end.
     logged: bool,
@@ -27,7 +29,10 @@ pub(super) struct Telling {
     stores: bool,
     held: Vec<Heard>,
     next: EventNo,
-    flushed: Option<Instant>,
+    /// When events were last stored, and how long the next ones gather from there.
+    flushed: Option<(Instant, Duration)>,
+    /// Whether readers still wait for the first words of an answer, which gather with nothing.
+    waited_for: bool,
 }
 
 impl Telling {
@@ -39,11 +44,17 @@ impl Telling {
             held: Vec::new(),
             next,
             flushed: None,
+            waited_for: false,
         }
     }
 
     pub(super) fn is_heard(&self) -> bool {
         self.reader.is_some() || self.logged
+    }
+
+    /// A model call begins: somebody waits for its first words.
+    pub(super) fn await_words(&mut self) {
+        self.waited_for = true;
     }
 
     /// Say something once it is stored.
@@ -61,7 +72,9 @@ impl Telling {
         self.next += 1;
     }
 
-    /// Whether there are readers who need what was said before they came.
+    /// Whether there are readers who need what was said before they came, and hear of an answer while
+    /// it comes. Those of a run whose events are not stored hear of it when it is whole, as readers
+    /// do who come later.
     pub(super) fn is_logged(&self) -> bool {
         self.is_heard() && self.stores
     }
@@ -74,11 +87,13 @@ impl Telling {
         }
     }
 
-    /// Say something that was stored by other means.
-    pub(super) fn say_stored(&mut self, event: RunEvent) {
-        let no = self.stores.then_some(self.next);
-        self.held.push((no, event));
-        self.next += u64::from(self.stores);
+    /// Say what was stored by other means.
+    pub(super) fn say_stored(&mut self, events: impl IntoIterator<Item = RunEvent>) {
+        for event in events {
+            let no = self.stores.then_some(self.next);
+            self.held.push((no, event));
+            self.next += u64::from(self.stores);
+        }
         self.stored();
     }
 
@@ -90,15 +105,34 @@ impl Telling {
         self.stored();
     }
 
-    /// When what is held is to be stored at the latest: the first event at once, others gather.
+    /// When what is held is to be stored if nothing more comes: the first words at once, others
+    /// gather.
     pub(super) fn due(&self) -> Option<Instant> {
+        if self.waited_for && self.has_words() {
+            return Some(Instant::now());
+        }
+        self.overdue()
+    }
+
+    /// When what is held is to be stored, whatever comes.
+    pub(super) fn overdue(&self) -> Option<Instant> {
         if self.held.is_empty() {
             return None;
         }
         Some(match self.flushed {
-            Some(flushed) => flushed + GATHER,
+            Some((flushed, gather)) => flushed + gather,
             None => Instant::now(),
         })
+    }
+
+    fn has_words(&self) -> bool {
+        self.held.iter().any(|(_, event)| event.is_word())
+    }
+
+    /// How long storing what is held took.
+    pub(super) fn took(&mut self, time: Duration) {
+        let gather = (4 * time).clamp(GATHER, GATHER_AT_MOST);
+        self.flushed = Some((Instant::now(), gather));
     }
 
     /// What is held was stored.
@@ -106,14 +140,15 @@ impl Telling {
         if self.held.is_empty() {
             return;
         }
-        self.flushed = Some(Instant::now());
-        let Some(reader) = &self.reader else {
-            self.held.clear();
-            return;
-        };
-        for event in self.held.drain(..) {
+        let gather = self.flushed.map_or(GATHER, |(_, gather)| gather);
+        self.flushed = Some((Instant::now(), gather));
+        self.waited_for &= !self.has_words();
+        // Together, as they were stored: a channel has room for many of what it carries, and an event
+        // is large.
+        let told = std::mem::take(&mut self.held);
+        if let Some(reader) = &self.reader {
             // Whoever listened may be gone; the run is then being cancelled anyway.
-            drop(reader.send(event));
+            drop(reader.send(told));
         }
     }
 }

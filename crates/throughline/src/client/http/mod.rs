@@ -3,6 +3,7 @@
 mod body;
 mod command;
 mod credential;
+mod pieces;
 mod settings;
 mod transport;
 mod wire;
@@ -14,6 +15,8 @@ pub(super) use body::BodyReader;
 pub use command::CommandTokens;
 pub use credential::{CachedTokens, Token, TokenError, TokenProvider};
 pub(super) use credential::{Credential, Granted};
+pub(crate) use pieces::Lent;
+pub use pieces::RequestBody;
 pub use settings::{HttpSettings, ProxyChoice, Timeouts};
 pub use transport::{
     Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,

@@ -181,7 +181,7 @@ async fn post(transport: &HttpTransport, url: &str) -> Result<(u16, String), Tra
             Header::plain("x-plain", "p"),
             Header::secret("authorization", "Bearer ", Secret::new("sk-1")),
         ],
-        body: Bytes::from_static(b"hi"),
+        body: Bytes::from_static(b"hi").into(),
     };
     let response = transport.send(request).await;
     let mut response = response.map_err(|error| error.fault())?;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::Stream;
 
+use super::pieces::RequestBody;
 use crate::client::{ErrorKind, Secret, TimeoutPhase};
 
 /// What a request does.
@@ -63,7 +64,7 @@ pub struct HttpRequest {
     /// Its headers.
     pub headers: Vec<Header>,
     /// Its body.
-    pub body: Bytes,
+    pub body: RequestBody,
 }
 
 impl fmt::Debug for HttpRequest {

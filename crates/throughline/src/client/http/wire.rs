@@ -1,9 +1,10 @@
+use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue as WireValue};
+use futures_util::{StreamExt, stream};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue as WireValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Proxy};
 
@@ -103,14 +104,19 @@ impl Transport for HttpTransport {
             HttpMethod::Get => Method::GET,
             HttpMethod::Post => Method::POST,
         };
-        let answer = self
-            .0
-            .request(method, &request.url)
-            .headers(headers(&request.headers)?)
-            .body(request.body)
-            .send()
-            .await
-            .map_err(failed)?;
+        let headers = headers(&request.headers)?;
+        let asked = self.0.request(method, &request.url).headers(headers);
+        let asked = match request.body.pieces() {
+            [whole] => asked.body(whole.clone()),
+            pieces => {
+                let pieces: Vec<_> = pieces.iter().cloned().map(Ok::<_, Infallible>).collect();
+                // A body of known length, as it is in one piece.
+                asked
+                    .header(CONTENT_LENGTH, request.body.len())
+                    .body(reqwest::Body::wrap_stream(stream::iter(pieces)))
+            }
+        };
+        let answer = asked.send().await.map_err(failed)?;
         let status = answer.status().as_u16();
         let headers = answer
             .headers()

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use throughline_model::{Effort, Settings};
 use throughline_wire::Losses;
 use throughline_wire::compose::{Delivery, Prompt, compose};
 use throughline_wire::http::ResponseMeta;
-use throughline_wire::render::Target;
+use throughline_wire::render::{Items, Target};
 
 use super::VendorClient;
 use super::answer::{Answer, Head};
@@ -17,9 +16,18 @@ use super::form::Shown;
 use super::keep::Keeping;
 use super::stream::Reader;
 use crate::client::http::{
-    BodyReader, Credential, Granted, Header, HttpMethod, HttpRequest, HttpResponse,
+    BodyReader, Credential, Granted, Header, HttpMethod, HttpRequest, HttpResponse, RequestBody,
 };
 use crate::client::{ChatRequest, ClientError, ErrorKind, TimeoutPhase};
+
+/// A history of so many bytes is lent to the body, not copied into it.
+const LENT: usize = 32 * 1024;
+
+/// Where a history that is lent stands in a body: JSON has no such character but in its escaped form.
+const MARK: char = '\0';
+
+/// An array that has only the place of its elements.
+const HOLE: &str = "[\0";
 
 /// An error body is not read beyond this.
 const ERROR_BODY: u64 = 1024 * 1024;
@@ -39,7 +47,7 @@ impl VendorClient {
         let keeping = self.keeping(request)?;
         let url = self.base.request(self.dialect.route, model, delivery);
         let url = url.map_err(|problem| self.setup(problem))?;
-        let body = Bytes::from(self.body(request, delivery, &keeping, form));
+        let body = self.body(request, delivery, &keeping, form);
         let mut renewed = false;
         loop {
             let granted = self.credential.grant().await.map_err(|error| {
@@ -144,7 +152,7 @@ impl VendorClient {
         delivery: Delivery,
         keeping: &Keeping,
         form: Shown,
-    ) -> String {
+    ) -> RequestBody {
         let thinking = match request.settings.effort {
             None => self.target.thinking,
             Some(Effort::Off) => false,
@@ -160,6 +168,7 @@ impl VendorClient {
         let settings = self.settings(request);
         let (said, target) = keeping.targets(target, request.view.messages());
         let rendering = request.view.render(&said, self.history.options(form));
+        let lent = rendering.lent(LENT);
         let mut losses = Losses::default();
         let body = compose(
             &Prompt {
@@ -167,7 +176,13 @@ impl VendorClient {
                 model: self.model_of(request),
                 instructions: request.instructions,
                 system: rendering.system.as_deref(),
-                items: rendering.items(),
+                items: match &lent {
+                    Some(_) => Items {
+                        settled: HOLE,
+                        rest: rendering.rest(),
+                    },
+                    None => rendering.items(),
+                },
                 tools: request.tools,
                 choice: request.choice,
                 settings: &settings,
@@ -177,6 +192,14 @@ impl VendorClient {
             },
             &mut losses,
         );
+        let body = match (lent, body.find(MARK)) {
+            (Some(lent), Some(place)) => {
+                let mut text = body;
+                text.remove(place);
+                RequestBody::around(text, place, lent)
+            }
+            (_, _) => RequestBody::from(body),
+        };
         tracing::debug!(
             upstream = self.abilities.upstream,
             bytes = body.len(),

@@ -90,16 +90,9 @@ impl LiveSaid {
         let begun = Said::begun(&id);
         let index = stage.add(out, id, &begun);
         let seen = Said::empty(refusal);
-        let part = seen.part();
-        stage.at(
-            out,
-            "response.content_part.added",
-            index,
-            part.len(),
-            |object| {
-                object.number("content_index", 0).raw("part", &part);
-            },
-        );
+        stage.at(out, "response.content_part.added", index, 96, |object| {
+            object.number("content_index", 0).raw("part", &seen.part());
+        });
         Self {
             index,
             seen,
@@ -184,15 +177,10 @@ impl LiveSaid {
                     .raw("logprobs", logprobs.as_deref().unwrap_or("[]")),
             };
         });
-        let part = self.seen.part();
-        stage.at(
-            out,
-            "response.content_part.done",
-            self.index,
-            part.len(),
-            |object| {
-                object.number("content_index", 0).raw("part", &part);
-            },
-        );
+        let kind = "response.content_part.done";
+        stage.at(out, kind, self.index, text.len() + 128, |object| {
+            let part = self.seen.part();
+            object.number("content_index", 0).raw("part", &part);
+        });
     }
 }

@@ -76,12 +76,17 @@ impl Projector {
         projector
     }
 
+    /// Before the first event of a run that nobody reads as a stream: it makes no frames, only the
+    /// response.
+    pub fn silent(scene: Scene) -> Self {
+        let mut projector = Self::new(scene);
+        projector.stage.numbers.silent = true;
+        projector
+    }
+
     /// The first frames: `response.created`, `response.in_progress`, and the tools of servers.
     pub fn begin(&mut self, out: &mut Vec<Frame>) {
-        let response = self.response();
-        for kind in ["response.created", "response.in_progress"] {
-            self.stage.frames(out).response(kind, response.get());
-        }
+        self.show_response(&["response.created", "response.in_progress"], out);
         if self.scene.dialect == Dialect::OpenResponses {
             return;
         }
@@ -168,7 +173,6 @@ impl Projector {
         );
         self.end_calls(ending, out);
         self.ending = Some(ending.clone());
-        let response = self.response();
         let kind = match status {
             Status::Completed => "response.completed",
             // There is no event for a response that was cancelled; the body says what it is.
@@ -178,7 +182,18 @@ impl Projector {
                 "response.failed"
             }
         };
-        self.stage.frames(out).response(kind, response.get());
+        self.show_response(&[kind], out);
+    }
+
+    /// Events that carry the response as it stands.
+    fn show_response(&mut self, kinds: &[&'static str], out: &mut Vec<Frame>) {
+        if self.stage.numbers.silent {
+            return;
+        }
+        let response = self.response();
+        for kind in kinds {
+            self.stage.frames(out).response(kind, response.get());
+        }
     }
 
     /// The response as it stands: items that are done, and `in_progress` before the end.

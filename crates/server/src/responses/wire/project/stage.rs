@@ -2,7 +2,7 @@
 
 use throughline_model::json::{RawJson, Value};
 
-use crate::responses::wire::frame::{Frame, Frames, Spot};
+use crate::responses::wire::frame::{Frame, Frames, Numbers, Spot};
 use crate::responses::wire::items::{Draft, State};
 
 /// An item of the output.
@@ -16,7 +16,7 @@ struct Slot {
 /// The items of a response so far, and the number of the next event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage {
-    number: u64,
+    pub(super) numbers: Numbers,
     output: Vec<Slot>,
     /// The last item that is whole and whose `done` is still owed: how the response ends may change
     /// what it says.
@@ -26,11 +26,11 @@ pub(super) struct Stage {
 impl Stage {
     /// A writer of events.
     pub(super) fn frames<'s>(&'s mut self, out: &'s mut Vec<Frame>) -> Frames<'s> {
-        Frames::new(out, &mut self.number)
+        Frames::new(out, &mut self.numbers)
     }
 
     /// The items that are done.
-    pub(super) fn done_items(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn done_items(&self) -> impl Iterator<Item = &str> + Clone {
         self.output.iter().filter_map(|slot| slot.json.as_deref())
     }
 
@@ -54,7 +54,7 @@ impl Stage {
         write: impl FnOnce(&mut throughline_model::json::ObjectWriter<'_>),
     ) {
         let id = self.output.get(index).map_or("", |slot| slot.id.as_str());
-        Frames::new(out, &mut self.number).at(kind, Spot { id, index }, room, write);
+        Frames::new(out, &mut self.numbers).at(kind, Spot { id, index }, room, write);
     }
 
     /// The item is done.

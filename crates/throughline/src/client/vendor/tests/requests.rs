@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
-use throughline_model::json;
+use throughline_model::{Message, Role, json};
 use throughline_wire::compose::TokenLimit;
 
-use super::support::{PROJECT, Reply, Service, respond, streamed};
+use super::support::{PROJECT, Reply, Service, all, respond, streamed};
+use crate::View;
+use crate::client::fake::with_view;
 use crate::client::vendor::{Anthropic, ClientBuilder, Foundry, Gemini, OpenAi};
 use crate::client::{ChatClient, ErrorKind, ProxyChoice, Secret};
 
@@ -18,6 +20,39 @@ async fn sent(builder: ClientBuilder, is_streamed: bool) -> (String, String, Str
     };
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
     service.seen().remove(0)
+}
+
+#[tokio::test]
+async fn a_long_history_is_lent_to_a_body_and_stands_where_it_would() {
+    let said: Vec<String> = (0..40)
+        .map(|no| format!("{no:02} \u{0}\" {}", "x".repeat(1_500)))
+        .collect();
+    let messages = said.iter().enumerate().map(|(no, text)| match no % 2 {
+        0 => Message::user(text.as_str()),
+        _ => Message::new(Role::Assistant, Message::user(text.as_str()).contents),
+    });
+    let view = View::new(messages.chain([Message::user("the \0 last")]));
+    for builder in all() {
+        let service = Service::always(Reply::json(400, "{}"));
+        let client = builder.transport(service.clone()).build_bare().unwrap();
+        for _ in 0..2 {
+            let asked = with_view(&view, async |request| client.respond(request).await);
+            assert_eq!(asked.await.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        for request in service.asked.lock().unwrap().iter() {
+            assert_eq!(request.body.pieces().len(), 3, "before, history, after");
+            let body = request.body.to_bytes();
+            assert_eq!(body.len(), request.body.len());
+            let text = std::str::from_utf8(&body).unwrap();
+            assert!(json::parse(text).is_ok() && !text.contains('\0'), "{text}");
+            let mut rest = text;
+            for said in &said {
+                let said = said.replace('\0', "\\u0000").replace('"', "\\\"");
+                rest = rest.split_once(&said).expect("all of it, in its order").1;
+            }
+            assert!(rest.contains(r"the \u0000 last"), "{rest}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ impl Service {
             (
                 request.url.clone(),
                 signed.unwrap_or_default(),
-                String::from_utf8(request.body.to_vec()).unwrap(),
+                String::from_utf8(request.body.to_bytes().to_vec()).unwrap(),
             )
         });
         seen.collect()

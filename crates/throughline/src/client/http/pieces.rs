@@ -1,0 +1,70 @@
+//! The body of a request in pieces.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// The body of a request: its bytes in one piece or in several that follow each other. A long
+/// history is rendered once and lent to every request that it stands in; only what is new is written.
+///
+/// ```
+/// use throughline::RequestBody;
+///
+/// let body = RequestBody::from("{\"model\":\"m\"}".to_owned());
+/// assert_eq!((body.len(), body.pieces().len()), (13, 1));
+/// assert_eq!(body.to_bytes(), "{\"model\":\"m\"}");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestBody(Vec<Bytes>);
+
+impl RequestBody {
+    /// A text with another text at a place of it, which is lent and not copied.
+    pub(crate) fn around(mut text: String, place: usize, lent: Bytes) -> Self {
+        let after = text.split_off(place);
+        Self(vec![text.into(), lent, after.into()])
+    }
+
+    /// The pieces, in their order.
+    pub fn pieces(&self) -> &[Bytes] {
+        &self.0
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of it in one piece.
+    pub fn to_bytes(&self) -> Bytes {
+        match &self.0[..] {
+            [whole] => whole.clone(),
+            pieces => pieces.concat().into(),
+        }
+    }
+}
+
+impl From<Bytes> for RequestBody {
+    fn from(bytes: Bytes) -> Self {
+        Self(vec![bytes])
+    }
+}
+
+impl From<String> for RequestBody {
+    fn from(text: String) -> Self {
+        Self(vec![text.into()])
+    }
+}
+
+/// A text that is lent as bytes for as long as somebody sends it.
+pub(crate) struct Lent(pub(crate) Arc<String>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
