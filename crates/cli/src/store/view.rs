@@ -110,7 +110,7 @@ impl Viewed {
         let kept = kept.and_then(|kept| KeptEpoch::from_json(kept.get()));
         let mut bills = Calibrations::default();
         if let Some(kept) = kept {
-            history.install(kept.epoch);
+            history.restore(&kept);
             bills = kept.bills;
         }
         let bills = bills.of(asked.upstream, asked.model);

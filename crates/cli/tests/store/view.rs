@@ -46,9 +46,11 @@ fn kept(policy: Policy, messages: &[Arc<Message>]) -> throughline_model::json::R
         next += places(message);
     }
     match history.plan(&Call::default()).unwrap() {
-        Planned::Epoch(epoch, _) => KeptEpoch::written(&epoch, &Calibrations::default()),
+        Planned::Epoch(epoch, _) => assert!(history.install(epoch)),
         Planned::Unchanged(report) => panic!("{report}"),
     }
+    let kept = KeptEpoch::of(&history, &Calibrations::default()).unwrap();
+    kept.to_json()
 }
 
 fn messages(value: &Value<'_>) -> Vec<String> {

@@ -23,6 +23,7 @@ pub(super) fn read(written: &Table) -> Result<CompactionConfig, ConfigError> {
         threshold: number("truncation_threshold")?,
         budget: table.number("budget")?,
         window: number("window")?,
+        narrative: table.number("narrative_tokens")?,
         strategy: strategy(written)?,
         markers: markers(table)?,
     })

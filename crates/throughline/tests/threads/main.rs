@@ -22,6 +22,7 @@ mod json;
 mod look;
 mod matrix;
 mod moving;
+mod narrative;
 mod open_nodes;
 mod owners;
 mod prefixes;
