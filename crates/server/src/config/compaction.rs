@@ -52,6 +52,16 @@ fn strategy(table: &Table) -> Result<HistoryForm, ConfigError> {
     }
 }
 
+/// What to write in the place of a key that goes.
+pub(super) fn deprecated(table: &Table) -> Option<String> {
+    let located = table.values.get(EXPERIMENTAL)?;
+    let path = table.path(EXPERIMENTAL);
+    Some(format!(
+        "{}: {path} is deprecated; write {STRATEGY} instead: \"text\" for false, \"auto\" for true",
+        located.origin
+    ))
+}
+
 fn markers(table: &Table) -> Result<Markers, ConfigError> {
     let before = table.text("text_before")?.unwrap_or_default();
     let after = table.text("text_after")?.unwrap_or_default();
