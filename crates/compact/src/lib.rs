@@ -44,6 +44,7 @@ mod report;
 mod shorten;
 mod text;
 mod view;
+mod wishes;
 
 pub use category::{Annotations, Category};
 pub use epoch::{Block, DIGEST_VERSION, EPOCH_VERSION, Epoch, Shortened};
@@ -55,3 +56,4 @@ pub use narrative::{Asking, Narrated, Narrative, Part, Refused};
 pub use plan::Planned;
 pub use policy::{Call, Caps, Policy, Scale};
 pub use report::{BudgetUnreachable, Kept, Report, Stayed, Trigger};
+pub use wishes::Wishes;

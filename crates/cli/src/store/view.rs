@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
-use throughline_compact::{Call, KeptEpoch, Policy, Report, Scale, ToolHistory, places};
+use throughline_compact::{Call, KeptEpoch, Policy, Report, Scale, ToolHistory, Wishes, places};
 use throughline_model::Message;
 use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
 
@@ -48,7 +48,7 @@ pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode,
 }
 
 /// All messages of the branch, and what goes out before the next input.
-async fn record(
+pub(super) async fn record(
     context: &Context<'_>,
     store: &Store,
     at: At,
@@ -113,6 +113,7 @@ impl Viewed {
             history.restore(&kept);
             bills = kept.bills;
         }
+        history.heed(&Wishes::of(opened.thread.settings.as_ref()));
         let bills = bills.of(asked.upstream, asked.model);
         let call = Call {
             overhead: bills.overhead(),

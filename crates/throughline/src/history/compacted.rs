@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_compact::tokens::Calibrations;
 use throughline_compact::{
     Annotations, Asking, BudgetUnreachable, Call, KeptEpoch, Narrated, Planned, Policy, Report,
-    Scale, ToolHistory, places,
+    Scale, ToolHistory, Wishes, places,
 };
 use throughline_model::Message;
 use throughline_model::json::RawJson;
@@ -85,6 +85,8 @@ pub(crate) struct Compacted {
     mixed: bool,
     /// A summary that a model is writing.
     writing: Option<Arc<Writing>>,
+    /// What somebody wanted to be shown when that was last looked at.
+    heeded: Option<Wishes>,
 }
 
 /// What was decided about a call.
@@ -121,6 +123,7 @@ impl Compacted {
             bills: Calibrations::default(),
             mixed: false,
             writing: None,
+            heeded: None,
         };
         new.feed(record);
         if let Some(kept) = kept.and_then(|kept| KeptEpoch::from_json(kept.get())) {
@@ -142,6 +145,21 @@ impl Compacted {
             self.next += places(message);
             self.fed += 1;
         }
+    }
+
+    /// Show what somebody wants to be shown. True if an epoch was taken back for it, which is to be
+    /// kept.
+    pub(crate) fn heed(&mut self, wishes: &Wishes) -> bool {
+        if self.heeded.as_ref() == Some(wishes) {
+            return false;
+        }
+        self.heeded = Some(wishes.clone());
+        let undone = self.history.heed(wishes);
+        if undone {
+            self.writing = None;
+            self.sent = 0;
+        }
+        undone
     }
 
     /// Decide about the next call. An epoch holds at once; it is told so that it can be stored.
@@ -248,6 +266,7 @@ impl Compacted {
             view: self.view.fork(),
             bills: self.bills.clone(),
             writing: self.writing.clone(),
+            heeded: self.heeded.clone(),
             ..*self
         }
     }

@@ -15,6 +15,7 @@ mod thread;
 mod threads;
 mod view;
 mod views;
+mod wishes;
 mod writing;
 
 pub use compacted::Compaction;

@@ -31,3 +31,4 @@ mod sequences;
 mod sources;
 mod stacks;
 mod warnings;
+mod wishes;

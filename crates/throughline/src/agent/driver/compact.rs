@@ -39,6 +39,7 @@ impl Driver {
         let set = self.tools.set();
         let sent = self.sight.compact(&Sending {
             policy,
+            wishes: &self.plan.wishes,
             kept: self.state.compaction(),
             tools: &|| annotations(&set),
             upstream: &abilities.upstream,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use throughline_compact::{Annotations, Asking, BudgetUnreachable, Narrated, Policy, Report};
+use throughline_compact::{
+    Annotations, Asking, BudgetUnreachable, Narrated, Policy, Report, Wishes,
+};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, MessageId};
 
@@ -34,6 +36,8 @@ pub(super) struct Sight {
 /// What is known when a view is about to be sent.
 pub(super) struct Sending<'a> {
     pub(super) policy: &'a Policy,
+    /// What somebody wants to be shown.
+    pub(super) wishes: &'a Wishes,
     /// What holds at the end of the history.
     pub(super) kept: Option<&'a RawJson>,
     pub(super) tools: &'a dyn Fn() -> Vec<Annotations>,
@@ -176,6 +180,7 @@ impl Sight {
                 messages,
             )),
         };
+        let undone = compacted.heed(sending.wishes);
         let narrated = compacted.look_for_summary();
         let planned = compacted.plan(AskedOf {
             upstream: sending.upstream,
@@ -188,8 +193,11 @@ impl Sight {
                 before,
             });
         }
-        let told = narrated.filter(|narrated| narrated.refused.is_none());
-        let told = told.and_then(|_| compacted.kept());
+        let told = narrated.is_some_and(|narrated| narrated.refused.is_none());
+        let changed = match told || undone {
+            true => compacted.kept(),
+            false => None,
+        };
         self.compacted = Some(compacted);
         self.compacts = true;
         let Decided {
@@ -199,7 +207,7 @@ impl Sight {
         } = planned?;
         Ok(Some(Sent {
             report,
-            kept: kept.or(told),
+            kept: kept.or(changed),
             narrated,
             asking,
         }))
