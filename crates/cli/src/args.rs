@@ -18,7 +18,8 @@ pub(crate) use approvals::{Approvals, ApprovalsAnswer, ApprovalsList};
 pub(crate) use compact::{Compact, Strategy, View};
 pub(crate) use serve::Serve;
 pub(crate) use store::{
-    Backup, Export, Fork, Import, RemoveThread, Restore, Runs, RunsList, Show, Threads, ThreadsList,
+    Backup, Export, Fork, Import, Pin, RemoveThread, Restore, Runs, RunsList, Show, Threads,
+    ThreadsList, Uncompact,
 };
 
 /// The store that is meant when none is named.
@@ -67,7 +68,7 @@ pub(crate) enum Command {
     Compact(Compact),
     /// Show what a model would be given of a thread, and what was done to make it fit.
     View(View),
-    /// List, show, export, import, fork and delete threads.
+    /// List, show, export, import, fork and delete threads; say what of them models are shown.
     #[command(subcommand)]
     Threads(Threads),
     /// List and show runs; publish or discard what was left behind.

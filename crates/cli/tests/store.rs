@@ -179,6 +179,8 @@ fn reading_commands_do_not_make_a_store() {
         &["threads", "show", "t"],
         &["threads", "export", "t"],
         &["threads", "fork", "t"],
+        &["threads", "uncompact", "t"],
+        &["threads", "pin", "t", "1"],
         &["threads", "delete", "t", "--yes"],
         &["runs", "list"],
         &["runs", "show", &run],

@@ -35,6 +35,8 @@ pub struct Block {
     pub calls: u64,
     /// Whether it is a ledger of older blocks.
     pub ledger: bool,
+    /// Whether a model wrote it, beside digests.
+    pub narrative: bool,
     /// What it still says, by class.
     pub facts: Kept,
     /// Who asserted what it covers, in the words of [`Source`].
@@ -122,6 +124,9 @@ impl Block {
             .number("groups", self.groups)
             .number("calls", self.calls)
             .bool("ledger", self.ledger);
+        if self.narrative {
+            object.bool("narrative", true);
+        }
         let facts = &self.facts;
         numbers(
             object.key("facts"),
@@ -153,6 +158,10 @@ impl Block {
             calls: fields.number("calls")?.unwrap_or_default(),
             ledger: fields
                 .get("ledger")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+            narrative: fields
+                .get("narrative")
                 .and_then(Value::as_bool)
                 .unwrap_or_default(),
             facts: Kept {

@@ -4,6 +4,7 @@ use throughline_model::json::{self, ObjectWriter};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, json::Value};
 
+use crate::narrative::Narrated;
 use crate::report::{BudgetUnreachable, Kept, Report, Stayed, Trigger};
 
 impl Report {
@@ -44,6 +45,9 @@ impl Report {
                 .number("budget", unreachable.budget);
             over.end();
         }
+        if let Some(narrated) = &self.narrative {
+            narrated.write(object.key("narrative"));
+        }
         object.end();
         out
     }
@@ -74,6 +78,7 @@ impl Report {
             tokens_after: number("tokens_after")?,
             kept: Kept::default(),
             budget_unreachable: None,
+            narrative: None,
         };
         if let Some(kept) = fields.get("kept") {
             let path = root.key("kept");
@@ -95,6 +100,9 @@ impl Report {
                 need: fields.number("need")?.unwrap_or(0),
                 budget: fields.number("budget")?.unwrap_or(0),
             });
+        }
+        if let Some(narrated) = fields.get("narrative") {
+            report.narrative = Some(Narrated::read(narrated, &root.key("narrative"))?);
         }
         Ok(report)
     }

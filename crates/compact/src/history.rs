@@ -11,6 +11,7 @@ use crate::category::Annotations;
 use crate::epoch::Epoch;
 use crate::facts::{Digest, Facts, Look};
 use crate::group::Group;
+use crate::narrative::Narrative;
 use crate::plan::{self, Planned};
 use crate::policy::{Call, Policy};
 use crate::record::Record;
@@ -43,6 +44,8 @@ pub struct ToolHistory {
     pub(crate) late: Vec<usize>,
     /// What is known of groups that were looked at once, by group.
     pub(crate) facts: Vec<Option<Arc<Facts>>>,
+    /// What a model wrote, for the next epoch.
+    pub(crate) narrative: Option<Arc<Narrative>>,
 }
 
 /// The size of a view after the last epoch, or the last attempt at one.
@@ -84,6 +87,7 @@ impl ToolHistory {
             atoms: Atoms::default(),
             late: Vec::new(),
             facts: Vec::new(),
+            narrative: None,
         }
     }
 
@@ -206,6 +210,7 @@ impl ToolHistory {
         };
         self.pins.extend(epoch.pinned.iter().copied());
         self.epochs.push(epoch);
+        self.settle_narrative();
         self.rebuild();
         true
     }
@@ -218,6 +223,7 @@ impl ToolHistory {
         if self.epochs.len() == before {
             return false;
         }
+        self.settle_narrative();
         self.rebuild();
         self.armed = Armed {
             tool_units: self.view.tool_units,

@@ -1,9 +1,13 @@
 //! What is kept beside a record so that its view can be shown again.
 
-use throughline_model::json::{self, RawJson};
+use std::sync::Arc;
+
+use throughline_model::json::{self, ObjectWriter, RawJson, Value};
 use throughline_model::{Body, Message};
 
 use crate::epoch::Epoch;
+use crate::history::{Armed, ToolHistory};
+use crate::narrative::Narrative;
 use crate::tokens::Calibrations;
 
 /// The version of the stored form.
@@ -19,20 +23,82 @@ const VERSION: &str = "1";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptEpoch {
-    /// The epoch.
-    pub epoch: Epoch,
+    /// What holds.
+    pub held: Held,
+    /// What a model wrote, for the next epoch.
+    pub narrative: Option<Arc<Narrative>>,
     /// The bills.
     pub bills: Calibrations,
 }
 
+/// How a record is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// By an epoch.
+    Epoch(Arc<Epoch>),
+    /// All of it, since epochs were taken back.
+    Undone {
+        /// The last of them; the next one has a higher number.
+        no: u64,
+        /// Units of tool history in the view then, from which triggers are armed again.
+        tool_units: u64,
+        /// Messages in the view then.
+        messages: u64,
+    },
+}
+
 impl KeptEpoch {
-    /// The stored form of an epoch and bills.
-    pub fn written(epoch: &Epoch, bills: &Calibrations) -> RawJson {
+    /// What is to be kept of a history; `None` if there was never an epoch.
+    pub fn of(history: &ToolHistory, bills: &Calibrations) -> Option<Self> {
+        let held = match history.epoch() {
+            Some(epoch) => Held::Epoch(Arc::clone(epoch)),
+            None if history.last_no == 0 => return None,
+            None => Held::Undone {
+                no: history.last_no,
+                tool_units: history.armed.tool_units,
+                messages: history.armed.messages,
+            },
+        };
+        Some(Self {
+            held,
+            narrative: history.narrative().cloned(),
+            bills: bills.clone(),
+        })
+    }
+
+    /// The epoch that holds, if one does.
+    pub fn epoch(&self) -> Option<&Arc<Epoch>> {
+        match &self.held {
+            Held::Epoch(epoch) => Some(epoch),
+            Held::Undone { .. } => None,
+        }
+    }
+
+    /// The stored form.
+    pub fn to_json(&self) -> RawJson {
         RawJson::object(|object| {
-            object
-                .raw("v", VERSION)
-                .raw("epoch", &epoch.to_json())
-                .raw("bills", bills.to_json().get());
+            object.raw("v", VERSION);
+            match &self.held {
+                Held::Epoch(epoch) => {
+                    object.raw("epoch", &epoch.to_json());
+                }
+                Held::Undone {
+                    no,
+                    tool_units,
+                    messages,
+                } => {
+                    let mut undone = ObjectWriter::new(object.key("undone"));
+                    undone
+                        .number("no", *no)
+                        .number("tool_units", *tool_units)
+                        .number("messages", *messages);
+                    undone.end();
+                }
+            }
+            if let Some(narrative) = &self.narrative {
+                narrative.write(object.key("narrative"));
+            }
+            object.raw("bills", self.bills.to_json().get());
         })
     }
 
@@ -43,12 +109,57 @@ impl KeptEpoch {
         if member("v")?.get() != VERSION {
             return None;
         }
-        let epoch = Epoch::from_json(member("epoch")?.get()).ok()?;
+        let held = match value.get("undone") {
+            None => Held::Epoch(Arc::new(Epoch::from_json(member("epoch")?.get()).ok()?)),
+            Some(undone) => {
+                let number = |key: &str| undone.get(key).and_then(Value::as_u64);
+                Held::Undone {
+                    no: number("no")?,
+                    tool_units: number("tool_units")?,
+                    messages: number("messages")?,
+                }
+            }
+        };
         let bills = member("bills").map(|bills| Calibrations::from_json(bills.get()));
         Some(Self {
-            epoch,
+            held,
+            narrative: value
+                .get("narrative")
+                .and_then(Narrative::read)
+                .map(Arc::new),
             bills: bills.unwrap_or_default(),
         })
+    }
+}
+
+impl ToolHistory {
+    /// Show a record as it was shown where this was kept. False, and nothing changes, if it does not
+    /// belong to the record, or if there was an epoch already.
+    pub fn restore(&mut self, kept: &KeptEpoch) -> bool {
+        if self.last_no > 0 {
+            return false;
+        }
+        match &kept.held {
+            Held::Epoch(epoch) => {
+                if !self.install(Arc::clone(epoch)) {
+                    return false;
+                }
+                self.narrative.clone_from(&kept.narrative);
+                self.settle_narrative();
+            }
+            Held::Undone {
+                no,
+                tool_units,
+                messages,
+            } => {
+                self.last_no = *no;
+                self.armed = Armed {
+                    tool_units: *tool_units,
+                    messages: *messages,
+                };
+            }
+        }
+        true
     }
 }
 

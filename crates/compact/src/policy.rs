@@ -57,6 +57,8 @@ pub struct Policy {
     pub block_share: u64,
     /// Tokens above which a single result is shortened from the start.
     pub single_result: u64,
+    /// Tokens of what a model writes beside digests, each time; `None` asks no model.
+    pub narrative: Option<u64>,
     /// What a digest says at most.
     pub caps: Caps,
 }
@@ -122,6 +124,7 @@ impl Default for Policy {
             tail_share: 40,
             block_share: 45,
             single_result: 10_000,
+            narrative: None,
             caps: Caps::default(),
         }
     }
@@ -173,6 +176,9 @@ impl Policy {
                 .number("tail_share", self.tail_share)
                 .number("block_share", self.block_share)
                 .number("single_result", self.single_result);
+            if let Some(narrative) = self.narrative {
+                object.number("narrative", narrative);
+            }
             let mut pins = ArrayWriter::new(object.key("pins"));
             for pin in &self.pins {
                 pins.raw(&pin.to_string());

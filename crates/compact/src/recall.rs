@@ -75,7 +75,7 @@ fn terms(text: &str, mut found: impl FnMut(&str)) {
     }
 }
 
-fn each_text(content: &Content, mut found: impl FnMut(&str)) {
+pub(crate) fn each_text(content: &Content, mut found: impl FnMut(&str)) {
     match &content.body {
         Body::Text(text) | Body::Refusal(text) => found(&text.text),
         Body::Reasoning(reasoning) => {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::narrative::Narrated;
+
 /// Why an epoch was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trigger {
@@ -179,6 +181,8 @@ pub struct Report {
     pub kept: Kept,
     /// Set when the smallest view does not fit.
     pub budget_unreachable: Option<BudgetUnreachable>,
+    /// What became of a summary that a model was asked for, once that is known.
+    pub narrative: Option<Narrated>,
 }
 
 impl fmt::Display for Report {
@@ -214,6 +218,9 @@ impl fmt::Display for Report {
                 Thousands(need),
                 Thousands(budget)
             )?;
+        }
+        if let Some(narrated) = self.narrative {
+            write!(f, " {narrated}")?;
         }
         Ok(())
     }

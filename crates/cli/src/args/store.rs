@@ -21,6 +21,10 @@ pub(crate) enum Threads {
     Import(Import),
     /// Make a thread that goes on from another one. It shares everything up to there.
     Fork(Fork),
+    /// Show models the whole thread again: what was folded is taken back, from the next turn on.
+    Uncompact(Uncompact),
+    /// Always show models a message in full, by its number in digests.
+    Pin(Pin),
     /// Delete a thread.
     Delete(RemoveThread),
 }
@@ -108,6 +112,28 @@ pub(crate) struct Fork {
     /// The id of the new thread; one is made if there is none.
     #[arg(long, value_name = "NEW", value_parser = thread)]
     pub(crate) id: Option<ThreadId>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Uncompact {
+    /// A thread id, or another name as KIND:NAME.
+    #[arg(value_name = "ID")]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Pin {
+    /// A thread id, or another name as KIND:NAME.
+    #[arg(value_name = "ID")]
+    pub(crate) name: String,
+
+    /// The number of the message, as digests name it.
+    #[arg(value_name = "NUMBER")]
+    pub(crate) number: u64,
+
+    /// No longer show it in full.
+    #[arg(long)]
+    pub(crate) remove: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -11,6 +11,7 @@ mod threads;
 mod transfer;
 mod upkeep;
 mod view;
+mod wishes;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -79,6 +80,8 @@ impl Context<'_> {
                 Threads::Export(args) => transfer::export(self, args).await,
                 Threads::Import(args) => transfer::import(self, args).await,
                 Threads::Fork(args) => threads::fork(self, args).await,
+                Threads::Uncompact(args) => wishes::uncompact(self, args).await,
+                Threads::Pin(args) => wishes::pin(self, args).await,
                 Threads::Delete(args) => threads::delete(self, args).await,
             },
             Command::Runs(runs) => match runs {

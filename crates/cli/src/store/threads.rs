@@ -58,6 +58,7 @@ pub(super) async fn fork(context: &Context<'_>, args: &args::Fork) -> Result<Exi
         from,
         thread: NewThread {
             title: opened.thread.title.clone(),
+            settings: opened.thread.settings.clone(),
             ..NewThread::new(id)
         },
     };

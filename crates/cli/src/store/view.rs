@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
-use throughline_compact::{Call, KeptEpoch, Policy, Report, Scale, ToolHistory, places};
+use throughline_compact::{Call, KeptEpoch, Policy, Report, Scale, ToolHistory, Wishes, places};
 use throughline_model::Message;
 use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
 
@@ -48,7 +48,7 @@ pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode,
 }
 
 /// All messages of the branch, and what goes out before the next input.
-async fn record(
+pub(super) async fn record(
     context: &Context<'_>,
     store: &Store,
     at: At,
@@ -110,9 +110,10 @@ impl Viewed {
         let kept = kept.and_then(|kept| KeptEpoch::from_json(kept.get()));
         let mut bills = Calibrations::default();
         if let Some(kept) = kept {
-            history.install(kept.epoch);
+            history.restore(&kept);
             bills = kept.bills;
         }
+        history.heed(&Wishes::of(opened.thread.settings.as_ref()));
         let bills = bills.of(asked.upstream, asked.model);
         let call = Call {
             overhead: bills.overhead(),

@@ -46,9 +46,11 @@ fn kept(policy: Policy, messages: &[Arc<Message>]) -> throughline_model::json::R
         next += places(message);
     }
     match history.plan(&Call::default()).unwrap() {
-        Planned::Epoch(epoch, _) => KeptEpoch::written(&epoch, &Calibrations::default()),
+        Planned::Epoch(epoch, _) => assert!(history.install(epoch)),
         Planned::Unchanged(report) => panic!("{report}"),
     }
+    let kept = KeptEpoch::of(&history, &Calibrations::default()).unwrap();
+    kept.to_json()
 }
 
 fn messages(value: &Value<'_>) -> Vec<String> {
@@ -89,6 +91,43 @@ fn the_epoch_that_holds_is_what_is_shown() {
     let shown = place.ok(&["view", "work"]);
     assert!(shown.contains("digest: Earlier tool history in short."));
     assert!(shown.lines().last().unwrap().starts_with("Not compacted: "));
+}
+
+#[test]
+fn what_was_folded_is_taken_back_and_what_is_pinned_stays() {
+    let place = with_session("view-undo", Some(Policy::with_budget(8_000)));
+    let full = place.json(&["view", "work", "--full"]);
+    let told = messages(&full.value());
+    assert!(messages(&place.json(&["view", "work"]).value()).len() < told.len());
+    assert_eq!(
+        place.ok(&["threads", "uncompact", "work"]),
+        "work is shown whole from the next turn on\n"
+    );
+    assert_eq!(
+        place.ok(&["threads", "uncompact", "work"]),
+        "work is shown whole already\n"
+    );
+    place.ok(&["threads", "fork", "work", "--id", "other"]);
+    for thread in ["work", "other"] {
+        let view = place.json(&["view", thread]);
+        assert_eq!(messages(&view.value()), told, "{thread}");
+    }
+    // A pin holds whatever the budget is.
+    let pinned = &told[4];
+    let small = ["view", "work", "--budget", "8000"];
+    assert!(!messages(&place.json(&small).value()).contains(pinned));
+    let number = 5;
+    assert_eq!(
+        place.ok(&["threads", "pin", "work", "5"]),
+        format!("#{number} of work is always shown in full\n")
+    );
+    assert!(messages(&place.json(&small).value()).contains(pinned));
+    let again = place.json(&["threads", "pin", "work", "5"]);
+    assert_eq!(again.value().get("changed").unwrap().raw(), "false");
+    place.ok(&["threads", "pin", "work", "5", "--remove"]);
+    assert!(!messages(&place.json(&small).value()).contains(pinned));
+    let error = place.fails(&["threads", "pin", "work", "99999"], 1);
+    assert!(error.contains("no message #99999"), "{error}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Outline {
 }
 
 /// A view as it would be after an epoch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draft {
     /// The first place of the tail.
     pub(crate) cut: usize,
@@ -89,6 +89,15 @@ impl Draft {
             groups: newly.len() as u64,
             calls,
         };
+        draft.show(history);
+        draft
+    }
+
+    /// The same with one more block.
+    pub(crate) fn with(&self, history: &ToolHistory, place: usize, block: Block) -> Self {
+        let mut draft = self.clone();
+        let place = place.min(draft.blocks.len());
+        draft.blocks.insert(place, Arc::new(block));
         draft.show(history);
         draft
     }
@@ -186,6 +195,7 @@ fn block(
         groups: segment.digested.len() as u64,
         calls: calls.sum(),
         ledger: segment.ledger,
+        narrative: false,
         facts: packed.kept,
         sources,
     };

@@ -10,10 +10,11 @@ mod trigger;
 
 use crate::epoch::{DIGEST_VERSION, Epoch};
 use crate::history::{Armed, ToolHistory};
+use crate::narrative;
 use crate::policy::Call;
 use crate::report::{BudgetUnreachable, Report, Stayed, Trigger};
 use bounds::Bounds;
-use draft::Draft;
+pub(crate) use draft::Draft;
 
 /// What was decided about a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub(crate) fn plan(
         None => tools_only::tools_only(history, &bounds, call),
     };
     let draft = match draft {
-        Ok(draft) => draft,
+        Ok(draft) => narrative::beside(history, draft, limits.room),
         Err(stayed) => {
             if stayed == Stayed::SmallGain {
                 // Trying again is in vain until there is more.
@@ -161,6 +162,7 @@ fn epoch(history: &ToolHistory, call: &Call, trigger: Trigger, draft: Draft) -> 
         tokens_after: after,
         kept: epoch.kept(),
         budget_unreachable: unreachable(history, after),
+        narrative: None,
     };
     Planned::Epoch(epoch, report)
 }

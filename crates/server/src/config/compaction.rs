@@ -23,6 +23,7 @@ pub(super) fn read(written: &Table) -> Result<CompactionConfig, ConfigError> {
         threshold: number("truncation_threshold")?,
         budget: table.number("budget")?,
         window: number("window")?,
+        narrative: table.number("narrative_tokens")?,
         strategy: strategy(written)?,
         markers: markers(table)?,
     })
@@ -49,6 +50,16 @@ fn strategy(table: &Table) -> Result<HistoryForm, ConfigError> {
             format!("means {before}, but {STRATEGY} is {written}; take this key out"),
         )),
     }
+}
+
+/// What to write in the place of a key that goes.
+pub(super) fn deprecated(table: &Table) -> Option<String> {
+    let located = table.values.get(EXPERIMENTAL)?;
+    let path = table.path(EXPERIMENTAL);
+    Some(format!(
+        "{}: {path} is deprecated; write {STRATEGY} instead: \"text\" for false, \"auto\" for true",
+        located.origin
+    ))
 }
 
 fn markers(table: &Table) -> Result<Markers, ConfigError> {

@@ -49,6 +49,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// What a model is shown of a long history.
     pub compaction: CompactionConfig,
+    /// What is said in it and will not be understood for ever. A server that starts logs it.
+    pub warnings: Vec<String>,
 }
 
 /// Where a configuration comes from.
@@ -128,13 +130,15 @@ impl Config {
             None => sections::empty(section),
         };
         let mcp = sections::mcp(&tree.mcp)?;
+        let compaction = single(Section::Compaction);
         let config = Self {
             server: sections::server(&single(Section::Server))?,
             upstreams: upstream::all(&tree.upstreams, variables)?,
             agents: agents(&tree.agents, &mcp)?,
             mcp,
             history: sections::history(&single(Section::History))?,
-            compaction: compaction::read(&single(Section::Compaction))?,
+            warnings: compaction::deprecated(&compaction).into_iter().collect(),
+            compaction: compaction::read(&compaction)?,
             limits: sections::limits(&single(Section::Limits))?,
         };
         Ok(config)

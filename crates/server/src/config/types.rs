@@ -204,6 +204,8 @@ pub struct CompactionConfig {
     pub budget: Option<u64>,
     /// Tokens that a window holds where nothing else is said.
     pub window: u64,
+    /// Tokens that a model may write beside digests, each time.
+    pub narrative: Option<u64>,
     /// How earlier tool calls and their results are shown to vendors.
     pub strategy: HistoryForm,
     /// What stands around results that are shown as text.

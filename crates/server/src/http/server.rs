@@ -73,6 +73,9 @@ async fn start(
     more: Router<App>,
     store: Option<Store>,
 ) -> Result<Server, ServeError> {
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     let asked = config.server.listen;
     let listen = |source| ServeError::Listen {
         address: asked,

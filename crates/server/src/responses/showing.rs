@@ -52,6 +52,7 @@ pub(super) fn policy(
         threshold: threshold.unwrap_or(config.threshold),
         recent_calls: recent_calls.unwrap_or(config.recent_calls),
         count,
+        narrative: config.narrative,
         ..Policy::default()
     };
     let within = asked.fits_window || asked.managed == Managed::Somehow && budget.is_none();
@@ -86,6 +87,7 @@ mod tests {
             threshold: 10_000,
             budget: None,
             window: 128_000,
+            narrative: None,
             strategy: HistoryForm::default(),
             markers: Markers::default(),
         }

@@ -255,6 +255,24 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
+fn a_key_that_goes_is_named_with_its_place_and_with_what_to_write() {
+    let warnings = |file: &str| load(file).unwrap().warnings;
+    let none: [String; 0] = [];
+    assert_eq!(warnings("[compaction]\nstrategy = \"text\"\n"), none);
+    let said = warnings("[compaction]\nexperimental.native_tool_history = false\n");
+    let [said] = said.as_slice() else {
+        panic!("{said:?}");
+    };
+    assert!(
+        said.ends_with(
+            ":2: compaction.experimental.native_tool_history is deprecated; write strategy \
+             instead: \"text\" for false, \"auto\" for true"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
 fn strategies_that_contradict_each_other_and_markers_like_calls_are_refused() {
     for (file, expected) in [
         (

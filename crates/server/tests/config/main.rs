@@ -45,5 +45,7 @@ fn bare(mut config: Config) -> Config {
     for agent in &mut config.agents {
         Arc::make_mut(agent).origin = Origin::Default;
     }
+    // They say where a key stands.
+    config.warnings.clear();
     config
 }

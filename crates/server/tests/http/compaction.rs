@@ -95,6 +95,27 @@ async fn it_is_off_unless_somebody_asks() {
 }
 
 #[tokio::test]
+async fn a_model_is_asked_for_a_summary_only_where_that_is_configured() {
+    for (key, asks) in [("", false), ("narrative_tokens = 400\n", true)] {
+        let server = start(&format!("[compaction]\nwhen = \"always\"\n{key}")).await;
+        let (last, reports) = session(&server, 20, &budget()).await;
+        let told: Vec<&Value> = reports
+            .iter()
+            .filter_map(|one| one.get("narrative"))
+            .collect();
+        assert_eq!(!told.is_empty(), asks, "{reports:?}");
+        for one in &told {
+            assert!(one["input_tokens"].as_u64().unwrap() > 0, "{one}");
+        }
+        // What was told once is told again.
+        let again = read(&server, last["id"].as_str().unwrap()).await;
+        assert_eq!(again["throughline"], last["throughline"]);
+        println!("{key:?}: {} summaries in 20 turns", told.len());
+        end(server).await;
+    }
+}
+
+#[tokio::test]
 async fn every_way_to_ask_bounds_what_is_shown_and_says_so() {
     let file = "[[upstream]]\nname = \"demo\"\nkind = \"demo\"\nwindow = 6000\n";
     let server = start(file).await;

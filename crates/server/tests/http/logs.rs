@@ -148,3 +148,20 @@ async fn a_handler_that_panics_costs_one_request() {
     assert!(!kept.text().contains("canary"));
     assert_eq!(kept.requests()[0]["status"], 500);
 }
+
+#[tokio::test]
+async fn a_key_that_goes_is_warned_of_when_the_server_starts() {
+    for (key, times) in [
+        ("strategy = \"text\"", 0),
+        ("experimental.native_tool_history = false", 1),
+    ] {
+        let (kept, _guard) = keep();
+        let server = start(&format!("[compaction]\n{key}\n")).await;
+        end(server).await;
+        let text = kept.text();
+        let warned = text.lines().filter(|line| {
+            line.contains("\"WARN\"") && line.contains("native_tool_history is deprecated")
+        });
+        assert_eq!(warned.count(), times, "{text}");
+    }
+}

@@ -61,6 +61,7 @@ pub struct AgentBuilder {
     threads: Option<Threads>,
     policy: HistoryPolicy,
     compaction: Compaction,
+    narrator: Option<Arc<dyn ChatClient>>,
     recalls: bool,
     providers: Vec<Arc<dyn ContextProvider>>,
     filters: Vec<Arc<dyn MessageFilter>>,
@@ -91,6 +92,7 @@ impl AgentBuilder {
             threads: None,
             policy: HistoryPolicy::default(),
             compaction: Compaction::default(),
+            narrator: None,
             recalls: false,
             providers: Vec::new(),
             filters: Vec::new(),
@@ -133,6 +135,25 @@ impl AgentBuilder {
     /// ```
     pub fn compaction(mut self, compaction: impl Into<Compaction>) -> Self {
         self.compaction = compaction.into();
+        self
+    }
+
+    /// Who writes the summaries that [`Policy::narrative`](crate::compact::Policy::narrative) asks for;
+    /// without this the agent's own model does, which has most of what it reads in its cache.
+    ///
+    /// ```
+    /// use throughline::compact::Policy;
+    /// use throughline::{Agent, Demo};
+    ///
+    /// let agent = Agent::builder(Demo::new())
+    ///     .compaction(Policy::with_budget(32_000).narrated(600))
+    ///     .narrator(Demo::new())
+    ///     .build()?;
+    /// # let _ = agent;
+    /// # Ok::<(), throughline::BuildError>(())
+    /// ```
+    pub fn narrator(mut self, client: impl ChatClient + 'static) -> Self {
+        self.narrator = Some(Arc::new(client));
         self
     }
 
@@ -315,6 +336,8 @@ impl AgentBuilder {
             threads: self.threads,
             policy: self.policy,
             compaction: self.compaction,
+            narrator: self.narrator,
+            narratives: TaskTracker::new(),
             recalls: self.recalls,
             providers: self.providers,
             filters: self.filters,

@@ -1,4 +1,4 @@
-use throughline_compact::Report;
+use throughline_compact::{Narrated, Report};
 use throughline_model::{Body, CallId, Content, Message, Place, ToolResult};
 use throughline_store::{RunId, ThreadId};
 
@@ -27,6 +27,12 @@ pub enum RunEvent {
         step: u32,
         /// What was done, and why.
         report: Report,
+    },
+    /// What became of a summary that a model was asked for after a compaction, perhaps in an earlier
+    /// run, and what it cost. What is kept of it is shown from the next compaction on.
+    Narrated {
+        /// What became of it.
+        narrated: Narrated,
     },
     /// More text of the answer.
     Text {
@@ -180,6 +186,7 @@ impl RunEvent {
             Self::Started { .. }
             | Self::Asked { .. }
             | Self::Compacted { .. }
+            | Self::Narrated { .. }
             | Self::Refusal { .. }
             | Self::Summary { .. }
             | Self::Reasoning { .. }

@@ -42,6 +42,10 @@ pub(crate) struct Inner {
     pub(super) threads: Option<Threads>,
     pub(super) policy: HistoryPolicy,
     pub(super) compaction: Compaction,
+    /// Who writes summaries, if not the model itself.
+    pub(super) narrator: Option<Arc<dyn ChatClient>>,
+    /// Summaries that are being written.
+    pub(super) narratives: TaskTracker,
     /// Whether tools of ours look into the conversation.
     pub(super) recalls: bool,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
@@ -206,6 +210,14 @@ impl Agent {
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
         self.inner.tasks.reopen();
+    }
+
+    /// Wait until no summary is being written; see [`AgentBuilder::narrator`]. Runs never wait for
+    /// one.
+    pub async fn narrated(&self) {
+        self.inner.narratives.close();
+        self.inner.narratives.wait().await;
+        self.inner.narratives.reopen();
     }
 }
 

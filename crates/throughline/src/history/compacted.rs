@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
 use throughline_compact::{
-    Annotations, BudgetUnreachable, Call, KeptEpoch, Planned, Policy, Report, Scale, ToolHistory,
-    places,
+    Annotations, Asking, BudgetUnreachable, Call, KeptEpoch, Narrated, Planned, Policy, Report,
+    Scale, ToolHistory, Wishes, places,
 };
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 
 use super::view::View;
+use super::writing::Writing;
 
 /// Whether older tool calls give way to digests of them, and when.
 ///
@@ -82,6 +83,19 @@ pub(crate) struct Compacted {
     bills: Calibrations,
     /// Whether `view` has something that is shown in one run only.
     mixed: bool,
+    /// A summary that a model is writing.
+    writing: Option<Arc<Writing>>,
+    /// What somebody wanted to be shown when that was last looked at.
+    heeded: Option<Wishes>,
+}
+
+/// What was decided about a call.
+pub(crate) struct Decided {
+    pub(crate) report: Report,
+    /// What is to hold from now on, if that changed.
+    pub(crate) kept: Option<RawJson>,
+    /// What a model is to be asked, if there is something to tell.
+    pub(crate) asking: Option<Asking>,
 }
 
 /// What is shown in one run only, and which message of the record it stands before.
@@ -108,10 +122,12 @@ impl Compacted {
             next: 1,
             bills: Calibrations::default(),
             mixed: false,
+            writing: None,
+            heeded: None,
         };
         new.feed(record);
         if let Some(kept) = kept.and_then(|kept| KeptEpoch::from_json(kept.get())) {
-            new.history.install(kept.epoch);
+            new.history.restore(&kept);
             new.bills = kept.bills;
         }
         new
@@ -131,11 +147,23 @@ impl Compacted {
         }
     }
 
+    /// Show what somebody wants to be shown. True if an epoch was taken back for it, which is to be
+    /// kept.
+    pub(crate) fn heed(&mut self, wishes: &Wishes) -> bool {
+        if self.heeded.as_ref() == Some(wishes) {
+            return false;
+        }
+        self.heeded = Some(wishes.clone());
+        let undone = self.history.heed(wishes);
+        if undone {
+            self.writing = None;
+            self.sent = 0;
+        }
+        undone
+    }
+
     /// Decide about the next call. An epoch holds at once; it is told so that it can be stored.
-    pub(crate) fn plan(
-        &mut self,
-        asked: Asked<'_>,
-    ) -> Result<(Report, Option<RawJson>), BudgetUnreachable> {
+    pub(crate) fn plan(&mut self, asked: Asked<'_>) -> Result<Decided, BudgetUnreachable> {
         let bills = self.bills.of(asked.upstream, asked.model);
         let scale = Scale::per_mille(bills.per_mille());
         let call = Call {
@@ -148,14 +176,43 @@ impl Compacted {
             open: Vec::new(),
         };
         match self.history.plan(&call)? {
-            Planned::Unchanged(report) => Ok((report, None)),
+            Planned::Unchanged(report) => Ok(Decided {
+                report,
+                kept: None,
+                asking: None,
+            }),
             Planned::Epoch(epoch, report) => {
-                let kept = KeptEpoch::written(&epoch, &self.bills);
+                let asking = self.history.asking(&epoch);
                 self.history.install(epoch);
                 self.sent = 0;
-                Ok((report, Some(kept)))
+                Ok(Decided {
+                    report,
+                    kept: self.kept(),
+                    asking,
+                })
             }
         }
+    }
+
+    /// What is to be kept with the record.
+    pub(crate) fn kept(&self) -> Option<RawJson> {
+        KeptEpoch::of(&self.history, &self.bills).map(|kept| kept.to_json())
+    }
+
+    /// Wait for a summary.
+    pub(crate) fn waits_for(&mut self, writing: Option<Arc<Writing>>) {
+        self.writing = writing;
+    }
+
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// What came of a summary, if it is written.
+    pub(crate) fn look_for_summary(&mut self) -> Option<Narrated> {
+        let narrated = self.writing.as_ref()?.read(&mut self.history)?;
+        self.writing = None;
+        Some(narrated)
     }
 
     /// Learn what was billed for what was sent last.
@@ -208,6 +265,8 @@ impl Compacted {
             history: self.history.clone(),
             view: self.view.fork(),
             bills: self.bills.clone(),
+            writing: self.writing.clone(),
+            heeded: self.heeded.clone(),
             ..*self
         }
     }

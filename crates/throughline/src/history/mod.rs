@@ -15,9 +15,11 @@ mod thread;
 mod threads;
 mod view;
 mod views;
+mod wishes;
+mod writing;
 
 pub use compacted::Compaction;
-pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, number};
+pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, Decided, number};
 pub use condensed::{Condensed, condense};
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
@@ -39,3 +41,4 @@ pub(crate) use thread::{Leaving, Loaded, Shared, messages};
 pub use threads::{Deleted, OwnerError, Threads, VendorCopy};
 pub use view::{Rendering, View};
 pub use views::Views;
+pub(crate) use writing::{Hand, Writing, Wrote};

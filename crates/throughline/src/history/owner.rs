@@ -1,5 +1,6 @@
 //! Who owns a thread's history, and what else the library keeps with a thread.
 
+use throughline_compact::Wishes;
 use throughline_model::Path;
 use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
@@ -31,6 +32,7 @@ pub enum Owner {
 pub(crate) struct ThreadSettings {
     pub(crate) owner: Owner,
     pub(crate) persistence: Option<Persistence>,
+    pub(crate) wishes: Wishes,
 }
 
 impl ThreadSettings {
@@ -58,6 +60,7 @@ impl ThreadSettings {
             if let Some(persistence) = self.persistence {
                 object.str("persistence", persistence.as_str());
             }
+            self.wishes.write(object);
         }))
     }
 
@@ -99,6 +102,10 @@ impl ThreadSettings {
             Some("per_run") => Some(Persistence::PerRun),
             Some(_) => return Err(fields.missing("persistence", "per_run or per_call")),
         };
-        Ok(Self { owner, persistence })
+        Ok(Self {
+            owner,
+            persistence,
+            wishes: Wishes::of(Some(stored)),
+        })
     }
 }

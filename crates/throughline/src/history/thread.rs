@@ -533,7 +533,12 @@ impl Shared {
     }
 
     pub(crate) fn set_settings(&self, settings: ThreadSettings) {
-        self.seen().settings = settings;
+        let mut seen = self.seen();
+        if let Some(opened) = &mut seen.opened {
+            // It was read before, and is what the next run begins with.
+            opened.thread.settings = settings.to_json();
+        }
+        seen.settings = settings;
     }
 
     pub(crate) fn settings(&self) -> ThreadSettings {

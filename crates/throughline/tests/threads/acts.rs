@@ -134,6 +134,7 @@ pub(crate) fn told<'e>(events: impl IntoIterator<Item = &'e RunEvent>) -> String
             RunEvent::Started { .. } => "started".to_owned(),
             RunEvent::Asked { step } => format!("asked{step}"),
             RunEvent::Compacted { step, .. } => format!("compacted{step}"),
+            RunEvent::Narrated { .. } => "narrated".to_owned(),
             RunEvent::Text { .. } => "text".to_owned(),
             RunEvent::Refusal { .. } => "refusal".to_owned(),
             RunEvent::Summary { .. } => "summary".to_owned(),

@@ -18,14 +18,14 @@ use throughline_testkit::scripted::{Asked, Ids, ScriptedClient, Step, StoringSer
 use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text};
 
 /// About 1,500 tokens that differ from call to call.
-fn long(call: usize) -> String {
+pub(crate) fn long(call: usize) -> String {
     let line =
         |no: usize| format!("line {no} of file_{call}.rs defines fn harbour_{call}_{no}()\n");
     (0..80).map(line).collect()
 }
 
 /// A tool whose every answer is long.
-fn reader() -> Fake {
+pub(crate) fn reader() -> Fake {
     Fake::doing("read_file", |arguments, _| async move {
         let digits = arguments.get().chars().filter(char::is_ascii_digit);
         let file: String = digits.collect();
@@ -33,13 +33,13 @@ fn reader() -> Fake {
     })
 }
 
-fn reads(call: usize) -> Step {
+pub(crate) fn reads(call: usize) -> Step {
     let arguments = format!(r#"{{"path":"/src/file_{call}.rs"}}"#);
     Step::calls([(format!("c{call}"), "read_file", arguments)])
 }
 
 /// A model that reads file after file, `rounds` of them in each turn.
-fn model(rounds: usize) -> ScriptedClient {
+pub(crate) fn model(rounds: usize) -> ScriptedClient {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     ScriptedClient::answering(move |_| {
         let no = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
@@ -66,18 +66,18 @@ fn agent(
 }
 
 /// What each call was given, as text.
-fn given(client: &ScriptedClient) -> Vec<Vec<String>> {
+pub(crate) fn given(client: &ScriptedClient) -> Vec<Vec<String>> {
     let asked = client.asked().into_iter();
     asked
         .map(|asked| asked.messages.iter().map(Message::to_json).collect())
         .collect()
 }
 
-fn is_prefix(one: &[String], next: &[String]) -> bool {
+pub(crate) fn is_prefix(one: &[String], next: &[String]) -> bool {
     next.len() >= one.len() && one.iter().zip(next).all(|(one, next)| one == next)
 }
 
-fn digests(asked: &[Message]) -> usize {
+pub(crate) fn digests(asked: &[Message]) -> usize {
     let summary = |one: &&Message| one.source == Some(Source::Summary);
     asked.iter().filter(summary).count()
 }

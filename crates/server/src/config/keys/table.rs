@@ -452,6 +452,14 @@ pub const KEYS: &[Key] = &[
     .sample("32000", "`truncation: \"auto\"` keeps to it"),
     key(
         Section::Compaction,
+        "narrative_tokens",
+        Takes::Number(100, 100_000),
+        "",
+        "Tokens that the model may write beside the digests after each compaction: what was decided and why. It costs a model call, for which no request waits. What the record does not bear out is left out; the rest is shown from the next compaction on. Without this key no model is asked.",
+    )
+    .sample("400", "the model is asked for a summary after a compaction"),
+    key(
+        Section::Compaction,
         "strategy",
         Takes::Words(&["auto", "native", "text"]),
         "auto",

@@ -1,7 +1,7 @@
 //! The Response object.
 
 use throughline::StopReason;
-use throughline::compact::Report;
+use throughline::compact::{Narrated, Report, Stayed};
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{Stop, Usage};
 
@@ -127,7 +127,7 @@ pub(super) struct Object {
     /// The first members of our own object; none in a dialect without it.
     ours: Option<String>,
     /// What was done to what the model was shown, last.
-    compacted: Option<String>,
+    compacted: Option<Report>,
 }
 
 impl Object {
@@ -155,7 +155,21 @@ impl Object {
 
     /// What the model was shown became smaller.
     pub(super) fn compacted(&mut self, report: &Report) {
-        self.compacted = Some(report.to_json());
+        let before = self.compacted.take().and_then(|before| before.narrative);
+        self.compacted = Some(Report {
+            narrative: report.narrative.or(before),
+            ..report.clone()
+        });
+    }
+
+    /// A model was asked for a summary.
+    pub(super) fn narrated(&mut self, narrated: Narrated) {
+        let report = self.compacted.get_or_insert_with(|| Report {
+            // Nothing became smaller for it.
+            stayed: Some(Stayed::Within),
+            ..Report::default()
+        });
+        report.narrative = Some(narrated);
     }
 
     /// The object with its output so far, each item as JSON.
@@ -213,7 +227,7 @@ impl Object {
                 }
                 if let Some(report) = &self.compacted {
                     out.push_str(",\"compaction\":");
-                    out.push_str(report);
+                    out.push_str(&report.to_json());
                 }
                 out.push('}');
             }

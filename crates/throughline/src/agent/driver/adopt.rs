@@ -171,6 +171,7 @@ async fn adopted(
         Ok(plan) => plan,
         Err(error) => return Err(refused(fresh, &job, error)),
     };
+    plan.wishes = loaded.settings.wishes.clone();
     plan.layered(&agent);
     // Whoever tries again may say again what was said before.
     for reply in replies {

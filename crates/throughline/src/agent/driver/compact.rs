@@ -39,19 +39,31 @@ impl Driver {
         let set = self.tools.set();
         let sent = self.sight.compact(&Sending {
             policy,
+            wishes: &self.plan.wishes,
             kept: self.state.compaction(),
             tools: &|| annotations(&set),
             upstream: &abilities.upstream,
             model: model.unwrap_or_default(),
             overhead: &|| overhead(instructions, offered),
         });
-        let Some(Sent { report, kept }) =
-            sent.map_err(|error| Broken::Run(RunError::Budget(error)))?
-        else {
+        let Some(sent) = sent.map_err(|error| Broken::Run(RunError::Budget(error)))? else {
             return Ok(());
         };
+        let Sent {
+            mut report,
+            kept,
+            narrated,
+            asking,
+        } = sent;
         if let Some(kept) = kept {
             self.state.set_compaction(Some(kept));
+        }
+        if let Some(narrated) = narrated {
+            self.tell_summary(narrated);
+        }
+        let before = self.compaction.take().and_then(|before| before.narrative);
+        report.narrative = narrated.or(before);
+        if report.stayed.is_none() {
             tracing::debug!(
                 run = %self.run,
                 epoch = report.epoch,
@@ -66,6 +78,9 @@ impl Driver {
             });
         }
         self.compaction = Some(report);
+        if let Some(asking) = asking {
+            self.ask_for_summary(asking, instructions, offered);
+        }
         Ok(())
     }
 

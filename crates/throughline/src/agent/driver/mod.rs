@@ -9,6 +9,7 @@ mod compact;
 mod context;
 mod enter;
 mod judge;
+mod narrate;
 mod note;
 mod opening;
 mod own;

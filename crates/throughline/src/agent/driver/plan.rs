@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline_compact::Wishes;
 use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{AnswerShape, Effort, Path, Settings, ToolChoice};
@@ -29,6 +30,8 @@ pub(super) struct Plan {
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
     pub(super) policy: HistoryPolicy,
     pub(super) compaction: Compaction,
+    /// What somebody wants the models of the thread to be shown.
+    pub(super) wishes: Wishes,
     /// The id that the caller says the service has.
     pub(super) service_id: Option<String>,
     pub(super) key: Option<String>,
@@ -89,6 +92,7 @@ impl Plan {
             compaction: options
                 .compaction
                 .unwrap_or_else(|| agent.compaction.clone()),
+            wishes: Wishes::default(),
             service_id: options.service_id,
             key: options.key,
             digest: options.digest,
@@ -100,6 +104,7 @@ impl Plan {
 
     /// What the thread says goes before what the agent says, and behind what the run says.
     pub(super) fn on_thread(&mut self, settings: &ThreadSettings, chosen: Option<Persistence>) {
+        self.wishes = settings.wishes.clone();
         if let Some(persistence) = chosen.or(settings.persistence) {
             self.policy.persistence = persistence;
         }

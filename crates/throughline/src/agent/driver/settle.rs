@@ -194,6 +194,10 @@ impl Driver {
         self.tell();
         self.after_run(stop, None).await.map_err(Broken::Run)?;
         let cut = stop == StopReason::Cancelled;
+        match cut {
+            true => self.sight.forget_summary(),
+            false => self.look_for_summary(),
+        }
         let unsent = self.trailing && trailing == Trailing::Unsent;
         let published = self.said.len() - usize::from(unsent);
         let note = EndNote {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use throughline_compact::{Annotations, BudgetUnreachable, Policy, Report};
+use throughline_compact::{
+    Annotations, Asking, BudgetUnreachable, Narrated, Policy, Report, Wishes,
+};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, MessageId};
 
-use crate::history::{AskedOf, Between, Compacted, View};
+use crate::history::{AskedOf, Between, Compacted, Decided, View, Writing};
 
 /// What a model is given in a run.
 ///
@@ -34,6 +36,8 @@ pub(super) struct Sight {
 /// What is known when a view is about to be sent.
 pub(super) struct Sending<'a> {
     pub(super) policy: &'a Policy,
+    /// What somebody wants to be shown.
+    pub(super) wishes: &'a Wishes,
     /// What holds at the end of the history.
     pub(super) kept: Option<&'a RawJson>,
     pub(super) tools: &'a dyn Fn() -> Vec<Annotations>,
@@ -48,6 +52,10 @@ pub(super) struct Sent {
     pub(super) report: Report,
     /// What is to hold from now on, if that changed.
     pub(super) kept: Option<RawJson>,
+    /// What came of a summary.
+    pub(super) narrated: Option<Narrated>,
+    /// What a model is to be asked for another.
+    pub(super) asking: Option<Asking>,
 }
 
 impl Sight {
@@ -172,6 +180,8 @@ impl Sight {
                 messages,
             )),
         };
+        let undone = compacted.heed(sending.wishes);
+        let narrated = compacted.look_for_summary();
         let planned = compacted.plan(AskedOf {
             upstream: sending.upstream,
             model: sending.model,
@@ -183,10 +193,50 @@ impl Sight {
                 before,
             });
         }
+        let told = narrated.is_some_and(|narrated| narrated.refused.is_none());
+        let changed = match told || undone {
+            true => compacted.kept(),
+            false => None,
+        };
         self.compacted = Some(compacted);
         self.compacts = true;
-        let (report, kept) = planned?;
-        Ok(Some(Sent { report, kept }))
+        let Decided {
+            report,
+            kept,
+            asking,
+        } = planned?;
+        Ok(Some(Sent {
+            report,
+            kept: kept.or(changed),
+            narrated,
+            asking,
+        }))
+    }
+
+    /// Wait for a summary.
+    pub(super) fn waits_for(&mut self, writing: Arc<Writing>) {
+        if let Some(compacted) = &mut self.compacted {
+            compacted.waits_for(Some(writing));
+        }
+    }
+
+    pub(super) fn is_writing(&self) -> bool {
+        self.compacted.as_ref().is_some_and(|one| one.is_writing())
+    }
+
+    /// What came of a summary, and what is to hold from now on if that changed.
+    pub(super) fn look_for_summary(&mut self) -> Option<(Narrated, Option<RawJson>)> {
+        let compacted = self.compacted.as_mut()?;
+        let narrated = compacted.look_for_summary()?;
+        let told = narrated.refused.is_none();
+        Some((narrated, told.then(|| compacted.kept()).flatten()))
+    }
+
+    /// Nobody waits for a summary any more.
+    pub(super) fn forget_summary(&mut self) {
+        if let Some(compacted) = &mut self.compacted {
+            compacted.waits_for(None);
+        }
     }
 
     /// Whether no trigger can fire, whatever the messages are: a token is seldom less than two

@@ -158,6 +158,7 @@ async fn rebuilt(
     let fail = |job: &Job, error| Box::new(refused(run, job, error));
     let planned = Plan::resumed(agent, options, journal.request.as_ref(), journal.run.mode);
     let mut plan = planned.map_err(|error| fail(&job, error))?;
+    plan.wishes = loaded.settings.wishes.clone();
     plan.layered(agent);
     plan.service_id = None;
     let mut state = loaded.state();

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use throughline_compact::Report;
+use throughline_compact::{Narrated, Report};
 use throughline_model::stored::StoredError;
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Message, Path, Place, Runner, ToolCall, json,
@@ -33,6 +33,7 @@ mod kind {
     pub(super) const SUMMARY: u16 = 11;
     pub(super) const REFUSAL: u16 = 12;
     pub(super) const COMPACTED: u16 = 13;
+    pub(super) const NARRATED: u16 = 14;
 }
 
 /// Why a stored event cannot be read.
@@ -102,6 +103,12 @@ pub(crate) fn encode(event: &RunEvent) -> StoredEvent {
             push_number(&mut body, u64::from(*step));
             body.extend_from_slice(report.to_json().as_bytes());
             kind::COMPACTED
+        }
+        RunEvent::Narrated { narrated } => {
+            let mut text = String::new();
+            narrated.write(&mut text);
+            body.extend_from_slice(text.as_bytes());
+            kind::NARRATED
         }
         RunEvent::Text { step, at, delta } => {
             push_delta(&mut body, *step, *at, delta);
@@ -187,6 +194,11 @@ pub(crate) fn decode(event: &StoredEvent) -> Result<RunEvent, BadEvent> {
             let report = Report::from_json(bytes.text()?);
             let report = report.map_err(|source| bytes.unreadable(source))?;
             Ok(RunEvent::Compacted { step, report })
+        },
+        kind::NARRATED => |bytes| {
+            let narrated = Narrated::from_json(bytes.text()?);
+            let narrated = narrated.map_err(|source| bytes.unreadable(source))?;
+            Ok(RunEvent::Narrated { narrated })
         },
         kind::TEXT => |bytes| {
             let (step, at, delta) = bytes.delta()?;

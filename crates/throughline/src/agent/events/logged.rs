@@ -68,6 +68,7 @@ impl Logged {
             RunEvent::Started { .. }
             | RunEvent::Asked { .. }
             | RunEvent::Compacted { .. }
+            | RunEvent::Narrated { .. }
             | RunEvent::Dispatched { .. }
             | RunEvent::Ended { .. } => {}
         }

@@ -152,6 +152,7 @@ impl Projector {
             }
             // Neither specification has an event for it; the response says it.
             RunEvent::Compacted { report, .. } => self.object.compacted(report),
+            RunEvent::Narrated { narrated } => self.object.narrated(*narrated),
             // How it ended is told by whoever knows the whole of it.
             RunEvent::Started { .. } | RunEvent::Ended { .. } => {}
         }

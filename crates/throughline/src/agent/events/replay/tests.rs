@@ -42,6 +42,7 @@ fn told(events: &[RunEvent]) -> Vec<String> {
         }
         RunEvent::Incomplete { .. } => "incomplete".to_owned(),
         RunEvent::Compacted { step, .. } => format!("compacted {step}"),
+        RunEvent::Narrated { .. } => "narrated".to_owned(),
         RunEvent::Dispatched { .. } => "dispatched".to_owned(),
         RunEvent::Result {
             step,

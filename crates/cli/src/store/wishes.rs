@@ -1,0 +1,94 @@
+//! `throughline threads uncompact|pin`: what models are shown, whatever was folded.
+
+use std::process::ExitCode;
+
+use throughline_compact::Wishes;
+use throughline_model::Message;
+use throughline_store::{Opened, Store, ThreadPatch};
+
+use super::{Context, Missing, forms, view};
+use crate::args::{Pin, Uncompact};
+use crate::failure::Failure;
+use crate::output;
+
+pub(super) async fn uncompact(
+    context: &Context<'_>,
+    args: &Uncompact,
+) -> Result<ExitCode, Failure> {
+    let store = context.open(Missing::Refuse).await?;
+    let (_, opened) = context.find(&store, &args.name, 0).await?;
+    let mut wishes = Wishes::of(opened.thread.settings.as_ref());
+    let undone = wishes.undo(opened.state.compaction());
+    if undone {
+        keep(context, &store, &opened, &wishes).await?;
+    }
+    let id = &opened.thread.id;
+    say(context, &opened, "uncompacted", undone, || match undone {
+        true => format!("{id} is shown whole from the next turn on"),
+        false => format!("{id} is shown whole already"),
+    })
+}
+
+pub(super) async fn pin(context: &Context<'_>, args: &Pin) -> Result<ExitCode, Failure> {
+    let store = context.open(Missing::Refuse).await?;
+    let (at, opened) = context.find(&store, &args.name, 0).await?;
+    let entries = view::record(context, &store, at, &opened).await?;
+    let record: Vec<&Message> = entries.iter().map(|entry| &entry.message).collect();
+    let mut wishes = Wishes::of(opened.thread.settings.as_ref());
+    let (id, number) = (&opened.thread.id, args.number);
+    let changed = match args.remove {
+        true => wishes.unpin(record.iter().copied(), number),
+        false => wishes.pin(record.iter().copied(), number),
+    };
+    if changed {
+        keep(context, &store, &opened, &wishes).await?;
+    }
+    let is_pinned = wishes.pinned(record.iter().copied()).contains(&number);
+    if !changed && !args.remove && !is_pinned {
+        return Err(Failure::no(format!(
+            "{id} has no message #{number}; 'throughline view {id} --full' shows all of them"
+        )));
+    }
+    say(context, &opened, "changed", changed, || {
+        match (changed, args.remove) {
+            (true, true) => format!("#{number} of {id} may be digested again"),
+            (true, false) => format!("#{number} of {id} is always shown in full"),
+            (false, true) => format!("#{number} of {id} was not pinned"),
+            (false, false) => format!("#{number} of {id} is pinned already"),
+        }
+    })
+}
+
+async fn keep(
+    context: &Context<'_>,
+    store: &Store,
+    opened: &Opened,
+    wishes: &Wishes,
+) -> Result<(), Failure> {
+    let patch = ThreadPatch {
+        settings: Some(Some(wishes.put(opened.thread.settings.as_ref()))),
+        ..ThreadPatch::default()
+    };
+    let kept = store.patch(&context.scope, &opened.thread.id, &patch).await;
+    kept.map_err(|error| context.failure(&error))?;
+    Ok(())
+}
+
+fn say(
+    context: &Context<'_>,
+    opened: &Opened,
+    word: &str,
+    changed: bool,
+    line: impl FnOnce() -> String,
+) -> Result<ExitCode, Failure> {
+    if context.json {
+        let form = forms::object(|object| {
+            object.str("thread", opened.thread.id.as_str());
+            object.bool(word, changed);
+        });
+        output::document(&form, false)?;
+    } else {
+        output::line(&line())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
