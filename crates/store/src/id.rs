@@ -82,11 +82,13 @@ impl fmt::Display for ThreadId {
 }
 
 fn push_hex(out: &mut String, bytes: &[u8; 16]) {
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; 32];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
+    out.push_str(str::from_utf8(&text).unwrap_or_default());
 }
 
 fn from_hex(text: &str) -> Option<[u8; 16]> {
@@ -178,6 +180,18 @@ id!(
     /// The id of a process that holds leases.
     OwnerId, "owner id", "own_",
 );
+
+impl RunId {
+    /// Append its hex digits.
+    pub(crate) fn push_hex(&self, out: &mut String) {
+        push_hex(out, &self.0);
+    }
+
+    /// The id with these hex digits.
+    pub(crate) fn from_hex(digits: &str) -> Option<Self> {
+        from_hex(digits).map(Self)
+    }
+}
 
 /// The name of a node: the run whose items it holds and the step that published it. The run alone
 /// names its last node.

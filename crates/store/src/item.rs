@@ -5,6 +5,7 @@ mod body;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use throughline_model::stored::StoredError;
@@ -63,7 +64,10 @@ pub struct ItemRef {
 impl ItemRef {
     /// The id that the message at this place has if it brought none of its own.
     pub fn message_id(&self) -> MessageId {
-        let text = format!("msg_{}{}", self.run.to_hex(), self.no);
+        let mut text = String::with_capacity(48);
+        text.push_str("msg_");
+        self.run.push_hex(&mut text);
+        write!(text, "{}", self.no).expect("a string takes every number");
         MessageId::new(&text).expect("letters and digits, far below the limit")
     }
 
@@ -76,15 +80,17 @@ impl ItemRef {
     /// assert_eq!(ItemRef::of_message(&place.message_id()), Some(place));
     /// ```
     pub fn of_message(id: &MessageId) -> Option<Self> {
-        let text = id.to_string();
-        let rest = text.strip_prefix("msg_")?;
-        let (run, no) = (rest.get(..32)?, rest.get(32..)?);
-        let place = Self {
-            run: format!("run_{run}").parse().ok()?,
-            no: no.parse().ok()?,
-        };
+        let rest = id.as_str().strip_prefix("msg_")?;
+        let (run, no) = rest.split_at_checked(32)?;
         // A second spelling would be a second name.
-        (place.message_id() == *id).then_some(place)
+        let first = *no.as_bytes().first()?;
+        if !first.is_ascii_digit() || (first == b'0' && no.len() > 1) {
+            return None;
+        }
+        Some(Self {
+            run: RunId::from_hex(run)?,
+            no: no.parse().ok()?,
+        })
     }
 }
 

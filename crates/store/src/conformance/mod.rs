@@ -145,6 +145,8 @@ cases! {
     tree::the_tree_lists_parents_first,
     /// A run that is not published cannot be continued.
     tree::an_unpublished_run_cannot_be_continued,
+    /// What was seen when something was opened is not what counts when a run begins there.
+    tree::what_was_opened_is_looked_at_again,
     /// State is that of the node.
     tree::state_is_kept_per_node,
     /// A hidden run's id is gone, its content is not.

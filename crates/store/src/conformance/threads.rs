@@ -130,6 +130,27 @@ pub(super) async fn the_thread_that_moved_last_comes_first(f: &mut Fixture<'_>) 
             assert_eq!(&page.found[0].id, id);
         }
     }
+    // Runs without a lease move them as well, within their minute and in a later one.
+    let [mut first, mut second] = [&old, &new].map(|id| (id, None));
+    for _ in 0..3 {
+        for (id, last) in [&mut first, &mut second] {
+            for pause in [150, 1] {
+                f.clock.advance(Duration::from_secs(pause));
+                let node = match *last {
+                    Some(run) => run,
+                    None => f.open(id).await.tip.unwrap().node.run,
+                };
+                let at = At::Node(NodeRef::Run(node));
+                f.store.open(&f.scope, &at, 0).await.unwrap();
+                let (run, published) = f.turn_at(NodeRef::Run(node), "on", "yes").await;
+                assert!(published.moved);
+                *last = Some(run);
+                let filter = ThreadFilter::default();
+                let page = f.store.threads(&f.scope, &filter, None, 10).await.unwrap();
+                assert_eq!(&&page.found[0].id, id);
+            }
+        }
+    }
 }
 
 pub(super) async fn listings_page_and_filter(f: &mut Fixture<'_>) {

@@ -2,8 +2,8 @@ use throughline_model::json::RawJson;
 
 use super::fixture::{Fixture, said_by_model, texts};
 use crate::{
-    Anchor, At, Error, ErrorKind, Fork, Leasing, MovedBy, NewThread, NodeId, NodeRef, Publish,
-    ServiceId, State, ThreadId, Version,
+    Anchor, At, Begun, Error, ErrorKind, Fork, Leasing, Mode, MovedBy, NewThread, NodeId, NodeRef,
+    Publish, ServiceId, State, Step, StepNode, ThreadId, Version,
 };
 
 fn fork_of(from: At, id: &str) -> Fork {
@@ -204,6 +204,62 @@ pub(super) async fn an_unpublished_run_cannot_be_continued(f: &mut Fixture<'_>) 
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+pub(super) async fn what_was_opened_is_looked_at_again(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let first = f.turn(&id, "one", "1").await;
+    let other = f.other().await;
+    let node = |run| At::Node(NodeRef::Run(run));
+    let begin = |run| f.begin_at(Anchor::Node(NodeRef::Run(run)), "on");
+    let opened = f.store.open(&f.scope, &node(first), 5).await.unwrap();
+    assert_eq!(texts(&opened.entries), ["one", "1"]);
+    // Two that begin there at the same time, here and in another process.
+    let seen = other.open(&f.scope, &node(first), 0).await.unwrap();
+    assert_eq!(seen.tip, opened.tip);
+    let mine = f.started(&begin(first)).await;
+    let theirs = begin(first);
+    let Begun::Started(theirs) = other.begin(&f.scope, &theirs).await.unwrap() else {
+        panic!("nobody began it before");
+    };
+    let again = f.started(&begin(first)).await;
+    for started in [mine, theirs, again] {
+        assert_eq!((started.base, started.version), (2, Version(1)));
+    }
+    let publish = Publish::new(0, said_by_model("2"));
+    let published = other.publish(&f.scope, theirs.lease, &publish).await;
+    assert_eq!(published.unwrap().version, Version(2));
+    let branch = f.publish(mine.lease, 0, "3").await;
+    assert_eq!((branch.moved, branch.version), (false, Version(2)));
+    let branch = f.publish(again.lease, 0, "4").await;
+    assert_eq!((branch.moved, branch.version), (false, Version(2)));
+    assert_eq!(f.texts(&id).await, ["one", "1", "on", "2"]);
+    // A run that has gone on since is begun at where it is now.
+    let lease = f.begin_in(&id, "many", Mode::PerCall).await.lease;
+    for no in 0..2 {
+        let step = Step {
+            no,
+            items: said_by_model("part"),
+            node: Some(StepNode::default()),
+            ..Step::default()
+        };
+        f.store.step(&f.scope, lease, &step).await.unwrap();
+        let started = f.started(&begin(lease.run)).await;
+        assert_eq!(started.base, u64::from(6 + no));
+        f.store.open(&f.scope, &node(lease.run), 0).await.unwrap();
+    }
+    f.publish(lease, 2, "end").await;
+    // What was hidden or deleted by another process is not there to begin at.
+    let missing = async |run| {
+        let error = f.store.begin(&f.scope, &begin(run)).await.unwrap_err();
+        assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
+    };
+    f.store.open(&f.scope, &node(first), 0).await.unwrap();
+    other.hide(&f.scope, first).await.unwrap();
+    missing(first).await;
+    f.store.open(&f.scope, &node(lease.run), 0).await.unwrap();
+    other.delete(&f.scope, &id).await.unwrap();
+    missing(lease.run).await;
 }
 
 pub(super) async fn state_is_kept_per_node(f: &mut Fixture<'_>) {

@@ -1,8 +1,12 @@
 //! The bytes of an item.
 //!
 //! The plain text of one speaker, which most messages are, is stored as one tag byte and the
-//! text: neither quoted nor escaped, so that a byte said is a byte stored. Everything else is the
-//! stored JSON form, which starts with `{`. Other first bytes belong to later versions.
+//! text: neither quoted nor escaped, so that a byte said is a byte stored. A text with more to it,
+//! a name, a time, what its vendor said beside it, has a few bytes for that before it; see
+//! `framed`. Everything else is the stored JSON form, which starts with `{`. Other first bytes
+//! belong to later versions.
+
+mod framed;
 
 use throughline_model::stored::StoredError;
 use throughline_model::{Body, Content, Message, Role, Source};
@@ -14,11 +18,17 @@ const TAGGED: [(u8, Role); 4] = [
     (4, Role::Developer),
 ];
 
+/// The tag of a text with a frame.
+const FRAMED: u8 = 5;
+
 /// The stored bytes of a message. A source with a number of its own is left out.
 pub(super) fn pack(message: &Message) -> Vec<u8> {
-    if let Some((tag, text)) = plain(message) {
+    if let Some((speaker, content, text)) = plain(message) {
+        if framed::is_needed(message, content) {
+            return framed::pack(message, content, speaker, text);
+        }
         let mut bytes = Vec::with_capacity(text.len() + 1);
-        bytes.push(tag);
+        bytes.push(speaker);
         bytes.extend_from_slice(text.as_bytes());
         return bytes;
     }
@@ -34,60 +44,51 @@ pub(super) fn pack(message: &Message) -> Vec<u8> {
     }
 }
 
-/// The tag and the text of a message that is nothing but plain text.
-fn plain(message: &Message) -> Option<(u8, &str)> {
-    let Message {
-        id: None,
-        role,
-        contents,
-        author: None,
-        created: None,
-        source: None | Some(_),
-        status: None,
-        usage: None,
-        meta: None,
-        extra,
-    } = message
-    else {
+/// The speaker, the content and the text of a message that has one text and nothing beside it.
+fn plain(message: &Message) -> Option<(u8, &Content, &str)> {
+    let [content] = message.contents.as_slice() else {
         return None;
     };
-    let [
-        Content {
-            body: Body::Text(text),
-            vendor: None,
-            extra: unknown,
-        },
-    ] = contents.as_slice()
-    else {
+    let Body::Text(text) = &content.body else {
         return None;
     };
-    let simple = extra.is_empty()
-        && unknown.is_empty()
+    let simple = content.extra.is_empty()
         && text.citations.is_empty()
         && !matches!(message.source, Some(Source::Other(_)));
-    let (tag, _) = TAGGED.iter().find(|(_, tagged)| tagged == role)?;
-    simple.then_some((*tag, text.text.as_str()))
+    let (tag, _) = TAGGED.iter().find(|(_, tagged)| *tagged == message.role)?;
+    simple.then_some((*tag, content, text.text.as_str()))
+}
+
+fn corrupt(found: String) -> StoredError {
+    StoredError::Corrupt {
+        path: "body".into(),
+        expected: "a stored message",
+        found,
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, StoredError> {
+    str::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
+}
+
+fn speaker(tag: u8) -> Option<&'static Role> {
+    static ROLES: &[(u8, Role); 4] = &TAGGED;
+    let found = ROLES.iter().find(|(known, _)| *known == tag);
+    found.map(|(_, role)| role)
 }
 
 /// Read them again.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Message, StoredError> {
-    let corrupt = |found: String| StoredError::Corrupt {
-        path: "body".into(),
-        expected: "a stored message",
-        found,
-    };
-    let tagged = bytes
-        .split_first()
-        .and_then(|(tag, text)| Some((TAGGED.iter().find(|(known, _)| known == tag)?, text)));
-    if let Some(((_, role), text)) = tagged {
-        let text = str::from_utf8(text).map_err(|error| corrupt(error.to_string()))?;
-        return Ok(Message::new(role.clone(), vec![Content::text(text)]));
+    match bytes.split_first() {
+        Some((b'{', _)) => Message::from_json(utf8(bytes)?),
+        Some((&FRAMED, rest)) => framed::unpack(rest),
+        Some((tag, text)) => match speaker(*tag) {
+            Some(role) => {
+                let text = Content::text(utf8(text)?);
+                Ok(Message::new(role.clone(), vec![text]))
+            }
+            None => Err(corrupt(format!("a body that starts with the byte {tag}"))),
+        },
+        None => Err(corrupt("nothing".into())),
     }
-    match bytes.first() {
-        Some(b'{') => {}
-        Some(tag) => return Err(corrupt(format!("a body that starts with the byte {tag}"))),
-        None => return Err(corrupt("nothing".into())),
-    }
-    let text = str::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))?;
-    Message::from_json(text)
 }

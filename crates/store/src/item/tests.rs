@@ -1,5 +1,8 @@
-use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Source, ToolCall};
-use throughline_testkit::{messages, property};
+use throughline_model::{
+    CallId, Content, Form, Message, MessageId, Outcome, Output, Role, Source, ToolCall, Vendor,
+    Wire,
+};
+use throughline_testkit::{Rng, messages, property};
 
 use super::{Item, ItemKind, ItemRef, NewItem, entries};
 use crate::RunId;
@@ -44,6 +47,118 @@ fn plain_text_takes_one_byte_more_than_it_says() {
         stored(items)[0].message().unwrap().source,
         Some(Source::Caller)
     );
+}
+
+#[test]
+fn a_text_with_a_name_and_a_time_takes_two_dozen_bytes_more() {
+    let place = ItemRef {
+        run: RunId::from_bytes([0xAB; 16]),
+        no: 300,
+    };
+    let vendor = Vendor::form(Wire::OpenAiChat, Form::Bare);
+    let mut message = Message {
+        id: Some(place.message_id()),
+        created: Some(1_794_793_392_029),
+        source: Some(Source::Model),
+        ..Message::new(Role::Assistant, vec![Content::text("a \"quoted\" word")])
+    };
+    let size = |message: &Message| {
+        let items = NewItem::of(std::slice::from_ref(message));
+        let NewItem::Said(said) = &items[0] else {
+            panic!()
+        };
+        assert_eq!(said.body[0], 5);
+        let read = stored(items.clone()).remove(0).message().unwrap();
+        assert_eq!(read, *message);
+        said.body.len() - message.text().len()
+    };
+    assert_eq!(size(&message), 2 + 18 + 6);
+    let mut json = String::new();
+    vendor.write_json(&mut json);
+    message.contents[0].vendor = Some(Box::new(vendor));
+    assert_eq!(size(&message), 2 + 18 + 6 + 1 + json.len());
+    // An id that only looks like one of ours is kept as it is.
+    for id in ["msg_1", "theirs", &format!("{}x", place.message_id())] {
+        message.id = Some(MessageId::new(id).unwrap());
+        size(&message);
+    }
+}
+
+/// Any message; most often one with a text and more to it.
+fn any_message(rng: &mut Rng, size: usize) -> Message {
+    let mut message = messages::anything(rng, size);
+    if rng.below(4) > 0 {
+        let roles = [Role::User, Role::Assistant, Role::System, Role::Developer];
+        message.role = roles[rng.below(4)].clone();
+        let vendor = message
+            .contents
+            .iter()
+            .find_map(|content| content.vendor.clone());
+        let text = Content::text("é".repeat(rng.below(40)));
+        message.contents = vec![Content { vendor, ..text }];
+    }
+    if rng.bool() {
+        message.created = Some(rng.next_u64() >> rng.below(64));
+    }
+    if rng.bool() {
+        let place = ItemRef {
+            run: RunId::from_bytes([rng.below(256) as u8; 16]),
+            no: (rng.next_u64() >> (32 + rng.below(32))) as u32,
+        };
+        message.id = Some(place.message_id());
+    }
+    message
+}
+
+#[test]
+fn every_message_is_read_as_it_was_stored() {
+    let mut framed = 0;
+    property(
+        "every message is read as it was stored",
+        2000,
+        |rng, size| {
+            let message = any_message(rng, size);
+            let NewItem::Said(said) = NewItem::whole(&message, 0) else {
+                return Err("something new is said".into());
+            };
+            framed += usize::from(said.body[0] == 5);
+            let read = stored(vec![NewItem::Said(said)]).remove(0).message();
+            match read {
+                Ok(read) if read == message => Ok(()),
+                other => Err(format!("{message:?} is read as {other:?}")),
+            }
+        },
+    );
+    println!("{framed} of 2000 have a frame");
+    assert!(framed > 500, "only {framed} had a frame");
+}
+
+#[test]
+fn a_damaged_frame_is_an_error_or_another_message_and_nothing_worse() {
+    let mut errors = 0;
+    property(
+        "a damaged frame is an error or another message",
+        2000,
+        |rng, size| {
+            let message = any_message(rng, size);
+            let NewItem::Said(said) = NewItem::whole(&message, 0) else {
+                return Err("something new is said".into());
+            };
+            let mut bytes = said.body.to_vec();
+            if rng.bool() {
+                bytes.truncate(rng.below(bytes.len() + 1));
+            } else {
+                let place = rng.below(bytes.len());
+                bytes[place] ^= 1 << rng.below(8);
+            }
+            let mut item = stored(vec![NewItem::Said(said)]).remove(0);
+            item.body = Ok(bytes.into());
+            errors += usize::from(item.message().is_err());
+            Ok(())
+        },
+    );
+    println!("{errors} of 2000 are errors");
+    assert!(errors > 200, "only {errors} were errors");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::cache::Live;
 use super::fault::{Done, exists, invalid};
 use super::find::{any_run, shown_thread};
 use super::items::{self, Ready};
-use super::nodes::{NewState, NodeOf, move_leased, place_node};
+use super::nodes::{NewState, NodeOf, Seen, move_leased, place_node};
 use super::publish::answer;
 use super::queue::{Effect, Tx};
 use super::rows::{SHOWN, flag, int};
@@ -117,6 +117,7 @@ pub(super) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) 
         open: false,
         state: ready.state.as_ref(),
         created: tx.now,
+        seen: Seen::default(),
     };
     let placed = place_node(tx, &mut live, &of)?.base;
     move_leased(tx, &mut live, base, placed)?;

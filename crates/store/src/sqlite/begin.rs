@@ -1,21 +1,21 @@
 //! Beginning runs.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
-use super::cache::{Base, Live};
+use super::cache::{Base, Ended, Live, lock};
 use super::event_log::{self, Worked};
 use super::fault::{Done, Stop, exists, invalid, missing};
 use super::find::{any_run, named_node, run_by_key, shown_thread, unsettled};
 use super::hot::Hot;
 use super::items::{self, Ready};
 use super::queue::{Effect, Tx};
-use super::rows::{RunRow, SHOWN, ThreadRow, flag, int};
-use super::sql::{one, prepare, run_sql};
+use super::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
+use super::sql::{one, run_sql};
 use crate::digest::{self, Digest};
 use crate::trials;
 use crate::{
-    Anchor, Begin, Begun, CallState, Error, Flush, Idempotency, Lease, Leasing, Mode, RunId,
-    Started, Tenant, TenantScope, ThreadId, Version,
+    Anchor, Begin, Begun, CallState, Error, Flush, Idempotency, Lease, Leasing, Mode, NodeRef,
+    RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
 
 /// A run, ready to be begun.
@@ -42,14 +42,17 @@ struct Start {
     version: u64,
     base: Option<Base>,
     leased: bool,
+    /// What is to stand in `run.live`.
+    live: i64,
 }
 
 /// Begin a run.
 pub(super) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> Done<Begun> {
     let begin = &ready.begin;
     let known = tx.known_tenant(scope.tenant())?;
-    if let (Some(tenant), Some(start), true) =
-        (known, quick(tx, known, begin), begin.takes.is_empty())
+    if let Some(tenant) = known
+        && begin.takes.is_empty()
+        && let Some(start) = quick(tx, tenant, begin)?
         && let Some(started) = write(tx, scope.tenant(), tenant, ready, &start)?
     {
         return Ok(Begun::Started(started));
@@ -69,20 +72,56 @@ pub(super) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> D
     }
 }
 
-/// Where it starts, by what this process remembers of the thread.
-fn quick(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Option<Start> {
-    let Anchor::Head { thread, expected } = &begin.at else {
-        return None;
-    };
-    let key = (tenant?, thread.clone());
-    let head = super::cache::lock(&tx.shared.caches.heads).get(&key)?;
-    (head.version == expected.0).then_some(Start {
-        thread: head.thread,
-        thread_id: key.1,
-        version: head.version,
-        base: head.base,
-        leased: true,
-    })
+/// Where it starts, by what this process remembers of the thread or of the run that it follows.
+fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
+    match &begin.at {
+        Anchor::Head { thread, expected } => {
+            let key = (tenant, thread.clone());
+            let head = lock(&tx.shared.caches.heads).get(&key);
+            let head = head.filter(|head| head.version == expected.0);
+            Ok(head.map(|head| Start {
+                thread: head.thread,
+                thread_id: key.1,
+                version: head.version,
+                base: head.base,
+                leased: true,
+                live: 0,
+            }))
+        }
+        Anchor::Node(NodeRef::Run(run)) => {
+            let ended = lock(&tx.shared.caches.ended).get(&(tenant, *run));
+            match ended {
+                Some(ended) => after(tx, *run, ended),
+                None => Ok(None),
+            }
+        }
+        Anchor::Node(NodeRef::Node(_)) | Anchor::New { .. } => Ok(None),
+    }
+}
+
+/// At the end of a run, if it is where it was.
+fn after(tx: &Tx<'_>, run: RunId, ended: Ended) -> Done<Option<Start>> {
+    let base = ended.base;
+    let key = params![
+        ended.run,
+        run.as_bytes(),
+        base.tl,
+        int(base.first),
+        ended.thread
+    ];
+    let mut version = 0;
+    let holds = tx.hot.look(Hot::Base, key, &mut |row| {
+        version = num(row.get(0)?);
+        Ok(())
+    })?;
+    Ok(holds.then(|| Start {
+        thread: ended.thread,
+        thread_id: ended.thread_id,
+        version,
+        base: Some(base),
+        leased: false,
+        live: tx.shared.free_number(),
+    }))
 }
 
 /// The answer if the same run or key is there already.
@@ -206,12 +245,14 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
             resolvable(tx, tenant, begin)?;
             let tenant = tx.tenant(scope.tenant())?;
             let row = super::threads::insert(tx, tenant, thread, None)?;
+            let leased = *leasing == Leasing::Thread;
             Ok(Start {
                 thread: row,
                 thread_id: thread.id.clone(),
                 version: 0,
                 base: None,
-                leased: *leasing == Leasing::Thread,
+                leased,
+                live: if leased { 0 } else { next_row(tx)? },
             })
         }
         Anchor::Head { thread, expected } => {
@@ -225,6 +266,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
                 version: row.version,
                 base: row.base(),
                 leased: true,
+                live: 0,
             })
         }
         Anchor::Node(node) => {
@@ -238,6 +280,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
                 version,
                 base: Some(node.base(true)),
                 leased: false,
+                live: next_row(tx)?,
             })
         }
     }
@@ -335,7 +378,10 @@ fn write(
     let inputs = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
     let next_event = begin.events.as_ref().map_or(0, Flush::end);
     let flags = flags(begin.mode, start.leased);
-    let live = if start.leased { 0 } else { next_row(tx)? };
+    let request = match ready.request {
+        Some(digest) => stored_request(tx, tenant, digest)?,
+        None => None,
+    };
     let values = params![
         tenant,
         begin.run.as_bytes(),
@@ -350,17 +396,17 @@ fn write(
         int(tx.now),
         begin.key.as_ref().map(|key| key.key.as_str()),
         begin.key.as_ref().map(|key| key.request),
-        ready.request,
+        request,
         int(start.version),
-        live,
+        start.live,
     ];
     if tx.hot.run(Hot::Run, values)? == 0 {
         return Ok(None);
     }
     let row = conn.last_insert_rowid();
     let marks = items::insert_all(tx, name, (row, begin.run), 1, &ready.items, &originals)?;
-    if let (Some(digest), Some(request)) = (ready.request, &begin.request) {
-        keep_request(tx, tenant, row, digest, request.get())?;
+    if let (Some(digest), Some(body), None) = (ready.request, &begin.request, request) {
+        keep_request(tx, tenant, row, digest, body.get())?;
     }
     if let Some(events) = &begin.events {
         let of = Worked {
@@ -440,21 +486,23 @@ pub(super) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> 
     Ok(())
 }
 
+/// The row of a request that the tenant has stored.
+fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> Done<Option<i64>> {
+    let mut found = None;
+    tx.hot
+        .look(Hot::Request, params![tenant, digest], &mut |row| {
+            found = Some(row.get(0)?);
+            Ok(())
+        })?;
+    Ok(found)
+}
+
 /// Keep a request that is new to the tenant.
 fn keep_request(tx: &Tx<'_>, tenant: i64, run: i64, digest: Digest, body: &str) -> Done<()> {
-    let known: Option<i64> = prepare(tx.conn, "SELECT request FROM run WHERE run=?")?
-        .query_row([run], |row| row.get(0))
-        .optional()?
-        .flatten();
-    if known.is_none() {
-        let sql = "INSERT INTO request(tenant, digest, body) VALUES(?,?,?)";
-        run_sql(tx.conn, sql, (tenant, digest, body))?;
-        let request = tx.conn.last_insert_rowid();
-        run_sql(
-            tx.conn,
-            "UPDATE run SET request=? WHERE run=?",
-            (request, run),
-        )?;
-    }
+    let sql = "INSERT INTO request(tenant, digest, body) VALUES(?,?,?)";
+    run_sql(tx.conn, sql, (tenant, digest, body))?;
+    let request = tx.conn.last_insert_rowid();
+    let sql = "UPDATE run SET request=? WHERE run=?";
+    run_sql(tx.conn, sql, (request, run))?;
     Ok(())
 }

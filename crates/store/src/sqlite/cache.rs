@@ -145,6 +145,15 @@ pub(super) struct Head {
     pub(super) base: Option<Base>,
 }
 
+/// The last node of a run as something to go on from, as it was when somebody last looked.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    pub(super) run: i64,
+    pub(super) thread: i64,
+    pub(super) thread_id: ThreadId,
+    pub(super) base: Base,
+}
+
 /// How a timeline hangs on others. What is written here never changes.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -181,6 +190,8 @@ pub(super) struct Caches {
     pub(super) tenants: Mutex<HashMap<Tenant, i64>>,
     pub(super) live: Mutex<Bounded<RunId, Arc<Live>>>,
     pub(super) heads: Mutex<Bounded<(i64, ThreadId), Head>>,
+    /// By the number of the tenant.
+    pub(super) ended: Mutex<Bounded<(i64, RunId), Ended>>,
     pub(super) lines: Mutex<Bounded<i64, Arc<Line>>>,
     pub(super) checked: Mutex<Bounded<Digest, Checkedness>>,
 }
@@ -191,6 +202,7 @@ impl Caches {
             tenants: Mutex::new(HashMap::new()),
             live: Mutex::new(Bounded::new(16_384)),
             heads: Mutex::new(Bounded::new(32_768)),
+            ended: Mutex::new(Bounded::new(32_768)),
             lines: Mutex::new(Bounded::new(32_768)),
             checked: Mutex::new(Bounded::new(262_144)),
         }

@@ -79,6 +79,13 @@ pub(super) fn shown_thread(
     found.ok_or_else(|| missing("thread", id))
 }
 
+/// The row of the thread that has a name.
+pub(super) fn alias(conn: &Connection, tenant: Option<i64>, name: &Alias) -> Done<Option<i64>> {
+    let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
+    let key = (tenant.unwrap_or(0), &name.kind, &name.name);
+    one(conn, sql, key, |row| row.get(0))
+}
+
 /// The names of a thread, sorted.
 pub(super) fn aliases(conn: &Connection, thread: i64) -> Done<Vec<Alias>> {
     let mut statement = prepare(
@@ -203,15 +210,12 @@ pub(super) fn place(
             let head = thread.head.clone();
             Ok((thread, head))
         }
-        At::Alias(alias) => {
-            let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
-            let key = (tenant.unwrap_or(0), &alias.kind, &alias.name);
-            let row: Option<i64> = one(conn, sql, key, |row| row.get(0))?;
-            let thread = match row {
+        At::Alias(name) => {
+            let thread = match alias(conn, tenant, name)? {
                 Some(row) => thread_by_row(conn, row)?,
                 None => None,
             };
-            let thread = thread.ok_or_else(|| missing("thread", &alias.name))?;
+            let thread = thread.ok_or_else(|| missing("thread", &name.name))?;
             let head = thread.head.clone();
             Ok((thread, head))
         }

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use rusqlite::{Connection, Statement, ToSql};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, ToSql};
 
 use super::fault::Done;
 use crate::trials;
@@ -33,10 +33,24 @@ pub(super) enum Hot {
     Slot,
     /// Insert events of a run, unless it has some there.
     Events,
+    /// Find a request that is stored.
+    Request,
+    /// Whether a run still ends where it is remembered to, and the version of its thread.
+    Base,
+    /// What a free run will find when it publishes.
+    Place,
+    /// The highest number of a timeline so far.
+    LastLine,
+    /// Open a timeline.
+    Timeline,
+    /// Move the head of a thread within its timeline, for a free run.
+    FreeHead,
+    /// The same, wherever it goes.
+    FreeMove,
 }
 
 /// In the order of the names.
-const SQL: [&str; 11] = [
+const SQL: [&str; 18] = [
     "BEGIN IMMEDIATE",
     "COMMIT",
     // `OR IGNORE` and not `ON CONFLICT DO NOTHING`: the latter may still abort half-way for other
@@ -45,7 +59,7 @@ const SQL: [&str; 11] = [
     "INSERT OR IGNORE INTO run(tenant, id, thread, live, state, flags, epoch, owner, attempt, base_tl, base_first, version,
        inputs, next_step, next_item, next_event, created, progress, idem, idem_digest, request)
      SELECT ?1, ?2, ?3, ?16, 1, ?5, 1, ?6, 0, ?7, ?8, version,
-       ?9, 0, ?9+1, ?10, ?11, ?11, ?12, ?13, (SELECT request FROM request WHERE tenant=?1 AND digest=?14)
+       ?9, 0, ?9+1, ?10, ?11, ?11, ?12, ?13, ?14
      FROM thread WHERE thread=?3 AND stage=0 AND (version=?15 OR NOT ?4)",
     "INSERT INTO item(run, no, kind, source, tokens, again, digest, body) VALUES(?,?,?,?,?,?,?,?)",
     // 183: all flags but `UNSENT` and `MOVED`, and without a seal. Other flags may have been set by other processes.
@@ -53,8 +67,8 @@ const SQL: [&str; 11] = [
        pub_tl=?6, pub_first=?7, pub_step=?8, version=?9, progress=?10, note=?11
      WHERE run=?12 AND id=?13 AND epoch=?14 AND state=1 AND next_step=?15 AND next_item=?16 AND next_event<=?17
        AND EXISTS(SELECT 1 FROM thread WHERE thread.thread=?18 AND stage=0 AND (version=?19 OR NOT ?20))",
-    "INSERT INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, tokens, created, digest)
-     VALUES(?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+    "INSERT OR IGNORE INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, tokens, created, digest)
+     VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     "UPDATE thread SET head_first=?1, version=version+1, touched=?2, head_digest=?7
      WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6",
     "PRAGMA data_version",
@@ -62,6 +76,24 @@ const SQL: [&str; 11] = [
     "SELECT 1 FROM run WHERE run=?1 AND id=?2 AND epoch=?3 AND state=1 AND owner=?4 AND next_event<=?5",
     "UPDATE event_log SET payload=?1 WHERE slot=?2 AND owner=?3",
     "INSERT OR IGNORE INTO run_event(run, seq, n, packed, payload) VALUES(?,?,?,?,?)",
+    "SELECT request FROM request WHERE tenant=?1 AND digest=?2",
+    // 32: `HIDDEN`. A node never changes while its run is shown, so that what is remembered of it holds.
+    "SELECT t.version FROM run r CROSS JOIN thread t ON t.thread=r.thread
+     WHERE r.run=?1 AND r.id=?2 AND r.pub_tl=?3 AND r.pub_first=?4 AND r.flags & 32=0 AND t.thread=?5 AND t.stage=0",
+    "SELECT version, stage=0 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
+       AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0),
+       CASE WHEN NOT ?5 OR EXISTS(SELECT 1 FROM node WHERE tl=?2 AND first=?4)
+         THEN (SELECT max(last, coalesce((SELECT max(tl) FROM timeline), 0)) FROM given WHERE name='timeline') END
+     FROM thread WHERE thread=?1",
+    "SELECT max(last, coalesce((SELECT max(tl) FROM timeline), 0)) FROM given WHERE name='timeline'",
+    "INSERT INTO timeline(tl, thread, parent_tl, fork) VALUES(?,?,?,?)",
+    // Whoever sets an indexed column to what it was writes a page of the index.
+    "UPDATE thread SET head_first=?5, version=version+1, touched=?6, head_digest=?8
+     WHERE thread=?1 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
+     AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0) AND head_tl=?4 AND recent=?7 AND borrowed=0",
+    "UPDATE thread SET head_tl=?4, head_first=?5, borrowed=0, version=version+1, touched=?6, recent=?7, head_digest=?8
+     WHERE thread=?1 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
+     AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0)",
 ];
 
 /// Runs hot statements, whoever owns the connection.
@@ -74,7 +106,13 @@ pub(super) trait Kept {
 
     /// Run a question whose answer is a number.
     fn number(&self, which: Hot) -> Done<i64>;
+
+    /// Run a question and read its one row, if there is one.
+    fn look(&self, which: Hot, params: &[&dyn ToSql], read: Reads<'_>) -> Done<bool>;
 }
+
+/// Takes what is wanted out of a row.
+pub(super) type Reads<'r> = &'r mut dyn FnMut(&Row<'_>) -> rusqlite::Result<()>;
 
 /// The statements of one connection.
 pub(super) struct Statements<'c>(Vec<RefCell<Statement<'c>>>);
@@ -104,5 +142,12 @@ impl Kept for Statements<'_> {
     fn number(&self, which: Hot) -> Done<i64> {
         let mut statement = self.0[which as usize].borrow_mut();
         Ok(statement.query_row([], |row| row.get(0))?)
+    }
+
+    fn look(&self, which: Hot, params: &[&dyn ToSql], read: Reads<'_>) -> Done<bool> {
+        let mut statement = self.0[which as usize].borrow_mut();
+        #[cfg(test)]
+        super::tests::plans::note(SQL[which as usize], &statement);
+        Ok(statement.query_row(params, read).optional()?.is_some())
     }
 }

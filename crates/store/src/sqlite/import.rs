@@ -7,7 +7,7 @@ use super::cache::Live;
 use super::fault::{Done, exists, invalid, missing};
 use super::find::{any_run, node_of, thread_by_id};
 use super::items::{self, Ready};
-use super::nodes::{NewState, NodeOf, minute, place_node};
+use super::nodes::{NewState, NodeOf, Seen, minute, place_node};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int};
 use super::seal::seal;
@@ -236,6 +236,7 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
         open: new.open,
         state: ready.state.as_ref(),
         created: new.created,
+        seen: Seen::default(),
     };
     let placed = place_node(tx, &mut live, &of)?.base;
     let sql = "UPDATE run SET state=?, flags=?, next_step=?, next_item=?, pub_tl=?, pub_first=?, pub_step=?, progress=?, note=? WHERE run=?";

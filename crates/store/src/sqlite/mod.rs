@@ -25,6 +25,7 @@ mod journal;
 mod lease;
 mod lists;
 mod nodes;
+mod opening;
 mod publish;
 mod purge;
 mod queue;

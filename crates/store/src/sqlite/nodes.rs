@@ -41,6 +41,49 @@ pub(super) struct NodeOf<'a> {
     pub(super) open: bool,
     pub(super) state: Option<&'a NewState>,
     pub(super) created: u64,
+    /// What is known of where it comes to be.
+    pub(super) seen: Seen,
+}
+
+/// What a publication will find, as far as somebody looked in the same transaction.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// The number of the timeline that has to be opened.
+    pub(super) line: Option<i64>,
+    /// The version of the thread, and whether a free run moves its head.
+    pub(super) head: Option<(u64, bool)>,
+}
+
+/// Look where the node of a run comes to be, and whether it moves the head if the run is free.
+pub(super) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
+    let own = live.base.filter(|base| base.own);
+    if live.flags & flag::LEASED != 0 {
+        // Whoever leases a thread goes on at its head, where nobody else is but by chance.
+        let line = match own {
+            Some(_) => None,
+            None => Some(next_line(tx)?),
+        };
+        return Ok(Seen { line, head: None });
+    }
+    let mut seen = Seen::default();
+    let key = params![
+        live.thread,
+        live.base.map(|base| base.tl),
+        live.base.map(|base| int(base.first)),
+        live.base.map(|base| int(base.last + 1)),
+        own.is_some(),
+    ];
+    tx.hot.look(Hot::Place, key, &mut |row| {
+        seen.head = Some((num(row.get(0)?), row.get(1)?));
+        seen.line = row.get::<_, Option<i64>>(2)?.map(|last| last + 1);
+        Ok(())
+    })?;
+    Ok(seen)
+}
+
+/// The number that the next timeline gets.
+fn next_line(tx: &Tx<'_>) -> Done<i64> {
+    Ok(tx.hot.number(Hot::LastLine)? + 1)
 }
 
 /// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
@@ -110,9 +153,13 @@ pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
     };
     // Who comes second at a place opens a timeline of its own.
     let tl = match live.base {
-        Some(base) if base.own && insert(base.tl)? == 1 => base.tl,
+        Some(base) if base.own && of.seen.line.is_none() && insert(base.tl)? == 1 => base.tl,
         base => {
-            let tl = open_timeline(tx, live.thread, base)?;
+            let tl = match of.seen.line {
+                Some(tl) => tl,
+                None => next_line(tx)?,
+            };
+            open_timeline(tx, tl, live.thread, base)?;
             insert(tl)?;
             tl
         }
@@ -134,8 +181,7 @@ pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
     Ok(Placed { base })
 }
 
-fn open_timeline(tx: &Tx<'_>, thread: i64, base: Option<Base>) -> Done<i64> {
-    let sql = "INSERT INTO timeline(thread, parent_tl, fork) VALUES(?,?,?)";
+fn open_timeline(tx: &Tx<'_>, tl: i64, thread: i64, base: Option<Base>) -> Done<()> {
     let (parent, fork) = match base {
         // One position later would show what came after the fork.
         Some(base) => (
@@ -144,8 +190,9 @@ fn open_timeline(tx: &Tx<'_>, thread: i64, base: Option<Base>) -> Done<i64> {
         ),
         None => (None, 0),
     };
-    run_sql(tx.conn, sql, (thread, parent, int(fork)))?;
-    Ok(tx.conn.last_insert_rowid())
+    let values = params![tl, thread, parent, int(fork)];
+    tx.hot.run(Hot::Timeline, values)?;
+    Ok(())
 }
 
 /// A minute, by which threads are listed.
@@ -195,22 +242,35 @@ pub(super) fn move_leased(
 }
 
 /// Move the head of a thread to a node of a free run, if it still is where the run started.
-fn move_free(tx: &mut Tx<'_>, live: &mut Live, before: Option<Base>, to: Base) -> Done<bool> {
-    let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4, head_digest=?8
-      WHERE thread=?5 AND head_tl IS ?6 AND head_first IS ?7 AND moved_by=0
-      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?5 AND run.live=0)";
-    let values = (
+fn move_free(
+    tx: &Tx<'_>,
+    live: &mut Live,
+    before: Option<Base>,
+    to: Base,
+    seen: Option<(u64, bool)>,
+) -> Done<bool> {
+    if let Some((version, false)) = seen {
+        live.version = version;
+        return Ok(false);
+    }
+    let values = params![
+        live.thread,
+        before.map(|base| base.tl),
+        before.map(|base| int(base.first)),
         to.tl,
         int(to.first),
         int(tx.now),
         minute(tx.now),
-        live.thread,
-        before.map(|base| base.tl),
-        before.map(|base| int(base.first)),
         to.digest,
-    );
-    let moved = run_sql(tx.conn, sql, values)? == 1;
-    live.version = thread_version(tx, live.thread)?;
+    ];
+    // In the usual case no index changes.
+    let within = before.is_some_and(|before| before.tl == to.tl);
+    let moved = within && tx.hot.run(Hot::FreeHead, values)? == 1
+        || tx.hot.run(Hot::FreeMove, values)? == 1;
+    live.version = match seen {
+        Some((version, _)) => version + u64::from(moved),
+        None => thread_version(tx, live.thread)?,
+    };
     Ok(moved)
 }
 
@@ -233,7 +293,7 @@ pub(super) fn publish_node(
         move_leased(tx, live, before, placed)?;
         true
     } else {
-        move_free(tx, live, before, placed)?
+        move_free(tx, live, before, placed, of.seen.head)?
     };
     if moved {
         tx.then(Effect::Moved(live.thread));

@@ -9,7 +9,7 @@ use super::fault::{Done, Stop, invalid};
 use super::find::{node_at, thread_by_row};
 use super::hot::Hot;
 use super::items::{self, Original, Ready};
-use super::nodes::{NewState, NodeOf, publish_node, thread_version};
+use super::nodes::{NewState, NodeOf, Seen, foresee, publish_node, thread_version};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int, num};
 use super::seal::seal;
@@ -156,6 +156,11 @@ fn write(
     )?;
     let has_node = to >= live.from;
     let leased = live.flags & flag::LEASED != 0;
+    let seen = if has_node {
+        foresee(tx, &live)?
+    } else {
+        Seen::default()
+    };
     let stored_last = live
         .marks
         .last()
@@ -171,20 +176,21 @@ fn write(
     if unsent {
         flags |= flag::UNSENT;
     }
-    // What a leased run does is known before; what a free one does is put right after.
-    if leased && has_node {
+    let moves = has_node && (leased || seen.head.is_some_and(|(_, moves)| moves));
+    if moves {
         flags |= flag::MOVED;
     }
     let state = match publish.ending {
         Ending::Committed => RunState::Committed,
         Ending::Cancelled => RunState::Cancelled,
     };
-    let guess = match (has_node, live.base) {
-        (true, Some(base)) if base.own => Some((base.tl, base.last + 1, publish.step)),
-        (true, _) => None,
-        (false, _) => live.published,
+    let last_before = live.base.map_or(0, |base| base.last);
+    let line = seen.line.or(live.base.map(|base| base.tl));
+    let guess = match line {
+        Some(tl) if has_node => Some((tl, last_before + 1, publish.step)),
+        _ => live.published,
     };
-    let version = live.version + u64::from(leased && has_node);
+    let version = seen.head.map_or(live.version, |(version, _)| version) + u64::from(moves);
     let next_event = publish
         .events
         .as_ref()
@@ -254,6 +260,7 @@ fn write(
             open,
             state: ending.state.as_ref(),
             created: tx.now,
+            seen,
         };
         publish_node(tx, &mut live, &of, tenant)?
     } else {

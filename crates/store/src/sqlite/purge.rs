@@ -210,6 +210,8 @@ fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> 
     let sql = "UPDATE thread SET stage=2 WHERE stage=3 AND thread=
       (SELECT p.thread FROM timeline l CROSS JOIN timeline p ON p.tl=l.parent_tl WHERE l.tl=?)";
     run_sql(conn, sql, [tl])?;
+    let given = "UPDATE given SET last=?1 WHERE name='timeline' AND last<?1";
+    run_sql(conn, given, [tl])?;
     run_sql(conn, "DELETE FROM timeline WHERE tl=?", [tl])?;
     sweep.spend(1);
     Ok(Swept::All)

@@ -38,6 +38,8 @@ pub(super) struct Shared {
     pub(super) beaten: AtomicU64,
     /// Somebody asked for one.
     pub(super) overdue: AtomicBool,
+    /// How many free runs were begun by what is remembered.
+    free: AtomicI64,
     /// Runs that this process began or claimed and has not settled.
     pub(super) working: AtomicUsize,
 }
@@ -223,8 +225,15 @@ impl Shared {
             owner_row: AtomicI64::new(0),
             beaten: AtomicU64::new(0),
             overdue: AtomicBool::new(false),
+            free: AtomicI64::new(0),
             working: AtomicUsize::new(0),
         }
+    }
+
+    /// A number for `run.live` of a free run that none of this process has; another process may have
+    /// given it. Those of the slower way are above 0.
+    pub(super) fn free_number(&self) -> i64 {
+        -1 - self.free.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn is_closed(&self) -> bool {

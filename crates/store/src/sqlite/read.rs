@@ -3,18 +3,19 @@
 use rusqlite::Connection;
 
 use super::branch::{Branch, journal_entries, run_items};
-use super::cache::{Caches, Head, Line, StateAt, lock};
+use super::cache::{Caches, Ended, Head, Line, StateAt, lock};
 use super::event_log::Ends;
 use super::fault::{Done, corrupt, invalid, missing};
 use super::find::{aliases, line, place, shown_thread, unsettled};
+use super::opening::{Found, found};
 use super::rows::{NodeRow, ThreadRow, flag, num};
 use super::sql::one;
 use crate::cursor::Seal;
 use crate::digest::{self, Digest};
 use crate::trials;
 use crate::{
-    At, Cursor, Entry, Error, Increment, Millis, Opened, Page, Position, RunId, Span, State,
-    TenantScope, ThreadId, Version, window,
+    At, Cursor, Entry, Error, Increment, Millis, NodeRef, Opened, Page, Position, RunId, Span,
+    State, TenantScope, ThreadId, Version, window,
 };
 
 /// What every read needs.
@@ -34,15 +35,9 @@ impl<'a> Reading<'a> {
 
     /// Open a thread or the branch that ends in a node.
     pub(super) fn open(&self, at: &At, window: usize) -> Done<Opened> {
-        let (thread, node) = place(self.conn, self.tenant, at, self.now)?;
-        if let (At::Thread(id), Some(tenant)) = (at, self.tenant) {
-            let head = Head {
-                thread: thread.row,
-                version: thread.version,
-                base: thread.base(),
-            };
-            lock(&self.caches.heads).insert((tenant, id.clone()), head);
-        }
+        let found = found(self.conn, self.tenant, at, self.now)?;
+        self.remember(at, &found);
+        let Found { thread, node, .. } = &found;
         let entries = match &node {
             Some(node) if window > 0 => self.tail(node, window)?,
             _ => Vec::new(),
@@ -57,16 +52,28 @@ impl<'a> Reading<'a> {
             Some(state) => self.state(state)?,
             None => State::default(),
         };
-        let unsettled = match unsettled(self.conn, thread.row)? {
+        let unsettled = match found.unsettled {
+            true => unsettled(self.conn, thread.row)?,
+            false => None,
+        };
+        let unsettled = match unsettled {
             Some(mut run) => {
                 Ends::default().tell(self.conn, &mut run)?;
                 Some(run.run(self.now)?)
             }
             None => None,
         };
-        let sql = "SELECT count(*) FROM queue WHERE thread=?";
-        let queued: Option<i64> = one(self.conn, sql, [thread.row], |row| row.get(0))?;
-        let names = aliases(self.conn, thread.row)?;
+        let queued = match found.queued {
+            true => {
+                let sql = "SELECT count(*) FROM queue WHERE thread=?";
+                one(self.conn, sql, [thread.row], |row| row.get(0))?
+            }
+            false => None,
+        };
+        let names = match found.named {
+            true => aliases(self.conn, thread.row)?,
+            false => Vec::new(),
+        };
         Ok(Opened {
             tip: node.as_ref().map(NodeRow::tip),
             thread: thread.thread(names)?,
@@ -76,6 +83,31 @@ impl<'a> Reading<'a> {
             unsettled,
             queued: queued.map_or(0, num),
         })
+    }
+
+    /// Remember what a run that begins here will ask for.
+    fn remember(&self, at: &At, found: &Found) {
+        let thread = &found.thread;
+        match (at, self.tenant, &found.node) {
+            (At::Thread(id), Some(tenant), _) => {
+                let head = Head {
+                    thread: thread.row,
+                    version: thread.version,
+                    base: thread.base(),
+                };
+                lock(&self.caches.heads).insert((tenant, id.clone()), head);
+            }
+            (At::Node(NodeRef::Run(run)), Some(tenant), Some(node)) => {
+                let ended = Ended {
+                    run: node.run,
+                    thread: thread.row,
+                    thread_id: thread.id.clone(),
+                    base: node.base(true),
+                };
+                lock(&self.caches.ended).insert((tenant, *run), ended);
+            }
+            _ => {}
+        }
     }
 
     fn tail(&self, node: &NodeRow, limit: usize) -> Done<Vec<Entry>> {

@@ -73,6 +73,9 @@ pub(super) struct NodeRow {
 pub(super) const NODE: &str = "n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
  n.state_run, n.state_step, s.digest, n.tokens, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step";
 
+/// How many they are.
+pub(super) const NODE_COLUMNS: usize = 18;
+
 /// The tables of a node, after `FROM`.
 pub(super) const NODE_TABLES: &str = "node n CROSS JOIN run r ON r.run=n.run
  LEFT JOIN state s ON s.run=n.state_run AND s.step=n.state_step";
@@ -181,7 +184,7 @@ pub(super) struct ThreadRow {
 
 /// The columns of a thread `t`; those of its head follow.
 pub(super) const THREAD: &str = "t.thread, t.id, t.version, t.borrowed, t.moved_by, t.created, t.touched, t.keep, t.title, t.meta, t.settings, t.head_tl, t.head_digest, ";
-const THREAD_COLUMNS: usize = 13;
+pub(super) const THREAD_COLUMNS: usize = 13;
 
 /// The tables of a thread and its head, after `FROM`.
 pub(super) const THREAD_TABLES: &str =

@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -31,7 +31,28 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 2,
         sql: EVENT_LOG,
     },
+    Migration {
+        to: 3,
+        sql: TIMELINES,
+    },
 ];
+
+/// Numbers of timelines are never given twice: whoever remembers one must not meet another. What was
+/// given is remembered when a timeline is removed, in `given`, and not when one is made, as
+/// `AUTOINCREMENT` does with a page of its own for each branch.
+///
+/// From here on bodies of items may be texts with frames, which older programs take for damage: a file
+/// that may have some is not theirs to read.
+const TIMELINES: &str = "
+CREATE TABLE given(name TEXT PRIMARY KEY, last INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO given SELECT 'timeline', coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name='timeline'), 0);
+CREATE TABLE line(tl INTEGER PRIMARY KEY, thread INTEGER NOT NULL, parent_tl INTEGER, fork INTEGER NOT NULL) STRICT;
+INSERT INTO line SELECT tl, thread, parent_tl, fork FROM timeline;
+DROP TABLE timeline;
+ALTER TABLE line RENAME TO timeline;
+CREATE INDEX timeline_thread ON timeline(thread);
+CREATE INDEX timeline_parent ON timeline(parent_tl, fork) WHERE parent_tl IS NOT NULL;
+";
 
 /// Events of live runs share a log; those of others are packed, `packed` flushes in one row, or one
 /// as it is if that is 0. `event_log.owner` is the process that writes a slot, NULL if none does.

@@ -9,7 +9,7 @@ use super::fault::{Done, exists, invalid};
 use super::find::node_at;
 use super::items::{self, Ready};
 use super::lease::{admit_events, cached, in_order, load, lost, must_run};
-use super::nodes::{NewState, NodeOf, publish_node};
+use super::nodes::{NewState, NodeOf, Seen, publish_node};
 use super::publish::{check_version, is_open, last_of_steps};
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int, num};
@@ -253,6 +253,7 @@ fn write_step(
                 open,
                 state: ready.state.as_ref(),
                 created: tx.now,
+                seen: Seen::default(),
             };
             let published = publish_node(tx, &mut live, &of, tenant)?;
             let (tl, at, no) = live.published.unwrap_or_default();

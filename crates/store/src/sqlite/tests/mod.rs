@@ -1,6 +1,7 @@
 //! Tests of what lies behind the trait.
 
 mod backups;
+mod costs;
 mod damage;
 mod groups;
 pub(super) mod plans;
