@@ -130,6 +130,7 @@ impl RunEvent {
             Self::Started { .. }
             | Self::Asked { .. }
             | Self::Compacted { .. }
+            | Self::Narrated { .. }
             | Self::Incomplete { .. }
             | Self::Dispatched { .. }
             | Self::Result { .. }
