@@ -172,6 +172,20 @@ impl ToolHistory {
         self.epochs.last()
     }
 
+    /// Whether everything before the tail is what the epoch showed when it was made: the record is the
+    /// one that it belongs to, and both are whole.
+    ///
+    /// ```
+    /// use throughline_compact::{Policy, ToolHistory};
+    ///
+    /// // Without an epoch there is nothing that could differ.
+    /// assert!(ToolHistory::new(Policy::default()).is_intact());
+    /// ```
+    pub fn is_intact(&self) -> bool {
+        let held = self.epoch();
+        held.is_none_or(|epoch| epoch.prefix == self.view.prefix())
+    }
+
     /// Decide about the view before a model call. Nothing changes until an epoch is installed, so that
     /// it can be stored first.
     ///

@@ -94,6 +94,18 @@ impl View {
         view
     }
 
+    /// The hash of everything before the tail.
+    pub(crate) fn prefix(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut text = String::new();
+        for message in self.messages.iter().take(self.head) {
+            text.clear();
+            message.write_json(&mut text);
+            hasher.update(text.as_bytes()).update(b"\n");
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     pub(crate) fn add(&mut self, message: Arc<Message>, units: u64) {
         self.units += units;
         self.messages.push(message);

@@ -131,14 +131,7 @@ impl Draft {
 
     /// The hash of everything before the tail.
     pub(crate) fn prefix(&self) -> String {
-        let mut hasher = blake3::Hasher::new();
-        let mut text = String::new();
-        for message in self.view.messages.iter().take(self.view.head) {
-            text.clear();
-            message.write_json(&mut text);
-            hasher.update(text.as_bytes()).update(b"\n");
-        }
-        hasher.finalize().to_hex().to_string()
+        self.view.prefix()
     }
 }
 

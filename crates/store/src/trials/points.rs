@@ -97,6 +97,10 @@ points! {
         MigrateEach = "migrate.each",
     }
     above {
+        /// It is decided what of a long history is folded, and nothing of that is stored.
+        CompactWrite = "compact.write",
+        /// What was folded is about to be published, with what the run said.
+        CompactSwap = "compact.swap",
         /// A model is about to be asked.
         ModelPreSend = "model.pre_send",
         /// It has begun to answer, or has answered whole.

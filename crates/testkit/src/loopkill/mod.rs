@@ -7,6 +7,7 @@
 //! says which asking of the model a call comes from, and one that is asked twice shows.
 
 mod code;
+pub mod fold;
 mod ledger;
 mod post;
 mod servers;

@@ -7,7 +7,7 @@ use crate::line::{End, Fate, Line};
 use crate::thread::{Aim, Modes};
 
 /// The points that an agent at work passes. `cancel.close` is passed by runs that are given up.
-const POINTS: [&str; 32] = [
+const POINTS: [&str; 34] = [
     "begin.pre",
     "begin.post",
     "lease.claim",
@@ -38,6 +38,8 @@ const POINTS: [&str; 32] = [
     "event.flush",
     "terminal.pre",
     "terminal.post",
+    "compact.write",
+    "compact.swap",
     "recover.claim",
     "recover.decide",
 ];
@@ -48,7 +50,8 @@ const LIVES: usize = 16;
 
 /// R3, and with it R1, R2 and R4: a process is killed at each point of the loop, or stopped until
 /// somebody has taken its runs over. What was acknowledged is there, nothing that finished is done
-/// again, no tool runs twice that is not declared safe, and every thread goes on with every vendor.
+/// again, no tool runs twice that is not declared safe, a view is that of one epoch, and every thread
+/// goes on with every vendor.
 #[test]
 fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     let (mut killed, mut unreached, mut stopped) = (0, 0, 0);
@@ -57,6 +60,7 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     let mut reached = BTreeSet::new();
     let mut counts = Counts::default();
     let mut next = 0;
+    let mut epochs = 0;
     let aim = Aim::Work(Modes::Both);
     property("r3 loop kills", 3, |rng: &mut Rng, _| {
         let mut line = Line::new(THREADS);
@@ -88,12 +92,13 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
         threads += line.threads.len();
         counts += line.ledger.counts();
         fenced += line.fenced;
+        epochs += line.epochs;
         reached.extend(line.reached());
         Ok(())
     });
     let points = kills.len();
     println!(
-        "campaign r3 loop kills: kills={killed} points={points} of {} not_hit={unreached} stopped={stopped} fenced={fenced} told_too_early=0 {counts} double=0 lost=0",
+        "campaign r3 loop kills: kills={killed} points={points} of {} not_hit={unreached} stopped={stopped} fenced={fenced} told_too_early=0 epochs={epochs} mixed_views=0 {counts} double=0 lost=0",
         POINTS.len()
     );
     println!("campaign r4 survivors: threads={threads} turns={turns} refused=0 unusable=0");

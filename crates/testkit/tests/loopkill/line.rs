@@ -7,7 +7,7 @@ use std::time::Duration;
 use throughline_store::{
     At, Heartbeat, ManualClock, Options, RunState, Store, TenantScope, ThreadId,
 };
-use throughline_testkit::loopkill::{Asked, Code, Kind, Ledger, Mark, Ran, WIRES, brackets};
+use throughline_testkit::loopkill::{Asked, Code, Kind, Ledger, Mark, Ran, WIRES, brackets, fold};
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, Scratch};
 
@@ -92,6 +92,8 @@ pub(crate) struct Line {
     pub(crate) fenced: u64,
     /// Whether two processes work at once.
     pub(crate) racing: bool,
+    /// The last epoch of the thread that has most.
+    pub(crate) epochs: u64,
 }
 
 impl Line {
@@ -116,6 +118,7 @@ impl Line {
             decided: BTreeMap::new(),
             fenced: 0,
             racing: false,
+            epochs: 0,
         }
     }
 
@@ -405,6 +408,7 @@ impl Line {
         self.ledger.died(&store, &self.names())?;
         for thread in &mut self.threads {
             self.ledger.check(&store, &thread.name)?;
+            self.epochs = self.epochs.max(fold::check(&store, &thread.name)?);
             (thread.standing, thread.current) = standing(&store, &thread.name)?;
         }
         block_on(store.close()).map_err(|error| error.to_string())

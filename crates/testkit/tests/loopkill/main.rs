@@ -5,6 +5,7 @@
 //! twentieth; `cargo xtask campaign` runs them in full.
 
 mod approvals;
+mod compactions;
 mod crowd;
 mod kills;
 mod line;

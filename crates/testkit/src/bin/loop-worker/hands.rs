@@ -6,7 +6,7 @@ use throughline::model::json::RawJson;
 use throughline::{
     Approval, CallContext, Parameters, Probe, SchemaError, Tool, ToolError, ToolOutput, ToolSpec,
 };
-use throughline_testkit::loopkill::{ToolKind, post};
+use throughline_testkit::loopkill::{ToolKind, fold, post};
 
 /// A tool of the server of tools.
 pub(crate) struct Hand {
@@ -72,7 +72,7 @@ impl Tool for Hand {
             }
             _ => {}
         }
-        Ok(ToolOutput::text(text))
+        Ok(ToolOutput::text(format!("{text}\n{}", fold::padding())))
     }
 
     async fn probe(&self, arguments: &RawJson, context: CallContext) -> Result<Probe, ToolError> {

@@ -11,7 +11,7 @@ use throughline::store::{
 use throughline::{
     Agent, Awaits, OnInterrupt, Owner, Persistence, Run, RunEvent, StopReason, Thread, Threads,
 };
-use throughline_testkit::loopkill::{Code, TOOLS, ask};
+use throughline_testkit::loopkill::{Code, TOOLS, ask, fold};
 
 use crate::hands::Hand;
 use crate::{Settings, say};
@@ -74,6 +74,7 @@ impl Orders {
             .threads(&self.threads)
             .clock(Arc::clone(&self.clock))
             .instructions("You are the harbour master.")
+            .compaction(fold::policy())
             .settings(ModelSettings {
                 max_output_tokens: Some(4096),
                 ..ModelSettings::default()

@@ -2,7 +2,7 @@
 
 use throughline_compact::{Annotations, Report, Stayed};
 use throughline_model::{Response, ToolDef};
-use throughline_store::Effect;
+use throughline_store::{Effect, State};
 
 use super::sight::{Sending, Sent};
 use super::{Broken, Driver};
@@ -64,6 +64,7 @@ impl Driver {
         let before = self.compaction.take().and_then(|before| before.narrative);
         report.narrative = narrated.or(before);
         if report.stayed.is_none() {
+            crate::trials::pass("compact.write");
             tracing::debug!(
                 run = %self.run,
                 epoch = report.epoch,
@@ -82,6 +83,14 @@ impl Driver {
             self.ask_for_summary(asking, instructions, offered);
         }
         Ok(())
+    }
+
+    /// What was folded is about to hold: whatever is published next has it.
+    pub(super) fn swaps_view(&self) {
+        let held = self.held.as_ref().and_then(State::compaction);
+        if held != self.state.compaction() {
+            crate::trials::pass("compact.swap");
+        }
     }
 
     /// Learn what was billed for what was sent.

@@ -245,6 +245,7 @@ impl Driver {
         if planted("loop-no-publish") {
             return Ok(stop);
         }
+        self.swaps_view();
         let made = self.recorder.publish(closing).await?;
         crate::trials::pass("terminal.pre");
         self.telling.stored();

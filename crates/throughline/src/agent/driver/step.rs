@@ -124,6 +124,9 @@ impl Driver {
         let node = self.publishes_call().then(|| StepNode {
             state: self.changed_state(),
         });
+        if node.is_some() {
+            self.swaps_view();
+        }
         let note = Some(note.to_json()).filter(|note| note.get() != "{}");
         let published = self.recorder.step(calls, approvals, note, node).await?;
         self.telling.stored();
