@@ -42,6 +42,7 @@ mod record;
 mod report;
 mod shorten;
 mod text;
+mod trials;
 mod view;
 
 pub use category::{Annotations, Category};

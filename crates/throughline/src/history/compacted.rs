@@ -11,6 +11,7 @@ use throughline_model::Message;
 use throughline_model::json::RawJson;
 
 use super::view::View;
+use crate::trials::planted;
 
 /// Whether older tool calls give way to digests of them, and when.
 ///
@@ -153,7 +154,8 @@ impl Compacted {
                 let kept = KeptEpoch::written(&epoch, &self.bills);
                 self.history.install(epoch);
                 self.sent = 0;
-                Ok((report, Some(kept)))
+                let kept = Some(kept).filter(|_| !planted("compact-epoch-unkept"));
+                Ok((report, kept))
             }
         }
     }
