@@ -98,10 +98,17 @@ fn guarantee(word: &str) -> Option<String> {
     known.then(|| format!("r{number}"))
 }
 
+/// A test program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Program {
+    path: PathBuf,
+    layer: Layer,
+}
+
 /// A test program and one of its campaigns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Campaign {
-    program: PathBuf,
+    program: Program,
     test: String,
 }
 
@@ -117,7 +124,8 @@ impl Campaign {
 fn campaigns() -> Result<Vec<Campaign>, Failure> {
     let mut found = Vec::new();
     for program in programs()? {
-        let listed = tool::output(tool::command(&program).args(["--list", "--format", "terse"]))?;
+        let mut list = tool::command(&program.path);
+        let listed = tool::output(list.args(["--list", "--format", "terse"]))?;
         for line in listed.lines() {
             let Some(test) = line.strip_suffix(": test") else {
                 continue;
@@ -137,25 +145,28 @@ fn campaigns() -> Result<Vec<Campaign>, Failure> {
     Ok(found)
 }
 
-fn programs() -> Result<Vec<PathBuf>, Failure> {
+fn programs() -> Result<Vec<Program>, Failure> {
     let mut cargo = tool::cargo();
     // What a test run is built with, so that nothing is built twice.
     cargo.args(["test", "--no-run", "--workspace", "--locked"]);
     cargo.args(["--features", FEATURES, "--message-format=json"]);
     let output = tool::output(cargo.stderr(Stdio::inherit()))?;
-    let mut programs: Vec<PathBuf> = output.lines().filter_map(program).collect();
+    let mut programs: Vec<Program> = output.lines().filter_map(program).collect();
     programs.sort();
     Ok(programs)
 }
 
 /// The program of a test target, in a message of cargo.
-fn program(message: &str) -> Option<PathBuf> {
+fn program(message: &str) -> Option<Program> {
     // Test targets alone: what is compiled for them is named too.
     let is_test = message.contains("\"kind\":[\"test\"]") || message.contains("\"kind\":[\"lib\"]");
     let is_ours = PACKAGES.iter().any(|package| message.contains(package));
     let (_, rest) = message.split_once("\"executable\":\"")?;
     let (path, _) = rest.split_once('"')?;
-    (is_test && is_ours).then(|| PathBuf::from(path))
+    (is_test && is_ours).then(|| Program {
+        path: PathBuf::from(path),
+        layer: Layer::tested(message, path),
+    })
 }
 
 /// `cargo xtask campaign`
@@ -219,7 +230,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
 }
 
 fn run(campaign: &Campaign) -> Command {
-    let mut command = tool::command(&campaign.program);
+    let mut command = tool::command(&campaign.program.path);
     command.args(["--exact", "--nocapture", "--test-threads=1", &campaign.test]);
     command
 }
@@ -254,27 +265,15 @@ pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
     let programs = programs()?;
     let mut mistakes = listed(&programs)?;
     for word in arguments {
-        if !mistakes.iter().any(|mistake| mistake.name == *word)
-            && word != "--small"
-            && word != "--large"
-        {
+        if !mistakes.iter().any(|mistake| mistake.is_meant(word)) {
             return Err(Failure::new(format!(
-                "there is no mistake {word}; --small or --large choose a kind"
+                "there is no mistake {word}; --small or --large choose a kind, `loop-*` those of a layer"
             )));
         }
     }
-    let named = |mistake: &Mistake| {
-        arguments.is_empty()
-            || arguments.contains(&mistake.name)
-            || arguments.iter().any(|word| {
-                word == if mistake.kind == Kind::Large {
-                    "--large"
-                } else {
-                    "--small"
-                }
-            })
-    };
-    mistakes.retain(named);
+    mistakes.retain(|mistake| {
+        arguments.is_empty() || arguments.iter().any(|word| mistake.is_meant(word))
+    });
     let all = campaigns()?;
     let suites: Vec<Suite> = suites(&programs, &all);
     let mut unfound = Vec::new();
@@ -282,9 +281,12 @@ pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
     let mut reviewed = 0;
     for mistake in &mistakes {
         let began = Instant::now();
-        // Mistakes of a layer are looked for in its own campaigns first.
+        // Mistakes of a layer are looked for in its own campaigns first. Views know nothing of the
+        // other layers, nor those of them.
+        let layer = Layer::of(&mistake.name);
         let mut nearest: Vec<&Suite> = suites.iter().collect();
-        nearest.sort_by_key(|suite| suite.layer != Layer::of(&mistake.name));
+        nearest.retain(|suite| (suite.layer == Layer::Views) == (layer == Layer::Views));
+        nearest.sort_by_key(|suite| suite.layer != layer);
         let finder = nearest
             .iter()
             .filter(|suite| {
@@ -339,6 +341,18 @@ struct Mistake {
     kind: Kind,
 }
 
+impl Mistake {
+    /// Whether a word of the command line means it: its name, the start of its name, its kind.
+    fn is_meant(&self, word: &str) -> bool {
+        match (word, word.strip_suffix('*')) {
+            ("--large", _) => self.kind == Kind::Large,
+            ("--small", _) => self.kind != Kind::Large,
+            (_, Some(start)) => self.name.starts_with(start),
+            (_, None) => self.name == word,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// For the campaigns.
@@ -350,9 +364,9 @@ enum Kind {
 }
 
 /// The mistakes that the test programs know, as one of them lists them.
-fn listed(programs: &[PathBuf]) -> Result<Vec<Mistake>, Failure> {
+fn listed(programs: &[Program]) -> Result<Vec<Mistake>, Failure> {
     for program in programs {
-        let mut command = tool::command(program);
+        let mut command = tool::command(&program.path);
         command.args(["--exact", "--nocapture", "the_mistakes_are_listed"]);
         let (_, text) = hear(&mut command)?;
         let mistakes: Vec<Mistake> = text.lines().filter_map(mistake).collect();
@@ -382,20 +396,30 @@ fn mistake(line: &str) -> Option<Mistake> {
 struct Suite {
     name: String,
     program: PathBuf,
-    /// One test; all of the program's if there is none.
-    test: Option<String>,
+    tests: Tests,
     is_campaign: bool,
     /// Whether it is fit for looking for many mistakes.
     is_quick: bool,
     layer: Layer,
 }
 
+/// Which tests of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tests {
+    All,
+    /// Those with this in their names.
+    With(&'static str),
+    One(String),
+}
+
 /// What a suite or a mistake is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Layer {
     Store,
     Loop,
     Server,
+    /// What a model is shown of a long history.
+    Views,
 }
 
 impl Layer {
@@ -404,13 +428,15 @@ impl Layer {
         match mistake.split('-').next() {
             Some("loop") => Self::Loop,
             Some("server") => Self::Server,
+            Some("compact") => Self::Views,
             _ => Self::Store,
         }
     }
 
-    /// The layer that a test program is about.
-    fn tested(program: &str) -> Self {
+    /// The layer that a test program is about, by what cargo says of it.
+    fn tested(message: &str, program: &str) -> Self {
         match () {
+            () if message.contains("/crates/compact#") => Self::Views,
             () if program.contains("/loopkill-") => Self::Loop,
             () if program.contains("/serverkill-") => Self::Server,
             () => Self::Store,
@@ -425,9 +451,10 @@ impl Suite {
         command
             .env("THROUGHLINE_PLANTED", mistake)
             .env("RUST_BACKTRACE", "0");
-        match &self.test {
-            Some(test) => command.args(["--exact", test]),
-            None => command.args(["--test-threads=2"]),
+        match &self.tests {
+            Tests::One(test) => command.args(["--exact", test]),
+            Tests::With(part) => command.args([part, "--test-threads=2"]),
+            Tests::All => command.args(["--test-threads=2"]),
         };
         command
             .stdin(Stdio::null())
@@ -451,38 +478,47 @@ impl Suite {
 }
 
 /// Quick ones first: the suites of the store, then one campaign after the other.
-fn suites(programs: &[PathBuf], campaigns: &[Campaign]) -> Vec<Suite> {
+fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
     let mut suites = Vec::new();
     for program in programs {
-        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let name = program.path.file_stem().unwrap_or_default();
+        let name = name.to_string_lossy();
         let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
-        if matches!(name, "sqlite" | "throughline_store") {
-            suites.push(Suite {
-                name: name.to_owned(),
-                program: program.clone(),
-                test: None,
-                is_campaign: false,
-                is_quick: true,
-                layer: Layer::Store,
-            });
-        }
+        let (tests, layer) = match (name, program.layer) {
+            ("sqlite" | "throughline_store", _) => (Tests::All, Layer::Store),
+            ("behaviours", Layer::Views) => (Tests::All, Layer::Views),
+            // How views are kept with threads.
+            ("threads", _) => (Tests::With("compaction::"), Layer::Views),
+            _ => continue,
+        };
+        suites.push(Suite {
+            name: match &tests {
+                Tests::With(part) => format!("{name} {part}"),
+                Tests::All | Tests::One(_) => name.to_owned(),
+            },
+            program: program.path.clone(),
+            tests,
+            is_campaign: false,
+            is_quick: true,
+            layer,
+        });
     }
     suites.extend(campaigns.iter().map(|campaign| Suite {
         name: campaign.test.clone(),
-        program: campaign.program.clone(),
-        test: Some(campaign.test.clone()),
+        program: campaign.program.path.clone(),
+        tests: Tests::One(campaign.test.clone()),
         is_campaign: true,
         // Those with processes, and walks by cursor; the others are about the disk and what lies on it.
-        is_quick: campaign.program.to_string_lossy().contains("/trials-")
+        is_quick: campaign.program.path.to_string_lossy().contains("/trials-")
             || campaign.guarantee() == "r12",
-        layer: Layer::tested(&campaign.program.to_string_lossy()),
+        layer: campaign.program.layer,
     }));
     suites
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Tier, guarantee, mistake, parse, program};
+    use super::{Kind, Layer, Tier, guarantee, mistake, parse, program};
 
     #[test]
     fn guarantees_are_named_by_their_numbers() {
@@ -513,7 +549,13 @@ mod tests {
             )
         };
         let test = of("testkit", "test", "\"/t/trials-1\"");
-        assert_eq!(program(&test), Some("/t/trials-1".into()));
+        let found = program(&test).expect("it is one");
+        assert_eq!(
+            (found.path, found.layer),
+            ("/t/trials-1".into(), Layer::Store)
+        );
+        let views = program(&of("compact", "test", "\"/t/behaviours-1\""));
+        assert_eq!(views.expect("it is one").layer, Layer::Views);
         for other in [
             of("testkit", "bin", "\"/t/a\""),
             of("testkit", "test", "null"),
@@ -531,6 +573,12 @@ mod tests {
             (&*found.name, &*found.what),
             ("run-version", "the statement says so")
         );
+        for word in ["run-version", "run-*", "--small"] {
+            assert!(found.is_meant(word), "{word}");
+        }
+        for word in ["--large", "run-", "server-*", "run-version-2"] {
+            assert!(!found.is_meant(word), "{word}");
+        }
         assert!(mistake("running 1 test").is_none());
     }
 }

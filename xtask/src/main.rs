@@ -54,7 +54,7 @@ cargo xtask fuzz [TARGET…] [--seconds N] [--list]
 cargo xtask campaign [R…] [--tier C|N] [--minutes N] [--seed S]
     Runs the campaigns of guarantees at their full counts; all of them if none is named.
 cargo xtask planted [NAME…] [--small] [--large]
-    Plants mistakes one after the other and says which test finds each.
+    Plants mistakes one after the other and says which test finds each; `compact-*` names all that begin so.
 cargo xtask bench [NAME…] [--list]
     Runs the bench programs in release mode; fails when a ratio is over its limit.
 

@@ -16,6 +16,7 @@ use crate::plan::{self, Planned};
 use crate::policy::{Call, Policy};
 use crate::record::Record;
 use crate::report::BudgetUnreachable;
+use crate::trials::planted;
 use crate::view::{Frame, View};
 use crate::{recall, tokens};
 
@@ -213,8 +214,9 @@ impl ToolHistory {
             .epochs
             .last()
             .is_none_or(|held| epoch.no > held.no && epoch.cut_seq >= held.cut_seq);
+        let newer = newer && epoch.no > self.last_no;
         let known = self.record.exactly(epoch.upto_seq).is_some();
-        if !newer || !known || epoch.no <= self.last_no {
+        if !known || !(newer || planted("compact-epoch-swapped")) {
             return false;
         }
         self.last_no = epoch.no;

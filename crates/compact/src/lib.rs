@@ -43,6 +43,7 @@ mod record;
 mod report;
 mod shorten;
 mod text;
+mod trials;
 mod view;
 mod wishes;
 

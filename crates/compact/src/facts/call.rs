@@ -8,6 +8,7 @@ use super::{Called, Line, LineKind, errors};
 use crate::category::Category;
 use crate::policy::Caps;
 use crate::text;
+use crate::trials::planted;
 
 /// What a digest says of a call, before names are chosen.
 pub(crate) fn line(called: &Called<'_>, args: &Args<'_>, caps: &Caps) -> Line {
@@ -42,15 +43,17 @@ fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps:
     if ended.failed {
         match (called.category, ended.code) {
             (Category::Write, None) => line.rest.push_str(" FAILED"),
-            (_, Some(code)) => line.rest.push_str(&format!(" → exit {code}")),
-            (_, None) => line.rest.push_str(" → FAILED"),
+            (_, Some(code)) if !planted("compact-code-left-out") => {
+                line.rest.push_str(&format!(" → exit {code}"));
+            }
+            (_, _) => line.rest.push_str(" → FAILED"),
         }
         let mut found = errors::lines(said, caps.error_lines, caps.error_line);
         if found.is_empty() {
             let first = said.lines().find(|one| !one.trim().is_empty());
             found.extend(first.map(|one| text::one_line(one, caps.error_line)));
         }
-        if !found.is_empty() {
+        if !found.is_empty() && !planted("compact-error-left-out") {
             line.rest.push_str(": ");
             line.rest.push_str(&found.join(" | "));
         }

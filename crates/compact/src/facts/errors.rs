@@ -7,6 +7,10 @@ const HEAD: usize = 256 * 1024;
 const TAIL: usize = 128 * 1024;
 /// Of a line so many bytes are looked at.
 const OF_LINE: usize = 400;
+/// Bytes at either end of an output in which a command says what it ended with.
+const ENDS: usize = 400;
+/// Characters that a code has at most, its sign included.
+const OF_CODE: usize = 11;
 
 /// Words that make a line one about an error, in lower case.
 const STRONG: &[&str] = &[
@@ -114,7 +118,11 @@ fn in_path(line: &str, start: usize, end: usize) -> bool {
 
 /// The code that a command ended with, if its output says so at its start or end.
 pub(crate) fn exit_code(output: &str) -> Option<i64> {
-    let ends = [text::start(output, 400), text::end(output, 400)];
+    let head = text::start(output, ENDS).len();
+    // A code that is cut in two would be another code.
+    let digits = output[head..].bytes().take_while(u8::is_ascii_digit);
+    let head = &output[..head + digits.take(OF_CODE).count()];
+    let ends = [head, text::end(output, ENDS)];
     ends.into_iter().find_map(code_in)
 }
 
@@ -138,7 +146,7 @@ fn code_in(text: &str) -> Option<i64> {
                 .trim_start_matches([':', '"', '=', ' ', '\'', '(', '*', '`']);
             let digits: String = rest
                 .chars()
-                .take(6)
+                .take(OF_CODE)
                 .take_while(|letter| letter.is_ascii_digit() || *letter == '-')
                 .collect();
             if let Ok(code) = digits.parse() {
@@ -192,6 +200,15 @@ mod tests {
         ] {
             assert_eq!(exit_code(said), code, "{said}");
         }
+    }
+
+    #[test]
+    fn a_code_at_the_edge_of_what_is_looked_at_is_read_whole() {
+        for before in 380..410 {
+            let said = format!("{} Process exited with code 232\nbye", "x".repeat(before));
+            assert_eq!(exit_code(&said), Some(232), "{before}");
+        }
+        assert_eq!(exit_code("exit code -1073741819"), Some(-1_073_741_819));
     }
 
     #[test]

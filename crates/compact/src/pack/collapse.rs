@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::{Choice, Job};
 use crate::category::Category;
 use crate::facts::{Line, LineKind};
+use crate::policy::Caps;
 use crate::text;
 
 /// All lines of the facts, repeats collapsed, in the order of what they say last.
@@ -29,7 +30,7 @@ pub(super) fn collapse(job: &Job<'_>) -> Vec<Choice> {
                 .and_then(|at| choices.get_mut(*at))
                 .and_then(Option::take)
             {
-                merge(&mut choice, earlier);
+                merge(&mut choice, earlier, job.caps);
             }
             seen.insert(place, choices.len());
         }
@@ -63,7 +64,7 @@ fn class(line: &Line, ledger: bool) -> Option<u8> {
 }
 
 /// Put what an earlier line said into the later one.
-fn merge(later: &mut Choice, earlier: Choice) {
+fn merge(later: &mut Choice, earlier: Choice, caps: &Caps) {
     let reads = |choice: &Choice| choice.line.kind == LineKind::Call(Category::Read);
     later.names_from(&earlier);
     later.failed_before |= earlier.failed_before;
@@ -95,9 +96,10 @@ fn merge(later: &mut Choice, earlier: Choice) {
                 _ => None,
             };
             if earlier.line.failed && later.line.rest != earlier.line.rest {
-                // What went wrong first is often what the last error is about.
+                // What went wrong first is often what the last error is about, and its first line is
+                // not always the one that tells.
                 let now = if later.line.failed { "" } else { ", resolved" };
-                let first = text::start(&earlier.line.rest, 120).trim_end();
+                let first = text::start(&earlier.line.rest, 2 * caps.error_line).trim_end();
                 later.line.rest.push_str(&format!(" (before{first}{now})"));
             }
         }

@@ -8,6 +8,7 @@ use crate::history::ToolHistory;
 use crate::pack::{self, Job, Visible};
 use crate::report::Trigger;
 use crate::tokens;
+use crate::trials::planted;
 use crate::view::{Frame, View};
 
 use super::bounds::Bounds;
@@ -53,7 +54,7 @@ impl Draft {
     pub(crate) fn of(history: &ToolHistory, bounds: &Bounds, outline: Outline) -> Self {
         let record = &history.record;
         let groups = record.groups();
-        let cut = record.begins(outline.cut);
+        let cut = record.begins(outline.cut) + usize::from(planted("compact-cut-in-group"));
         let mut visible = Visible::new(&history.atoms, cut);
         for block in &outline.old {
             visible.learn(&history.atoms, &block.text);

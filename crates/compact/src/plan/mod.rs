@@ -13,6 +13,7 @@ use crate::history::{Armed, ToolHistory};
 use crate::narrative;
 use crate::policy::Call;
 use crate::report::{BudgetUnreachable, Report, Stayed, Trigger};
+use crate::trials::planted;
 use bounds::Bounds;
 pub(crate) use draft::Draft;
 
@@ -56,7 +57,11 @@ pub(crate) fn plan(
     wish: Wish,
 ) -> Result<Planned, BudgetUnreachable> {
     let budget = history.policy.effective_budget();
-    let room = budget.map(|budget| call.scale.units(budget.saturating_sub(call.overhead)));
+    let beside = match planted("compact-schemas-uncounted") {
+        true => 0,
+        false => call.overhead,
+    };
+    let room = budget.map(|budget| call.scale.units(budget.saturating_sub(beside)));
     let limits = Limits {
         room,
         over: room.is_some_and(|room| history.view.units > room),

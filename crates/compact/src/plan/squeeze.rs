@@ -8,6 +8,7 @@ use super::{segments, shortening};
 use crate::epoch::Block;
 use crate::history::ToolHistory;
 use crate::report::Stayed;
+use crate::trials::planted;
 
 /// A view within a budget, or the smallest there is.
 pub(super) fn within(
@@ -20,7 +21,10 @@ pub(super) fn within(
     let before = history.view.units;
     // Whatever the policy says, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
-    let worth = worth.min(before.saturating_sub(1));
+    let worth = match planted("compact-gain-unasked") {
+        true => u64::MAX,
+        false => worth.min(before.saturating_sub(1)),
+    };
     let accept = worth.min(room);
     let mut best: Option<Draft> = None;
     let six = planner.cut(bounds.furthest());
@@ -132,7 +136,7 @@ impl<'a> Planner<'a> {
     fn outline(&self, cut: usize, squeeze: Squeeze, major: bool) -> Option<Outline> {
         let held = self.history.epoch();
         let old: Vec<Arc<Block>> = match held {
-            Some(epoch) if !major => epoch.blocks.clone(),
+            Some(epoch) if !major && !planted("compact-blocks-forgotten") => epoch.blocks.clone(),
             _ => Vec::new(),
         };
         if major && held.is_none() {

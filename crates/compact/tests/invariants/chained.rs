@@ -1,12 +1,14 @@
 //! Epochs one after the other, on generated conversations.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use throughline_compact::{Call, Epoch, Planned, Policy, ToolHistory};
-use throughline_model::Message;
-use throughline_testkit::{Rng, messages, property};
+use throughline_model::{Message, Role};
+use throughline_testkit::{Rng, property};
 
 use crate::check;
+use crate::conversation::conversation;
 
 fn policy(rng: &mut Rng) -> Policy {
     let base = Policy {
@@ -34,13 +36,22 @@ fn policy(rng: &mut Rng) -> Policy {
     }
 }
 
+/// What was looked at.
+#[derive(Default)]
+pub(crate) struct Looked {
+    pub(crate) views: u64,
+    pub(crate) epochs: u64,
+    /// Views that were held against the rules of a vendor.
+    pub(crate) asked: u64,
+}
+
 /// Plays a conversation with a plan before each model call; checks every view.
 pub(crate) fn play(
     told: &[Arc<Message>],
     mut history: ToolHistory,
+    looked: &mut Looked,
     mut pin: impl FnMut(usize) -> bool,
-) -> Result<(ToolHistory, u64), String> {
-    let mut epochs = 0;
+) -> Result<ToolHistory, String> {
     let mut before: Vec<String> = Vec::new();
     for (at, message) in told.iter().enumerate() {
         let seq = at as u64 + 1;
@@ -67,7 +78,7 @@ pub(crate) fn play(
                 }
             }
             Planned::Epoch(epoch, report) => {
-                epochs += 1;
+                looked.epochs += 1;
                 // Nothing changes before it is installed, and planning again gives the same.
                 if check::bytes(history.view()) != view {
                     return Err("a plan changed the view".to_owned());
@@ -103,16 +114,36 @@ pub(crate) fn play(
                     return Err(format!("{report} and at once {next}"));
                 }
                 check::pinned(history.view(), known)?;
+                check::covered(&history)?;
+                looked.asked += check::vendors(history.view())?;
             }
         }
+        looked.views += 1;
         check::pairs(history.view(), known)?;
+        requests(&history, known)?;
         before = check::bytes(history.view());
     }
     let record = history.record().map(|(_, message)| message);
     if check::bytes(record) != check::bytes(told) {
         return Err("the record changed".to_owned());
     }
-    Ok((history, epochs))
+    Ok(history)
+}
+
+/// Without a budget every word of users is shown, whatever was digested.
+fn requests(history: &ToolHistory, known: &[Arc<Message>]) -> Result<(), String> {
+    if history.policy().effective_budget().is_some() {
+        return Ok(());
+    }
+    let shown: HashSet<*const Message> = history.view().iter().map(Arc::as_ptr).collect();
+    let users = known.iter().filter(|one| one.role == Role::User);
+    match users
+        .into_iter()
+        .find(|one| !shown.contains(&Arc::as_ptr(one)))
+    {
+        Some(lost) => Err(format!("not shown: {}", lost.to_json())),
+        None => Ok(()),
+    }
 }
 
 fn monotone(held: Option<&Epoch>, next: &Epoch, major: bool) -> Result<(), String> {
@@ -123,67 +154,117 @@ fn monotone(held: Option<&Epoch>, next: &Epoch, major: bool) -> Result<(), Strin
     if !major && !next.blocks.starts_with(&held.blocks) {
         return Err("a minor epoch changed a block".to_owned());
     }
+    let (now, then) = (next.kept(), held.kept());
+    let fewer = now.requests < then.requests
+        || now.files_written < then.files_written
+        || now.failures < then.failures;
+    if !major && fewer {
+        return Err(format!("a minor epoch went from {then:?} to {now:?}"));
+    }
     if next.tokens_after >= next.tokens_before {
         return Err("nothing was gained".to_owned());
     }
     Ok(())
 }
 
+/// Lossless, paired, pinned, of one prefix between epochs, idempotent, monotone.
 #[test]
-fn chained_epochs_keep_every_invariant() {
-    let mut epochs = 0;
-    property("chained epochs", 120, |rng, size| {
-        let told: Vec<Arc<Message>> = messages::history(rng, 2 * size)
-            .into_iter()
-            .map(Arc::new)
-            .collect();
+fn r20_chained_epochs_keep_every_invariant() {
+    let mut looked = Looked::default();
+    property("r20 chained epochs", 120, |rng, size| {
+        let told = conversation(rng, 2 * size);
         let history = ToolHistory::new(policy(rng));
         let mut pins = rng.fork();
-        let (mut history, made) = play(&told, history, |_| pins.chance(0.02))?;
-        epochs += made;
+        let mut history = play(&told, history, &mut looked, |_| pins.chance(0.02))?;
         // Going back shows the record again.
         while let Some(epoch) = history.epoch().cloned() {
             if !history.uncompact(epoch.no) {
                 return Err("an epoch that holds cannot be taken back".to_owned());
             }
         }
-        let plain = ToolHistory::new(history.policy().clone());
-        let (plain, _) = told
-            .iter()
-            .enumerate()
-            .fold((plain, 0), |(mut plain, n), (at, one)| {
-                plain.push(at as u64 + 1, Arc::clone(one));
-                (plain, n)
-            });
+        let mut plain = ToolHistory::new(history.policy().clone());
+        for (seq, message) in (1..).zip(&told) {
+            plain.push(seq, Arc::clone(message));
+        }
         if check::bytes(history.view()) != check::bytes(plain.view()) {
             return Err("taking back every epoch did not show the record".to_owned());
         }
         Ok(())
     });
-    println!("chained epochs: {epochs} made and checked");
+    let Looked {
+        views,
+        epochs,
+        asked,
+    } = looked;
+    println!(
+        "campaign r20 chained epochs: views={views} epochs={epochs} asked={asked} refused=0 broken=0"
+    );
 }
 
+/// Deterministic: alone and beside others, now and again.
 #[test]
-fn threads_and_runs_give_the_same_bytes() {
-    let mut rng = Rng::new(7);
-    let told: Vec<Arc<Message>> = messages::history(&mut rng, 300)
-        .into_iter()
-        .map(Arc::new)
-        .collect();
-    let view = || {
-        let history = ToolHistory::new(Policy::with_budget(1_500));
-        let (history, epochs) = play(&told, history, |_| false).unwrap();
-        assert!(epochs > 0);
-        (
-            check::bytes(history.view()),
-            history.epoch().unwrap().to_json(),
-        )
-    };
-    let first = view();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..4).map(|_| scope.spawn(view)).collect();
-        for worker in workers {
-            assert_eq!(worker.join().unwrap(), first);
+fn r20_threads_and_runs_give_the_same_bytes() {
+    let (mut runs, mut epochs) = (0u64, 0u64);
+    property("r20 same bytes", 12, |rng, size| {
+        let told = conversation(rng, 40 + 2 * size);
+        let policy = policy(rng);
+        let view = || {
+            let mut looked = Looked::default();
+            let history = ToolHistory::new(policy.clone());
+            let history = play(&told, history, &mut looked, |_| false)?;
+            let stored = history.epoch().map(|epoch| epoch.to_json());
+            Ok::<_, String>((check::bytes(history.view()), stored, looked.epochs))
+        };
+        let first = view()?;
+        epochs += first.2;
+        for threads in [1, 4] {
+            let alike = std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(view)).collect();
+                let same = |worker: std::thread::ScopedJoinHandle<'_, _>| matches!(worker.join(), Ok(Ok(found)) if found == first);
+                workers.into_iter().map(same).filter(|same| *same).count()
+            });
+            if alike != threads {
+                return Err(format!("{alike} of {threads} threads gave the same bytes"));
+            }
+            runs += threads as u64;
         }
+        Ok(())
     });
+    println!("campaign r20 same bytes: runs={runs} epochs={epochs} different=0");
+}
+
+/// Isolated: a fork has the epoch that held, and what comes then is its own.
+#[test]
+fn r20_forks_share_an_epoch_and_nothing_after_it() {
+    let (mut forks, mut epochs) = (0u64, 0u64);
+    property("r20 forks", 60, |rng, size| {
+        let told = conversation(rng, 10 + 2 * size);
+        let policy = Policy {
+            threshold: 60,
+            ..policy(rng)
+        };
+        let mut looked = Looked::default();
+        let at = rng.range(1..=told.len());
+        let here = play(&told[..at], ToolHistory::new(policy), &mut looked, |_| {
+            false
+        })?;
+        let mut there = here.clone();
+        let before = check::bytes(here.view());
+        if there.epoch().map(Arc::as_ptr) != here.epoch().map(Arc::as_ptr) {
+            return Err("a fork has a copy of the epoch".to_owned());
+        }
+        for (seq, message) in (at as u64 + 1..).zip(conversation(rng, size)) {
+            there.push(seq, message);
+            if let Ok(Planned::Epoch(epoch, _)) = there.plan(&Call::default()) {
+                there.install(epoch);
+                epochs += 1;
+            }
+        }
+        if check::bytes(here.view()) != before {
+            return Err("what happened in a fork is shown elsewhere".to_owned());
+        }
+        forks += 1;
+        Ok(())
+    });
+    println!("campaign r20 forks: forks={forks} epochs={epochs} shown_elsewhere=0");
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use throughline_model::{Body, Content, Message, Pairing, Role, Source};
+use throughline_compact::ToolHistory;
+use throughline_model::{Body, Content, Message, Pairing, Role, Source, Wire};
+use throughline_testkit::trajectory::is_refused;
 
 /// The stored form of messages.
 pub(crate) fn bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Vec<String> {
@@ -70,4 +72,40 @@ pub(crate) fn pinned(view: &[Arc<Message>], record: &[Arc<Message>]) -> Result<(
 pub(crate) fn digests(view: &[Arc<Message>]) -> impl Iterator<Item = &Arc<Message>> {
     view.iter()
         .filter(|message| message.source == Some(Source::Summary))
+}
+
+/// Every group is in the tail from its first message on, or before the cut and in a block.
+pub(crate) fn covered(history: &ToolHistory) -> Result<(), String> {
+    let Some(epoch) = history.epoch() else {
+        return Ok(());
+    };
+    let begins = |place: usize| history.seq_at(place).unwrap_or_default();
+    let groups = history.groups().iter().map(|group| begins(group.first()));
+    let known = groups.filter(|seq| *seq <= epoch.upto_seq);
+    let (mut before, mut kept) = (0, 0);
+    for seq in known.filter(|seq| *seq < epoch.cut_seq) {
+        before += 1;
+        kept += u64::from(epoch.blocks.iter().any(|block| block.kept.contains(&seq)));
+    }
+    // A group whose result came late is digested twice.
+    let digested: u64 = epoch.blocks.iter().map(|block| block.groups).sum();
+    if kept + digested < before {
+        return Err(format!(
+            "{before} groups before #{}, {kept} shown and {digested} digested",
+            epoch.cut_seq
+        ));
+    }
+    Ok(())
+}
+
+/// Every vendor takes it; gives how many were asked.
+pub(crate) fn vendors(view: &[Arc<Message>]) -> Result<u64, String> {
+    let mut asked = 0;
+    for wire in Wire::KNOWN {
+        if is_refused(view, &wire) {
+            return Err(format!("refused by {}", wire.as_str()));
+        }
+        asked += 1;
+    }
+    Ok(asked)
 }

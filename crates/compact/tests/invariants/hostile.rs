@@ -47,7 +47,7 @@ fn digest(told: &[Arc<Message>]) -> ToolHistory {
 const TOOLS: [&str; 6] = ["Read", "Edit", "Bash", "Grep", "TodoWrite", "frobnicate"];
 
 #[test]
-fn hostile_output_is_digested_whatever_the_tool() {
+fn r20_hostile_output_is_digested_whatever_the_tool() {
     let long = 50 << 20;
     let outputs = [
         ("a line of 50 MB", "x".repeat(long)),
@@ -90,11 +90,11 @@ fn hostile_output_is_digested_whatever_the_tool() {
             count += 1;
         }
     }
-    println!("hostile outputs: {count} digested");
+    println!("campaign r20 hostile output: outputs={count} digested={count}");
 }
 
 #[test]
-fn hostile_arguments_are_digested_too() {
+fn r20_hostile_arguments_are_digested_too() {
     let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
     let wide = format!("{{{}\"k\":1}}", "\"path\":\"/a\",".repeat(100_000));
     let lone = RawJson::new(r#"{"path":"\ud800/x\udfff","command":"\ud83d"}"#).unwrap();
@@ -116,8 +116,8 @@ fn hostile_arguments_are_digested_too() {
 }
 
 #[test]
-fn random_bytes_are_digested() {
-    property("random output", 300, |rng: &mut Rng, size| {
+fn r20_random_bytes_are_digested() {
+    property("r20 random output", 300, |rng: &mut Rng, size| {
         let bytes = rng.bytes(size * 200);
         let output = String::from_utf8_lossy(&bytes).into_owned();
         let tool = *rng.pick(&TOOLS);

@@ -4,6 +4,8 @@
 
 mod chained;
 mod check;
+mod conversation;
 mod cuts;
+mod failures;
 mod hostile;
 mod recorded;

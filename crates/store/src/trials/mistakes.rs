@@ -1,5 +1,5 @@
-//! Every mistake that can be planted: first those that campaigns must find, then small ones in the
-//! journal, in leases and in cursors, which any test may find.
+//! Every mistake that can be planted: first those that campaigns must find, then small ones, mostly
+//! in the journal, in leases and in cursors, which any test may find.
 
 /// A mistake that can be planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,18 @@ pub const MISTAKES: &[Mistake] = &[
     bug("server-retry-anew", "a request that is sent again finds a run from before the process", &[]),
     bug("server-events-unstored", "what readers of a stream are told is stored before", &[]),
     bug("server-tells-again", "a stream goes on after the event that its reader names", &[]),
+    bug("compact-cut-in-group", "a view is cut between groups", &[]),
+    bug("compact-result-alone", "a result whose call is digested is no result any more", &[]),
+    bug("compact-intent-digested", "the first request is shown as it was said", &[]),
+    bug("compact-schemas-uncounted", "what is sent beside a view counts towards its budget", &[]),
+    bug("compact-epoch-swapped", "an epoch replaces the one that it was made after, and no other", &[]),
+    bug("compact-blocks-forgotten", "a new epoch takes over the blocks of the one before", &[]),
+    bug("compact-order-by-chance", "the same record gives the same bytes", &[]),
+    bug("compact-error-left-out", "a digest tells what went wrong", &[]),
+    bug("compact-code-left-out", "a digest tells what a command ended with", &[]),
+    bug("compact-gain-unasked", "an epoch that gains too little is not made", &[]),
+    small("compact-open-digested", "a call that waits is never digested", &[]),
+    small("compact-epoch-unkept", "an epoch is published with the run that made it", &[]),
     small("cursor-unsealed", "a cursor of somebody else is refused", &[]),
     small("claim-living", "a run is taken over only from an owner that is gone", &[]),
     small("claim-others", "a run that is given up is taken over by its own process alone", &[]),
@@ -204,7 +216,8 @@ mod tests {
         let mut text = String::new();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         sources(&folder.join("src"), &mut text);
-        // Mistakes of the loop and of the server are planted in the crates above.
+        // Mistakes of other layers are planted in their crates.
+        sources(&folder.join("../compact/src"), &mut text);
         sources(&folder.join("../throughline/src"), &mut text);
         sources(&folder.join("../server/src"), &mut text);
         let mut names = std::collections::BTreeSet::new();

@@ -12,6 +12,8 @@ mod baseline;
 mod calibrated;
 #[path = "bench-compaction/count.rs"]
 mod count;
+#[path = "bench-compaction/hostile.rs"]
+mod hostile;
 #[path = "bench-compaction/ours.rs"]
 mod ours;
 #[path = "bench-compaction/replay.rs"]
@@ -32,10 +34,13 @@ use throughline_testkit::trajectory::{Session, recorded, synthetic};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, state, count] = arguments.as_slice()
-        && word == "--turn"
-    {
-        return speed::turn(state, count.parse().unwrap_or(0));
+    if let [word, what, count] = arguments.as_slice() {
+        let count = count.parse().unwrap_or(0);
+        match word.as_str() {
+            "--turn" => return speed::turn(what, count),
+            "--hostile" => return hostile::digest(what, count),
+            _ => {}
+        }
     }
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     let detail = Detail {
@@ -76,6 +81,7 @@ fn main() -> ExitCode {
     }
     holds &= speed::full();
     holds &= speed::turns();
+    holds &= hostile::grows();
     ExitCode::from(u8::from(!holds))
 }
 

@@ -12,6 +12,7 @@ mod needs;
 mod said;
 mod session;
 mod synthetic;
+mod vendors;
 
 pub use atoms::{atoms, stands_in};
 pub use bills::{Billed, billed};
@@ -20,6 +21,7 @@ pub use needs::{Need, Origin, needs};
 pub use said::{argument_strings, said};
 pub use session::{Session, Unreadable, recorded};
 pub use synthetic::{long, synthetic};
+pub use vendors::is_refused;
 
 /// How many tool calls back something must lie to count as the past.
 pub const RECENT: usize = 6;

@@ -12,6 +12,7 @@ use throughline_model::json::RawJson;
 
 use super::view::View;
 use super::writing::Writing;
+use crate::trials::planted;
 
 /// Whether older tool calls give way to digests of them, and when.
 ///
@@ -187,7 +188,7 @@ impl Compacted {
                 self.sent = 0;
                 Ok(Decided {
                     report,
-                    kept: self.kept(),
+                    kept: self.kept().filter(|_| !planted("compact-epoch-unkept")),
                     asking,
                 })
             }

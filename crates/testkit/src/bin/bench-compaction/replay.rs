@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use throughline_model::Message;
 use throughline_testkit::trajectory::{
-    Fact, FactKind, Need, Origin, Session, facts, folded, needs, said, stands_in,
+    Fact, FactKind, Need, Origin, Session, facts, folded, is_refused, needs, said, stands_in,
 };
 use throughline_wire::Wire;
 
 use crate::count::Counter;
-use crate::wire::{bytes, is_paired, is_refused};
+use crate::wire::{bytes, is_paired};
 
 /// What a model is given.
 pub(crate) struct View {

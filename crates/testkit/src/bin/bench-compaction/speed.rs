@@ -132,8 +132,8 @@ fn one_more_turn(history: &mut ToolHistory, from: u64, new: Vec<Arc<Message>>) -
 pub(crate) fn turns() -> bool {
     let mut report = Report::new("one more turn, in instructions");
     for state in State::ALL {
-        let (Some(few), Some(many)) = (instructions(state, 100), instructions(state, 10_000))
-        else {
+        let turn = |count: &str| instructions("one_more_turn", &["--turn", state.word(), count]);
+        let (Some(few), Some(many)) = (turn("100"), turn("10000")) else {
             say("callgrind is not there; install valgrind to count instructions");
             return false;
         };
@@ -154,14 +154,15 @@ pub(crate) fn turns() -> bool {
     report.holds()
 }
 
-/// The instructions of one more turn, as callgrind counts them.
-fn instructions(state: State, count: usize) -> Option<u64> {
+/// The instructions of a function of this program, started with these arguments, as callgrind counts
+/// them; none if callgrind is not there.
+pub(crate) fn instructions(function: &str, arguments: &[&str]) -> Option<u64> {
     let program = std::env::current_exe().ok()?;
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=*one_more_turn*")
+        .arg(format!("--toggle-collect=*{function}*"))
         .arg(program)
-        .args(["--turn", state.word(), &count.to_string()])
+        .args(arguments)
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&out.stderr).into_owned();

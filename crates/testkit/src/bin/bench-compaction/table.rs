@@ -94,6 +94,7 @@ pub(crate) fn compare(set: &Set, detail: Detail, counter: &mut Counter) -> bool 
                 prototype(&mut report, raw, baselines, own);
             }
             bars(&mut report, raw, baselines, own, budget);
+            halves(&mut report, own);
             if budget == PLAIN {
                 let outputs = distinct(&cases, &own.sum);
                 report.push(at_most(
@@ -182,6 +183,29 @@ fn bars(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line, budget:
         own.sum.orphans as f64,
         0.0,
     ));
+}
+
+/// The needs of two halves of the sessions, told apart by their names: what was made to fit some
+/// sessions would be far lower on the others.
+fn halves(report: &mut Report, own: &Line) {
+    let mut halves = [(0, Measured::default()), (0, Measured::default())];
+    for (name, measured) in &own.each {
+        // FNV-1a, of which the upper bits are the better ones.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let (count, sum) = &mut halves[usize::from(hash >> 32 & 1 == 1)];
+        *count += 1;
+        sum.add(measured);
+    }
+    for (half, (count, sum)) in ["one", "other"].into_iter().zip(&halves) {
+        let needs = sum.needs.get(&Origin::Result).copied().unwrap_or_default();
+        let name = format!(
+            "needs of the {half} half, {count} sessions, {} needs",
+            needs.of
+        );
+        report.push(shown(&name, needs.ratio()));
+    }
 }
 
 /// How many different bytes the same sessions give: once more, and twice at the same time.

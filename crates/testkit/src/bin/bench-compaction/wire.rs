@@ -1,12 +1,11 @@
-//! Views as a vendor would be sent them, and whether it would take them.
+//! Views as a vendor would be sent them, and whether they hold together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use throughline_model::{Body, Message, Pairing, json};
+use throughline_model::{Body, Message, Pairing};
 use throughline_wire::Wire;
 use throughline_wire::render::{Options, Target, render, renderer};
-use throughline_wire::validate::{Profile, validate};
 
 /// The bytes of a view: the messages of a request, without what frames the list.
 pub(crate) fn bytes(view: &[Arc<Message>], wire: &Wire) -> String {
@@ -36,18 +35,6 @@ pub(crate) fn bytes(view: &[Arc<Message>], wire: &Wire) -> String {
         }
         out
     })
-}
-
-/// Whether a vendor's rules refuse a view.
-pub(crate) fn is_refused(view: &[Arc<Message>], wire: &Wire) -> bool {
-    let target = Target::newest(wire.clone());
-    let options = Options::default();
-    let whole: Vec<Message> = view.iter().map(|message| (**message).clone()).collect();
-    let body = render(&whole, &target, &options).body(&target, &options);
-    let Ok(request) = json::parse(&body) else {
-        return true;
-    };
-    !validate(&request, &Profile::newest(wire.clone())).is_empty()
 }
 
 /// Whether calls and results of a view fit: each result after its call, and no call without one
