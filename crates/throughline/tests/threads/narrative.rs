@@ -165,7 +165,8 @@ async fn turns(
 
 #[test]
 fn b171_a_summary_that_fails_in_any_way_changes_nothing_and_the_report_says_why() {
-    let bad: [(&str, fn() -> Step, Refused); 5] = [
+    type Bad = (&'static str, fn() -> Step, Refused);
+    let bad: [Bad; 5] = [
         ("blank", || Step::text("  \n"), Refused::Blank),
         (
             "failing",

@@ -234,12 +234,13 @@ async fn free(
         let held =
             run.state == RunState::Running && live::is_at_work(&job.thread.home.store, run.id);
         let settled = match held {
-            true => Settled::Busy(loaded),
+            true => Settled::Busy(Box::new(loaded)),
             false => Box::pin(settle_left(agent, job, plan, loaded, &run)).await?,
         };
         let Settled::Busy(loaded) = settled else {
             continue;
         };
+        let loaded = *loaded;
         match plan.policy.on_busy {
             OnBusy::Branch if tip(&loaded).is_some() => {
                 return Ok(Place {
@@ -294,7 +295,7 @@ enum Settled {
     /// Look at the thread again.
     Again,
     /// Somebody works on it.
-    Busy(Loaded),
+    Busy(Box<Loaded>),
 }
 
 pub(super) fn tip(loaded: &Loaded) -> Option<throughline_store::Tip> {
@@ -332,7 +333,7 @@ async fn settle_left(
     };
     let claimed = match super::taken::claim(job, run).await {
         Ok(claimed) => claimed,
-        Err(Error::Busy { .. }) => return Ok(Settled::Busy(loaded)),
+        Err(Error::Busy { .. }) => return Ok(Settled::Busy(Box::new(loaded))),
         // Somebody else settled it meanwhile.
         Err(Error::Fenced { .. } | Error::WrongState { .. }) => {
             job.thread.put_back(loaded);
