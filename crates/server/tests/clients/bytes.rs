@@ -6,7 +6,7 @@ use throughline_testkit::web::Client;
 use crate::world::{World, create, said, turn};
 
 /// So many chains at once, so that pages of the file do not show.
-const CHAINS: usize = 4;
+const CHAINS: usize = 8;
 
 /// So many turns are weighed, early and late.
 const TURNS: usize = 100;
