@@ -239,11 +239,16 @@ impl FromStr for NodeId {
     }
 }
 
+/// For how many ids randomness is asked for at once.
+const AT_ONCE: usize = 32;
+
 /// Makes ids: time-ordered, so that their indexes grow at one edge.
 #[derive(Debug)]
 pub struct Ids {
     clock: Arc<dyn Clock>,
     last: Mutex<u64>,
+    /// Randomness that was not used yet: asking the system for each id costs more than the id.
+    random: Mutex<Vec<[u8; 8]>>,
     /// Where randomness comes from, if not from the operating system.
     #[cfg(feature = "conformance")]
     seed: Option<Mutex<u64>>,
@@ -255,6 +260,7 @@ impl Ids {
         Self {
             clock,
             last: Mutex::new(0),
+            random: Mutex::default(),
             #[cfg(feature = "conformance")]
             seed: None,
         }
@@ -280,10 +286,16 @@ impl Ids {
             bytes.copy_from_slice(&hash.as_bytes()[..8]);
             return bytes;
         }
-        let mut bytes = [0; 8];
+        let mut left = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = left.pop() {
+            return bytes;
+        }
+        let mut fresh = [0; 8 * AT_ONCE];
         // Without randomness ids could repeat between processes; there is nothing sound to go on with.
-        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-        bytes
+        getrandom::fill(&mut fresh).expect("the operating system gives random bytes");
+        let (pieces, _) = fresh.as_chunks::<8>();
+        left.extend_from_slice(&pieces[1..]);
+        pieces[0]
     }
 
     /// A UUID version 7 whose first 60 bits never go back in this process.

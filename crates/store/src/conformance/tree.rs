@@ -249,6 +249,14 @@ pub(super) async fn what_was_opened_is_looked_at_again(f: &mut Fixture<'_>) {
         f.store.open(&f.scope, &node(lease.run), 0).await.unwrap();
     }
     f.publish(lease, 2, "end").await;
+    // Each of its nodes by its name, also where only the last is remembered.
+    f.store.open(&f.scope, &node(lease.run), 0).await.unwrap();
+    for step in [0, 2, 1, 2] {
+        let run = lease.run;
+        let named = Anchor::Node(NodeRef::Node(NodeId { run, step }));
+        let started = f.started(&f.begin_at(named, "on")).await;
+        assert_eq!(started.base, u64::from(6 + step));
+    }
     // What was hidden or deleted by another process is not there to begin at.
     let missing = async |run| {
         let error = f.store.begin(&f.scope, &begin(run)).await.unwrap_err();

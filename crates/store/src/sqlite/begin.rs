@@ -88,14 +88,20 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
                 live: 0,
             }))
         }
-        Anchor::Node(NodeRef::Run(run)) => {
-            let ended = lock(&tx.shared.caches.ended).get(&(tenant, *run));
+        Anchor::Node(node) => {
+            let run = node.run();
+            let ended = lock(&tx.shared.caches.ended).get(&(tenant, run));
+            // A run may have more than one node, and only the last is remembered.
+            let ended = ended.filter(|ended| match node {
+                NodeRef::Run(_) => true,
+                NodeRef::Node(node) => ended.base.id == *node,
+            });
             match ended {
-                Some(ended) => after(tx, *run, ended),
+                Some(ended) => after(tx, run, ended),
                 None => Ok(None),
             }
         }
-        Anchor::Node(NodeRef::Node(_)) | Anchor::New { .. } => Ok(None),
+        Anchor::New { .. } => Ok(None),
     }
 }
 

@@ -356,7 +356,9 @@ impl Engine for Sqlite {
         let ready = ReadyFlush::new(&self.shared, scope, lease, events);
         let scope = scope.clone();
         self.shared
-            .write_with_others(move |tx| events::flush(tx, &scope, lease, &ready))
+            .write_events(events.urgent, move |tx| {
+                events::flush(tx, &scope, lease, &ready)
+            })
             .await
     }
 

@@ -47,10 +47,8 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
-    /// How many of them are events of streams.
+    /// How many of them may wait for others.
     patient: usize,
-    /// Whether most of what was taken last were such.
-    streaming: bool,
     closing: bool,
     sleep: Sleep,
 }
@@ -75,11 +73,12 @@ enum Haste {
     Patient,
 }
 
-/// From how many runs on they are gathered, and with them what else comes meanwhile.
+/// From how many runs on they are gathered. What is urgent ends that, and takes them along.
 const MANY_STREAMS: usize = 8;
 
-/// How long they are. Far below the time between two flushes of a stream.
-const GATHER: Duration = Duration::from_micros(2000);
+/// How long they are. Below the time between two flushes of a stream, and long beside a commit: who
+/// comes with something urgent is to find the writer idle.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// What changes in the caches when a transaction is committed.
 pub(super) enum Effect {
@@ -249,13 +248,18 @@ impl Shared {
         self.hand_over(Haste::Urgent, op, operation).await
     }
 
-    /// The same for what may wait a moment, so that many streams share a commit.
-    pub(super) async fn write_with_others<T, F>(&self, operation: F) -> Result<T>
+    /// The same for events, which may wait a moment so that many streams share a commit, unless they
+    /// are urgent.
+    pub(super) async fn write_events<T, F>(&self, urgent: bool, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
     {
-        self.hand_over(Haste::Patient, Op::Flush, operation).await
+        let haste = match urgent {
+            true => Haste::Urgent,
+            false => Haste::Patient,
+        };
+        self.hand_over(haste, Op::Flush, operation).await
     }
 
     async fn hand_over<T, F>(&self, haste: Haste, op: Op, operation: F) -> Result<T>
@@ -282,7 +286,7 @@ impl Shared {
             let wakes = match queue.sleep {
                 Sleep::Awake => false,
                 Sleep::Empty => true,
-                Sleep::Gathering(enough) => queue.jobs.len() >= enough,
+                Sleep::Gathering(enough) => haste == Haste::Urgent || queue.jobs.len() >= enough,
             };
             if wakes {
                 queue.sleep = Sleep::Awake;
@@ -328,14 +332,13 @@ impl Shared {
     pub(super) fn take(&self, patience: Option<Duration>) -> (Vec<Box<dyn Job>>, bool) {
         let mut queue = self.gather(lock(&self.queue));
         if queue.jobs.is_empty() && !queue.closing {
-            queue.streaming = false;
             queue = self.sleep(queue, Sleep::Empty, patience);
             queue = self.gather(queue);
         }
         let count = queue.jobs.len().min(GROUP);
         let jobs: Vec<_> = queue.jobs.drain(..count).collect();
         if count > 0 {
-            queue.streaming = queue.patient * 2 > count;
+            // Of those that are left nobody knows; they go next.
             queue.patient = 0;
         }
         self.room.add_permits(count);
@@ -346,8 +349,8 @@ impl Shared {
     fn gather<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let streams = self.working.load(Ordering::Relaxed).min(GROUP);
         let waiting = queue.jobs.len();
-        let events = queue.streaming || (waiting > 0 && queue.patient == waiting);
-        if !events || streams < MANY_STREAMS || waiting >= streams || queue.closing {
+        let patient = waiting > 0 && queue.patient == waiting;
+        if !patient || streams < MANY_STREAMS || waiting >= streams || queue.closing {
             return queue;
         }
         self.sleep(queue, Sleep::Gathering(streams), Some(GATHER))

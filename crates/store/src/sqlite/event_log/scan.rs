@@ -162,6 +162,7 @@ pub(super) fn row_flushes(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Ve
             first,
             count,
             payload,
+            urgent: false,
         }]));
     }
     let end = first.checked_add(u64::from(count));
