@@ -10,6 +10,7 @@ use futures_util::Stream;
 use throughline_model::{CallId, Output, Settings, ToolChoice};
 use throughline_store::EventNo;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -374,6 +375,19 @@ impl RunStream {
         self.last
     }
 
+    /// What comes of working on the run here.
+    fn heard_here(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Heard>>> {
+        if let Ok(heard) = self.receiver.try_recv() {
+            return Poll::Ready(Some(heard));
+        }
+        self.running.poll(cx);
+        match self.receiver.try_recv() {
+            Ok(heard) => Poll::Ready(Some(heard)),
+            Err(TryRecvError::Empty) => Poll::Pending,
+            Err(TryRecvError::Disconnected) => Poll::Ready(None),
+        }
+    }
+
     /// Wait for the end of the run; events that were not read are passed over.
     pub async fn outcome(self) -> Result<Outcome, RunFailed> {
         self.running.finish().await
@@ -389,11 +403,11 @@ impl Stream for RunStream {
                 self.last = no.or(self.last);
                 return Poll::Ready(Some(event));
             }
-            let mut next = self.receiver.poll_recv(cx);
-            if next.is_pending() {
-                self.running.poll(cx);
-                next = self.receiver.poll_recv(cx);
-            }
+            let next = match &self.running.work {
+                // Nobody else sends anything, so there is nobody to be woken by.
+                Work::Here(_) | Work::Over(_) => self.heard_here(cx),
+                Work::Elsewhere(_) => self.receiver.poll_recv(cx),
+            };
             match next {
                 Poll::Ready(Some(heard)) => self.ready = heard.into_iter(),
                 Poll::Ready(None) => return Poll::Ready(None),

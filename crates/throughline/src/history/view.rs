@@ -97,6 +97,12 @@ impl View {
         }
     }
 
+    /// Forget what was rendered.
+    pub(crate) fn forget_rendered(&mut self) {
+        self.kept = Mutex::default();
+        self.messages.shrink_to_fit();
+    }
+
     /// Take how it is shown once it is long.
     pub(crate) fn take_compacted(&mut self) -> Option<Box<Compacted>> {
         self.compacted.take()

@@ -11,6 +11,10 @@ use super::view::View;
 /// the beginnings of conversations are what most branches begin at.
 const COPIED: usize = 16 << 10;
 
+/// What was rendered of a view of at most so many bytes is not kept: rendering it again is no more
+/// work than copying it for every branch, and it is most of what a short view takes.
+const RENDERED_AGAIN: usize = 6 << 10;
+
 /// Views of histories, for hosts where every turn comes through a handle of its own. Nodes never
 /// change, so what was read and rendered once holds; what was not used for longest goes first.
 ///
@@ -95,7 +99,10 @@ impl Views {
     }
 
     /// Keep the view of a node.
-    pub(super) fn put(&self, node: NodeId, view: View) {
+    pub(super) fn put(&self, node: NodeId, mut view: View) {
+        if view.bytes() <= RENDERED_AGAIN {
+            view.forget_rendered();
+        }
         let bytes = view.weight();
         if bytes > self.most {
             return;

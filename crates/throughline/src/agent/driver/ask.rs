@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::look::time_to_look;
 use super::{Broken, Driver};
 use crate::agent::event::RunEvent;
 use crate::agent::inner::Answers;
@@ -18,9 +18,6 @@ use crate::agent::turn::Ask;
 use crate::client::{ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, PersistMark};
 use crate::history::Persistence;
 use crate::telemetry::{CallWatch, Streaming};
-
-/// How often a run that takes long looks whether another process asked for its end.
-const LOOK_FOR_CANCEL: Duration = Duration::from_secs(1);
 
 /// A model call that was sent.
 #[expect(
@@ -213,7 +210,7 @@ impl Driver {
         let run = self.run;
         async move {
             while !cancel.is_cancelled() {
-                tokio::time::sleep(LOOK_FOR_CANCEL).await;
+                time_to_look(run).await;
                 let run = home.store.run(&home.scope, run).await;
                 if run.is_ok_and(|run| run.cancelling) {
                     cancel.cancel();
@@ -260,6 +257,8 @@ impl Driver {
 /// Wait for a moment; for ever if there is none.
 pub(super) async fn until(moment: Option<Instant>) {
     match moment {
+        // A timer has whole milliseconds, and none is short.
+        Some(moment) if moment <= Instant::now() => {}
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }

@@ -9,6 +9,7 @@ mod compact;
 mod context;
 mod enter;
 mod judge;
+mod look;
 mod narrate;
 mod note;
 mod opening;
@@ -299,7 +300,7 @@ impl Driver {
     /// Store the events that are held, and tell them.
     async fn pump(&mut self) -> Result<(), Broken> {
         let begun = Instant::now();
-        self.recorder.flush().await?;
+        self.recorder.flush(self.telling.is_waited_for()).await?;
         self.telling.took(begun.elapsed());
         self.telling.stored();
         Ok(())

@@ -108,7 +108,7 @@ impl Telling {
     /// When what is held is to be stored if nothing more comes: the first words at once, others
     /// gather.
     pub(super) fn due(&self) -> Option<Instant> {
-        if self.waited_for && self.has_words() {
+        if self.stores && self.is_waited_for() {
             return Some(Instant::now());
         }
         self.overdue()
@@ -116,13 +116,19 @@ impl Telling {
 
     /// When what is held is to be stored, whatever comes.
     pub(super) fn overdue(&self) -> Option<Instant> {
-        if self.held.is_empty() {
+        // What is not stored is told with the next write, whatever it writes.
+        if self.held.is_empty() || !self.stores {
             return None;
         }
         Some(match self.flushed {
             Some((flushed, gather)) => flushed + gather,
             None => Instant::now(),
         })
+    }
+
+    /// Whether what is held are the first words, or has them.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waited_for && self.has_words()
     }
 
     fn has_words(&self) -> bool {

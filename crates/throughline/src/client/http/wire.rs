@@ -1,12 +1,13 @@
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue as WireValue};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Method, Proxy};
+use reqwest::{Certificate, Client, Method, Proxy, Url};
 
 use super::settings::{HttpSettings, ProxyChoice};
 use super::transport::{
@@ -16,7 +17,35 @@ use super::transport::{
 
 /// Requests over TCP and TLS, with one pool of connections. Clones share the pool.
 #[derive(Clone)]
-pub struct HttpTransport(Client);
+pub struct HttpTransport {
+    client: Client,
+    addresses: Arc<Addresses>,
+}
+
+/// The addresses that were asked for lately. Reading one takes as long as writing the rest of a
+/// request, and there are few.
+#[derive(Default)]
+struct Addresses(Mutex<Vec<(String, Url)>>);
+
+/// How many addresses are kept.
+const ADDRESSES: usize = 16;
+
+impl Addresses {
+    fn read(&self, text: String) -> Result<Url, TransportError> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, url)) = known().iter().find(|(name, _)| *name == text) {
+            return Ok(url.clone());
+        }
+        let url = Url::parse(&text)
+            .map_err(|error| TransportError::new(TransportFault::Request, error))?;
+        let mut known = known();
+        if known.len() >= ADDRESSES {
+            known.remove(0);
+        }
+        known.push((text, url.clone()));
+        Ok(url)
+    }
+}
 
 /// How long a connection that nobody uses is kept.
 const KEEP: Duration = Duration::from_secs(90);
@@ -70,7 +99,11 @@ impl HttpTransport {
         if !certificates.is_empty() {
             builder = builder.tls_certs_merge(certificates);
         }
-        builder.build().map(Self).map_err(request)
+        let client = builder.build().map_err(request)?;
+        Ok(Self {
+            client,
+            addresses: Arc::default(),
+        })
     }
 }
 
@@ -105,7 +138,8 @@ impl Transport for HttpTransport {
             HttpMethod::Post => Method::POST,
         };
         let headers = headers(&request.headers)?;
-        let asked = self.0.request(method, &request.url).headers(headers);
+        let url = self.addresses.read(request.url)?;
+        let asked = self.client.request(method, url).headers(headers);
         let asked = match request.body.pieces() {
             [whole] => asked.body(whole.clone()),
             pieces => {
