@@ -22,7 +22,9 @@ use super::{fail, get, sse};
 use crate::config::Keeping;
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, Payload, Way};
-use crate::runs::{Answer, Delivery, Live, Log, Stage, begun_at, key, work};
+use crate::runs::{
+    Answer, Attended, Delivery, Live, Log, Reader, Stage, begun_at, gone, key, work,
+};
 
 /// `POST /v1/responses`. In a box: layers move what they are given, and this is large.
 pub(super) fn create(
@@ -43,10 +45,18 @@ async fn created(
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
     let request = Arc::new(CreateRequest::parse(payload.bytes())?);
+    let named = header(&headers, "idempotency-key");
+    let attempts = header(&headers, "x-stainless-retry-count");
+    let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
+    let may_come_again = named.is_some() || attempts.is_some();
     let asked = Asked {
         app: &app,
         scope: &caller.scope,
-        digest: digest(payload.bytes()),
+        // Nobody asks for it where nothing can come again.
+        digest: match may_come_again {
+            true => digest(payload.bytes()),
+            false => [0; 16],
+        },
         way: way.map(|Extension(way)| way),
         request,
     };
@@ -55,9 +65,6 @@ async fn created(
         // It guards the head of a conversation, and a chain has none that could move.
         return Err(ApiError::not_implemented("If-Match"));
     }
-    let named = header(&headers, "idempotency-key");
-    let attempts = header(&headers, "x-stainless-retry-count");
-    let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
     match (named, attempts) {
         (Some(name), _) => asked.keyed(name).await,
         (None, Some(1..)) => asked.again().await,
@@ -89,7 +96,8 @@ struct Asked<'a> {
 
 /// What came of the beginning.
 enum Began {
-    Here(Arc<Live>),
+    /// Whoever asked works on it, for as long as they wait.
+    Here(Arc<Live>, Attended),
     /// The same was asked before.
     Before(RunId),
 }
@@ -122,7 +130,7 @@ impl Asked<'_> {
         delivery.by(self.way.as_ref());
         if let Some(live) = app.runs.find(run) {
             return match (self.request.stream(), live.streamed) {
-                (true, true) => self.streamed(live, app.stream()?, delivery),
+                (true, true) => self.streamed(live.reader(0), app.stream()?, delivery),
                 _ => answered(live.over().await, (run, delivery)),
             };
         }
@@ -158,15 +166,22 @@ impl Asked<'_> {
         };
         let is_keyed = key.is_some() && self.request.store();
         match self.started(run, key).await? {
-            Began::Here(live) => {
+            Began::Here(live, mut attended) => {
                 let delivery = match is_keyed {
                     true => app.runs.repeats.begun(self.digest, run),
                     false => Delivery::default(),
                 };
                 delivery.by(self.way.as_ref());
                 match place {
-                    Some(place) => self.streamed(live, place, delivery),
-                    None => answered(live.over().await, (run, delivery)),
+                    Some(place) => {
+                        // Readers come and go, and the slow ones hold up nobody.
+                        attended.detach();
+                        self.streamed(live.asker(), place, delivery)
+                    }
+                    None => {
+                        let answer = attended.until(|| live.answer()).await;
+                        answered(answer.unwrap_or_else(gone), (run, delivery))
+                    }
                 }
             }
             Began::Before(run) => {
@@ -174,7 +189,7 @@ impl Asked<'_> {
                 let live = app.runs.find(run);
                 match (live, self.request.stream()) {
                     (Some(live), true) if live.streamed => {
-                        self.streamed(live, app.stream()?, Delivery::default())
+                        self.streamed(live.reader(0), app.stream()?, Delivery::default())
                     }
                     (Some(_), _) => Err(fail::in_progress(run)),
                     (None, _) => self.stored(run, Delivery::default()).await,
@@ -183,7 +198,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Begin a run; it goes on by itself from then on.
+    /// Begin a run; it goes on by itself once nobody waits for it here.
     async fn started(&self, run: RunId, key: Option<String>) -> Result<Began, ApiError> {
         let Self { app, request, .. } = self;
         let threads = app.runs.threads(&app.store, self.scope);
@@ -232,14 +247,18 @@ impl Asked<'_> {
         let asked = self
             .replied(asked.options(&options), &said, previous, &history)
             .await?;
-        let begun = app.runs.begin(run, request.stream());
+        let begun = app.runs.begin(run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
         // The run outlives the request: whoever asked for it may leave.
-        app.stopping.work().spawn(work(begun, asked, scene, log));
-        match live.begun().await {
+        let mut attended = Attended::new(app.stopping.work(), work(begun, asked, scene, log));
+        match attended
+            .until(|| live.begun())
+            .await
+            .unwrap_or(Stage::Over(gone()))
+        {
             Stage::Over(Answer::Repeated(run)) => Ok(Began::Before(run)),
             Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),
-            Stage::Starting | Stage::Begun | Stage::Over(_) => Ok(Began::Here(live)),
+            Stage::Starting | Stage::Begun | Stage::Over(_) => Ok(Began::Here(live, attended)),
         }
     }
 
@@ -312,13 +331,14 @@ impl Asked<'_> {
 
     fn streamed(
         &self,
-        live: Arc<Live>,
+        reader: Reader,
         place: OwnedSemaphorePermit,
         delivery: Delivery,
     ) -> Result<Response<Body>, ApiError> {
-        let run = live.run;
+        let run = reader.run();
         let keep_alive = self.app.config.limits.keep_alive;
-        let mut response = sse::events(get::following(live, 0), keep_alive, (place, delivery));
+        let batches = get::following(self.app, self.scope, reader);
+        let mut response = sse::events(batches, keep_alive, (place, delivery));
         response.extensions_mut().insert(Answered(run));
         Ok(response)
     }

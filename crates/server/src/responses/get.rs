@@ -1,13 +1,12 @@
 //! Reading a response again, whole or as a stream, and deleting it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
 use futures_util::StreamExt as _;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, BoxStream, Stream};
 use throughline::Attached;
 use throughline_model::json::RawJson;
 use throughline_store::{Error, EventNo, RunId, TenantScope};
@@ -18,7 +17,7 @@ use super::wire::{Frame, Projector};
 use super::{fail, sse};
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, json};
-use crate::runs::{Delivery, Live};
+use crate::runs::{Behind, Delivery, Reader};
 use crate::trials::planted;
 
 /// `GET /v1/responses/{id}`.
@@ -95,7 +94,8 @@ pub(super) async fn streaming(
     if let Some(live) = app.runs.find(tale.run()) {
         if live.streamed {
             let from = usize::try_from(from).unwrap_or(usize::MAX);
-            return Ok(sse::events(following(live, from), keep_alive, with));
+            let batches = following(app, scope, live.reader(from));
+            return Ok(sse::events(batches, keep_alive, with));
         }
         // It has no frames before it is over.
         live.over().await;
@@ -132,14 +132,56 @@ fn bytes(frames: Vec<Frame>, from: u64) -> Vec<Bytes> {
 
 /// The frames of a run that this process works on.
 pub(super) fn following(
-    live: Arc<Live>,
-    from: usize,
+    app: &App,
+    scope: &TenantScope,
+    reader: Reader,
 ) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
-    stream::unfold((live, from), |(live, from)| async move {
-        let frames = live.frames(from).await?;
-        let next = from + frames.len();
-        Some((frames, (live, next)))
+    let following = Following {
+        app: app.clone(),
+        scope: scope.clone(),
+        from: Source::Live(reader),
+    };
+    stream::unfold(following, |mut following| async move {
+        let frames = following.next().await?;
+        Some((frames, following))
     })
+}
+
+/// A reader of a run that this process works on, or did when it began to read.
+struct Following {
+    app: App,
+    scope: TenantScope,
+    from: Source,
+}
+
+/// Where frames come from.
+enum Source {
+    Live(Reader),
+    /// The record, for a reader that came too late or fell behind.
+    Record(BoxStream<'static, Vec<Bytes>>),
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<Vec<Bytes>> {
+        loop {
+            match &mut self.from {
+                Source::Record(batches) => return batches.next().await,
+                Source::Live(reader) => match reader.next().await {
+                    Ok(frames) => return frames,
+                    Err(Behind { from }) => {
+                        let id = fail::response_id(reader.run());
+                        let tale = Tale::read(&self.app, &self.scope, &id).await;
+                        let told = tale.inspect_err(|error| {
+                            let error = &error.message;
+                            tracing::warn!(id, error, "a stream cannot be read on");
+                        });
+                        let batches = tailing(&self.app, &self.scope, told.ok()?, from as u64);
+                        self.from = Source::Record(batches.boxed());
+                    }
+                },
+            }
+        }
+    }
 }
 
 /// The frames of a run that another process works on, or will: one whose worker is gone is waited

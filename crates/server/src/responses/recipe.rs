@@ -159,7 +159,8 @@ async fn served(app: &App, request: &CreateRequest, route: &Route) -> Result<Ser
     let mut served = Served::default();
     let agents = route.agent.as_deref().map(|agent| agent.mcp.as_slice());
     for label in agents.unwrap_or_default() {
-        served.add(label, app.mcp.tools(label).await?, None)?;
+        // In a box: connecting is large, and seldom.
+        served.add(label, Box::pin(app.mcp.tools(label)).await?, None)?;
     }
     for tool in request.tools() {
         let RequestTool::Mcp(wanted) = tool else {
@@ -168,7 +169,7 @@ async fn served(app: &App, request: &CreateRequest, route: &Route) -> Result<Ser
         if served.lists.iter().any(|list| list.label == wanted.label) {
             return Err(clash(&wanted.label));
         }
-        let tools = app.mcp.tools(&wanted.label).await?;
+        let tools = Box::pin(app.mcp.tools(&wanted.label)).await?;
         served.add(&wanted.label, tools, Some(wanted))?;
     }
     Ok(served)

@@ -1,9 +1,11 @@
 //! A run that this process works on, for everybody who reads it.
 //!
-//! What readers get is kept once: each of them has a place of its own in the list of frames, so one
-//! that reads slowly costs nobody else anything, and one that leaves is not missed.
+//! What readers get is kept once, and only until all of them have it: each has a place of its own, so
+//! one that reads slowly costs nobody else anything, and one that leaves is not missed. Whoever comes
+//! later, or falls far behind, reads the record instead.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use throughline_model::json::RawJson;
@@ -35,6 +37,11 @@ pub(crate) enum Answer {
     Repeated(RunId),
 }
 
+/// The answer where there is none: whoever worked on the run broke down.
+pub(crate) fn gone() -> Answer {
+    Answer::Error(ApiError::server("The run is gone."))
+}
+
 /// A run that this process works on.
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -49,19 +56,112 @@ pub(crate) struct Live {
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    frames: Vec<Bytes>,
+    frames: Frames,
     /// Whether something of it is stored.
     is_begun: bool,
 }
 
+/// How many bytes are kept for readers that are behind, if they can read them elsewhere.
+const KEPT: usize = 256 * 1024;
+
+/// The newest frames.
+#[derive(Debug)]
+struct Frames {
+    kept: VecDeque<Bytes>,
+    /// The number of the first that is kept.
+    first: usize,
+    bytes: usize,
+    /// Whether those that are not kept can be read elsewhere.
+    recorded: bool,
+    /// Who reads, and which frame comes next for them.
+    readers: Vec<(u64, usize)>,
+    next_reader: u64,
+}
+
+/// Whoever asked for a run: what is told before they listen is kept for them.
+const ASKER: u64 = 0;
+
+impl Frames {
+    fn new(recorded: bool) -> Self {
+        Self {
+            kept: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            recorded,
+            readers: vec![(ASKER, 0)],
+            next_reader: ASKER + 1,
+        }
+    }
+
+    fn push(&mut self, frames: &mut Vec<Frame>) {
+        // What comes now is kept in any case: readers had no chance to take it yet.
+        while self.recorded && self.bytes > KEPT && self.forget_first() {}
+        for frame in frames.drain(..) {
+            self.bytes += frame.bytes.len();
+            self.kept.push_back(frame.bytes);
+        }
+        self.forget_read();
+    }
+
+    fn forget_first(&mut self) -> bool {
+        let Some(frame) = self.kept.pop_front() else {
+            return false;
+        };
+        self.first += 1;
+        self.bytes -= frame.len();
+        true
+    }
+
+    /// Forget what everybody has.
+    fn forget_read(&mut self) {
+        let next = self.readers.iter().map(|(_, next)| *next).min();
+        let next = next.unwrap_or(usize::MAX);
+        while self.first < next && self.forget_first() {}
+        if self.kept.is_empty() {
+            self.kept.shrink_to(8);
+        }
+    }
+
+    fn join(&mut self, from: usize) -> u64 {
+        let reader = self.next_reader;
+        self.next_reader += 1;
+        self.readers.push((reader, from));
+        reader
+    }
+
+    fn leave(&mut self, reader: u64) {
+        self.readers.retain(|(other, _)| *other != reader);
+        self.forget_read();
+    }
+
+    /// What a reader gets next: nothing if there is nothing yet, an error if it is no longer here.
+    fn take(&mut self, reader: u64, from: usize) -> Result<Vec<Bytes>, Behind> {
+        let place = from.checked_sub(self.first).ok_or(Behind { from })?;
+        let fresh: Vec<Bytes> = self.kept.iter().skip(place).cloned().collect();
+        if let Some((_, next)) = self.readers.iter_mut().find(|(one, _)| *one == reader) {
+            *next = from + fresh.len();
+        }
+        self.forget_read();
+        Ok(fresh)
+    }
+}
+
+/// What a reader wants next is not kept any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Behind {
+    /// The number of it.
+    pub(crate) from: usize,
+}
+
 impl Live {
-    pub(crate) fn new(run: RunId, streamed: bool) -> Self {
+    /// `recorded`: its events are stored.
+    pub(crate) fn new(run: RunId, streamed: bool, recorded: bool) -> Self {
         Self {
             run,
             streamed,
             state: Mutex::new(State {
                 stage: Stage::Starting,
-                frames: Vec::new(),
+                frames: Frames::new(recorded),
                 is_begun: false,
             }),
             changed: watch::Sender::new(()),
@@ -86,20 +186,14 @@ impl Live {
         if frames.is_empty() {
             return;
         }
-        let mut state = self.state();
-        state
-            .frames
-            .extend(frames.drain(..).map(|frame| frame.bytes));
-        drop(state);
+        self.state().frames.push(frames);
         self.changed.send_replace(());
     }
 
     /// It is over. The last frames are there before anybody hears of it.
     pub(crate) fn end(&self, frames: &mut Vec<Frame>, answer: Answer) {
         let mut state = self.state();
-        state
-            .frames
-            .extend(frames.drain(..).map(|frame| frame.bytes));
+        state.frames.push(frames);
         state.stage = Stage::Over(answer);
         drop(state);
         self.changed.send_replace(());
@@ -120,46 +214,171 @@ impl Live {
         matches!(state.stage, Stage::Over(_)) && !state.is_begun
     }
 
-    /// Wait until it has begun, or is over.
-    pub(crate) async fn begun(&self) -> Stage {
-        self.wait(|stage| !matches!(stage, Stage::Starting)).await
+    /// Where it stands, once it has begun or is over.
+    pub(crate) fn begun(&self) -> Option<Stage> {
+        let stage = &self.state().stage;
+        (!matches!(stage, Stage::Starting)).then(|| stage.clone())
+    }
+
+    /// What came of it, if it is over.
+    pub(crate) fn answer(&self) -> Option<Answer> {
+        match &self.state().stage {
+            Stage::Over(answer) => Some(answer.clone()),
+            Stage::Starting | Stage::Begun => None,
+        }
     }
 
     /// Wait until it is over.
     pub(crate) async fn over(&self) -> Answer {
-        match self.wait(|stage| matches!(stage, Stage::Over(_))).await {
-            Stage::Over(answer) => answer,
-            Stage::Starting | Stage::Begun => Answer::Error(ApiError::server("The run is gone.")),
-        }
-    }
-
-    async fn wait(&self, meant: impl Fn(&Stage) -> bool) -> Stage {
         let mut changed = self.changed.subscribe();
         loop {
             changed.borrow_and_update();
-            let stage = self.state().stage.clone();
+            if let Some(answer) = self.answer() {
+                return answer;
+            }
             // The sender lives as long as this.
-            if meant(&stage) || changed.changed().await.is_err() {
-                return stage;
+            if changed.changed().await.is_err() {
+                return gone();
             }
         }
     }
 
-    /// The frames from a number on, once there are any; none when there will be no more.
-    pub(crate) async fn frames(&self, from: usize) -> Option<Vec<Bytes>> {
-        let mut changed = self.changed.subscribe();
+    /// Read it as whoever asked for it.
+    pub(crate) fn asker(self: &Arc<Self>) -> Reader {
+        Reader {
+            live: Arc::clone(self),
+            number: ASKER,
+            from: 0,
+        }
+    }
+
+    /// Read it from a frame on.
+    pub(crate) fn reader(self: &Arc<Self>, from: usize) -> Reader {
+        Reader {
+            number: self.state().frames.join(from),
+            live: Arc::clone(self),
+            from,
+        }
+    }
+}
+
+/// A reader of a run. What it has not read is kept for it.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    live: Arc<Live>,
+    number: u64,
+    from: usize,
+}
+
+impl Reader {
+    pub(crate) fn run(&self) -> RunId {
+        self.live.run
+    }
+
+    /// The frames that come next, once there are any; none when there will be no more.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, Behind> {
+        let mut changed = self.live.changed.subscribe();
         loop {
             changed.borrow_and_update();
             {
-                let state = self.state();
-                if let Some(fresh) = state.frames.get(from..).filter(|fresh| !fresh.is_empty()) {
-                    return Some(fresh.to_vec());
+                let mut state = self.live.state();
+                let fresh = state.frames.take(self.number, self.from)?;
+                if !fresh.is_empty() {
+                    self.from += fresh.len();
+                    return Ok(Some(fresh));
                 }
                 if matches!(state.stage, Stage::Over(_)) {
-                    return None;
+                    return Ok(None);
                 }
             }
-            changed.changed().await.ok()?;
+            if changed.changed().await.is_err() {
+                return Ok(None);
+            }
         }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.live.state().frames.leave(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(recorded: bool) -> Arc<Live> {
+        Arc::new(Live::new(RunId::from_bytes([7; 16]), true, recorded))
+    }
+
+    /// Tell so many frames of a size.
+    fn tell(live: &Live, numbers: std::ops::Range<u64>, size: usize) {
+        let frame = |number: u64| Frame {
+            number,
+            bytes: Bytes::from(vec![number as u8; size]),
+            kind: "told",
+        };
+        live.push(&mut numbers.map(frame).collect());
+    }
+
+    fn kept(live: &Live) -> (usize, usize) {
+        let state = live.state();
+        (state.frames.kept.len(), state.frames.bytes)
+    }
+
+    async fn read(reader: &mut Reader) -> Vec<u8> {
+        let frames = reader.next().await.expect("they are here");
+        frames
+            .unwrap_or_default()
+            .iter()
+            .map(|frame| frame[0])
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn frames_are_kept_until_everybody_has_them() {
+        let live = live(true);
+        tell(&live, 0..3, 10);
+        assert_eq!(kept(&live), (3, 30), "whoever asked has not come yet");
+        let mut asker = live.asker();
+        assert_eq!(read(&mut asker).await, [0, 1, 2]);
+        assert_eq!(kept(&live), (0, 0));
+        let mut second = live.reader(3);
+        tell(&live, 3..5, 10);
+        assert_eq!(read(&mut asker).await, [3, 4]);
+        assert_eq!(kept(&live), (2, 20), "the second has not read them");
+        assert_eq!(read(&mut second).await, [3, 4]);
+        tell(&live, 5..6, 10);
+        drop(second);
+        assert_eq!(read(&mut asker).await, [5]);
+        assert_eq!(kept(&live), (0, 0), "one that left is not waited for");
+    }
+
+    #[tokio::test]
+    async fn who_comes_late_or_is_slow_reads_the_record() {
+        let live = live(true);
+        let mut asker = live.asker();
+        tell(&live, 0..2, 10);
+        read(&mut asker).await;
+        assert_eq!(live.reader(1).next().await, Err(Behind { from: 1 }));
+        // Far behind: what was there before is let go of, what has just come is not.
+        tell(&live, 2..4, KEPT);
+        assert_eq!(kept(&live), (2, 2 * KEPT));
+        tell(&live, 4..5, 10);
+        assert_eq!(kept(&live).0, 2, "one of the large ones, and the new one");
+        assert_eq!(asker.next().await, Err(Behind { from: 2 }));
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_nowhere_is_kept_for_a_slow_reader() {
+        let live = live(false);
+        let mut asker = live.asker();
+        tell(&live, 0..4, KEPT);
+        tell(&live, 4..5, KEPT);
+        assert_eq!(read(&mut asker).await, [0, 1, 2, 3, 4]);
+        assert_eq!(kept(&live), (0, 0));
+        live.end(&mut Vec::new(), gone());
+        assert_eq!(asker.next().await, Ok(None));
     }
 }

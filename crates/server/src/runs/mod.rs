@@ -1,5 +1,6 @@
 //! Runs at work: who reads them, who asked for them, and those that others left.
 
+mod attended;
 mod live;
 mod orphans;
 mod repeats;
@@ -11,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline::{Agent, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
 
-pub(crate) use live::{Answer, Live, Stage};
+pub(crate) use attended::Attended;
+pub(crate) use live::{Answer, Behind, Live, Reader, Stage, gone};
 pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
 pub(crate) use work::{Log, ending, work};
@@ -51,8 +53,8 @@ impl Runs {
     }
 
     /// A run that this process begins. It is forgotten when it is over.
-    pub(crate) fn begin(self: &Arc<Self>, run: RunId, streamed: bool) -> Begun {
-        let live = Arc::new(Live::new(run, streamed));
+    pub(crate) fn begin(self: &Arc<Self>, run: RunId, streamed: bool, recorded: bool) -> Begun {
+        let live = Arc::new(Live::new(run, streamed, recorded));
         self.live().insert(run, Arc::clone(&live));
         Begun {
             runs: Arc::clone(self),

@@ -8,9 +8,9 @@ use super::load::Connection;
 use super::turns::create;
 use super::{kilobyte, runtime};
 
-/// Where it is looked at, and over how many turns.
+/// Where it is looked at, and over how many turns: whole pages are counted, so there are many.
 const PLACES: [usize; 2] = [10, 1_000];
-const TURNS: usize = 100;
+const TURNS: usize = 500;
 
 pub(super) fn reports() -> Vec<Report> {
     let scratch = Scratch::in_memory("bench-server");

@@ -93,9 +93,16 @@ pub(crate) fn create(text: &str, previous: Option<&str>) -> Vec<u8> {
     post("/v1/responses", "", &body.to_string())
 }
 
-/// The body that the server sends on, in a thread of one turn.
+/// The body that the server sends on, in a thread of one turn: what is asked for is the same, so the
+/// mock has the same to do.
 fn sent_on() -> String {
     let text = kilobyte();
     let said = |role: &str| json!({"role": role, "content": text});
-    json!({"model": "m", "messages": [said("user"), said("assistant"), said("user")]}).to_string()
+    json!({
+        "model": "m",
+        "messages": [said("user"), said("assistant"), said("user")],
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    })
+    .to_string()
 }
