@@ -7,7 +7,6 @@ use throughline_store::Millis;
 use super::{Answer, Begun};
 use crate::responses::fail;
 use crate::responses::wire::{Asked, Ending, Frame, Projector, Scene};
-use crate::trials::planted;
 
 /// Whether the events of a run are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +26,8 @@ pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
         false => Projector::silent(scene),
     };
     let mut frames: Vec<Frame> = Vec::new();
-    let streamed = live.streamed && !planted("server-events-unstored");
     let run = run.in_place();
-    let mut stream = match streamed || log == Log::Always {
+    let mut stream = match live.streamed || log == Log::Always {
         true => run.stream(),
         false => run.unstored(),
     };
