@@ -45,18 +45,10 @@ async fn created(
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
     let request = Arc::new(CreateRequest::parse(payload.bytes())?);
-    let named = header(&headers, "idempotency-key");
-    let attempts = header(&headers, "x-stainless-retry-count");
-    let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
-    let may_come_again = named.is_some() || attempts.is_some();
     let asked = Asked {
         app: &app,
         scope: &caller.scope,
-        // Nobody asks for it where nothing can come again.
-        digest: match may_come_again {
-            true => digest(payload.bytes()),
-            false => [0; 16],
-        },
+        digest: digest(payload.bytes()),
         way: way.map(|Extension(way)| way),
         request,
     };
@@ -65,6 +57,9 @@ async fn created(
         // It guards the head of a conversation, and a chain has none that could move.
         return Err(ApiError::not_implemented("If-Match"));
     }
+    let named = header(&headers, "idempotency-key");
+    let attempts = header(&headers, "x-stainless-retry-count");
+    let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
     match (named, attempts) {
         (Some(name), _) => asked.keyed(name).await,
         (None, Some(1..)) => asked.again().await,

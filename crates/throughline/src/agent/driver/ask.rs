@@ -257,7 +257,7 @@ impl Driver {
 /// Wait for a moment; for ever if there is none.
 pub(super) async fn until(moment: Option<Instant>) {
     match moment {
-        // A timer has whole milliseconds, and none is short.
+        // A timer rings at whole milliseconds: one that is due now would still wait.
         Some(moment) if moment <= Instant::now() => {}
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
