@@ -117,7 +117,8 @@ pub struct Fold {
     id: Option<String>,
     model: Option<String>,
     speakers: BTreeMap<usize, (Role, Option<String>)>,
-    contents: BTreeMap<Place, (Content, Completeness)>,
+    // In boxes: there are few, mostly, and a node of the map has room for eleven.
+    contents: BTreeMap<Place, (Box<Content>, Completeness)>,
     end: Option<End>,
 }
 
@@ -160,23 +161,25 @@ impl Fold {
                 self.speakers.insert(choice, (role, author));
             }
             Event::Opened { at, content } => {
+                let content = Box::new(content);
                 self.contents.insert(at, (content, Completeness::Partial));
             }
             Event::Delta { at, text } => {
                 let (content, _) = self
                     .contents
                     .entry(at)
-                    .or_insert_with(|| (Content::text(""), Completeness::Partial));
+                    .or_insert_with(|| (Box::new(Content::text("")), Completeness::Partial));
                 append(content, &text);
             }
             Event::Summary { at, part, text } => {
                 let (content, _) = self.contents.entry(at).or_insert_with(|| {
                     let reasoning = Body::Reasoning(Reasoning::default());
-                    (Content::new(reasoning), Completeness::Partial)
+                    (Box::new(Content::new(reasoning)), Completeness::Partial)
                 });
                 summarise(content, part, &text);
             }
             Event::Content { at, content } => {
+                let content = Box::new(content);
                 self.contents.insert(at, (content, Completeness::Whole));
             }
             Event::Other { .. } => {}
@@ -236,7 +239,7 @@ impl Fold {
             let Some(message) = messages.last_mut() else {
                 continue;
             };
-            message.contents.push(content);
+            message.contents.push(*content);
             if completeness == Completeness::Partial {
                 message.status = Some(Status::Incomplete);
             }

@@ -334,34 +334,62 @@ impl<'a> Parser<'a> {
 /// Where the next byte after `from` stands that is special inside a string: `"`, `\\` or a control
 /// character. The end if there is none.
 pub(super) fn plain_until(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
     let mut at = from;
-    // Eight bytes at a time, with the usual "has a byte less than n" trick; a false alarm only
-    // costs the loop below.
-    while let Some(chunk) = bytes.get(at..at + 8) {
-        let word = u64::from_le_bytes([
-            chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7],
-        ]);
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let slash = word ^ (ONES * u64::from(b'\\'));
-        let special = ((quote.wrapping_sub(ONES) & !quote)
-            | (slash.wrapping_sub(ONES) & !slash)
-            | (word.wrapping_sub(ONES * 0x20) & !word))
-            & HIGHS;
-        if special != 0 {
-            // The lowest alarm is never false: borrows only travel upwards.
-            return at + (special.trailing_zeros() / 8) as usize;
+    // Names and numbers end soon; only what does not is worth a wide look.
+    for _ in 0..2 {
+        match special_of(bytes, at) {
+            Some(None) => at += 8,
+            Some(Some(place)) => return at + place,
+            None => break,
         }
-        at += 8;
+    }
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<64>) {
+        if !is_plain(chunk) {
+            break;
+        }
+        at += chunk.len();
+    }
+    while let Some(found) = special_of(bytes, at) {
+        match found {
+            None => at += 8,
+            Some(place) => return at + place,
+        }
     }
     while let Some(byte) = bytes.get(at) {
-        if *byte == b'"' || *byte == b'\\' || *byte < 0x20 {
+        if is_special(*byte) {
             break;
         }
         at += 1;
     }
     at
+}
+
+const fn is_special(byte: u8) -> bool {
+    // Not `||`: bytes are looked at side by side where nothing is left out.
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+/// Whether none of some bytes is special. Written so that the compiler looks at 16 at once.
+fn is_plain(bytes: &[u8; 64]) -> bool {
+    let special = |found: u8, byte: &u8| found | u8::from(is_special(*byte));
+    bytes.iter().fold(0, special) == 0
+}
+
+/// The first special one of the eight bytes from a place on, if there are so many.
+#[inline]
+fn special_of(bytes: &[u8], at: usize) -> Option<Option<usize>> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    // The usual "has a byte less than n" trick.
+    let quote = word ^ (ONES * u64::from(b'"'));
+    let slash = word ^ (ONES * u64::from(b'\\'));
+    let special = ((quote.wrapping_sub(ONES) & !quote)
+        | (slash.wrapping_sub(ONES) & !slash)
+        | (word.wrapping_sub(ONES * 0x20) & !word))
+        & HIGHS;
+    // The lowest alarm is never false: borrows only travel upwards.
+    Some((special != 0).then(|| (special.trailing_zeros() / 8) as usize))
 }
 
 /// The one of two findings that says more against writing the token again.

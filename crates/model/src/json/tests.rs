@@ -170,3 +170,29 @@ fn many_edits_are_made_like_few() {
         assert_eq!(edited.get(), text.replace('1', "2"));
     }
 }
+
+#[test]
+fn the_first_special_byte_is_found_at_any_place_whatever_stands_before_and_after() {
+    let mut looked = 0;
+    for length in 0..200 {
+        for special in [b'"', b'\\', 0, 0x1F, b'\n'] {
+            for place in 0..=length {
+                // Bytes next to the special ones, and such as end a character of more than one.
+                let plain = [b' ', b'!', b'#', b'[', b']', 0x7F, 0x80, 0xFF];
+                let mut bytes: Vec<u8> = plain.iter().copied().cycle().take(length).collect();
+                if let Some(byte) = bytes.get_mut(place) {
+                    *byte = special;
+                }
+                // A second one must not be found first.
+                if let Some(byte) = bytes.get_mut(place + 3) {
+                    *byte = b'"';
+                }
+                for from in [0, place / 2, place] {
+                    assert_eq!(parse::plain_until(&bytes, from), place.min(length));
+                    looked += 1;
+                }
+            }
+        }
+    }
+    assert!(looked > 100_000);
+}

@@ -300,7 +300,8 @@ pub(super) fn delta<'v, 'a>(choice: &'v Value<'a>) -> Option<&'v Value<'a>> {
 #[derive(Default)]
 pub(super) struct Assembly {
     body: Members,
-    choices: BTreeMap<u64, Choice>,
+    // In boxes: there is one, mostly, and a node of the map has room for eleven.
+    choices: BTreeMap<u64, Box<Choice>>,
 }
 
 impl Assembly {
@@ -331,7 +332,7 @@ impl Assembly {
             // An empty reason is none.
             matches!(reason, Some(Grown::Json(reason)) if reason != "null" && reason != "\"\"")
         };
-        !self.choices.is_empty() && self.choices.values().all(finished)
+        !self.choices.is_empty() && self.choices.values().all(|choice| finished(choice))
     }
 
     /// The body as JSON text.
