@@ -177,7 +177,9 @@ pub trait Engine: Send + Sync {
         results: &[CallResult],
     ) -> Result<()>;
 
-    /// Store events, before they are sent.
+    /// Store events, before they are sent. Stored, they outlive the process and whoever reads them
+    /// reads the same; a power cut may take the last ones of a run that is not settled, unless
+    /// something else of the run was stored after them.
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()>;
 
     /// Publish and end a run.

@@ -44,6 +44,12 @@ pub enum Error {
         /// The head now.
         head: Option<NodeId>,
     },
+    /// What the caller remembered of a thread no longer holds.
+    #[error("thread {thread} was changed since it was read; read it again")]
+    Changed {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// A cursor's branch is no longer the thread's.
     #[error("thread {thread} has moved to another branch; go on after position {common}")]
     CursorMoved {
@@ -271,6 +277,7 @@ impl Error {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Exists { .. }
             | Self::HeadMoved { .. }
+            | Self::Changed { .. }
             | Self::CursorMoved { .. }
             | Self::WrongState { .. }
             | Self::OutOfOrder { .. }

@@ -64,9 +64,9 @@ pub use item::{
 pub use memory::Memory;
 
 pub use ops::{
-    Anchor, Append, Begin, Begun, CallResult, Claim, End, Ending, Fork, Idempotency, Leasing,
-    NodeRef, PlannedCall, Publish, Published, QueueNo, Queued, Started, Step, StepNode, Stopped,
-    Through,
+    Anchor, Append, Begin, Begun, CallResult, Claim, End, Ending, Expects, Fork, Idempotency,
+    Leasing, NodeRef, PlannedCall, Publish, Published, QueueNo, Queued, Started, Step, StepNode,
+    Stopped, Through,
 };
 pub use options::{Heartbeat, Options};
 pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};

@@ -92,6 +92,18 @@ pub struct Begin {
     pub dequeue: Vec<QueueNo>,
     /// Waiting calls of other runs that it answers; each can be taken once.
     pub takes: Vec<CallRef>,
+    /// What the caller takes for granted of the thread, if it has not read it just now.
+    pub expects: Option<Expects>,
+}
+
+/// What a thread must be like for a run to begin; if it is not, that is [`Error::Changed`] and whoever
+/// remembered it reads it again. Nothing may wait in its queue either.
+///
+/// [`Error::Changed`]: crate::Error::Changed
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expects {
+    /// Its settings.
+    pub settings: Option<RawJson>,
 }
 
 impl Begin {
@@ -107,6 +119,7 @@ impl Begin {
             events: None,
             dequeue: Vec::new(),
             takes: Vec::new(),
+            expects: None,
         }
     }
 }

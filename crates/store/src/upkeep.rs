@@ -21,7 +21,8 @@ pub enum Durability {
     Memory,
     /// A crash of the process, perhaps not one of the machine.
     Relaxed,
-    /// Loss of power.
+    /// Loss of power. Events of a run that is going on only survive the process, see
+    /// [`Engine::flush`](crate::Engine::flush).
     Durable,
 }
 

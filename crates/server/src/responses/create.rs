@@ -10,7 +10,7 @@ use futures_util::stream;
 use throughline::{Compaction, Owner, Run, RunEnd, RunOptions, Thread, Threads};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, Source, ToolCall};
-use throughline_store::{Error, NewThread, RunId, TenantScope};
+use throughline_store::{NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::host::Host;
@@ -45,27 +45,57 @@ async fn created(
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
     let request = Arc::new(CreateRequest::parse(payload.bytes())?);
-    let asked = Asked {
-        app: &app,
-        scope: &caller.scope,
-        digest: digest(payload.bytes()),
-        way: way.map(|Extension(way)| way),
-        request,
-    };
+    let mark = Mark::of(&headers, payload.bytes());
     drop(payload);
     if headers.contains_key("if-match") {
         // It guards the head of a conversation, and a chain has none that could move.
         return Err(ApiError::not_implemented("If-Match"));
     }
-    let named = header(&headers, "idempotency-key");
-    let attempts = header(&headers, "x-stainless-retry-count");
-    let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
-    match (named, attempts) {
-        (Some(name), _) => asked.keyed(name).await,
-        (None, Some(1..)) => asked.again().await,
-        (None, Some(0)) => asked.marked().await,
-        (None, None) => asked.begin(app.store.ids().run(), None).await,
+    let asked = Asked {
+        app: &app,
+        scope: &caller.scope,
+        way: way.map(|Extension(way)| way),
+        request,
+    };
+    match mark {
+        Mark::Named(name, digest) => asked.keyed(name, digest).await,
+        Mark::Again(digest) => asked.again(digest).await,
+        Mark::First(digest) => asked.marked(digest).await,
+        Mark::None => asked.begin(app.store.ids().run(), None).await,
     }
+}
+
+/// What a request says of its coming more than once, with the digest of its bytes: the same request
+/// has the same.
+enum Mark<'h> {
+    /// It has a key of the client's.
+    Named(&'h str, [u8; 16]),
+    /// It is sent again, without a key.
+    Again([u8; 16]),
+    /// It may be sent again, without a key.
+    First([u8; 16]),
+    /// Nothing.
+    None,
+}
+
+impl<'h> Mark<'h> {
+    fn of(headers: &'h HeaderMap, body: &[u8]) -> Self {
+        let attempts = header(headers, "x-stainless-retry-count");
+        let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
+        match (header(headers, "idempotency-key"), attempts) {
+            (Some(name), _) => Self::Named(name, digest(body)),
+            (None, Some(1..)) => Self::Again(digest(body)),
+            (None, Some(0)) => Self::First(digest(body)),
+            (None, None) => Self::None,
+        }
+    }
+}
+
+/// Under which name a run is begun at most once.
+struct Key {
+    name: String,
+    /// The request for which the name stands.
+    digest: [u8; 16],
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -85,7 +115,6 @@ struct Asked<'a> {
     app: &'a App,
     scope: &'a TenantScope,
     request: Arc<CreateRequest>,
-    digest: [u8; 16],
     way: Option<Way>,
 }
 
@@ -99,28 +128,30 @@ enum Began {
 
 impl Asked<'_> {
     /// With a key of the client's: one run, however often it is asked for.
-    async fn keyed(&self, name: &str) -> Result<Response<Body>, ApiError> {
+    async fn keyed(&self, name: &str, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         if name.len() > 256 {
             let text = "The Idempotency-Key is longer than 256 bytes.";
             return Err(ApiError::invalid(text).code("invalid_value"));
         }
-        self.begin(self.app.store.ids().run(), Some(format!("key:{name}")))
-            .await
+        let name = format!("key:{name}");
+        let run = self.app.store.ids().run();
+        self.begin(run, Some(Key { name, digest })).await
     }
 
     /// From a client that may send it again without a key.
-    async fn marked(&self) -> Result<Response<Body>, ApiError> {
+    async fn marked(&self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let run = self.app.store.ids().run();
-        self.begin(run, Some(key(&self.digest, run))).await
+        let name = key(&digest, run);
+        self.begin(run, Some(Key { name, digest })).await
     }
 
     /// From a client that sends it again without a key.
-    async fn again(&self) -> Result<Response<Body>, ApiError> {
+    async fn again(&self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let Self { app, scope, .. } = self;
         let now = begun_at(app.store.ids().run());
-        let found = app.runs.repeats.find(&app.store, scope, &self.digest, now);
+        let found = app.runs.repeats.find(&app.store, scope, &digest, now);
         let Some((run, delivery)) = found.await? else {
-            return self.marked().await;
+            return self.marked(digest).await;
         };
         delivery.by(self.way.as_ref());
         if let Some(live) = app.runs.find(run) {
@@ -153,18 +184,19 @@ impl Asked<'_> {
     }
 
     /// Begin a run, and read it.
-    async fn begin(&self, run: RunId, key: Option<String>) -> Result<Response<Body>, ApiError> {
+    async fn begin(&self, run: RunId, key: Option<Key>) -> Result<Response<Body>, ApiError> {
         let app = self.app;
         let place = match self.request.stream() {
             true => Some(app.stream()?),
             false => None,
         };
-        let is_keyed = key.is_some() && self.request.store();
+        let key = key.filter(|_| self.request.store());
+        let digest = key.as_ref().map(|key| key.digest);
         match self.started(run, key).await? {
             Began::Here(live, mut attended) => {
-                let delivery = match is_keyed {
-                    true => app.runs.repeats.begun(self.digest, run),
-                    false => Delivery::default(),
+                let delivery = match digest {
+                    Some(digest) => app.runs.repeats.begun(digest, run),
+                    None => Delivery::default(),
                 };
                 delivery.by(self.way.as_ref());
                 match place {
@@ -194,7 +226,7 @@ impl Asked<'_> {
     }
 
     /// Begin a run; it goes on by itself once nobody waits for it here.
-    async fn started(&self, run: RunId, key: Option<String>) -> Result<Began, ApiError> {
+    async fn started(&self, run: RunId, key: Option<Key>) -> Result<Began, ApiError> {
         let Self { app, request, .. } = self;
         let threads = app.runs.threads(&app.store, self.scope);
         let previous = self.previous()?;
@@ -234,8 +266,8 @@ impl Asked<'_> {
         let options = RunOptions {
             compaction,
             run: Some(run),
-            key: key.filter(|_| request.store()),
-            digest: Some(self.digest),
+            digest: key.as_ref().map(|key| key.digest),
+            key: key.map(|key| key.name),
             ..recipe.options
         };
         let asked = recipe.agent.reply_on(&mut thread, said.messages.clone());
@@ -274,10 +306,14 @@ impl Asked<'_> {
             let id = self.app.store.ids().thread();
             return Ok(threads.make_free(NewThread::new(id)));
         };
-        match threads.open_after(previous).await {
+        let thread = match self.request.store() {
+            true => threads.after(previous).await,
+            // No run will look whether it is still there.
+            false => threads.open_after(previous).await,
+        };
+        match thread {
             Ok(thread) => Ok(thread),
-            Err(Error::NotFound { .. }) => Err(fail::no_previous(&fail::response_id(previous))),
-            Err(error) => Err(fail::store(&error)),
+            Err(error) => Err(fail::after(&error, previous)),
         }
     }
 
@@ -293,7 +329,7 @@ impl Asked<'_> {
             return Ok(Vec::new());
         };
         let journal = self.app.store.journal(self.scope, previous).await;
-        let journal = journal.map_err(|error| fail::store(&error))?;
+        let journal = journal.map_err(|error| fail::after(&error, previous))?;
         let host = Host::of(journal.request.as_ref())?;
         Ok(host.map(|host| host.listed).unwrap_or_default())
     }
@@ -313,7 +349,7 @@ impl Asked<'_> {
             return Err(super::said::no_question(&first.approval.to_string()));
         };
         let journal = self.app.store.journal(self.scope, previous).await;
-        let journal = journal.map_err(|error| fail::store(&error))?;
+        let journal = journal.map_err(|error| fail::after(&error, previous))?;
         for answer in &said.approvals {
             let call = call_of(&journal, history, answer.approval)?;
             asked = match answer.approve {

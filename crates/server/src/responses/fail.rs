@@ -47,8 +47,22 @@ pub(crate) fn not_final(run: RunId) -> ApiError {
     error
 }
 
-/// A run that did not begin.
-pub(crate) fn refused(error: &RunError) -> ApiError {
+/// The store did not take or give something that goes on after a response.
+pub(crate) fn after(error: &Error, previous: RunId) -> ApiError {
+    match error {
+        Error::NotFound {
+            what: "run" | "thread",
+            ..
+        } => no_previous(&response_id(previous)),
+        error => store(error),
+    }
+}
+
+/// A run that did not begin, after another one or as the first.
+pub(crate) fn refused(error: &RunError, previous: Option<RunId>) -> ApiError {
+    if let (RunError::Store(error), Some(previous)) = (error, previous) {
+        return after(error, previous);
+    }
     match error {
         RunError::Store(error) => store(error),
         RunError::Client(error) => client(error),
@@ -110,7 +124,7 @@ fn open_calls(pending: &[String]) -> ApiError {
 
 /// A run that began and failed before a step of it was finished.
 pub(crate) fn failed(error: &RunError, run: RunId) -> ApiError {
-    let mut error = refused(error);
+    let mut error = refused(error, None);
     error
         .headers
         .push(("x-throughline-response-id", response_id(run)));

@@ -75,7 +75,9 @@ pub(crate) async fn resume(
     // One that was streamed stores its events, whoever reads it.
     match resumed.await {
         Ok(outcome) => Ok(Some(outcome.stop)),
-        Err(failed) if failed.outcome.messages.is_empty() => Err(fail::refused(&failed.source)),
+        Err(failed) if failed.outcome.messages.is_empty() => {
+            Err(fail::refused(&failed.source, None))
+        }
         Err(_) => Ok(Some(StopReason::Failed)),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum Log {
 /// Work until the run is over.
 pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
     let live = &begun.live;
-    let created = scene.created;
+    let (created, previous) = (scene.created, scene.previous);
     let mut projector = match live.streamed {
         true => Projector::new(scene),
         false => Projector::silent(scene),
@@ -50,7 +50,7 @@ pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
     let answer = match &result {
         Err(failed) if !is_begun => match &failed.source {
             RunError::Repeated { run } => Answer::Repeated(*run),
-            source => Answer::Error(fail::refused(source)),
+            source => Answer::Error(fail::refused(source, previous)),
         },
         Err(failed) => {
             projector.finish(&ended(&result, step, created), &mut frames);

@@ -147,6 +147,8 @@ cases! {
     tree::an_unpublished_run_cannot_be_continued,
     /// What was seen when something was opened is not what counts when a run begins there.
     tree::what_was_opened_is_looked_at_again,
+    /// Whoever remembers a thread begins on it only while it is so.
+    tree::a_remembered_thread_must_be_as_it_was,
     /// State is that of the node.
     tree::state_is_kept_per_node,
     /// A hidden run's id is gone, its content is not.

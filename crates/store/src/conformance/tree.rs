@@ -2,8 +2,9 @@ use throughline_model::json::RawJson;
 
 use super::fixture::{Fixture, said_by_model, texts};
 use crate::{
-    Anchor, At, Begun, Error, ErrorKind, Fork, Leasing, Mode, MovedBy, NewThread, NodeId, NodeRef,
-    Publish, ServiceId, State, Step, StepNode, ThreadId, Version,
+    Anchor, At, Begin, Begun, Error, ErrorKind, Expects, Fork, Leasing, Mode, MovedBy, NewThread,
+    NodeId, NodeRef, Publish, ServiceId, State, Step, StepNode, Store, ThreadId, ThreadPatch,
+    Version,
 };
 
 fn fork_of(from: At, id: &str) -> Fork {
@@ -52,6 +53,75 @@ pub(super) async fn leased_threads_are_moved_by_leased_runs(f: &mut Fixture<'_>)
     assert!(!published.moved);
     assert_eq!(f.texts(&new.id).await, ["one", "1"]);
     assert_eq!(f.texts_at(NodeRef::Run(branch)).await.len(), 4);
+}
+
+pub(super) async fn a_remembered_thread_must_be_as_it_was(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let first = f.turn(&id, "one", "1").await;
+    let settings = |text: &str| Some(RawJson::new(text).unwrap());
+    // By the process that made the node and by one that has never seen it.
+    let stores = [f.store.clone(), f.other().await];
+    let expecting = |settings: Option<RawJson>| Begin {
+        expects: Some(Expects { settings }),
+        ..f.begin_at(Anchor::Node(NodeRef::Run(first)), "go on")
+    };
+    let refused = async |store: &Store, expected: Option<RawJson>| {
+        let begin = expecting(expected);
+        let error = store.begin(&f.scope, &begin).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let Error::Changed { thread } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(thread, id);
+        // Nothing came of it.
+        let run = store.run(&f.scope, begin.run).await;
+        assert_eq!(run.unwrap_err().kind(), ErrorKind::NotFound);
+    };
+    let begins = async |store: &Store, expected: Option<RawJson>| {
+        let begun = store.begin(&f.scope, &expecting(expected)).await;
+        assert!(matches!(begun, Ok(Begun::Started(_))), "{begun:?}");
+    };
+    for store in &stores {
+        begins(store, None).await;
+        refused(store, settings(r#"{"a":1}"#)).await;
+    }
+    let patch = ThreadPatch {
+        settings: Some(settings(r#"{"a":1}"#)),
+        ..ThreadPatch::default()
+    };
+    stores[1].patch(&f.scope, &id, &patch).await.unwrap();
+    for store in &stores {
+        refused(store, None).await;
+        refused(store, settings(r#"{"a":2}"#)).await;
+        begins(store, settings(r#"{"a":1}"#)).await;
+    }
+    // What waits in the queue is for whoever comes next, so they have to know.
+    let queued = RawJson::new("{}").unwrap();
+    let no = stores[1].enqueue(&f.scope, &id, &queued).await.unwrap();
+    for store in &stores {
+        refused(store, settings(r#"{"a":1}"#)).await;
+    }
+    let mut takes = f.begin_at(Anchor::Node(NodeRef::Run(first)), "takes it");
+    takes.dequeue = vec![no];
+    f.started(&takes).await;
+    for store in &stores {
+        begins(store, settings(r#"{"a":1}"#)).await;
+    }
+    // The head is looked at in the same way.
+    let opened = f.open(&id).await;
+    let at = Anchor::Head {
+        thread: id.clone(),
+        expected: opened.thread.version,
+    };
+    let head = |settings: Option<RawJson>| Begin {
+        expects: Some(Expects { settings }),
+        ..f.begin_at(at.clone(), "at the head")
+    };
+    for store in &stores {
+        let error = store.begin(&f.scope, &head(None)).await.unwrap_err();
+        assert!(matches!(error, Error::Changed { .. }), "{error}");
+    }
+    f.started(&head(settings(r#"{"a":1}"#))).await;
 }
 
 pub(super) async fn any_node_can_be_continued(f: &mut Fixture<'_>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::digest;
 use crate::{
-    Anchor, Append, Begin, Begun, CallRef, CallState, Error, Flush, Lease, Leasing, Mode,
+    Anchor, Append, Begin, Begun, CallRef, CallState, Error, Expects, Flush, Lease, Leasing, Mode,
     NewThread, Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
@@ -45,6 +45,9 @@ impl Desk<'_> {
             self.check_taken(*call)?;
         }
         let start = self.start(&begin.at)?;
+        if let Some(expects) = &begin.expects {
+            self.check_unchanged(start.thread, expects)?;
+        }
         let items = self.items(begin.run, start.thread, 1, &begin.input)?;
         let inputs = room(0, items.len())?;
         check_events(begin.run, 0, begin.events.as_ref())?;
@@ -208,6 +211,18 @@ impl Desk<'_> {
             actual: thread.version,
             head: head.map(|node| node.id),
         })
+    }
+
+    /// A thread is as the caller remembers it. One that is new always is.
+    fn check_unchanged(&self, thread: Row, expects: &Expects) -> Result<()> {
+        match self.realm.threads.get(&thread) {
+            Some(thread) if thread.settings != expects.settings || !thread.queue.is_empty() => {
+                Err(Error::Changed {
+                    thread: thread.id.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_taken(&self, at: CallRef) -> Result<()> {

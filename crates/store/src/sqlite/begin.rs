@@ -1,6 +1,7 @@
 //! Beginning runs.
 
 use rusqlite::params;
+use throughline_model::json::RawJson;
 
 use super::cache::{Base, Ended, Live, lock};
 use super::event_log::{self, Worked};
@@ -14,8 +15,8 @@ use super::sql::{one, run_sql};
 use crate::digest::{self, Digest};
 use crate::trials;
 use crate::{
-    Anchor, Begin, Begun, CallState, Error, Flush, Idempotency, Lease, Leasing, Mode, NodeRef,
-    RunId, Started, Tenant, TenantScope, ThreadId, Version,
+    Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
+    NodeRef, RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
 
 /// A run, ready to be begun.
@@ -52,6 +53,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> D
     let known = tx.known_tenant(scope.tenant())?;
     if let Some(tenant) = known
         && begin.takes.is_empty()
+        && (begin.expects.is_none() || matches!(begin.at, Anchor::Node(_)))
         && let Some(start) = quick(tx, tenant, begin)?
         && let Some(started) = write(tx, scope.tenant(), tenant, ready, &start)?
     {
@@ -97,7 +99,7 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
                 NodeRef::Node(node) => ended.base.id == *node,
             });
             match ended {
-                Some(ended) => after(tx, run, ended),
+                Some(ended) => after(tx, run, ended, begin.expects.as_ref()),
                 None => Ok(None),
             }
         }
@@ -106,14 +108,16 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
 }
 
 /// At the end of a run, if it is where it was.
-fn after(tx: &Tx<'_>, run: RunId, ended: Ended) -> Done<Option<Start>> {
+fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Done<Option<Start>> {
     let base = ended.base;
     let key = params![
         ended.run,
         run.as_bytes(),
         base.tl,
         int(base.first),
-        ended.thread
+        ended.thread,
+        expects.is_some() && !trials::planted("expects-nothing"),
+        expects.and_then(|expects| expects.settings.as_ref().map(RawJson::get)),
     ];
     let mut version = 0;
     let holds = tx.hot.look(Hot::Base, key, &mut |row| {
@@ -266,6 +270,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
             takes_wait(tx, tenant, begin)?;
             not_busy(tx, row.row, thread)?;
             not_moved(&row, *expected)?;
+            unchanged(tx, row.row, thread, begin)?;
             Ok(Start {
                 thread: row.row,
                 thread_id: thread.clone(),
@@ -280,15 +285,31 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
             takes_wait(tx, tenant, begin)?;
             let version = super::nodes::thread_version(tx, run.thread)?;
             let id = run.thread_id.clone();
+            let id = id.ok_or_else(|| missing("run", &run.id))?;
+            unchanged(tx, run.thread, &id, begin)?;
             Ok(Start {
                 thread: run.thread,
-                thread_id: id.ok_or_else(|| missing("run", &run.id))?,
+                thread_id: id,
                 version,
                 base: Some(node.base(true)),
                 leased: false,
                 live: next_row(tx)?,
             })
         }
+    }
+}
+
+/// Refuse a thread that is not as the caller remembers it.
+fn unchanged(tx: &Tx<'_>, thread: i64, id: &ThreadId, begin: &Begin) -> Done<()> {
+    let Some(expects) = &begin.expects else {
+        return Ok(());
+    };
+    let sql = "SELECT settings IS ?2 AND NOT EXISTS(SELECT 1 FROM queue WHERE queue.thread=?1) FROM thread WHERE thread=?1";
+    let settings = expects.settings.as_ref().map(RawJson::get);
+    let same: Option<bool> = one(tx.conn, sql, (thread, settings), |row| row.get(0))?;
+    match trials::unless("expects-nothing", same != Some(true)) {
+        true => Err(Stop::Refused(Error::Changed { thread: id.clone() })),
+        false => Ok(()),
     }
 }
 

@@ -31,6 +31,26 @@ pub(super) enum Role {
     Reader,
 }
 
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// Until the disk has it.
+    ForDisk,
+    /// Until the log of the file has it, which outlives the process. The disk has it with the next
+    /// commit that waits for it, and nothing that comes later before.
+    ForNothing,
+}
+
+/// Set what commits of a connection wait for. Within a transaction SQLite would not.
+pub(super) fn set_waits(conn: &Connection, waits: Waits) -> Done<()> {
+    let sql = match waits {
+        _ if trials::planted("no-sync") => "PRAGMA synchronous=OFF",
+        Waits::ForDisk => "PRAGMA synchronous=FULL",
+        Waits::ForNothing => "PRAGMA synchronous=NORMAL",
+    };
+    Ok(conn.execute_batch(sql)?)
+}
+
 /// Refuse a SQLite that is too old.
 pub(super) fn check_version() -> Done<()> {
     refuse_older(rusqlite::version_number(), rusqlite::version())
@@ -66,12 +86,7 @@ pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
             // It counts only before the first table is made.
             conn.pragma_update(None, "page_size", PAGE)?;
             write_ahead(&conn)?;
-            let level = if trials::planted("no-sync") {
-                "OFF"
-            } else {
-                "FULL"
-            };
-            conn.pragma_update(None, "synchronous", level)?;
+            set_waits(&conn, Waits::ForDisk)?;
             conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
             conn.pragma_update(None, "secure_delete", true)?;
             // Each commit walks the cache: a large one costs more than it saves.

@@ -4,6 +4,9 @@
 //! operation that is refused has written nothing, so the others go on. When the storage fails, the
 //! group is rolled back and its members are tried one by one: they are values, nobody was answered,
 //! so nothing is lost and nothing done twice.
+//!
+//! A commit waits for the disk, unless it has events of live runs only (ADR 19): those survive the
+//! process at once, and a power cut from the next commit of anything else on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connect::PATIENCE;
+use super::connect::{PATIENCE, Waits, set_waits};
 use super::event_log::{self, EventLog};
 use super::fault::{Done, Stop, storage};
 use super::hot::{Hot, Kept, Statements};
@@ -39,6 +42,8 @@ struct Writer<'c> {
     /// The last commit failed in a way that leaves it valid in the log: whoever recovers the log
     /// before something else is written there finds it committed.
     in_doubt: bool,
+    /// What commits of the connection wait for.
+    waits: Waits,
 }
 
 /// Write until the engine is closed and nothing waits any more.
@@ -52,6 +57,7 @@ pub(super) fn run<'c>(conn: &'c Connection, hot: Statements<'c>, shared: Arc<Sha
         seen: None,
         unerased: false,
         in_doubt: false,
+        waits: Waits::ForDisk,
     };
     loop {
         let (jobs, last) = writer.shared.take(writer.patience());
@@ -109,8 +115,9 @@ impl Writer<'_> {
     /// Write a heartbeat if the last one is old and there is something to keep.
     fn keep_alive(&mut self) {
         if self.beats() && self.is_beat_due(self.shared.options.clock.now()) {
-            let begun = self.conn.execute_batch("BEGIN IMMEDIATE");
-            let beaten = begun.map_err(Stop::from).and_then(|()| {
+            let ready = self.wait_for(Waits::ForDisk);
+            let beaten = ready.and_then(|()| {
+                self.conn.execute_batch("BEGIN IMMEDIATE")?;
                 let now = self.shared.options.clock.now();
                 let beat = self.beat(now)?;
                 self.conn.execute_batch("COMMIT")?;
@@ -157,12 +164,33 @@ impl Writer<'_> {
         }
     }
 
+    /// Have the next commits wait for something. Not within a transaction.
+    fn wait_for(&mut self, waits: Waits) -> Done<()> {
+        if self.waits == waits {
+            return Ok(());
+        }
+        // If this fails half-way, it is the weaker one that may hold.
+        self.waits = Waits::ForNothing;
+        set_waits(self.conn, waits)?;
+        self.waits = waits;
+        Ok(())
+    }
+
     /// Commit a group; if it breaks, each of its members alone.
     fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         if trials::planted("ack-before-commit") && !self.conn.is_autocommit() {
             let _ = self.hot.run(Hot::Commit, &[]);
         }
-        if let Err(stop) = self.hot.run(Hot::Begin, &[]) {
+        let mut are_events = jobs.iter().map(|job| job.op() == Op::Flush);
+        let only_events = match trials::planted("events-unsync-others") {
+            true => are_events.any(|is| is),
+            false => are_events.all(|is| is),
+        };
+        let begun = self.wait_for(match only_events {
+            true => Waits::ForNothing,
+            false => Waits::ForDisk,
+        });
+        if let Err(stop) = begun.and_then(|()| self.hot.run(Hot::Begin, &[])) {
             // Nobody gets any further by trying again: each would wait as long.
             self.roll_back();
             let error = stop.into_error();
@@ -323,6 +351,7 @@ impl Writer<'_> {
         if row == 0 {
             return;
         }
+        // Nobody reads this row after a power cut, so it does not matter what this commit waits for.
         let gone = self.conn.execute(
             "DELETE FROM owner WHERE owner=?1 AND NOT EXISTS(SELECT 1 FROM run INDEXED BY run_live WHERE live IS NOT NULL AND run.owner=?1)",
             [row],

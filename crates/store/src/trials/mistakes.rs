@@ -63,6 +63,8 @@ const fn reviewed(
 pub const MISTAKES: &[Mistake] = &[
     bug("ack-before-commit", "an acknowledgement waits for the commit", &[]),
     bug("no-sync", "a commit is synced to the disk", &[]),
+    bug("events-unsync-others", "what is committed with events waits for the disk", &[]),
+    bug("expects-nothing", "a run that begins by what is remembered of its thread finds it so", &[]),
     bug("full-is-fine", "a full disk is reported", &[]),
     bug("no-fence", "a write carries the epoch of its lease", &[("AND epoch=?14 AND", "AND ?14 IS NOT NULL AND"), ("AND epoch=?6 AND", "AND ?6 IS NOT NULL AND")]),
     bug("no-fence-no-state", "neither of the two is checked", &[("AND epoch=?14 AND state=1 AND next_step=?15", "AND ?14 IS NOT NULL AND ?15 IS NOT NULL"), ("AND epoch=?6 AND state=1 AND next_step=?7", "AND ?6 IS NOT NULL AND ?7 IS NOT NULL")]),

@@ -6,7 +6,7 @@ use throughline_store::Store;
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Scratch, property};
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Met};
 
 /// A process that writes, and what it says.
 pub(crate) struct Writer {
@@ -88,7 +88,7 @@ fn r1_a_killed_writer_loses_nothing_it_acknowledged() {
         total += ledger.len();
         published += ledger.published();
         let store = block_on(Store::open(&url)).map_err(|error| error.to_string())?;
-        ledger.check(&store)?;
+        ledger.check(&store, Met::Kill)?;
         block_on(store.close()).map_err(|error| error.to_string())
     });
     let store = block_on(Store::open(&url)).unwrap();

@@ -9,7 +9,7 @@ use throughline_testkit::{Rng, Scratch, property};
 
 use crate::common::{said, sound, url};
 use crate::kills;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Met};
 use crate::work::{Writer, go_on, open, open_later};
 
 const WRITERS: usize = 3;
@@ -33,7 +33,7 @@ impl Counts {
         // It is on such a disk too, which spares it the syncs of a real one.
         let _disk = Disk::below(image);
         let store = open_later(&url(image)).map_err(said)?;
-        ledger.check(&store)?;
+        ledger.check(&store, Met::PowerCut)?;
         sound(&store)?;
         block_on(store.close()).map_err(said)
     }
@@ -45,7 +45,7 @@ impl Counts {
         self.threads += go_on(&store, rng)?;
         sound(&store)?;
         // What was there before the turns is still there.
-        ledger.check(&store)?;
+        ledger.check(&store, Met::PowerCut)?;
         block_on(store.close()).map_err(said)
     }
 
@@ -218,7 +218,7 @@ fn r1_a_power_cut_at_any_call_of_making_a_store_leaves_a_store() {
             ledger: &ledger,
         };
         writer.work().map_err(said)?;
-        ledger.lock().unwrap().check(&store)
+        ledger.lock().unwrap().check(&store, Met::PowerCut)
     });
     println!("table r1 calls of making a store: {calls}");
     counts.print("r1 power cuts while a store is made");
@@ -247,7 +247,7 @@ fn r1_a_process_that_loses_its_power_loses_nothing_it_acknowledged() {
         let _disk = Disk::below(scratch.path());
         let store = open_later(&url).map_err(said)?;
         // What earlier ones acknowledged must be there as well.
-        ledger.check(&store)?;
+        ledger.check(&store, Met::PowerCut)?;
         sound(&store)?;
         block_on(store.close()).map_err(said)
     });

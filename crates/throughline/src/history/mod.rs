@@ -2,6 +2,7 @@
 
 mod compacted;
 mod condensed;
+mod found;
 mod home;
 mod json;
 pub(crate) mod live;
@@ -21,6 +22,7 @@ mod writing;
 pub use compacted::Compaction;
 pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, Decided, number};
 pub use condensed::{Condensed, condense};
+pub(crate) use found::End;
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_model::Message;
+use throughline_model::json::RawJson;
 use throughline_store::{
     Append, At, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result, RunId, RunState,
     ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
 };
 
 use super::View;
+use super::found::{Found, Known};
 use super::home::Home;
 use super::mailbox::{Left, Mailbox};
 use super::owner::{Owner, ThreadSettings};
@@ -53,8 +55,8 @@ struct Seen {
     place: Place,
     /// A run that failed there, and whose journal the next run begins with.
     failed: Option<RunId>,
-    /// Read when the thread was opened, and not used by a run yet.
-    opened: Option<Box<Opened>>,
+    /// Known since the thread was opened, and not used by a run yet.
+    found: Option<Box<Found>>,
     /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
     /// is the one to go on from.
     cached: Option<Cached>,
@@ -62,6 +64,8 @@ struct Seen {
     pending: Vec<Pending>,
     state: State,
     settings: ThreadSettings,
+    /// The same as the store has them.
+    stored: Option<RawJson>,
 }
 
 /// Where runs go on.
@@ -93,7 +97,7 @@ struct Cached {
 /// A thread as a run finds it.
 pub(crate) struct Loaded {
     /// `None` if nothing is stored yet.
-    pub(crate) opened: Option<Box<Opened>>,
+    pub(crate) found: Option<Box<Found>>,
     /// What the thread begins with, if nothing is stored yet.
     pub(crate) seed: Option<Box<Seed>>,
     /// Whether it goes on at a node, not at the head.
@@ -106,17 +110,16 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn state(&self) -> State {
-        match (&self.opened, &self.seed) {
-            (Some(opened), _) => opened.state.clone(),
+        match (&self.found, &self.seed) {
+            (Some(found), _) => found.state.clone(),
             (None, Some(seed)) => seed.state.clone(),
             (None, None) => State::default(),
         }
     }
 
     pub(crate) fn version(&self) -> Version {
-        self.opened
-            .as_ref()
-            .map_or_else(Version::default, |opened| opened.thread.version)
+        let found = self.found.as_ref();
+        found.map_or_else(Version::default, |found| found.version)
     }
 }
 
@@ -128,6 +131,8 @@ pub(crate) struct Leaving {
     /// The state there, if the run changed what holds.
     pub(crate) state: Option<State>,
     pub(crate) pending: Vec<Pending>,
+    /// Whether nothing that belongs to the node is still to come.
+    pub(crate) closed: bool,
 }
 
 impl Thread {
@@ -173,11 +178,12 @@ impl Thread {
         let seen = Seen {
             place: Place::New(Box::new(seed)),
             failed: None,
-            opened: None,
+            found: None,
             cached: None,
             shown,
             pending: Vec::new(),
             state,
+            stored: settings.to_json(),
             settings,
         };
         Self {
@@ -208,6 +214,41 @@ impl Thread {
             true => Some(View::new(messages(entries))),
             false => node.and_then(|node| home.views.as_ref()?.take(node)),
         };
+        let stored = opened.thread.settings.clone();
+        let settings = (settings, stored);
+        Ok(Self::stored(home, id, place, opened.into(), view, settings))
+    }
+
+    /// A thread at the node that a run left, if all of it is in memory. That it is still there is
+    /// seen when a run begins.
+    pub(super) fn remembered(home: &Home, run: RunId) -> Option<Self> {
+        let views = home.views.as_ref()?;
+        let (node, known) = views.known(&home.scope, run)?;
+        let settings = ThreadSettings::read(known.settings.as_ref()).ok()?;
+        let view = views.take(node)?;
+        let id = known.thread.clone();
+        let settings = (settings, known.settings.clone());
+        let found = Found::known(node, known);
+        let place = Place::Node(node);
+        Some(Self::stored(
+            home.clone(),
+            id,
+            place,
+            found,
+            Some(view),
+            settings,
+        ))
+    }
+
+    fn stored(
+        home: Home,
+        id: ThreadId,
+        place: Place,
+        found: Found,
+        view: Option<View>,
+        (settings, stored): (ThreadSettings, Option<RawJson>),
+    ) -> Self {
+        let node = found.node();
         let shown = view.as_ref().map(|view| view.messages().to_vec());
         let seen = Seen {
             place,
@@ -215,11 +256,12 @@ impl Thread {
             shown: Arc::new(shown.unwrap_or_default()),
             failed: None,
             pending: Vec::new(),
-            state: opened.state.clone(),
+            state: found.state.clone(),
             settings,
-            opened: Some(Box::new(opened)),
+            stored,
+            found: Some(Box::new(found)),
         };
-        Ok(Self {
+        Self {
             shared: Arc::new(Shared {
                 home,
                 id,
@@ -227,7 +269,7 @@ impl Thread {
                 left: Left::default(),
                 seen: Mutex::new(seen),
             }),
-        })
+        }
     }
 
     /// Its id: the public one, which is also its key in the store.
@@ -343,16 +385,17 @@ impl Shared {
     /// Read the thread: one round trip, and none for one that is new. What is known already is not
     /// read again.
     pub(crate) async fn load(&self) -> Result<Loaded> {
-        let (place, failed, opened, cached) = {
+        let (place, failed, found, cached, settings) = {
             let mut seen = self.seen();
             let place = seen.place.clone();
-            (place, seen.failed, seen.opened.take(), seen.cached.take())
+            let (found, cached) = (seen.found.take(), seen.cached.take());
+            (place, seen.failed, found, cached, seen.settings.clone())
         };
         if let Place::New(seed) = place {
             if seed.messages.is_empty() {
                 let settings = ThreadSettings::read(seed.thread.settings.as_ref());
                 return Ok(Loaded {
-                    opened: None,
+                    found: None,
                     seed: Some(seed),
                     at_node: None,
                     failed,
@@ -379,26 +422,28 @@ impl Shared {
             Some(_) => 0,
             None => usize::MAX,
         };
-        let fresh = opened.is_none();
-        let mut opened = match opened {
-            Some(opened) => opened,
+        let (found, settings, entries) = match found {
+            Some(found) => (found, settings, Vec::new()),
             None => {
                 let Home { store, scope, .. } = &self.home;
-                Box::new(store.open(scope, &at, window).await?)
+                let mut opened = store.open(scope, &at, window).await?;
+                let entries = std::mem::take(&mut opened.entries);
+                let settings = self::settings(&opened)?;
+                {
+                    let mut seen = self.seen();
+                    seen.settings = settings.clone();
+                    seen.stored.clone_from(&opened.thread.settings);
+                }
+                (Box::new(Found::from(opened)), settings, entries)
             }
         };
-        let settings = settings(&opened)?;
-        let node = opened.tip.map(|tip| tip.node);
+        let node = found.node();
         let view = match cached {
             Some(cached) if cached.node == node => cached.view,
-            _ if fresh && window > 0 => {
-                let entries = std::mem::take(&mut opened.entries);
-                View::new(self.whole(entries, node).await?)
-            }
-            _ => View::new(self.whole(Vec::new(), node).await?),
+            _ => View::new(self.whole(entries, node).await?),
         };
         Ok(Loaded {
-            opened: Some(opened),
+            found: Some(found),
             seed: None,
             at_node: match place {
                 Place::Node(node) => Some(node),
@@ -473,7 +518,13 @@ impl Shared {
         }
         seen.cached = match (&self.home.views, left.node) {
             (Some(views), Some(node)) => {
-                views.put(node, left.view);
+                let known = left.closed.then(|| Known {
+                    scope: self.home.scope.clone(),
+                    thread: self.id.clone(),
+                    state: seen.state.clone(),
+                    settings: seen.stored.clone(),
+                });
+                views.put(node, left.view, known);
                 None
             }
             (_, node) => Some(Cached {
@@ -481,17 +532,17 @@ impl Shared {
                 view: left.view,
             }),
         };
-        seen.opened = None;
+        seen.found = None;
     }
 
     /// Nothing came of it: what was read is not read again.
     pub(crate) fn put_back(&self, loaded: Loaded) {
-        let Some(opened) = loaded.opened else {
+        let Some(found) = loaded.found else {
             return;
         };
-        let node = opened.tip.map(|tip| tip.node);
+        let node = found.node();
         match (&self.home.views, node) {
-            (Some(views), Some(node)) => views.put(node, loaded.view),
+            (Some(views), Some(node)) => views.put(node, loaded.view, None),
             _ => {
                 self.seen().cached = Some(Cached {
                     node,
@@ -513,15 +564,19 @@ impl Shared {
 
     /// The calls that the unsettled run waits for.
     pub(super) async fn waiting(&self, loaded: &Loaded) -> Result<Vec<Pending>> {
-        let unsettled = loaded
-            .opened
-            .as_ref()
-            .and_then(|one| one.unsettled.as_ref());
+        let found = loaded.found.as_ref();
+        let unsettled = found.and_then(|found| found.unsettled.as_ref());
         let Some(run) = unsettled.filter(|run| run.state == RunState::Parked) else {
             return Ok(Vec::new());
         };
         let journal = self.home.store.journal(&self.home.scope, run.id).await?;
         Ok(crate::agent::pending_of(&journal))
+    }
+
+    /// Have what is only remembered read after all: no run is to begin that would look at it.
+    pub(crate) fn distrust(&self) {
+        let mut seen = self.seen();
+        seen.found = seen.found.take().filter(|found| found.expects.is_none());
     }
 
     /// The thread is stored now.
@@ -534,11 +589,14 @@ impl Shared {
 
     pub(crate) fn set_settings(&self, settings: ThreadSettings) {
         let mut seen = self.seen();
-        if let Some(opened) = &mut seen.opened {
-            // It was read before, and is what the next run begins with.
-            opened.thread.settings = settings.to_json();
+        let stored = settings.to_json();
+        if let Some(found) = &mut seen.found
+            && let Some(expects) = &mut found.expects
+        {
+            expects.settings.clone_from(&stored);
         }
         seen.settings = settings;
+        seen.stored = stored;
     }
 
     pub(crate) fn settings(&self) -> ThreadSettings {
@@ -552,20 +610,21 @@ impl Shared {
             return false;
         };
         seed.thread.settings = settings.to_json();
+        seen.stored = settings.to_json();
         seen.settings = settings.clone();
         true
     }
 
     pub(super) fn show(&self, loaded: Loaded, pending: Vec<Pending>) {
         let state = loaded.state();
-        let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
+        let node = loaded.found.as_ref().and_then(|found| found.node());
         let mut seen = self.seen();
         seen.shown = Arc::new(loaded.view.messages().to_vec());
         seen.pending = pending;
         seen.state = state;
         seen.settings = loaded.settings;
         seen.cached = Some(Cached {
-            node: node.map(|tip| tip.node),
+            node,
             view: loaded.view,
         });
     }

@@ -184,6 +184,17 @@ impl Threads {
         Ok(thread)
     }
 
+    /// The same, for somebody who begins a run at once: what is in memory, see
+    /// [`Threads::with_views`], is not read before. Whether it is still there and as it was is seen by
+    /// the run that begins, which reads it again if not. Until then the handle shows what is
+    /// remembered; [`Thread::refresh`] reads it.
+    pub async fn after(&self, run: RunId) -> Result<Thread> {
+        match Thread::remembered(&self.home, run) {
+            Some(thread) => Ok(thread),
+            None => self.open_after(run).await,
+        }
+    }
+
     /// Open the place where a run works.
     pub(crate) async fn open_run(&self, run: &Run) -> Result<Thread> {
         match (run.leased, run.published.or(run.base)) {
@@ -389,6 +400,7 @@ impl Thread {
         if self.shared.is_new() {
             return Ok(());
         }
+        self.shared.distrust();
         let loaded = self.shared.load().await?;
         let pending = self.shared.waiting(&loaded).await?;
         self.shared.show(loaded, pending);

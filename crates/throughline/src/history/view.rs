@@ -158,6 +158,8 @@ impl View {
                 if kept.len() >= MOST_KEPT {
                     kept.remove(0);
                 }
+                // Mostly there is one, and it is large: room for four would be kept with each view.
+                kept.reserve_exact(1);
                 kept.push(Kept {
                     target: target.clone(),
                     options: options.clone(),

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use throughline_store::{NodeId, RunId};
+use throughline_store::{NodeId, RunId, TenantScope};
 
+use super::found::Known;
 use super::view::View;
 
 /// A view of at most so many bytes is copied when it is taken: copying is cheaper than reading, and
@@ -51,6 +52,8 @@ struct Kept {
 struct One {
     node: NodeId,
     view: View,
+    /// What else somebody has to know who goes on there.
+    known: Option<Known>,
     bytes: usize,
     age: u64,
 }
@@ -83,6 +86,14 @@ impl Views {
         self.kept().by_run.contains_key(&run)
     }
 
+    /// Where a run ended and what is known of that place, if nobody has to read it.
+    pub(super) fn known(&self, scope: &TenantScope, run: RunId) -> Option<(NodeId, Known)> {
+        let kept = self.kept();
+        let one = kept.by_run.get(&run)?;
+        let known = one.known.as_ref().filter(|known| known.scope == *scope)?;
+        Some((one.node, known.clone()))
+    }
+
     /// Take the view of a node, or a copy of it.
     pub(super) fn take(&self, node: NodeId) -> Option<View> {
         let mut kept = self.kept();
@@ -99,11 +110,11 @@ impl Views {
     }
 
     /// Keep the view of a node.
-    pub(super) fn put(&self, node: NodeId, mut view: View) {
+    pub(super) fn put(&self, node: NodeId, mut view: View, known: Option<Known>) {
         if view.bytes() <= RENDERED_AGAIN {
             view.forget_rendered();
         }
-        let bytes = view.weight();
+        let bytes = view.weight() + known.as_ref().map_or(0, Known::weight);
         if bytes > self.most {
             return;
         }
@@ -118,6 +129,7 @@ impl Views {
             One {
                 node,
                 view,
+                known,
                 bytes,
                 age,
             },
@@ -172,7 +184,7 @@ mod tests {
         let views = Views::new(1 << 20);
         let other = NodeId { step: 3, ..node(1) };
         for (text, stays) in [("short".to_owned(), true), ("x".repeat(COPIED), false)] {
-            views.put(node(1), said(&text));
+            views.put(node(1), said(&text), None);
             assert!(views.take(other).is_none());
             assert!(views.has(node(1).run));
             let taken = views.take(node(1)).map(|view| view.messages().len());
@@ -187,7 +199,7 @@ mod tests {
         let one = said(&"x".repeat(1_000)).weight();
         let views = Views::new(2 * one);
         for no in 1..=3 {
-            views.put(node(no), said(&"x".repeat(1_000)));
+            views.put(node(no), said(&"x".repeat(1_000)), None);
         }
         assert_eq!(views.len(), 2);
         assert!(views.take(node(1)).is_none());
@@ -195,10 +207,10 @@ mod tests {
             views.take(node(2)).is_some(),
             "which was used, so that 3 is the oldest"
         );
-        views.put(node(4), said(&"x".repeat(1_000)));
+        views.put(node(4), said(&"x".repeat(1_000)), None);
         assert!(views.take(node(3)).is_none());
         assert!(views.take(node(4)).is_some());
-        views.put(node(5), said(&"x".repeat(10_000)));
+        views.put(node(5), said(&"x".repeat(10_000)), None);
         assert!(
             !views.has(node(5).run),
             "one that is larger than all is not kept"

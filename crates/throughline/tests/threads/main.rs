@@ -27,6 +27,7 @@ mod open_nodes;
 mod owners;
 mod prefixes;
 mod providers;
+mod remembered;
 mod sequences;
 mod sources;
 mod stacks;

@@ -12,7 +12,7 @@ use super::{kilobyte, median, runtime};
 const ROUNDS: usize = 7;
 /// Requests of one round.
 const REQUESTS: usize = 1_000;
-/// Responses that turns go on from.
+/// Responses that branches go on from.
 const FIRST: usize = 64;
 
 pub(super) fn reports() -> Vec<Report> {
@@ -26,15 +26,12 @@ fn report(connections: usize) -> Report {
     let server = Child::server(&mock, &scratch);
     let runtime = runtime();
     let text = kilobyte();
-    let ids: Vec<String> = runtime.block_on(async {
-        let mut connection = Connection::to(&server.at).await;
-        let mut ids = Vec::new();
-        for _ in 0..FIRST {
-            ids.push(connection.response(&create(&text, None)).await);
-        }
-        ids
-    });
-    let own = move |place: usize| create(&text, ids.get(place % FIRST).map(String::as_str));
+    let begin = |count: usize| runtime.block_on(threads(&server.at, &text, count));
+    let go_on = |ids: Vec<String>| {
+        let text = text.clone();
+        move |place: usize| create(&text, ids.get(place % ids.len()).map(String::as_str))
+    };
+    let branch = go_on(begin(FIRST));
     // What the server sends: the thread of one turn, and the new message.
     let body = sent_on();
     let [bare, turn] = ["/bare", "/turn"].map(|path| {
@@ -42,12 +39,15 @@ fn report(connections: usize) -> Report {
         move |_| request.clone()
     });
     let requests = REQUESTS.min(connections * 400);
-    let mut rounds: Vec<[Met; 3]> = Vec::new();
+    let mut rounds: Vec<[Met; 4]> = Vec::new();
     for round in 0..=ROUNDS {
+        // Every turn is the second of its thread.
+        let second = go_on(begin(requests));
         let met = [
-            runtime.block_on(load(&server.at, connections, requests, own.clone())),
+            runtime.block_on(load(&server.at, connections, requests, second)),
             runtime.block_on(load(&proxy.at, connections, requests, turn.clone())),
             runtime.block_on(load(&proxy.at, connections, requests, bare.clone())),
+            runtime.block_on(load(&server.at, connections, requests, branch.clone())),
         ];
         // The first round warms all of them up.
         if round > 0 {
@@ -61,6 +61,12 @@ fn report(connections: usize) -> Report {
         ("the proxy, one read and two commits", 1, None, None),
         ("the server, p50 against that", 0, Some(1), limit),
         ("the server, p50 against the bare proxy", 0, Some(2), None),
+        (
+            "the server, a branch, against one read and two commits",
+            3,
+            Some(1),
+            None,
+        ),
     ] {
         let times = rounds
             .iter()
@@ -68,7 +74,7 @@ fn report(connections: usize) -> Report {
         let speeds = rounds.iter().map(|round| round[place].per_second());
         let (time, speed) = (median(times.collect()), median(speeds.collect()));
         let ratio = against.map(|base: usize| {
-            let p50 = |round: &[Met; 3], which: usize| median(round[which].times.clone());
+            let p50 = |round: &[Met; 4], which: usize| median(round[which].times.clone());
             let ratios = rounds
                 .iter()
                 .map(|round| p50(round, place) / p50(round, base));
@@ -82,6 +88,27 @@ fn report(connections: usize) -> Report {
         });
     }
     report
+}
+
+/// How many at once make threads: enough that they share commits.
+const MAKERS: usize = 16;
+
+/// New threads of one turn; their responses.
+async fn threads(address: &str, text: &str, count: usize) -> Vec<String> {
+    let mut makers = Vec::new();
+    for maker in 0..MAKERS {
+        let (address, request) = (address.to_owned(), create(text, None));
+        let count = (count + MAKERS - 1 - maker) / MAKERS;
+        makers.push(async move {
+            let mut connection = Connection::to(&address).await;
+            let mut ids = Vec::new();
+            for _ in 0..count {
+                ids.push(connection.response(&request).await);
+            }
+            ids
+        });
+    }
+    futures_util::future::join_all(makers).await.concat()
 }
 
 /// A create request.

@@ -39,11 +39,12 @@ pub(super) async fn resumed(
     replies: Vec<(CallId, Reply)>,
 ) -> Result<Outcome, RunFailed> {
     let fresh = agent.ids.run();
+    job.thread.distrust();
     let loaded = match job.thread.load().await {
         Ok(loaded) => loaded,
         Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
     };
-    let unsettled = loaded.opened.as_ref().and_then(|one| one.unsettled.clone());
+    let unsettled = loaded.found.as_ref().and_then(|one| one.unsettled.clone());
     let Some(run) = unsettled else {
         return adopted(agent, job, options, loaded, &replies).await;
     };
@@ -65,6 +66,7 @@ pub(super) async fn taken_over(
     options: RunOptions,
     run: &Run,
 ) -> Result<Outcome, RunFailed> {
+    job.thread.distrust();
     let loaded = match job.thread.load().await {
         Ok(loaded) => loaded,
         Err(error) => return Err(refused(run.id, &job, RunError::Store(error))),
@@ -84,11 +86,12 @@ pub(super) async fn cancelled(
 ) -> Result<Outcome, RunFailed> {
     let fresh = agent.ids.run();
     let stored = |error| RunError::Store(error);
+    job.thread.distrust();
     let loaded = match job.thread.load().await {
         Ok(loaded) => loaded,
         Err(error) => return Err(refused(fresh, &job, stored(error))),
     };
-    let unsettled = loaded.opened.as_ref().and_then(|one| one.unsettled.clone());
+    let unsettled = loaded.found.as_ref().and_then(|one| one.unsettled.clone());
     let Some(run) = unsettled else {
         job.thread.put_back(loaded);
         let thread = job.id().clone();
@@ -141,7 +144,7 @@ async fn adopted(
         };
         refused(fresh, job, error)
     };
-    if loaded.opened.is_none() {
+    if loaded.found.is_none() {
         return Err(match replies.first() {
             Some(reply) => stray(&job, loaded, reply),
             None => nothing(&job, loaded),
@@ -236,14 +239,12 @@ pub(super) async fn left_open(
             ..left(&journal)
         }));
     }
-    let Some(opened) = &loaded.opened else {
+    let end = loaded.found.as_ref().and_then(|found| found.end);
+    let Some(end) = end.filter(|end| end.open && !end.unsent) else {
         return Ok(None);
     };
-    let Some(tip) = opened.tip.filter(|tip| tip.open && !tip.unsent) else {
-        return Ok(None);
-    };
-    let journal = home.store.journal(&home.scope, tip.node.run).await?;
-    let ends_here = journal.run.published == Some(tip.node);
+    let journal = home.store.journal(&home.scope, end.node.run).await?;
+    let ends_here = journal.run.published == Some(end.node);
     Ok(
         (journal.run.state == RunState::Failed && ends_here).then(|| Adopted {
             own: false,

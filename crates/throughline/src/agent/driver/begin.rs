@@ -23,7 +23,7 @@ use crate::agent::turn::{Fresh, Turn};
 use crate::history::{AtWork, Loaded, Recorder};
 use crate::telemetry;
 
-use super::enter::{Place, tip};
+use super::enter::{Place, end};
 
 /// What a failed run left: its items, and the messages that they are.
 pub(super) struct Adopted {
@@ -108,8 +108,9 @@ async fn begin_asked(
     let Place { mut loaded, branch } = place;
     let mut state = loaded.state();
     // What a new thread begins with is written with its first node.
-    let opened = loaded.opened.as_ref();
-    let held = opened.map_or_else(State::default, |opened| opened.state.clone());
+    let found = loaded.found.as_ref();
+    let held = found.map_or_else(State::default, |found| found.state.clone());
+    let expects = found.and_then(|found| found.expects.clone());
     let mut settings = loaded.settings.clone();
     let (owner, sent) = match Ownership::of(agent, &plan, &mut settings, &state, run) {
         Ok(mut owner) => {
@@ -123,9 +124,9 @@ async fn begin_asked(
         }
     };
     let unsent = loaded
-        .opened
+        .found
         .as_mut()
-        .map(|opened| std::mem::take(&mut opened.unsent))
+        .map(|found| std::mem::take(&mut found.unsent))
         .unwrap_or_default();
     let shown = said.shown(&plan);
     let asked = context::before_run(
@@ -222,13 +223,23 @@ async fn begin_asked(
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: dequeue.clone(),
         takes: opening.takes,
+        expects,
     };
     let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
     let started = match begun {
         Ok(Begun::Started(started)) => started,
         Ok(Begun::Repeated(run)) => return Ok(Entered::Repeated(run)),
-        Err(Error::HeadMoved { .. } | Error::Busy { .. } | Error::Exists { .. }) => {
+        Err(
+            Error::HeadMoved { .. }
+            | Error::Changed { .. }
+            | Error::Busy { .. }
+            | Error::Exists { .. },
+        ) => {
             job.thread.exists();
+            return Ok(Entered::Moved(Box::new(plan)));
+        }
+        // What is remembered may be gone. Whoever reads it is told how.
+        Err(Error::NotFound { .. }) if begin.expects.is_some() => {
             return Ok(Entered::Moved(Box::new(plan)));
         }
         Err(error) => return Err(RunError::Store(error)),
@@ -239,7 +250,7 @@ async fn begin_asked(
         let written = job.thread.write_settings(settings).await;
         written.map_err(RunError::Store)?;
     }
-    let node = loaded.opened.as_ref().and_then(|opened| opened.tip);
+    let node = loaded.found.as_ref().and_then(|found| found.node());
     let mut telling = Telling::new(job, 0);
     telling.say_stored(events);
     let next_event = stored.len() as u64;
@@ -264,7 +275,7 @@ async fn begin_asked(
             owner,
             provided,
             state,
-            node: node.map(|tip| tip.node),
+            node,
             at_work,
         },
     );
@@ -286,8 +297,8 @@ fn anchor(
     branch: bool,
     settings: &crate::history::ThreadSettings,
 ) -> Anchor {
-    let tip = tip(loaded);
-    match (loaded.seed.take(), tip) {
+    let end = end(loaded);
+    match (loaded.seed.take(), end) {
         (Some(mut seed), _) => {
             seed.thread.settings = settings.to_json();
             Anchor::New {
@@ -295,7 +306,7 @@ fn anchor(
                 leasing: seed.leasing,
             }
         }
-        (None, Some(tip)) if branch => Anchor::Node(NodeRef::Node(tip.node)),
+        (None, Some(end)) if branch => Anchor::Node(NodeRef::Node(end.node)),
         (None, _) => Anchor::Head {
             thread: job.id().clone(),
             expected: loaded.version(),
@@ -356,6 +367,7 @@ impl Driver {
             held: None,
             compaction: None,
             published_state: None,
+            ends_here: false,
             said: Vec::new(),
             carried: 0,
             trailing: false,

@@ -16,7 +16,7 @@ use crate::agent::input::Input;
 use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
 use crate::agent::run::{Reply, Start};
-use crate::history::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
+use crate::history::{End, Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
 use super::begin::{Entered, Said, begin, digest};
@@ -101,7 +101,7 @@ async fn fresh(
         key: key.clone(),
         request: plan.digest.unwrap_or_else(|| digest(&input)),
     });
-    let mut first = true;
+    let persistence = plan.policy.persistence;
     loop {
         // What is left from here on is looked for.
         let looked = job.thread.left();
@@ -121,10 +121,10 @@ async fn fresh(
                 }
             }
         };
-        if std::mem::take(&mut first) {
-            plan.on_thread(&place.loaded.settings, chosen);
-            plan.layered(&agent);
-        }
+        // Whoever looks again may find other settings.
+        plan.policy.persistence = persistence;
+        plan.on_thread(&place.loaded.settings, chosen);
+        plan.layered(&agent);
         let by = agent.name.as_str();
         let opening = opening(&job, &plan, by, &place.loaded, &input, &replies).await;
         let mut opening = match opening {
@@ -183,7 +183,7 @@ pub(super) async fn waiting(
     job: &Job,
     loaded: &Loaded,
 ) -> throughline_store::Result<Vec<(throughline_store::QueueNo, Message)>> {
-    let queued = loaded.opened.as_ref().map_or(0, |opened| opened.queued);
+    let queued = loaded.found.as_ref().map_or(0, |found| found.queued);
     match queued {
         0 => Ok(Vec::new()),
         _ => job.thread.queued().await,
@@ -214,8 +214,8 @@ async fn free(
 ) -> Result<Place, Blocked> {
     loop {
         let loaded = job.thread.load().await?;
-        let unsettled = match (&loaded.opened, loaded.at_node) {
-            (Some(opened), None) => opened.unsettled.clone(),
+        let unsettled = match (&loaded.found, loaded.at_node) {
+            (Some(found), None) => found.unsettled.clone(),
             // At a node nobody is in the way: what is said there is a branch.
             _ => None,
         };
@@ -242,7 +242,7 @@ async fn free(
         };
         let loaded = *loaded;
         match plan.policy.on_busy {
-            OnBusy::Branch if tip(&loaded).is_some() => {
+            OnBusy::Branch if end(&loaded).is_some() => {
                 return Ok(Place {
                     loaded,
                     branch: true,
@@ -298,8 +298,8 @@ enum Settled {
     Busy(Box<Loaded>),
 }
 
-pub(super) fn tip(loaded: &Loaded) -> Option<throughline_store::Tip> {
-    loaded.opened.as_ref()?.tip
+pub(super) fn end(loaded: &Loaded) -> Option<End> {
+    loaded.found.as_ref()?.end
 }
 
 /// Settle a run that was left on the thread.

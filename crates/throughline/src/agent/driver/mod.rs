@@ -122,6 +122,8 @@ struct Driver {
     compaction: Option<Report>,
     /// The state that this run published last.
     published_state: Option<State>,
+    /// Whether the end of the run is a node of its own.
+    ends_here: bool,
     /// What was said in this run.
     said: Vec<Arc<Message>>,
     /// How much of it comes from the run before, which never sent it.

@@ -58,9 +58,9 @@ pub(super) async fn opening(
     input: &[Message],
     replies: &[(CallId, Reply)],
 ) -> Result<Opening, RunError> {
-    let tip = loaded.opened.as_ref().and_then(|opened| opened.tip);
-    let journal = match tip.filter(|tip| tip.open && loaded.failed.is_none()) {
-        Some(tip) => waiting_at(job, tip.node).await?,
+    let end = loaded.found.as_ref().and_then(|found| found.end);
+    let journal = match end.filter(|end| end.open && loaded.failed.is_none()) {
+        Some(end) => waiting_at(job, end.node).await?,
         None => None,
     };
     let Some(journal) = journal else {

@@ -250,6 +250,8 @@ impl Driver {
         crate::trials::pass("terminal.pre");
         self.telling.stored();
         crate::trials::pass("terminal.post");
+        // A run that said nothing more makes none, and its state is stored nowhere.
+        self.ends_here = made.node.is_some() && made.node != self.node;
         self.node = made.node.or(self.node);
         self.published = published;
         self.has_published();
@@ -349,6 +351,10 @@ impl Driver {
             steps: self.steps,
         };
         self.job.thread.keep(Leaving {
+            closed: stop == StopReason::Done
+                && pending.is_empty()
+                && self.ends_here
+                && self.published == self.said.len(),
             node: self.node,
             view: self.sight.leave(&self.said, self.published),
             // What was not published does not hold.

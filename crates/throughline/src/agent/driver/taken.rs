@@ -181,9 +181,9 @@ async fn rebuilt(
         owner.kept_as(service, has.and_then(|last| last.id.as_ref()), &mut state);
     }
     let node = journal.run.published.or(journal.run.base);
-    let tip = loaded.opened.as_ref().and_then(|opened| opened.tip);
+    let end = loaded.found.as_ref().and_then(|found| found.node());
     let view = std::mem::take(&mut loaded.view);
-    let view = match tip.map(|tip| tip.node) == node {
+    let view = match end == node {
         true => view,
         false => {
             let read = job.thread.view_at(node).await;

@@ -1,0 +1,107 @@
+//! What a run has to know of the place where it begins.
+
+use throughline_model::json::RawJson;
+use throughline_store::{
+    Entry, Expects, NodeId, Opened, Run, State, TenantScope, ThreadId, Tip, Version,
+};
+
+/// A place in a thread, as it was read or as it is remembered.
+pub(crate) struct Found {
+    /// The node there; `None` while there is none.
+    pub(crate) end: Option<End>,
+    /// The state at that node.
+    pub(crate) state: State,
+    /// How often the head of the thread has moved. Nobody remembers that.
+    pub(crate) version: Version,
+    /// Results of the node's run that were never sent.
+    pub(crate) unsent: Vec<Entry>,
+    /// The run that must be settled before the head can move.
+    pub(crate) unsettled: Option<Run>,
+    /// How many messages wait in the queue.
+    pub(crate) queued: u64,
+    /// What the store is to look at when a run begins here, because nobody else has.
+    pub(crate) expects: Option<Expects>,
+}
+
+/// A node at which somebody goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) node: NodeId,
+    /// Whether calls in it wait for answers that are not on the branch.
+    pub(crate) open: bool,
+    /// Whether its run has results that came after it and were never sent.
+    pub(crate) unsent: bool,
+}
+
+/// What a run that is over leaves in memory about the place where it ended, for whoever goes on
+/// there. It is said of nodes only that wait for nothing: no run changes those any more.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub(crate) scope: TenantScope,
+    pub(crate) thread: ThreadId,
+    pub(crate) state: State,
+    /// The thread's, as they are stored. Somebody may change them.
+    pub(crate) settings: Option<RawJson>,
+}
+
+impl Known {
+    /// About how many bytes it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let state = match self.state.is_empty() {
+            true => 0,
+            false => self.state.to_json().len(),
+        };
+        let settings = self.settings.as_ref().map_or(0, |text| text.get().len());
+        size_of::<Self>() + self.thread.as_str().len() + settings + state
+    }
+}
+
+impl Found {
+    /// As a run left it.
+    pub(crate) fn known(node: NodeId, known: Known) -> Self {
+        Self {
+            end: Some(End {
+                node,
+                open: false,
+                unsent: false,
+            }),
+            state: known.state,
+            version: Version::default(),
+            unsent: Vec::new(),
+            unsettled: None,
+            queued: 0,
+            expects: Some(Expects {
+                settings: known.settings,
+            }),
+        }
+    }
+
+    /// The node there.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        self.end.map(|end| end.node)
+    }
+}
+
+impl From<Opened> for Found {
+    fn from(opened: Opened) -> Self {
+        Self {
+            end: opened.tip.map(End::from),
+            state: opened.state,
+            version: opened.thread.version,
+            unsent: opened.unsent,
+            unsettled: opened.unsettled,
+            queued: opened.queued,
+            expects: None,
+        }
+    }
+}
+
+impl From<Tip> for End {
+    fn from(tip: Tip) -> Self {
+        Self {
+            node: tip.node,
+            open: tip.open,
+            unsent: tip.unsent,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Going on after a run that is still in memory: nothing is read, and nothing that changed meanwhile
+//! is overlooked.
+
+use throughline::model::Message;
+use throughline::model::json::RawJson;
+use throughline::store::{Authority, Error, Mode, NewThread, Tenant, ThreadPatch};
+use throughline::{Agent, RunError, RunFailed, RunId, StopReason, Thread, Threads, Views};
+use throughline_testkit::scripted::Step;
+use throughline_testkit::stage::{Fake, How, Process, everywhere, short};
+
+use crate::acts::{Client, built, client};
+
+/// A host that keeps views, and its first turn.
+struct Host {
+    process: Process,
+    views: Views,
+    threads: Threads,
+    agent: Agent,
+    client: Client,
+    first: RunId,
+}
+
+async fn host(process: Process, how: How) -> Host {
+    let client = client((0..9).map(|no| Step::text(format!("{no}"))));
+    let agent = built(&process, &client, &[], |builder| builder);
+    let views = Views::new(1 << 20);
+    let threads = Threads::of(&process.store).with_views(views.clone());
+    let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
+    let first = how.finish(agent.run_on(&mut thread, "first")).await;
+    Host {
+        views,
+        first: first.unwrap().run,
+        process,
+        threads,
+        agent,
+        client,
+    }
+}
+
+impl Host {
+    /// Go on after a run by what is in memory.
+    async fn after(&self, run: RunId) -> Thread {
+        self.process.counted.reset();
+        let thread = self.threads.after(run).await.unwrap();
+        assert_eq!(self.process.counted.log(), [""; 0], "nothing is read");
+        thread
+    }
+
+    async fn turn(&self, how: How, after: RunId) -> Result<throughline::Outcome, RunFailed> {
+        let mut thread = self.after(after).await;
+        how.finish(self.agent.run_on(&mut thread, "next")).await
+    }
+
+    fn asked(&self) -> Vec<Message> {
+        self.client.last_asked().unwrap().messages
+    }
+}
+
+#[test]
+fn a_turn_after_one_that_is_remembered_is_two_writes_and_no_read() {
+    everywhere(async |stage, how| {
+        let host = host(stage.process().await, how).await;
+        let mut last = host.first;
+        for turn in 1..4 {
+            let outcome = host.turn(how, last).await.unwrap();
+            let counted = &host.process.counted;
+            assert_eq!((counted.reads(), counted.writes()), (0, 2));
+            assert_eq!(outcome.stop, StopReason::Done);
+            assert_eq!(host.asked().len(), 2 * turn + 1);
+            last = outcome.run;
+        }
+        // A branch from the first one is no different, and every process sees the same.
+        let branch = host.turn(how, host.first).await.unwrap();
+        assert_eq!(short(&host.asked()), "u a u");
+        let other = stage.process().await;
+        for (run, messages) in [(last, 8), (branch.run, 4)] {
+            let thread = other.threads().open_after(run).await.unwrap();
+            assert_eq!(thread.history().len(), messages);
+        }
+    });
+}
+
+#[test]
+fn what_another_process_took_away_is_not_found() {
+    everywhere(async |stage, how| {
+        for deletes in [true, false] {
+            let host = host(stage.process().await, how).await;
+            let second = host.turn(how, host.first).await.unwrap();
+            let other = stage.process().await;
+            match deletes {
+                true => other.threads().delete(&second.thread).await.map(drop),
+                false => other.store.hide(&other.scope(), second.run).await,
+            }
+            .unwrap();
+            let thread = host.after(second.run).await;
+            let gone = thread.refresh().await;
+            assert!(matches!(gone, Err(Error::NotFound { .. })));
+            drop(thread);
+            let asked = host.client.calls();
+            let failed = host.turn(how, second.run).await.unwrap_err();
+            assert!(
+                matches!(failed.source, RunError::Store(Error::NotFound { .. })),
+                "{}",
+                failed.source
+            );
+            assert_eq!(host.client.calls(), asked, "no model was asked");
+            // Of one that is hidden, the rest is still there.
+            assert_eq!(host.turn(how, host.first).await.is_ok(), !deletes);
+        }
+    });
+}
+
+#[test]
+fn what_another_process_changed_is_heeded() {
+    everywhere(async |stage, how| {
+        let host = host(stage.process().await, how).await;
+        let other = stage.process().await;
+        let elsewhere = other.threads().open_after(host.first).await.unwrap();
+        // A thread that was changed is read again, once, and the run goes by what is there now.
+        let per_call = RawJson::new(r#"{"v":1,"persistence":"per_call"}"#).unwrap();
+        let patch = ThreadPatch {
+            settings: Some(Some(per_call)),
+            ..ThreadPatch::default()
+        };
+        let (scope, id) = (other.scope(), elsewhere.id());
+        other.store.patch(&scope, id, &patch).await.unwrap();
+        let second = host.turn(how, host.first).await.unwrap();
+        assert_eq!(
+            host.process.counted.reads(),
+            1,
+            "the thread with its messages"
+        );
+        assert_eq!(short(&host.asked()), "u a u");
+        let run = other.store.run(&scope, second.run).await.unwrap();
+        assert_eq!(run.mode, Mode::PerCall);
+        // And back: what was remembered of it leaves no trace.
+        let patch = ThreadPatch {
+            settings: Some(None),
+            ..ThreadPatch::default()
+        };
+        other.store.patch(&scope, id, &patch).await.unwrap();
+        let again = host.turn(how, second.run).await.unwrap();
+        let run = other.store.run(&scope, again.run).await.unwrap();
+        assert_eq!(run.mode, Mode::PerRun);
+        // Whoever has a handle on it sees the change with the next run.
+        let elsewhere = other.threads().open_after(host.first).await.unwrap();
+        assert!(elsewhere.pin(1).await.unwrap());
+        let mut thread = host.after(second.run).await;
+        assert_eq!(thread.pinned(), [0; 0], "as it is remembered");
+        let third = how.finish(host.agent.run_on(&mut thread, "next")).await;
+        assert_eq!(thread.pinned(), [1]);
+        drop(thread);
+        let thread = host.after(third.unwrap().run).await;
+        assert_eq!(thread.pinned(), [1], "what was read is remembered");
+        drop(thread);
+        let second = host.turn(how, second.run).await.unwrap();
+        assert_eq!(
+            host.process.counted.reads(),
+            1,
+            "of what was before the pin"
+        );
+        let second = host.turn(how, second.run).await.unwrap();
+        assert_eq!(host.process.counted.reads(), 0);
+        // What was left for whoever comes next comes with the next turn.
+        let letter = other.threads().open(second.thread.clone()).await.unwrap();
+        let letter = letter.mailbox();
+        letter
+            .leave(Message::user("a word from elsewhere"))
+            .await
+            .unwrap();
+        host.turn(how, second.run).await.unwrap();
+        assert_eq!(short(&host.asked()), "u a u a u a u a u u");
+        let told = |one: &Message| one.text() == "a word from elsewhere";
+        assert!(host.asked().iter().any(told));
+        assert!(letter.waiting().await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn another_tenant_remembers_nothing() {
+    everywhere(async |stage, how| {
+        let host = host(stage.process().await, how).await;
+        let scope = Authority::assume().scope(Tenant::new("somebody-else").unwrap());
+        let theirs = Threads::scoped(&host.process.store, scope).with_views(host.views.clone());
+        let found = theirs.after(host.first).await;
+        assert!(matches!(found, Err(Error::NotFound { .. })));
+        host.turn(how, host.first).await.unwrap();
+    });
+}
+
+#[test]
+fn where_something_is_still_to_come_the_store_is_asked() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let outside = Fake::named("pay").with(|spec| spec.runs = throughline::Runs::Outside);
+        let client = client([Step::calls([("c1", "pay", "{}")]), Step::text("paid")]);
+        let agent = built(&process, &client, &[&outside], |builder| {
+            builder.history(throughline::HistoryPolicy {
+                on_park: throughline::OnPark::Publish,
+                ..throughline::HistoryPolicy::default()
+            })
+        });
+        let threads = Threads::of(&process.store).with_views(Views::new(1 << 20));
+        let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
+        let first = how.finish(agent.run_on(&mut thread, "pay")).await.unwrap();
+        assert_eq!(first.stop, StopReason::Parked);
+        process.counted.reset();
+        let _thread = threads.after(first.run).await.unwrap();
+        assert_eq!(process.counted.log(), ["open"]);
+    });
+}
