@@ -22,7 +22,6 @@ mod writing;
 pub use compacted::Compaction;
 pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, Decided, number};
 pub use condensed::{Condensed, condense};
-pub(crate) use found::End;
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;

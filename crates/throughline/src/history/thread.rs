@@ -11,7 +11,7 @@ use throughline_store::{
 };
 
 use super::View;
-use super::found::{Found, Known};
+use super::found::{End, Found, Known};
 use super::home::Home;
 use super::mailbox::{Left, Mailbox};
 use super::owner::{Owner, ThreadSettings};
@@ -115,6 +115,11 @@ impl Loaded {
             (None, Some(seed)) => seed.state.clone(),
             (None, None) => State::default(),
         }
+    }
+
+    /// The node at which it goes on.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.found.as_ref()?.end
     }
 
     pub(crate) fn version(&self) -> Version {

@@ -239,8 +239,7 @@ pub(super) async fn left_open(
             ..left(&journal)
         }));
     }
-    let end = loaded.found.as_ref().and_then(|found| found.end);
-    let Some(end) = end.filter(|end| end.open && !end.unsent) else {
+    let Some(end) = loaded.end().filter(|end| end.open && !end.unsent) else {
         return Ok(None);
     };
     let journal = home.store.journal(&home.scope, end.node.run).await?;

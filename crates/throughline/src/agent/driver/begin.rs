@@ -23,7 +23,7 @@ use crate::agent::turn::{Fresh, Turn};
 use crate::history::{AtWork, Loaded, Recorder};
 use crate::telemetry;
 
-use super::enter::{Place, end};
+use super::enter::Place;
 
 /// What a failed run left: its items, and the messages that they are.
 pub(super) struct Adopted {
@@ -250,7 +250,7 @@ async fn begin_asked(
         let written = job.thread.write_settings(settings).await;
         written.map_err(RunError::Store)?;
     }
-    let node = loaded.found.as_ref().and_then(|found| found.node());
+    let node = loaded.end().map(|end| end.node);
     let mut telling = Telling::new(job, 0);
     telling.say_stored(events);
     let next_event = stored.len() as u64;
@@ -297,7 +297,7 @@ fn anchor(
     branch: bool,
     settings: &crate::history::ThreadSettings,
 ) -> Anchor {
-    let end = end(loaded);
+    let end = loaded.end();
     match (loaded.seed.take(), end) {
         (Some(mut seed), _) => {
             seed.thread.settings = settings.to_json();

@@ -16,7 +16,7 @@ use crate::agent::input::Input;
 use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
 use crate::agent::run::{Reply, Start};
-use crate::history::{End, Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
+use crate::history::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
 use super::begin::{Entered, Said, begin, digest};
@@ -242,7 +242,7 @@ async fn free(
         };
         let loaded = *loaded;
         match plan.policy.on_busy {
-            OnBusy::Branch if end(&loaded).is_some() => {
+            OnBusy::Branch if loaded.end().is_some() => {
                 return Ok(Place {
                     loaded,
                     branch: true,
@@ -296,10 +296,6 @@ enum Settled {
     Again,
     /// Somebody works on it.
     Busy(Box<Loaded>),
-}
-
-pub(super) fn end(loaded: &Loaded) -> Option<End> {
-    loaded.found.as_ref()?.end
 }
 
 /// Settle a run that was left on the thread.

@@ -58,8 +58,10 @@ pub(super) async fn opening(
     input: &[Message],
     replies: &[(CallId, Reply)],
 ) -> Result<Opening, RunError> {
-    let end = loaded.found.as_ref().and_then(|found| found.end);
-    let journal = match end.filter(|end| end.open && loaded.failed.is_none()) {
+    let journal = match loaded
+        .end()
+        .filter(|end| end.open && loaded.failed.is_none())
+    {
         Some(end) => waiting_at(job, end.node).await?,
         None => None,
     };

@@ -181,7 +181,7 @@ async fn rebuilt(
         owner.kept_as(service, has.and_then(|last| last.id.as_ref()), &mut state);
     }
     let node = journal.run.published.or(journal.run.base);
-    let end = loaded.found.as_ref().and_then(|found| found.node());
+    let end = loaded.end().map(|end| end.node);
     let view = std::mem::take(&mut loaded.view);
     let view = match end == node {
         true => view,
