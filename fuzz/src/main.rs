@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 
+mod http;
 mod json;
 mod request;
 mod wire;
@@ -25,6 +26,10 @@ struct Target {
 
 /// A new target gets a module, a line here, and a few inputs in `fuzz/corpus/<name>/`.
 const TARGETS: &[Target] = &[
+    Target {
+        name: "http-answer",
+        run: http::run,
+    },
     Target {
         name: "json",
         run: json::run,

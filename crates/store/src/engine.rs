@@ -214,6 +214,10 @@ pub trait Engine: Send + Sync {
     /// What is known of a run.
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run>;
 
+    /// Whether the end of a run was asked for, which is in [`Run::cancelling`] too. Every run asks
+    /// for as long as it works, so it costs the same however much the runs of a store have said.
+    async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool>;
+
     /// Everything that is journaled of a run.
     async fn journal(&self, scope: &TenantScope, run: RunId) -> Result<Journal>;
 

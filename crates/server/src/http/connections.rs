@@ -8,7 +8,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -138,13 +138,13 @@ impl Connections {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(self.app.config.limits.header_time)
+            // Whether the client is there is looked for below.
+            .half_close(true)
             .keep_alive(!draining);
         let service = TowerToHyperService::new(self.router.clone());
         let link = Arc::<Link>::default();
-        let stream = Watched {
-            stream: TokioIo::new(stream),
-            link: Arc::clone(&link),
-        };
+        let stream = Watched::new(stream, &link);
+        let client = stream.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(link.next());
             service.call(request)
@@ -153,18 +153,22 @@ impl Connections {
         tokio::pin!(connection);
         let stopping = &self.app.stopping;
         let ended = tokio::select! {
+            biased;
             ended = connection.as_mut() => ended,
+            () = client.gone() => Ok(()),
             () = stopping.draining(), if !draining => {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
+                    biased;
                     ended = connection.as_mut() => ended,
+                    () = client.gone() => Ok(()),
                     () = stopping.closing() => Ok(()),
                 }
             }
             () = stopping.closing() => Ok(()),
         };
         if let Err(error) = ended {
-            // A client that left, or that took too long: nothing to do about it.
+            // A client that took too long, for instance: nothing to do about it.
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "a connection ended"

@@ -3,16 +3,22 @@
 //! An answer that was written is not an answer that was read: the system takes it long before the
 //! client does. A client that goes away with something unread resets the connection, and whoever
 //! keeps answers for those who ask again wants to know.
+//!
+//! Whether a client is still there while it waits is looked for here too. `hyper` would do it by
+//! reading, for which it keeps a buffer of eight kilobytes for every stream that is open; a look at
+//! the socket needs none.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
+use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 
 /// What is known of a connection.
@@ -87,72 +93,127 @@ impl Way {
     }
 }
 
-/// A connection whose breaks are noted.
+/// A connection whose breaks are noted. The clone that is read and written, and the one that looks
+/// whether the client is there, are in one task.
+#[derive(Clone)]
 pub(super) struct Watched {
-    pub(super) stream: TokioIo<TcpStream>,
-    pub(super) link: Arc<Link>,
+    socket: Arc<Mutex<Socket>>,
+    link: Arc<Link>,
+}
+
+struct Socket {
+    stream: TokioIo<TcpStream>,
+    /// Something is still to be written.
+    is_full: bool,
 }
 
 impl Watched {
-    fn seen<T>(&self, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    pub(super) fn new(stream: TcpStream, link: &Arc<Link>) -> Self {
+        Self {
+            socket: Arc::new(Mutex::new(Socket {
+                stream: TokioIo::new(stream),
+                is_full: false,
+            })),
+            link: Arc::clone(link),
+        }
+    }
+
+    fn socket(&self) -> MutexGuard<'_, Socket> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Socket) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let done = work(&mut self.socket());
         if let Poll::Ready(Err(_)) = &done {
             self.link.broken.store(true, Ordering::Release);
         }
         done
+    }
+
+    fn written<T>(
+        &self,
+        work: impl FnOnce(Pin<&mut TokioIo<TcpStream>>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        self.with(|socket| {
+            let done = work(Pin::new(&mut socket.stream));
+            socket.is_full = done.is_pending();
+            done
+        })
+    }
+
+    /// Wait until the client is gone: nothing is left to read, and nothing will come. One that only
+    /// has no more to say is not gone while it is being told something. To be polled after the one
+    /// that reads, which takes what there is.
+    pub(super) async fn gone(&self) {
+        poll_fn(|cx| {
+            let mut space = [0];
+            let mut space = ReadBuf::new(&mut space);
+            let mut is_full = false;
+            let peeked = self.with(|socket| {
+                is_full = socket.is_full;
+                socket.stream.inner().poll_peek(cx, &mut space)
+            });
+            match peeked {
+                Poll::Ready(Ok(0)) if !is_full => Poll::Ready(()),
+                Poll::Ready(Err(_)) => Poll::Ready(()),
+                Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         // A client that closed first and was sent more is not heard of in any other way.
-        if !matches!(self.stream.inner().take_error(), Ok(None)) {
+        if !matches!(self.socket().stream.inner().take_error(), Ok(None)) {
             self.link.broken.store(true, Ordering::Release);
         }
-        self.link.closed.store(true, Ordering::Release);
+        if Arc::strong_count(&self.socket) == 1 {
+            self.link.closed.store(true, Ordering::Release);
+        }
     }
 }
 
 impl Read for Watched {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_read(cx, into);
-        self.seen(done)
+        self.with(|socket| Pin::new(&mut socket.stream).poll_read(cx, into))
     }
 }
 
 impl Write for Watched {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.seen(done)
+        self.written(|stream| stream.poll_write(cx, bytes))
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_flush(cx);
-        self.seen(done)
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|socket| Pin::new(&mut socket.stream).poll_flush(cx))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.seen(done)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|socket| Pin::new(&mut socket.stream).poll_shutdown(cx))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.socket().stream.is_write_vectored()
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.seen(done)
+        self.written(|stream| stream.poll_write_vectored(cx, parts))
     }
 }

@@ -1,6 +1,6 @@
 //! How many connections there may be and how long they may take.
 
-use crate::support::{Client, end, get, start};
+use crate::support::{Client, LONG, end, get, start};
 
 #[tokio::test]
 async fn a_connection_too_many_is_told_so_and_closed() {
@@ -76,6 +76,52 @@ async fn event_streams_are_counted() {
     assert!(metrics.body.contains("\nthroughline_http_streams 1\n"));
     drop(stream);
     assert!(app.stream().is_ok());
+    end(server).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_it_waits_is_noticed() {
+    let server = start("").await;
+    let open = || server.app().http.connections();
+    // By a word and by a reset.
+    for resets in [false, true] {
+        let mut client = Client::to(server.address).await;
+        client
+            .write(b"GET /waits HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            .await;
+        while open() < 1 {
+            tokio::task::yield_now().await;
+        }
+        if resets {
+            client.stream.get_ref().set_zero_linger().unwrap();
+        }
+        drop(client);
+        while open() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    end(server).await;
+}
+
+#[tokio::test]
+async fn a_client_with_no_more_to_say_is_told_the_rest() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
+    let server = start("").await;
+    let mut client = Client::to(server.address).await;
+    client
+        .write(b"GET /long HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        .await;
+    // The answer has begun, and nobody reads on.
+    assert!(!client.stream.fill_buf().await.unwrap().is_empty());
+    client.stream.get_mut().shutdown().await.unwrap();
+    // The server hears of it while it cannot write.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let mut read = Vec::new();
+    client.stream.read_to_end(&mut read).await.unwrap();
+    let text = read.iter().filter(|byte| **byte == b'x').count();
+    assert!(text >= LONG, "{text}");
     end(server).await;
 }
 

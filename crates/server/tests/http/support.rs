@@ -43,7 +43,9 @@ pub(crate) async fn start_with(config: Config) -> Server {
         .route("/echo", post(echo))
         .route("/panic", get_route(panics))
         .route("/named/{name}", get_route(named))
-        .route("/events", get_route(events));
+        .route("/events", get_route(events))
+        .route("/long", get_route(long))
+        .route("/waits", get_route(std::future::pending::<String>));
     serve_with(config, more).await.unwrap()
 }
 
@@ -55,6 +57,13 @@ async fn echo(_caller: Caller, payload: Payload) -> String {
 
 async fn named(axum::extract::Path(name): axum::extract::Path<String>) -> String {
     name
+}
+
+/// More than what a connection takes before somebody reads it.
+pub(crate) const LONG: usize = 32 << 20;
+
+async fn long() -> String {
+    "x".repeat(LONG)
 }
 
 async fn panics() -> String {

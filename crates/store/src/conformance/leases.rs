@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::fixture::{Fixture, LEASE, result, said_by_model, step, texts};
 use crate::{
     Anchor, CallState, Claim, End, Error, ErrorKind, Flush, Mode, Publish, RunState, Stopped,
-    StoredEvent, Version,
+    Store, StoredEvent, Version,
 };
 
 fn past_the_lease() -> Duration {
@@ -337,9 +337,12 @@ pub(super) async fn a_cancel_is_seen(f: &mut Fixture<'_>) {
     let id = f.thread("t").await;
     let lease = f.begin(&id, "one").await.lease;
     let other = f.other().await;
+    let asked = async |store: &Store| store.cancelling(&f.scope, lease.run).await.unwrap();
+    assert!(!asked(&f.store).await);
     let run = other.cancel(&f.scope, lease.run).await.unwrap();
     assert!(run.cancelling);
     assert_eq!(run.state, RunState::Running);
+    assert!(asked(&f.store).await && asked(&other).await);
     assert!(f.store.run(&f.scope, lease.run).await.unwrap().cancelling);
     assert!(f.open(&id).await.unsettled.unwrap().cancelling);
     // The owner closes it; a cancel that comes later changes nothing.

@@ -222,6 +222,10 @@ impl Engine for Memory {
         self.desk(scope, |desk| desk.run(run))
     }
 
+    async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {
+        self.desk(scope, |desk| desk.run(run).map(|run| run.cancelling))
+    }
+
     async fn journal(&self, scope: &TenantScope, run: RunId) -> Result<Journal> {
         self.desk(scope, |desk| desk.journal(run))
     }

@@ -145,7 +145,8 @@ pub(super) struct Head {
     pub(super) base: Option<Base>,
 }
 
-/// The last node of a run as something to go on from, as it was when somebody last looked.
+/// The last node of a run as something to go on from, as it was when it was written or somebody last
+/// looked.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) run: i64,

@@ -18,6 +18,7 @@ use super::items::Ready;
 use super::nodes::NewState;
 use super::publish::Closing;
 use super::read::Reading;
+use super::rows::flag;
 use super::steps::ReadyStep;
 use super::{
     Sqlite, append, approvals, backup, begin, calls, check, event_log, events, find, import,
@@ -427,6 +428,14 @@ impl Engine for Sqlite {
             let mut row = find::shown_run(reading.conn, reading.tenant, run)?;
             event_log::Ends::default().tell(reading.conn, &mut row)?;
             row.run(reading.now)
+        })
+        .await
+    }
+
+    async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {
+        self.read_in(scope, |reading| {
+            let row = find::shown_run(reading.conn, reading.tenant, run)?;
+            Ok(row.has(flag::CANCELLING))
         })
         .await
     }

@@ -3,7 +3,7 @@
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
-use super::cache::Live;
+use super::cache::{Base, Ended, Live};
 use super::calls::{Filled, fill, same_results};
 use super::fault::{Done, Stop, invalid};
 use super::find::{node_at, thread_by_row};
@@ -285,6 +285,20 @@ fn write(
         run_sql(conn, sql, values)?;
     }
     tx.then(Effect::Settled(live.id));
+    // Whoever goes on from here need not look for it. Those that hold their thread go on from its
+    // head.
+    if has_node
+        && !leased
+        && let Some(base) = live.base
+    {
+        let ended = Ended {
+            run: live.row,
+            thread: live.thread,
+            thread_id: live.thread_id.clone(),
+            base: Base { own: true, ..base },
+        };
+        tx.then(Effect::Ended((tenant, live.id), ended));
+    }
     Ok(Some(published))
 }
 

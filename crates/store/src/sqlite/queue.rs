@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::cache::{Caches, Head, Live, lock};
+use super::cache::{Caches, Ended, Head, Live, lock};
 use super::event_log::EventLog;
 use super::fault::{Done, Stop};
 use super::hot::Kept;
@@ -89,6 +89,7 @@ pub(super) enum Effect {
     Forget(RunId),
     Head((i64, ThreadId), Head),
     ForgetHead((i64, ThreadId)),
+    Ended((i64, RunId), Ended),
     Moved(i64),
     /// Bytes were erased: they must not stay in the log.
     Erased,
@@ -401,6 +402,7 @@ impl Shared {
                 Effect::Forget(run) => lock(&caches.live).remove(&run),
                 Effect::Head(key, head) => lock(&caches.heads).insert(key, head),
                 Effect::ForgetHead(key) => lock(&caches.heads).remove(&key),
+                Effect::Ended(key, ended) => lock(&caches.ended).insert(key, ended),
                 Effect::Moved(thread) => self.watch.wake(thread),
                 Effect::Erased => erased = true,
             }

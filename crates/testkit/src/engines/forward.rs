@@ -142,6 +142,10 @@ const METHODS: &[Method] = &[
         class: Class::Read,
     },
     Method {
+        name: "cancelling",
+        class: Class::Read,
+    },
+    Method {
         name: "journal",
         class: Class::Read,
     },
@@ -456,6 +460,11 @@ impl<P: Pass> Engine for Forward<P> {
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         let call = self.inner.run(scope, run);
         self.pass.pass(Method::of("run"), call).await
+    }
+
+    async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {
+        let call = self.inner.cancelling(scope, run);
+        self.pass.pass(Method::of("cancelling"), call).await
     }
 
     async fn journal(&self, scope: &TenantScope, run: RunId) -> Result<Journal> {

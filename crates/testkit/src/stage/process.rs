@@ -56,7 +56,7 @@ pub struct Process {
 }
 
 /// The methods by which a process reaches the store.
-const METHODS: [&str; 21] = [
+const METHODS: [&str; 22] = [
     "open",
     "open_or_create",
     "read",
@@ -72,6 +72,7 @@ const METHODS: [&str; 21] = [
     "cancel",
     "claim",
     "run",
+    "cancelling",
     "journal",
     "answer",
     "enqueue",

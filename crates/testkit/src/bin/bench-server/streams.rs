@@ -36,7 +36,7 @@ pub(super) fn reports() -> Vec<Report> {
         runtime.block_on(streamed(&server, address, request, mark, streams))
     };
     let mut added = Vec::new();
-    let mut few = f64::NAN;
+    let (mut few, mut event) = (f64::NAN, f64::NAN);
     for round in 0..4 {
         let theirs = first(&mock.at, &direct, "\"content\":\"Barges", FEW);
         let ours = first(&server.at, &own, "output_text.delta", FEW);
@@ -44,10 +44,18 @@ pub(super) fn reports() -> Vec<Report> {
         if round > 0 {
             added.push(median(ours.first) - median(theirs.first));
             few = ours.memory / MEBIBYTE;
+            event = ours.spent;
         }
     }
     let all = first(&server.at, &own, "output_text.delta", MANY);
     let mut report = Report::new(format!("streams of {EVENTS} events, 20 each second"));
+    report.push(Row {
+        name: "processor time of an event at 500 streams, against 100".to_owned(),
+        figure: format!("{:.0} µs {:.0} µs", all.spent / 1e3, event / 1e3),
+        ratio: Some(all.spent / event),
+        // What a stream costs must not follow how many others there are.
+        limit: Some(Limit::AtMost(1.3)),
+    });
     let mut push = |name: &str, figure: String, ratio: Option<f64>| {
         report.push(Row {
             name: name.to_owned(),
@@ -103,6 +111,8 @@ struct Streamed {
     first: Vec<f64>,
     /// The most memory that the server had.
     memory: f64,
+    /// Processor time of the server for each event, in nanoseconds.
+    spent: f64,
     /// How much longer than planned a stream took for each event, in seconds.
     late: f64,
 }
@@ -119,6 +129,7 @@ async fn streamed(
     let lasted = Rc::new(RefCell::new(Vec::new()));
     let local = LocalSet::new();
     let mut memory: f64 = 0.0;
+    let before = server.processor();
     let request = Rc::new(request);
     local
         .run_until(async {
@@ -158,6 +169,7 @@ async fn streamed(
     Streamed {
         first: first.take(),
         memory,
+        spent: (server.processor() - before) / (streams * EVENTS) as f64,
         late,
     }
 }

@@ -86,34 +86,46 @@ pub(super) async fn cancelled(
 ) -> Result<Outcome, RunFailed> {
     let fresh = agent.ids.run();
     let stored = |error| RunError::Store(error);
-    job.thread.distrust();
-    let loaded = match job.thread.load().await {
-        Ok(loaded) => loaded,
-        Err(error) => return Err(refused(fresh, &job, stored(error))),
-    };
-    let unsettled = loaded.found.as_ref().and_then(|one| one.unsettled.clone());
-    let Some(run) = unsettled else {
-        job.thread.put_back(loaded);
-        let thread = job.id().clone();
-        return match newest(&job).await {
-            // Cancelling again changes nothing.
-            Ok(Some(run)) if run.state == RunState::Cancelled => repeated(&agent, &job, run).await,
-            Ok(_) => Err(refused(fresh, &job, RunError::NothingToResume { thread })),
-            Err(error) => Err(refused(fresh, &job, stored(error))),
+    let run = loop {
+        job.thread.distrust();
+        let loaded = match job.thread.load().await {
+            Ok(loaded) => loaded,
+            Err(error) => return Err(refused(fresh, &job, stored(error))),
         };
-    };
-    // What nobody works on is closed here; it may be one that this process gave up.
-    match claim(&job, &run).await {
-        Ok(claimed) => {
-            let how = (Restoring::Cancel, options);
-            return taken(&agent, job, loaded, &run, claimed, how, &[]).await;
-        }
-        Err(Error::Busy { .. }) => job.thread.put_back(loaded),
-        Err(error) => {
+        let unsettled = loaded.found.as_ref().and_then(|one| one.unsettled.clone());
+        let Some(run) = unsettled else {
             job.thread.put_back(loaded);
-            return Err(refused(run.id, &job, stored(error)));
+            let thread = job.id().clone();
+            return match newest(&job).await {
+                // Cancelling again changes nothing.
+                Ok(Some(run)) if run.state == RunState::Cancelled => {
+                    repeated(&agent, &job, run).await
+                }
+                Ok(_) => Err(refused(fresh, &job, RunError::NothingToResume { thread })),
+                Err(error) => Err(refused(fresh, &job, stored(error))),
+            };
+        };
+        // What nobody works on is closed here; it may be one that this process gave up.
+        match claim(&job, &run).await {
+            Ok(claimed) => {
+                let how = (Restoring::Cancel, options);
+                return taken(&agent, job, loaded, &run, claimed, how, &[]).await;
+            }
+            Err(Error::Busy { .. }) => {
+                job.thread.put_back(loaded);
+                break run;
+            }
+            // It ended after it was looked at: then there is something else to see.
+            Err(Error::WrongState {
+                state: RunState::Committed | RunState::Cancelled,
+                ..
+            }) => job.thread.put_back(loaded),
+            Err(error) => {
+                job.thread.put_back(loaded);
+                return Err(refused(run.id, &job, stored(error)));
+            }
         }
-    }
+    };
     let home = &job.thread.home;
     if let Err(error) = home.store.cancel(&home.scope, run.id).await {
         return Err(refused(run.id, &job, stored(error)));

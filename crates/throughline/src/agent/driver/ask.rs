@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -35,6 +36,12 @@ pub(super) enum Asked {
     Failed(ClientError),
     /// Cancelled or out of time, with what the model had said.
     Cut(StopReason, Option<Response>),
+}
+
+/// When events that gather are to be stored.
+enum Due {
+    Now,
+    Later,
 }
 
 impl Driver {
@@ -162,37 +169,56 @@ impl Driver {
                 // Events that gather are stored while nothing more comes.
                 () = until(self.telling.due()) => None,
             };
-            let Some(next) = next else {
-                self.pump().await?;
-                continue;
-            };
-            let event = match next {
-                Some(Ok(event)) => event,
-                Some(Err(error)) => return Ok(Asked::Failed(error)),
-                None => return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish()))),
-            };
-            watch.event();
-            crate::trials::pass("model.mid_stream");
-            if self.telling.is_logged() {
-                let (telling, recorder) = (&mut self.telling, &mut self.recorder);
-                heard.tell(&event, step, |event| telling.say(recorder, || event));
-            } else {
-                heard.notice(&event);
-            }
-            heard.fold.push(event);
-            if heard.fold.is_over() {
-                crate::trials::pass("model.last_chunk");
-                return Ok(self.read_answer(Ok(std::mem::take(&mut heard.fold).finish())));
-            }
-            let overdue = self.telling.overdue();
-            if overdue.is_some_and(|overdue| overdue <= Instant::now()) {
-                self.pump().await?;
+            match next {
+                Some(next) => match self.hear_one(next, heard, step, watch) {
+                    ControlFlow::Continue(Due::Later) => {}
+                    ControlFlow::Continue(Due::Now) => self.pump().await?,
+                    ControlFlow::Break(asked) => return Ok(asked),
+                },
+                None => self.pump().await?,
             }
         };
         let partial = heard
             .any
             .then(|| std::mem::take(&mut heard.fold).interrupt());
         Ok(Asked::Cut(cut, partial))
+    }
+
+    /// Take what came next. Apart from the waiting, so that nothing of it lies in memory meanwhile.
+    fn hear_one(
+        &mut self,
+        next: Option<Result<Event, ClientError>>,
+        heard: &mut Heard,
+        step: u32,
+        watch: &CallWatch<'_>,
+    ) -> ControlFlow<Asked, Due> {
+        let event = match next {
+            Some(Ok(event)) => event,
+            Some(Err(error)) => return ControlFlow::Break(Asked::Failed(error)),
+            None => return ControlFlow::Break(self.heard_whole(heard)),
+        };
+        watch.event();
+        crate::trials::pass("model.mid_stream");
+        if self.telling.is_logged() {
+            let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+            heard.tell(&event, step, |event| telling.say(recorder, || event));
+        } else {
+            heard.notice(&event);
+        }
+        heard.fold.push(event);
+        if heard.fold.is_over() {
+            crate::trials::pass("model.last_chunk");
+            return ControlFlow::Break(self.heard_whole(heard));
+        }
+        let overdue = self.telling.overdue();
+        ControlFlow::Continue(match overdue {
+            Some(overdue) if overdue <= Instant::now() => Due::Now,
+            Some(_) | None => Due::Later,
+        })
+    }
+
+    fn heard_whole(&self, heard: &mut Heard) -> Asked {
+        self.read_answer(Ok(std::mem::take(&mut heard.fold).finish()))
     }
 
     fn read_answer(&self, answer: Result<Response, ClientError>) -> Asked {
@@ -211,8 +237,8 @@ impl Driver {
         async move {
             while !cancel.is_cancelled() {
                 time_to_look(run).await;
-                let run = home.store.run(&home.scope, run).await;
-                if run.is_ok_and(|run| run.cancelling) {
+                let asked = home.store.cancelling(&home.scope, run).await;
+                if asked.is_ok_and(|asked| asked) {
                     cancel.cancel();
                 }
             }

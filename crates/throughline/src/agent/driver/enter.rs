@@ -6,16 +6,17 @@ use std::time::Duration;
 use throughline_model::{Body, CallId, Message, Source};
 use throughline_store::{Anchor, Begin, Begun, Error, Idempotency, Run, RunId, RunState, Version};
 
-use super::Job;
 use super::opening::opening;
 use super::plan::Plan;
 use super::restore::Restoring;
 use super::settle::refused;
+use super::{Broken, Driver, Job};
 use crate::agent::inner::Inner;
 use crate::agent::input::Input;
 use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
 use crate::agent::run::{Reply, Start};
+use crate::agent::turn::Order;
 use crate::history::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
@@ -58,7 +59,26 @@ async fn started(
         Ok(plan) => plan,
         Err(error) => return Err(refused(run, &job, error)),
     };
-    fresh(agent, job, run, (plan, chosen), (input, replies)).await
+    // In a box that is gone when the work begins: a run needs more room to begin than to go on.
+    let entered = Box::pin(fresh(agent, job, run, (plan, chosen), (input, replies)));
+    match entered.await? {
+        Way::Begun(mut driver, order) => {
+            let worked = match order {
+                Ok(order) => driver.work(order).await,
+                Err(broken) => Err(broken),
+            };
+            driver.end(worked).await
+        }
+        Way::Repeated(outcome) => Ok(*outcome),
+    }
+}
+
+/// How a run goes on once it has been entered.
+enum Way {
+    /// With work.
+    Begun(Box<Driver>, Result<Order, Broken>),
+    /// It is another run that answers.
+    Repeated(Box<Outcome>),
 }
 
 /// What nobody may say as input: answers to questions that the record keeps.
@@ -88,7 +108,7 @@ async fn fresh(
     run: RunId,
     (mut plan, chosen): (Plan, Option<crate::history::Persistence>),
     (input, replies): (Input, Vec<(CallId, Reply)>),
-) -> Result<Outcome, RunFailed> {
+) -> Result<Way, RunFailed> {
     let mut input = input.into_messages();
     for message in &mut input {
         // Whatever it claims: this is what the caller says, or a summary that the caller hands on.
@@ -117,7 +137,12 @@ async fn fresh(
                 match run.state == RunState::Interrupted && run.leased {
                     // Whoever worked on it is gone: it is settled like any other.
                     true => continue,
-                    false => return Box::pin(super::adopt::repeated(&agent, &job, run)).await,
+                    false => {
+                        let repeated = Box::pin(super::adopt::repeated(&agent, &job, run));
+                        return repeated
+                            .await
+                            .map(|outcome| Way::Repeated(Box::new(outcome)));
+                    }
                 }
             }
         };
@@ -157,15 +182,14 @@ async fn fresh(
                     (true, true) => Ok(driver.turn.adopt()),
                     (true, false) => Ok(order),
                 };
-                let worked = match order {
-                    Ok(order) => driver.work(order).await,
-                    Err(broken) => Err(broken),
-                };
-                return driver.end(worked).await;
+                return Ok(Way::Begun(driver, order));
             }
             Ok(Entered::Repeated(before)) if tells => return Err(told(run, &job, &before)),
             Ok(Entered::Repeated(run)) => {
-                return Box::pin(super::adopt::repeated(&agent, &job, *run)).await;
+                let repeated = Box::pin(super::adopt::repeated(&agent, &job, *run));
+                return repeated
+                    .await
+                    .map(|outcome| Way::Repeated(Box::new(outcome)));
             }
             // Somebody was faster: look again.
             Ok(Entered::Moved(again)) => plan = *again,

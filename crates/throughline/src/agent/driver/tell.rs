@@ -64,12 +64,20 @@ impl Telling {
         }
         let event = event();
         if !self.stores {
-            self.held.push((None, event));
+            self.hold((None, event));
             return;
         }
         recorder.event(encode(&event));
-        self.held.push((Some(self.next), event));
+        self.hold((Some(self.next), event));
         self.next += 1;
+    }
+
+    /// Events are large, and a stream that comes word by word holds one at a time.
+    fn hold(&mut self, heard: Heard) {
+        if self.held.len() == self.held.capacity() {
+            self.held.reserve_exact(1 + self.held.len() / 2);
+        }
+        self.held.push(heard);
     }
 
     /// Whether there are readers who need what was said before they came, and hear of an answer while

@@ -4,6 +4,7 @@ mod body;
 mod command;
 mod credential;
 mod pieces;
+mod plain;
 mod settings;
 mod transport;
 mod wire;

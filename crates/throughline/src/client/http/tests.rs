@@ -164,13 +164,15 @@ async fn request(socket: &mut tokio::net::TcpStream) -> String {
     String::from_utf8(read).unwrap()
 }
 
-fn direct() -> HttpTransport {
-    HttpTransport::new(&HttpSettings {
+/// A transport that speaks to its neighbours itself, and one that does not.
+fn direct() -> [HttpTransport; 2] {
+    let transport = HttpTransport::new(&HttpSettings {
         connect_timeout: Some(secs(5)),
         proxy: ProxyChoice::Direct,
         root_certificates: Vec::new(),
     })
-    .unwrap()
+    .unwrap();
+    [transport.clone(), transport.without_plain()]
 }
 
 async fn post(transport: &HttpTransport, url: &str) -> Result<(u16, String), TransportFault> {
@@ -195,23 +197,26 @@ async fn post(transport: &HttpTransport, url: &str) -> Result<(u16, String), Tra
 #[tokio::test]
 async fn connections_are_used_again_and_headers_sent() {
     let ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-    let (url, server) = serve(vec![ok, ok], 1).await;
-    let transport = direct();
-    for _ in 0..2 {
-        assert_eq!(post(&transport, &url).await, Ok((200, "ok".to_owned())));
+    for transport in direct() {
+        let (url, server) = serve(vec![ok, ok], 1).await;
+        for _ in 0..2 {
+            assert_eq!(post(&transport, &url).await, Ok((200, "ok".to_owned())));
+        }
+        let heads = server.await.unwrap();
+        assert_eq!(heads.len(), 2);
+        assert!(heads[1].contains("authorization: Bearer sk-1\r\n"));
+        assert!(heads[1].contains("x-plain: p\r\n"));
     }
-    let heads = server.await.unwrap();
-    assert_eq!(heads.len(), 2);
-    assert!(heads[1].contains("authorization: Bearer sk-1\r\n"));
-    assert!(heads[1].contains("x-plain: p\r\n"));
 }
 
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let moved = "HTTP/1.1 307 Moved\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n";
-    let (url, server) = serve(vec![moved], 1).await;
-    assert_eq!(post(&direct(), &url).await, Ok((307, String::new())));
-    assert_eq!(server.await.unwrap().len(), 1);
+    for transport in direct() {
+        let (url, server) = serve(vec![moved], 1).await;
+        assert_eq!(post(&transport, &url).await, Ok((307, String::new())));
+        assert_eq!(server.await.unwrap().len(), 1);
+    }
 }
 
 #[tokio::test]
@@ -219,10 +224,12 @@ async fn a_body_that_breaks_off_is_cut() {
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nhalf";
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n";
     for answer in [short, chunked, "HTTP/1.1 200 OK\r\ncont"] {
-        let (url, server) = serve(vec![answer], 1).await;
-        let outcome = post(&direct(), &url).await;
-        assert_eq!(outcome, Err(TransportFault::Cut), "{answer}");
-        server.await.unwrap();
+        for transport in direct() {
+            let (url, server) = serve(vec![answer], 1).await;
+            let outcome = post(&transport, &url).await;
+            assert_eq!(outcome, Err(TransportFault::Cut), "{answer}");
+            server.await.unwrap();
+        }
     }
 }
 
@@ -231,9 +238,11 @@ async fn nobody_there_is_no_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    assert_eq!(post(&direct(), &url).await, Err(TransportFault::Connect));
-    let outcome = post(&direct(), "not an address").await;
-    assert_eq!(outcome, Err(TransportFault::Request));
+    for transport in direct() {
+        assert_eq!(post(&transport, &url).await, Err(TransportFault::Connect));
+        let outcome = post(&transport, "not an address").await;
+        assert_eq!(outcome, Err(TransportFault::Request));
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
@@ -9,6 +8,7 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue as Wire
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Proxy, Url};
 
+use super::plain::{KEEP, Plain, Target};
 use super::settings::{HttpSettings, ProxyChoice};
 use super::transport::{
     Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
@@ -19,36 +19,59 @@ use super::transport::{
 #[derive(Clone)]
 pub struct HttpTransport {
     client: Client,
+    /// For addresses without TLS; none where a proxy may stand in between.
+    plain: Option<Arc<Plain>>,
     addresses: Arc<Addresses>,
 }
 
 /// The addresses that were asked for lately. Reading one takes as long as writing the rest of a
 /// request, and there are few.
 #[derive(Default)]
-struct Addresses(Mutex<Vec<(String, Url)>>);
+struct Addresses(Mutex<Vec<(String, Address)>>);
+
+/// An address that was read.
+#[derive(Clone)]
+struct Address {
+    url: Url,
+    /// What it is without TLS.
+    plain: Option<Arc<Target>>,
+}
 
 /// How many addresses are kept.
 const ADDRESSES: usize = 16;
 
 impl Addresses {
-    fn read(&self, text: String) -> Result<Url, TransportError> {
+    /// An address as it was read before, or now: as far as the caller wants to know it.
+    fn read<T>(&self, text: &str, want: impl Fn(&Address) -> T) -> Result<T, TransportError> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, url)) = known().iter().find(|(name, _)| *name == text) {
-            return Ok(url.clone());
+        if let Some((_, address)) = known().iter().find(|(name, _)| name == text) {
+            return Ok(want(address));
         }
-        let url = Url::parse(&text)
+        let url = Url::parse(text)
             .map_err(|error| TransportError::new(TransportFault::Request, error))?;
+        let plain = Target::of(&url).map(Arc::new);
+        let address = Address { url, plain };
+        let wanted = want(&address);
         let mut known = known();
         if known.len() >= ADDRESSES {
             known.remove(0);
         }
-        known.push((text, url.clone()));
-        Ok(url)
+        known.push((text.to_owned(), address));
+        Ok(wanted)
     }
 }
 
-/// How long a connection that nobody uses is kept.
-const KEEP: Duration = Duration::from_secs(90);
+/// Whether no proxy stands between this process and its neighbours.
+fn is_direct(choice: &ProxyChoice) -> bool {
+    let names = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+    match choice {
+        ProxyChoice::Direct => true,
+        ProxyChoice::Url(_) => false,
+        // These systems have settings of their own beside the environment.
+        ProxyChoice::System if cfg!(any(target_os = "macos", windows)) => false,
+        ProxyChoice::System => names.iter().all(|name| std::env::var_os(name).is_none()),
+    }
+}
 
 impl HttpTransport {
     /// A transport with a pool of its own.
@@ -100,10 +123,19 @@ impl HttpTransport {
             builder = builder.tls_certs_merge(certificates);
         }
         let client = builder.build().map_err(request)?;
+        let plain = is_direct(&settings.proxy).then(|| Plain::new(settings.connect_timeout));
         Ok(Self {
             client,
+            plain: plain.map(Arc::new),
             addresses: Arc::default(),
         })
+    }
+
+    /// The same for all addresses, as it is where a proxy may stand in between.
+    #[cfg(test)]
+    pub(super) fn without_plain(mut self) -> Self {
+        self.plain = None;
+        self
     }
 }
 
@@ -133,12 +165,17 @@ fn failed(error: reqwest::Error) -> TransportError {
 #[async_trait]
 impl Transport for HttpTransport {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        if let Some(plain) = &self.plain
+            && let Some(target) = self.addresses.read(&request.url, |it| it.plain.clone())?
+        {
+            return plain.send(&target, &request).await;
+        }
         let method = match request.method {
             HttpMethod::Get => Method::GET,
             HttpMethod::Post => Method::POST,
         };
         let headers = headers(&request.headers)?;
-        let url = self.addresses.read(request.url)?;
+        let url = self.addresses.read(&request.url, |it| it.url.clone())?;
         let asked = self.client.request(method, url).headers(headers);
         let asked = match request.body.pieces() {
             [whole] => asked.body(whole.clone()),

@@ -23,7 +23,7 @@ pub(super) enum Words {
 #[derive(Clone, Debug)]
 pub(super) enum Told {
     /// An item that grows.
-    Live(Live),
+    Live(Box<Live>),
     /// A whole content that is shown when the answer is whole.
     Held(Box<Content>),
     /// An item that is whole, or nothing, where there is no item for it.
@@ -140,7 +140,7 @@ impl Projector {
             LiveSaid::open(&mut self.stage, out, id, refusal)
         });
         live.delta(&mut self.stage, out, delta);
-        let told = Told::Live(Live::Said(live));
+        let told = Told::Live(Box::new(Live::Said(live)));
         self.step(no, out).told.insert(at, told);
     }
 
@@ -164,7 +164,7 @@ impl Projector {
             LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
         });
         grow(&mut live, &mut self.stage, out);
-        let told = Told::Live(Live::Thought(live));
+        let told = Told::Live(Box::new(Live::Thought(live)));
         self.step(no, out).told.insert(at, told);
     }
 
@@ -193,7 +193,7 @@ impl Projector {
     /// What grows at a place. If nothing does, what is whole and was held back comes first.
     fn grown(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> Option<Live> {
         match self.step(no, out).told.remove(&at) {
-            Some(Told::Live(live)) => Some(live),
+            Some(Told::Live(live)) => Some(*live),
             Some(Told::Held(_) | Told::Shown(_)) | None => {
                 self.flush(no, out);
                 None
@@ -211,7 +211,7 @@ impl Projector {
         let held = Told::Held(Box::new(content.clone()));
         let step = self.step(no, out);
         if let Some(Told::Live(live)) = step.told.insert(at, held) {
-            step.stray.push(live);
+            step.stray.push(*live);
         }
     }
 
@@ -353,7 +353,7 @@ impl Projector {
         };
         let told = std::mem::take(&mut step.told);
         let live = told.into_values().filter_map(|told| match told {
-            Told::Live(live) => Some(live),
+            Told::Live(live) => Some(*live),
             Told::Held(_) | Told::Shown(_) => None,
         });
         let live: Vec<Live> = live.chain(std::mem::take(&mut step.stray)).collect();

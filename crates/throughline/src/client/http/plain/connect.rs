@@ -1,0 +1,75 @@
+//! Connections.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{sleep, timeout};
+
+use super::pool::KEEP;
+use super::target::Target;
+use crate::client::http::transport::{TransportError, TransportFault};
+
+/// How long one address of a host has before the next is tried beside it.
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// How long to wait for an answer to a look whether the peer is there, and how often to look.
+const PROBE: Duration = Duration::from_secs(15);
+const PROBES: u32 = 3;
+/// How long what was sent may go unconfirmed.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNANSWERED: Duration = Duration::from_secs(30);
+
+/// A new connection.
+pub(super) async fn connect(
+    target: &Target,
+    wait: Option<Duration>,
+) -> Result<TcpStream, TransportError> {
+    let connected = match wait {
+        None => reach(target).await,
+        Some(wait) => timeout(wait, reach(target))
+            .await
+            .map_err(|late| TransportError::new(TransportFault::ConnectTimeout, late))?,
+    };
+    let stream = connected.map_err(|error| TransportError::new(TransportFault::Connect, error))?;
+    prepare(&stream);
+    Ok(stream)
+}
+
+/// Have the system notice a peer that is gone without a word. What it does not know, it leaves out.
+fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let socket = SockRef::from(stream);
+    let alive = TcpKeepalive::new().with_time(KEEP).with_interval(PROBE);
+    #[cfg(not(any(target_os = "openbsd", target_os = "redox", target_os = "solaris")))]
+    let alive = alive.with_retries(PROBES);
+    let _ = socket.set_tcp_keepalive(&alive);
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    let _ = socket.set_tcp_user_timeout(Some(UNANSWERED));
+}
+
+/// The first address of a host that answers. One that says nothing does not hold up the others.
+async fn reach(target: &Target) -> io::Result<TcpStream> {
+    let mut addresses = lookup_host((&*target.host, target.port)).await?;
+    let mut tries = FuturesUnordered::new();
+    let mut failed = None;
+    loop {
+        let next = addresses.next();
+        let is_last = next.is_none();
+        tries.extend(next.map(TcpStream::connect));
+        tokio::select! {
+            tried = tries.next() => match tried {
+                Some(Ok(stream)) => return Ok(stream),
+                Some(Err(error)) => failed = Some(error),
+                None => {
+                    let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+                    return Err(failed.unwrap_or_else(nowhere));
+                }
+            },
+            () = sleep(HEAD_START), if !is_last => {}
+        }
+    }
+}
