@@ -138,10 +138,7 @@ async fn fresh(
                     // Whoever worked on it is gone: it is settled like any other.
                     true => continue,
                     false => {
-                        let repeated = Box::pin(super::adopt::repeated(&agent, &job, run));
-                        return repeated
-                            .await
-                            .map(|outcome| Way::Repeated(Box::new(outcome)));
+                        return repeated(&agent, &job, run).await;
                     }
                 }
             }
@@ -186,16 +183,20 @@ async fn fresh(
             }
             Ok(Entered::Repeated(before)) if tells => return Err(told(run, &job, &before)),
             Ok(Entered::Repeated(run)) => {
-                let repeated = Box::pin(super::adopt::repeated(&agent, &job, *run));
-                return repeated
-                    .await
-                    .map(|outcome| Way::Repeated(Box::new(outcome)));
+                return repeated(&agent, &job, *run).await;
             }
             // Somebody was faster: look again.
             Ok(Entered::Moved(again)) => plan = *again,
             Err(error) => return Err(refused(run, &job, error)),
         }
     }
+}
+
+/// Another run answers.
+async fn repeated(agent: &Arc<Inner>, job: &Job, run: Run) -> Result<Way, RunFailed> {
+    // In a box, for what few runs do.
+    let outcome = Box::pin(super::adopt::repeated(agent, job, run)).await?;
+    Ok(Way::Repeated(Box::new(outcome)))
 }
 
 /// Whoever asks again is told who answers.

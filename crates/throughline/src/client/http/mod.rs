@@ -12,6 +12,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 pub(super) use body::BodyReader;
 pub use command::CommandTokens;
 pub use credential::{CachedTokens, Token, TokenError, TokenProvider};
@@ -24,3 +26,9 @@ pub use transport::{
     TransportFault,
 };
 pub use wire::HttpTransport;
+
+/// What this process calls itself.
+const AGENT: &str = concat!("throughline/", env!("CARGO_PKG_VERSION"));
+
+/// How long a connection that nobody uses is kept.
+const KEEP: Duration = Duration::from_secs(90);

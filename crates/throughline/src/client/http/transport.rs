@@ -149,6 +149,12 @@ impl TransportError {
         }
     }
 
+    /// A header that cannot be sent, for its name or for its value.
+    pub(super) fn header(what: &str, header: &Header) -> Self {
+        let text = format!("the {what} of header {} cannot be sent", header.name);
+        Self::new(TransportFault::Request, text)
+    }
+
     /// What went wrong.
     pub fn fault(&self) -> TransportFault {
         self.fault

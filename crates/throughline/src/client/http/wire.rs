@@ -8,12 +8,13 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue as Wire
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Proxy, Url};
 
-use super::plain::{KEEP, Plain, Target};
+use super::plain::{Plain, Target};
 use super::settings::{HttpSettings, ProxyChoice};
 use super::transport::{
     Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
     TransportFault,
 };
+use super::{AGENT, KEEP};
 
 /// Requests over TCP and TLS, with one pool of connections. Clones share the pool.
 #[derive(Clone)]
@@ -30,7 +31,6 @@ pub struct HttpTransport {
 struct Addresses(Mutex<Vec<(String, Address)>>);
 
 /// An address that was read.
-#[derive(Clone)]
 struct Address {
     url: Url,
     /// What it is without TLS.
@@ -88,7 +88,7 @@ impl HttpTransport {
     /// ```
     pub fn new(settings: &HttpSettings) -> Result<Self, TransportError> {
         let mut builder = Client::builder()
-            .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
+            .user_agent(AGENT)
             .redirect(Policy::none())
             .referer(false)
             // Retries are counted, and so made in one place only.
@@ -209,10 +209,7 @@ impl Transport for HttpTransport {
 fn headers(list: &[Header]) -> Result<HeaderMap, TransportError> {
     let mut map = HeaderMap::with_capacity(list.len());
     for header in list {
-        let refused = |what: &str| {
-            let text = format!("the {what} of header {} cannot be sent", header.name);
-            TransportError::new(TransportFault::Request, text)
-        };
+        let refused = |what: &str| TransportError::header(what, header);
         let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| refused("name"))?;
         let value = match &header.value {
             HeaderValue::Plain(text) => WireValue::from_str(text).map_err(|_| refused("value"))?,

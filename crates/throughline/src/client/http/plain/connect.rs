@@ -9,8 +9,8 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{sleep, timeout};
 
-use super::pool::KEEP;
 use super::target::Target;
+use crate::client::http::KEEP;
 use crate::client::http::transport::{TransportError, TransportFault};
 
 /// How long one address of a host has before the next is tried beside it.

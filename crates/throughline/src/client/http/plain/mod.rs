@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use super::transport::{HttpRequest, HttpResponse, TransportError, TransportFault};
 use exchange::{Answer, Exchange, Lost, Outgoing};
-pub(super) use pool::KEEP;
 use pool::Pool;
 pub(super) use target::Target;
 

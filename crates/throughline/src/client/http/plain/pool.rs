@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -13,9 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::target::Target;
-
-/// How long a connection that nobody uses is kept.
-pub(in crate::client::http) const KEEP: Duration = Duration::from_secs(90);
+use crate::client::http::KEEP;
 
 /// The connections that wait, for each host and port, the newest last.
 #[derive(Default)]

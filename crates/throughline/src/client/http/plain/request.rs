@@ -3,12 +3,10 @@
 use bytes::Bytes;
 
 use super::target::Target;
+use crate::client::http::AGENT;
 use crate::client::http::transport::{
-    Header, HeaderValue, HttpMethod, HttpRequest, TransportError, TransportFault,
+    Header, HeaderValue, HttpMethod, HttpRequest, TransportError,
 };
-
-/// What this process calls itself.
-const AGENT: &str = concat!("throughline/", env!("CARGO_PKG_VERSION"));
 
 /// Headers that follow from how a request is sent. Whoever names one does not change it.
 const OWN: [&str; 3] = ["connection", "content-length", "transfer-encoding"];
@@ -51,10 +49,7 @@ pub(super) fn head(target: &Target, request: &HttpRequest) -> Result<Bytes, Tran
             (false, _) => "name",
             (true, false) => "value",
         };
-        return Err(TransportError::new(
-            TransportFault::Request,
-            format!("the {what} of header {} cannot be sent", header.name),
-        ));
+        return Err(TransportError::header(what, header));
     }
     // Without a length, a body would be taken for the next request.
     if request.method == HttpMethod::Post || !request.body.is_empty() {

@@ -6,10 +6,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::answer::{self, AnswerHead, Broken};
 use super::frames::{Frames, Framing, Step};
-use super::pool::KEEP;
 use crate::client::Secret;
 use crate::client::http::{
-    Header, HttpMethod, HttpRequest, HttpResponse, HttpSettings, HttpTransport, ProxyChoice,
+    Header, HttpMethod, HttpRequest, HttpResponse, HttpSettings, HttpTransport, KEEP, ProxyChoice,
     RequestBody, Transport, TransportError, TransportFault,
 };
 
