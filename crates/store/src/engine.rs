@@ -146,6 +146,14 @@ pub trait Engine: Send + Sync {
     /// [`HeadMoved`](crate::Error::HeadMoved) if its version is another.
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun>;
 
+    /// Wait until the disk has every run that was begun so far without waiting for it, see
+    /// [`Begin::early`]. An engine that never answers before the disk has it has nothing to wait for.
+    /// An error says that the disk has not taken them so far; the next write of a run that is not
+    /// refused has brought them there.
+    async fn on_disk(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Record a step with its planned calls.
     async fn step(
         &self,

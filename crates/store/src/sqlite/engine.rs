@@ -292,8 +292,15 @@ impl Engine for Sqlite {
         let ready = ReadyRun::new(scope, begin);
         let scope = scope.clone();
         self.shared
-            .write(Op::Begin, move |tx| begin::begin(tx, &scope, &ready))
+            .write_begin(begin.early, move |tx| begin::begin(tx, &scope, &ready))
             .await
+    }
+
+    async fn on_disk(&self) -> Result<()> {
+        if trials::planted("told-before-the-disk") {
+            return Ok(());
+        }
+        self.shared.owed.wait().await
     }
 
     async fn step(
@@ -587,7 +594,7 @@ impl Engine for Sqlite {
 
     async fn close(&self) -> Result<()> {
         self.shared.close();
-        self.readers.close();
+        self.readers.close().await;
         let done = lock(&self.done).take();
         if let Some(done) = done {
             // The thread tells before it ends; if it could not, it has ended.

@@ -48,10 +48,12 @@ pub(super) enum Hot {
     FreeHead,
     /// The same, wherever it goes.
     FreeMove,
+    /// Write what the file says anyway, so that there is something to commit.
+    Same,
 }
 
 /// In the order of the names.
-const SQL: [&str; 18] = [
+const SQL: [&str; 19] = [
     "BEGIN IMMEDIATE",
     "COMMIT",
     // `OR IGNORE` and not `ON CONFLICT DO NOTHING`: the latter may still abort half-way for other
@@ -96,6 +98,8 @@ const SQL: [&str; 18] = [
     "UPDATE thread SET head_tl=?4, head_first=?5, borrowed=0, version=version+1, touched=?6, recent=?7, head_digest=?8
      WHERE thread=?1 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0)",
+    // The number by which the file is known as ours, in decimal.
+    "PRAGMA application_id=1414024270",
 ];
 
 /// Runs hot statements, whoever owns the connection.
@@ -151,5 +155,19 @@ impl Kept for Statements<'_> {
         #[cfg(test)]
         super::tests::plans::note(SQL[which as usize], &statement);
         Ok(statement.query_row(params, read).optional()?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::APPLICATION;
+    use super::*;
+
+    #[test]
+    fn what_the_file_says_anyway_is_the_number_of_its_application() {
+        assert_eq!(
+            SQL[Hot::Same as usize],
+            format!("PRAGMA application_id={APPLICATION}")
+        );
     }
 }

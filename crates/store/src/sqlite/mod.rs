@@ -13,6 +13,7 @@ mod cache;
 mod calls;
 mod check;
 mod connect;
+mod disk;
 mod engine;
 mod event_log;
 mod events;

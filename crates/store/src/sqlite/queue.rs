@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::cache::{Caches, Ended, Head, Live, lock};
+use super::disk::Owed;
 use super::event_log::EventLog;
 use super::fault::{Done, Stop};
 use super::hot::Kept;
@@ -28,6 +29,7 @@ pub(super) struct Shared {
     pub(super) owner: OwnerId,
     pub(super) caches: Caches,
     pub(super) watch: Watch,
+    pub(super) owed: Owed,
     queue: Mutex<Queue>,
     wake: Condvar,
     room: Semaphore,
@@ -71,6 +73,14 @@ enum Haste {
     Urgent,
     /// It may wait a moment for others, events of streams.
     Patient,
+}
+
+/// How something is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Manner {
+    haste: Haste,
+    /// Whether its answer waits for the disk.
+    waits: bool,
 }
 
 /// From how many runs on they are gathered. What is urgent ends that, and takes them along.
@@ -140,6 +150,8 @@ impl Tx<'_> {
 /// An operation that waits, whatever it answers.
 pub(super) trait Job: Send {
     fn op(&self) -> Op;
+    /// Whether its answer waits for the disk.
+    fn waits(&self) -> bool;
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop>;
     /// Do nothing, and answer with an error.
     fn refuse(&mut self, error: Error);
@@ -150,6 +162,7 @@ pub(super) trait Job: Send {
 struct JobOf<T, F> {
     operation: F,
     op: Op,
+    waits: bool,
     outcome: Option<Result<T>>,
     /// The whole of it goes back to whoever asked, and is dropped there: the writer is one for all,
     /// and freeing what other threads made is dear.
@@ -163,6 +176,10 @@ where
 {
     fn op(&self) -> Op {
         self.op
+    }
+
+    fn waits(&self) -> bool {
+        self.waits
     }
 
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop> {
@@ -218,6 +235,7 @@ impl Shared {
             owner,
             caches: Caches::new(),
             watch: Watch::default(),
+            owed: Owed::default(),
             queue: Mutex::new(Queue::default()),
             wake: Condvar::new(),
             room: Semaphore::new(ROOM),
@@ -246,7 +264,24 @@ impl Shared {
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
     {
-        self.hand_over(Haste::Urgent, op, operation).await
+        let manner = Manner {
+            haste: Haste::Urgent,
+            waits: true,
+        };
+        self.hand_over(manner, op, operation).await
+    }
+
+    /// The same for the beginning of a run, which may be answered before the disk has it.
+    pub(super) async fn write_begin<T, F>(&self, early: bool, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+    {
+        let manner = Manner {
+            haste: Haste::Urgent,
+            waits: !early,
+        };
+        self.hand_over(manner, Op::Begin, operation).await
     }
 
     /// The same for events, which may wait a moment so that many streams share a commit, unless they
@@ -260,10 +295,14 @@ impl Shared {
             true => Haste::Urgent,
             false => Haste::Patient,
         };
-        self.hand_over(haste, Op::Flush, operation).await
+        let manner = Manner {
+            haste,
+            waits: false,
+        };
+        self.hand_over(manner, Op::Flush, operation).await
     }
 
-    async fn hand_over<T, F>(&self, haste: Haste, op: Op, operation: F) -> Result<T>
+    async fn hand_over<T, F>(&self, manner: Manner, op: Op, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
@@ -274,6 +313,7 @@ impl Shared {
         let job = Box::new(JobOf {
             operation,
             op,
+            waits: manner.waits,
             outcome: None,
             reply: Some(reply),
         });
@@ -283,11 +323,12 @@ impl Shared {
                 return Err(Error::Closed);
             }
             queue.jobs.push_back(job);
-            queue.patient += usize::from(haste == Haste::Patient);
+            let is_urgent = manner.haste == Haste::Urgent;
+            queue.patient += usize::from(!is_urgent);
             let wakes = match queue.sleep {
                 Sleep::Awake => false,
                 Sleep::Empty => true,
-                Sleep::Gathering(enough) => haste == Haste::Urgent || queue.jobs.len() >= enough,
+                Sleep::Gathering(enough) => is_urgent || queue.jobs.len() >= enough,
             };
             if wakes {
                 queue.sleep = Sleep::Awake;
@@ -336,6 +377,15 @@ impl Shared {
             queue = self.sleep(queue, Sleep::Empty, patience);
             queue = self.gather(queue);
         }
+        self.drain(queue)
+    }
+
+    /// Take what there is, without waiting for more.
+    pub(super) fn take_waiting(&self) -> (Vec<Box<dyn Job>>, bool) {
+        self.drain(lock(&self.queue))
+    }
+
+    fn drain(&self, mut queue: MutexGuard<'_, Queue>) -> (Vec<Box<dyn Job>>, bool) {
         let count = queue.jobs.len().min(GROUP);
         let jobs: Vec<_> = queue.jobs.drain(..count).collect();
         if count > 0 {

@@ -14,7 +14,7 @@ use super::sql::prepare;
 use crate::{Error, Result};
 
 /// Connections that are kept open.
-const READERS: usize = 4;
+const READERS: u32 = 4;
 
 pub(super) struct Readers {
     path: PathBuf,
@@ -27,7 +27,7 @@ impl Readers {
         Self {
             path: path.to_owned(),
             free: Mutex::new(Vec::new()),
-            room: Semaphore::new(READERS),
+            room: Semaphore::new(READERS as usize),
         }
     }
 
@@ -50,8 +50,12 @@ impl Readers {
         done.map_err(super::fault::Stop::into_error)
     }
 
-    pub(super) fn close(&self) {
+    /// Let nobody read any more, wait for those who do, and let the file go: whoever closes it last
+    /// brings the log into it, and is to be the writer.
+    pub(super) async fn close(&self) {
+        let all = self.room.acquire_many(READERS).await;
         self.room.close();
+        drop(all);
         lock(&self.free).clear();
     }
 }

@@ -5,8 +5,9 @@
 //! group is rolled back and its members are tried one by one: they are values, nobody was answered,
 //! so nothing is lost and nothing done twice.
 //!
-//! A commit waits for the disk, unless it has events of live runs only (ADR 19): those survive the
-//! process at once, and a power cut from the next commit of anything else on.
+//! A commit waits for the disk, unless it has events of live runs (ADR 19) and beginnings of runs
+//! (ADR 21) only: those survive the process at once, and a power cut from the next commit of anything
+//! else on. Beginnings are brought to the disk right after they were answered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,6 +45,18 @@ struct Writer<'c> {
     in_doubt: bool,
     /// What commits of the connection wait for.
     waits: Waits,
+    /// Whether runs were begun that the disk does not have.
+    owes: Owes,
+}
+
+/// When the disk gets what was answered before it had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owes {
+    Nothing,
+    /// At once.
+    Now,
+    /// With the next commit: it was tried, and failed.
+    WithNext,
 }
 
 /// Write until the engine is closed and nothing waits any more.
@@ -58,11 +71,17 @@ pub(super) fn run<'c>(conn: &'c Connection, hot: Statements<'c>, shared: Arc<Sha
         unerased: false,
         in_doubt: false,
         waits: Waits::ForDisk,
+        owes: Owes::Nothing,
     };
     loop {
-        let (jobs, last) = writer.shared.take(writer.patience());
+        let (jobs, last) = match writer.owes {
+            Owes::Now => writer.shared.take_waiting(),
+            Owes::Nothing | Owes::WithNext => writer.shared.take(writer.patience()),
+        };
         if !jobs.is_empty() {
             writer.group(jobs);
+        } else if writer.owes == Owes::Now {
+            writer.pay();
         }
         if last {
             break;
@@ -120,13 +139,20 @@ impl Writer<'_> {
                 self.conn.execute_batch("BEGIN IMMEDIATE")?;
                 let now = self.shared.options.clock.now();
                 let beat = self.beat(now)?;
+                self.pay_along()?;
                 self.conn.execute_batch("COMMIT")?;
                 Ok((beat, now))
             });
             match beaten {
-                Ok((row, now)) => self.note_beat(row, now),
+                Ok((row, now)) => {
+                    self.note_beat(row, now);
+                    self.paid();
+                }
                 // The next turn of the loop tries again, well before the lease is over.
-                Err(_) => self.roll_back(),
+                Err(_) => {
+                    self.roll_back();
+                    self.unpaid();
+                }
             }
         }
     }
@@ -176,23 +202,68 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Bring to the disk what was answered before: by a commit that waits for it, because that is how
+    /// SQLite has the log synced. It says what the file says anyway.
+    fn pay(&mut self) {
+        let paid = self.wait_for(Waits::ForDisk).and_then(|()| {
+            self.hot.run(Hot::Begin, &[])?;
+            self.hot.run(Hot::Same, &[])?;
+            self.hot.run(Hot::Commit, &[])
+        });
+        match paid {
+            Ok(_) => self.paid(),
+            Err(_) => {
+                self.roll_back();
+                self.unpaid();
+            }
+        }
+    }
+
+    /// Have the commit that follows bring to the disk what was answered before. One that changes no
+    /// page is none: SQLite writes nothing then, and syncs nothing.
+    fn pay_along(&self) -> Done<()> {
+        if self.owes != Owes::Nothing && trials::unless("paid-with-nothing", true) {
+            self.hot.run(Hot::Same, &[])?;
+        }
+        Ok(())
+    }
+
+    /// A commit failed: whoever waits for what is owed hears of it, and the next one tries again.
+    fn unpaid(&mut self) {
+        if self.owes != Owes::Nothing {
+            self.owes = Owes::WithNext;
+            self.shared.owed.failed();
+        }
+    }
+
+    /// A commit that waits for the disk brings along all before it.
+    fn paid(&mut self) {
+        if self.owes != Owes::Nothing {
+            self.owes = Owes::Nothing;
+            self.shared.owed.paid();
+        }
+    }
+
     /// Commit a group; if it breaks, each of its members alone.
     fn group(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         if trials::planted("ack-before-commit") && !self.conn.is_autocommit() {
             let _ = self.hot.run(Hot::Commit, &[]);
         }
-        let mut are_events = jobs.iter().map(|job| job.op() == Op::Flush);
-        let only_events = match trials::planted("events-unsync-others") {
-            true => are_events.any(|is| is),
-            false => are_events.all(|is| is),
+        let mut waits = jobs.iter().map(|job| job.waits());
+        let waits = match trials::planted("events-unsync-others") {
+            true => waits.all(|waits| waits),
+            false => waits.any(|waits| waits),
         };
-        let begun = self.wait_for(match only_events {
-            true => Waits::ForNothing,
-            false => Waits::ForDisk,
+        // Where many begin at once they share a commit, and it is the disk that has them gather.
+        let begins = jobs.iter().filter(|job| job.op() == Op::Begin).count();
+        let begun = self.wait_for(match waits || begins > 1 || self.owes != Owes::Nothing {
+            true => Waits::ForDisk,
+            false => Waits::ForNothing,
         });
         if let Err(stop) = begun.and_then(|()| self.hot.run(Hot::Begin, &[])) {
             // Nobody gets any further by trying again: each would wait as long.
             self.roll_back();
+            self.unpaid();
             let error = stop.into_error();
             for job in jobs {
                 job.fail(copy_of(&error));
@@ -203,6 +274,7 @@ impl Writer<'_> {
             Ok(effects) => self.answer(effects, jobs),
             Err(stop) if jobs.len() == 1 => {
                 self.roll_back();
+                self.unpaid();
                 if let Some(job) = jobs.pop() {
                     job.fail(stop.into_error());
                 }
@@ -229,6 +301,7 @@ impl Writer<'_> {
             Ok(effects) => self.answer(effects, [job]),
             Err(stop) => {
                 self.roll_back();
+                self.unpaid();
                 let error = stop.into_error();
                 job.fail(if in_doubt { unsure(error) } else { error });
             }
@@ -270,6 +343,7 @@ impl Writer<'_> {
             effects = tx.effects;
         }
         effects = self.seal(now, owner, effects)?;
+        self.pay_along()?;
         if let Err(stop) = self.commit(jobs) {
             self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
             return Err(stop);
@@ -318,7 +392,14 @@ impl Writer<'_> {
     /// Tell whoever asked, and remember.
     fn answer(&mut self, effects: Vec<Effect>, jobs: impl IntoIterator<Item = Box<dyn Job>>) {
         self.unerased |= self.shared.apply(effects);
+        if self.waits == Waits::ForDisk {
+            self.paid();
+        }
         for job in jobs {
+            if self.waits == Waits::ForNothing && job.op() == Op::Begin {
+                self.owes = Owes::Now;
+                self.shared.owed.owe();
+            }
             match trials::after(job.op()) {
                 Ok(()) => job.answer(),
                 Err(error) => job.fail(error),
@@ -345,6 +426,9 @@ impl Writer<'_> {
 
     /// Leave nothing behind that says this process lives, unless its runs need it.
     fn leave(&mut self) {
+        if self.owes != Owes::Nothing {
+            self.pay();
+        }
         let row = self.shared.owner_row.load(Ordering::Relaxed);
         // Without it they stay until they are swept.
         drop(event_log::leave(&self.log, self.conn, row));

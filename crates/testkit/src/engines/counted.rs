@@ -68,12 +68,12 @@ impl Counted {
         self.calls().iter().filter(|call| **call == method).count()
     }
 
-    /// The names of all calls in the order in which they were made. Renewals are left out: when
-    /// they come is a matter of time.
+    /// The names of all calls in the order in which they were made. Renewals are left out, because
+    /// when they come is a matter of time, and what only waits.
     pub fn log(&self) -> Vec<&'static str> {
         let calls = self.calls();
-        let timeless = calls.iter().filter(|call| call.class != Class::Renewal);
-        timeless.map(|call| call.name).collect()
+        let asks = |call: &&Method| !matches!(call.class, Class::Renewal | Class::Wait);
+        calls.iter().filter(asks).map(|call| call.name).collect()
     }
 
     /// Forget everything so far.

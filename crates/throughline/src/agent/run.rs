@@ -14,7 +14,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::driver::{self, Heard, Job, Starter};
+use super::driver::{self, Heard, Job, Starter, Told};
 use super::event::RunEvent;
 use super::inner::Inner;
 use super::input::Input;
@@ -256,7 +256,7 @@ impl Run {
         self
     }
 
-    fn start(self, events: Option<mpsc::UnboundedSender<Vec<Heard>>>) -> Running {
+    fn start(self, events: Option<mpsc::UnboundedSender<Told>>) -> Running {
         let mut job = self.job;
         let asked = job.cancel;
         let left = asked.child_token();
@@ -283,6 +283,8 @@ impl Run {
         RunStream {
             running: self.start(Some(sender)),
             receiver,
+            begun: None,
+            is_unsure: false,
             ready: Vec::new().into_iter(),
             last: None,
         }
@@ -362,7 +364,11 @@ impl Running {
 /// ```
 pub struct RunStream {
     running: Running,
-    receiver: mpsc::UnboundedReceiver<Vec<Heard>>,
+    receiver: mpsc::UnboundedReceiver<Told>,
+    /// Waits until the disk has the beginning of the run, which nobody is told of before.
+    begun: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
+    /// The disk did not take it. What comes next was stored with it.
+    is_unsure: bool,
     /// Events that came together.
     ready: std::vec::IntoIter<Heard>,
     last: Option<EventNo>,
@@ -376,7 +382,7 @@ impl RunStream {
     }
 
     /// What comes of working on the run here.
-    fn heard_here(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Heard>>> {
+    fn heard_here(&mut self, cx: &mut Context<'_>) -> Poll<Option<Told>> {
         if let Ok(heard) = self.receiver.try_recv() {
             return Poll::Ready(Some(heard));
         }
@@ -399,7 +405,18 @@ impl Stream for RunStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         loop {
-            if let Some((no, event)) = self.ready.next() {
+            if let Some(begun) = &mut self.begun {
+                let Poll::Ready(is_on_disk) = begun.as_mut().poll(cx) else {
+                    // It goes on meanwhile.
+                    self.running.poll(cx);
+                    return Poll::Pending;
+                };
+                self.begun = None;
+                self.is_unsure = !is_on_disk;
+            }
+            if !self.is_unsure
+                && let Some((no, event)) = self.ready.next()
+            {
                 self.last = no.or(self.last);
                 return Poll::Ready(Some(event));
             }
@@ -409,7 +426,20 @@ impl Stream for RunStream {
                 Work::Elsewhere(_) => self.receiver.poll_recv(cx),
             };
             match next {
-                Poll::Ready(Some(heard)) => self.ready = heard.into_iter(),
+                Poll::Ready(Some(told)) => {
+                    let before = std::mem::take(&mut self.ready);
+                    self.ready = match before.len() {
+                        0 => told.heard.into_iter(),
+                        _ => before.chain(told.heard).collect::<Vec<_>>().into_iter(),
+                    };
+                    self.is_unsure = false;
+                    self.begun = told.begun.map(|store| {
+                        let begun = async move { store.on_disk().await.is_ok() };
+                        Box::pin(begun) as Pin<Box<dyn Future<Output = bool> + Send>>
+                    });
+                }
+                // It is over, and says how.
+                Poll::Ready(None) if self.is_unsure => self.is_unsure = false,
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             }

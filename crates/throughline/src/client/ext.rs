@@ -32,6 +32,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
         (**self).abilities()
     }
 
+    fn get_ready(&self) {
+        (**self).get_ready();
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         (**self).respond(request).await
     }

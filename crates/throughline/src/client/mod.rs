@@ -73,6 +73,10 @@ pub trait ChatClient: Send + Sync {
     /// What it can do.
     fn abilities(&self) -> &Abilities;
 
+    /// A call will follow soon, most likely. What takes time and tells nobody anything, such as a
+    /// connection, may begin now; it must return at once.
+    fn get_ready(&self) {}
+
     /// Ask, and wait for the whole answer.
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError>;
 

@@ -15,6 +15,7 @@ use super::found::{End, Found, Known};
 use super::home::Home;
 use super::mailbox::{Left, Mailbox};
 use super::owner::{Owner, ThreadSettings};
+use super::views::{Held, Shown};
 use crate::agent::Pending;
 
 /// One conversation: its id, and the place in it where runs go on.
@@ -60,7 +61,7 @@ struct Seen {
     /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
     /// is the one to go on from.
     cached: Option<Cached>,
-    shown: Arc<Vec<Arc<Message>>>,
+    shown: Shown,
     pending: Vec<Pending>,
     state: State,
     settings: ThreadSettings,
@@ -215,13 +216,13 @@ impl Thread {
         };
         let entries = std::mem::take(&mut opened.entries);
         let node = opened.tip.map(|tip| tip.node);
-        let view = match read {
-            true => Some(View::new(messages(entries))),
+        let held = match read {
+            true => Some(Held::new(View::new(messages(entries)))),
             false => node.and_then(|node| home.views.as_ref()?.take(node)),
         };
         let stored = opened.thread.settings.clone();
         let settings = (settings, stored);
-        Ok(Self::stored(home, id, place, opened.into(), view, settings))
+        Ok(Self::stored(home, id, place, opened.into(), held, settings))
     }
 
     /// A thread at the node that a run left, if all of it is in memory. That it is still there is
@@ -230,7 +231,7 @@ impl Thread {
         let views = home.views.as_ref()?;
         let (node, known) = views.known(&home.scope, run)?;
         let settings = ThreadSettings::read(known.settings.as_ref()).ok()?;
-        let view = views.take(node)?;
+        let held = views.take(node)?;
         let id = known.thread.clone();
         let settings = (settings, known.settings.clone());
         let found = Found::known(node, known);
@@ -240,7 +241,7 @@ impl Thread {
             id,
             place,
             found,
-            Some(view),
+            Some(held),
             settings,
         ))
     }
@@ -250,15 +251,15 @@ impl Thread {
         id: ThreadId,
         place: Place,
         found: Found,
-        view: Option<View>,
+        held: Option<Held>,
         (settings, stored): (ThreadSettings, Option<RawJson>),
     ) -> Self {
         let node = found.node();
-        let shown = view.as_ref().map(|view| view.messages().to_vec());
+        let (view, shown) = held.map(|held| (held.view, held.shown)).unzip();
         let seen = Seen {
             place,
             cached: view.map(|view| Cached { node, view }),
-            shown: Arc::new(shown.unwrap_or_default()),
+            shown: shown.unwrap_or_default(),
             failed: None,
             pending: Vec::new(),
             state: found.state.clone(),
@@ -416,9 +417,9 @@ impl Shared {
             Place::New(_) | Place::Head => At::Thread(self.id.clone()),
         };
         let left = match (&self.home.views, &place) {
-            (Some(views), Place::Node(node)) => views.take(*node).map(|view| Cached {
+            (Some(views), Place::Node(node)) => views.take(*node).map(|held| Cached {
                 node: Some(*node),
-                view,
+                view: held.view,
             }),
             _ => None,
         };
@@ -506,11 +507,10 @@ impl Shared {
             seen.place = Place::Head;
         }
         let shown = left.view.messages();
-        let same = seen.shown.len() <= shown.len()
-            && seen.shown.last().is_none_or(|last| {
-                let place = seen.shown.len() - 1;
-                shown[place].id == last.id
-            });
+        // By address: what was read again may be the same message with less in it.
+        let mut pairs = seen.shown.iter().zip(shown);
+        let same =
+            seen.shown.len() <= shown.len() && pairs.all(|(one, other)| Arc::ptr_eq(one, other));
         if same {
             let known = seen.shown.len();
             Arc::make_mut(&mut seen.shown).extend(shown[known..].iter().cloned());
@@ -529,7 +529,11 @@ impl Shared {
                     state: seen.state.clone(),
                     settings: seen.stored.clone(),
                 });
-                views.put(node, left.view, known);
+                let held = Held {
+                    view: left.view,
+                    shown: Arc::clone(&seen.shown),
+                };
+                views.put(node, held, known);
                 None
             }
             (_, node) => Some(Cached {
@@ -547,7 +551,7 @@ impl Shared {
         };
         let node = found.node();
         match (&self.home.views, node) {
-            (Some(views), Some(node)) => views.put(node, loaded.view, None),
+            (Some(views), Some(node)) => views.put(node, Held::new(loaded.view), None),
             _ => {
                 self.seen().cached = Some(Cached {
                     node,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use throughline_model::Message;
 use throughline_store::{NodeId, RunId, TenantScope};
 
 use super::found::Known;
@@ -51,11 +52,41 @@ struct Kept {
 
 struct One {
     node: NodeId,
-    view: View,
+    held: Held,
     /// What else somebody has to know who goes on there.
     known: Option<Known>,
     bytes: usize,
     age: u64,
+}
+
+/// A history in memory.
+pub(super) struct Held {
+    pub(super) view: View,
+    /// The same messages as handles show them, handed on from one to the next: a list of its own for
+    /// each would touch every message of a long history for every turn.
+    pub(super) shown: Shown,
+}
+
+/// A list of messages that handles share.
+pub(super) type Shown = Arc<Vec<Arc<Message>>>;
+
+impl Held {
+    /// A view that nobody has shown yet.
+    pub(super) fn new(view: View) -> Self {
+        let shown = Arc::new(view.messages().to_vec());
+        Self { view, shown }
+    }
+
+    fn weight(&self) -> usize {
+        self.view.weight() + size_of_val(self.shown.as_slice())
+    }
+
+    fn fork(&self) -> Self {
+        Self {
+            view: self.view.fork(),
+            shown: Arc::clone(&self.shown),
+        }
+    }
 }
 
 impl Views {
@@ -94,27 +125,27 @@ impl Views {
         Some((one.node, known.clone()))
     }
 
-    /// Take the view of a node, or a copy of it.
-    pub(super) fn take(&self, node: NodeId) -> Option<View> {
+    /// Take the history of a node, or a copy of it.
+    pub(super) fn take(&self, node: NodeId) -> Option<Held> {
         let mut kept = self.kept();
         let one = kept.by_run.get(&node.run)?;
         if one.node != node {
             return None;
         }
         if one.bytes <= COPIED {
-            let view = one.view.fork();
+            let held = one.held.fork();
             kept.touch(node.run);
-            return Some(view);
+            return Some(held);
         }
-        kept.remove(node.run).map(|one| one.view)
+        kept.remove(node.run).map(|one| one.held)
     }
 
-    /// Keep the view of a node.
-    pub(super) fn put(&self, node: NodeId, mut view: View, known: Option<Known>) {
-        if view.bytes() <= RENDERED_AGAIN {
-            view.forget_rendered();
+    /// Keep the history of a node.
+    pub(super) fn put(&self, node: NodeId, mut held: Held, known: Option<Known>) {
+        if held.view.bytes() <= RENDERED_AGAIN {
+            held.view.forget_rendered();
         }
-        let bytes = view.weight() + known.as_ref().map_or(0, Known::weight);
+        let bytes = held.weight() + known.as_ref().map_or(0, Known::weight);
         if bytes > self.most {
             return;
         }
@@ -128,7 +159,7 @@ impl Views {
             node.run,
             One {
                 node,
-                view,
+                held,
                 known,
                 bytes,
                 age,
@@ -164,8 +195,6 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::Message;
-
     use super::*;
 
     fn node(no: u8) -> NodeId {
@@ -175,8 +204,8 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> View {
-        View::new([Message::user(text)])
+    fn said(text: &str) -> Held {
+        Held::new(View::new([Message::user(text)]))
     }
 
     #[test]
@@ -187,7 +216,7 @@ mod tests {
             views.put(node(1), said(&text), None);
             assert!(views.take(other).is_none());
             assert!(views.has(node(1).run));
-            let taken = views.take(node(1)).map(|view| view.messages().len());
+            let taken = views.take(node(1)).map(|held| held.view.messages().len());
             assert_eq!(taken, Some(1));
             assert_eq!(views.take(node(1)).is_some(), stays);
             assert_eq!(views.is_empty(), !stays);

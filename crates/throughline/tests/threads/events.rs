@@ -87,6 +87,82 @@ fn b88_events_are_numbered_without_gap_and_the_end_comes_last_and_after_the_comm
 }
 
 #[test]
+fn nobody_is_told_of_a_run_before_the_disk_has_it_and_the_model_is_asked_meanwhile() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let asked = client([Step::text("at four"), Step::text("at five")]);
+        let agent = agent(&process, &asked, &[]);
+        if how == How::Whole {
+            let on_disk = Gate::at(&process, "on_disk");
+            // Whoever is told at the end is told after a write that waits for the disk.
+            let mut thread = agent.new_thread();
+            how.finish(agent.run_on(&mut thread, "when?"))
+                .await
+                .unwrap();
+            assert!(on_disk.reached().now_or_never().is_none());
+            return;
+        }
+        for in_place in [false, true] {
+            let on_disk = Gate::at(&process, "on_disk");
+            let publish = Gate::at(&process, "publish");
+            let mut thread = agent.new_thread();
+            let run = agent.run_on(&mut thread, "when?");
+            let mut stream = match in_place {
+                true => run.in_place().stream(),
+                false => run.stream(),
+            };
+            // All of it is done but its end, and nobody has heard of it.
+            tokio::select! {
+                biased;
+                event = stream.next() => panic!("{event:?}"),
+                () = publish.reached() => {}
+            }
+            on_disk.reached().await;
+            assert!(stream.next().now_or_never().is_none());
+            assert_eq!(asked.calls(), 1 + usize::from(in_place));
+            on_disk.open();
+            publish.open();
+            let heard: Vec<RunEvent> = stream.collect().await;
+            assert_eq!(told(&heard), "started u asked0 text content a ended:done");
+        }
+    });
+}
+
+#[test]
+fn what_the_disk_did_not_take_is_told_with_what_was_stored_after_it() {
+    everywhere(async |stage, how| {
+        if how == How::Whole {
+            return;
+        }
+        for in_place in [false, true] {
+            let process = stage.process().await;
+            let asked = client([Step::text("at four")]);
+            let agent = agent(&process, &asked, &[]);
+            process.faulty.always("on_disk", Fault::Before);
+            let mut thread = agent.new_thread();
+            let run = agent.run_on(&mut thread, "when?");
+            let heard: Vec<RunEvent> = match in_place {
+                true => run.in_place().stream().collect().await,
+                false => run.stream().collect().await,
+            };
+            assert_eq!(told(&heard), "started u asked0 text content a ended:done");
+
+            // A run of which nothing more is stored says at its end that it was one.
+            process.faulty.always("flush", Fault::Before);
+            process.faulty.always("publish", Fault::Before);
+            asked.push(Step::text("at five"));
+            let run = agent.run_on(&mut thread, "and then?");
+            let heard: Vec<RunEvent> = match in_place {
+                true => run.in_place().stream().collect().await,
+                false => run.stream().collect().await,
+            };
+            assert!(told(&heard).starts_with("started u"), "{}", told(&heard));
+            assert!(told(&heard).ends_with("ended:failed"), "{}", told(&heard));
+        }
+    });
+}
+
+#[test]
 fn b89_a_second_reader_gets_exactly_what_comes_after_its_number() {
     everywhere(async |stage, how| {
         let process = stage.process().await;

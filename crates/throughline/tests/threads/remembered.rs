@@ -1,6 +1,8 @@
 //! Going on after a run that is still in memory: nothing is read, and nothing that changed meanwhile
 //! is overlooked.
 
+use std::sync::Arc;
+
 use throughline::model::Message;
 use throughline::model::json::RawJson;
 use throughline::store::{Authority, Error, Mode, NewThread, Tenant, ThreadPatch};
@@ -77,6 +79,33 @@ fn a_turn_after_one_that_is_remembered_is_two_writes_and_no_read() {
             let thread = other.threads().open_after(run).await.unwrap();
             assert_eq!(thread.history().len(), messages);
         }
+    });
+}
+
+#[test]
+fn a_long_list_of_messages_is_handed_on_and_copied_only_if_somebody_has_it() {
+    everywhere(async |stage, how| {
+        let host = host(stage.process().await, how).await;
+        let mut thread = host.after(host.first).await;
+        let long = "x".repeat(64 << 10);
+        let run = how.finish(host.agent.run_on(&mut thread, long)).await;
+        let mut last = run.unwrap().run;
+        let mut older = None;
+        for turn in 2..6 {
+            drop(thread);
+            thread = host.after(last).await;
+            let list = Arc::as_ptr(&thread.snapshot());
+            if turn == 4 {
+                older = Some(thread.snapshot());
+            }
+            let run = how.finish(host.agent.run_on(&mut thread, "next")).await;
+            last = run.unwrap().run;
+            assert_eq!(thread.snapshot().len(), 2 * turn + 2);
+            let is_same = Arc::as_ptr(&thread.snapshot()) == list;
+            assert_eq!(is_same, turn != 4, "turn {turn}");
+        }
+        let older = older.map(|list| list.len());
+        assert_eq!(older, Some(8), "what somebody has does not change");
     });
 }
 

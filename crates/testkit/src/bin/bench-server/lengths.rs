@@ -22,7 +22,8 @@ struct Spent {
     branched: f64,
     /// A turn that goes on from the one before.
     went_on: f64,
-    /// What it takes the proxy to send as many bytes.
+    /// What it takes the proxy, with one read and two commits, to send as many bytes. Without them it
+    /// would have nothing left to do with caches that the bytes have emptied.
     sent: f64,
 }
 
@@ -102,9 +103,9 @@ async fn turns(
     spent
 }
 
-/// What it takes the proxy to send so many bytes.
+/// What a turn that sends so many bytes takes the proxy.
 async fn sent(proxy: &Child, connection: &mut Connection, bytes: usize) -> f64 {
-    let request = post("/bare", &format!("x-bytes: {bytes}\r\n"), "{}");
+    let request = post("/turn", &format!("x-bytes: {bytes}\r\n"), "{}");
     let times = BRANCHES * TURNS;
     let before = proxy.processor();
     for _ in 0..times {

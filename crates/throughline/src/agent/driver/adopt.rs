@@ -16,7 +16,7 @@ use super::opening::Opening;
 use super::plan::Plan;
 use super::restore::Restoring;
 use super::settle::{pending_of, refused};
-use super::{Job, judge};
+use super::{Job, Told, judge};
 use crate::agent::event::RunEvent;
 use crate::agent::inner::Inner;
 use crate::agent::options::RunOptions;
@@ -369,7 +369,7 @@ pub(super) async fn repeated(
         }
     }
     if let Some(events) = &job.events {
-        drop(events.send(vec![(None, RunEvent::Ended { stop })]));
+        drop(events.send(Told::unstored(RunEvent::Ended { stop })));
     }
     let pending = match run.state {
         RunState::Parked => pending_of(&journal),

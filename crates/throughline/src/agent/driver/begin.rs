@@ -1,6 +1,9 @@
 //! The beginning of a run: everything that can be refused is refused before anything is stored.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
@@ -224,8 +227,10 @@ async fn begin_asked(
         dequeue: dequeue.clone(),
         takes: opening.takes,
         expects,
+        early: true,
     };
-    let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
+    let begun = home.sure(|| home.store.begin(&home.scope, &begin));
+    let begun = meanwhile(begun, || plan.client.get_ready()).await;
     let started = match begun {
         Ok(Begun::Started(started)) => started,
         Ok(Begun::Repeated(run)) => return Ok(Entered::Repeated(run)),
@@ -252,7 +257,7 @@ async fn begin_asked(
     }
     let node = loaded.end().map(|end| end.node);
     let mut telling = Telling::new(job, 0);
-    telling.say_stored(events);
+    telling.say_begun(events, &home.store);
     let next_event = stored.len() as u64;
     let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
     let mut driver = Driver::new(
@@ -289,6 +294,19 @@ async fn begin_asked(
         driver.said.push(message);
     }
     Ok(Entered::Begun(Box::new(driver), order))
+}
+
+/// Wait for something, and do something else in the meantime if it takes time.
+async fn meanwhile<T>(awaited: impl Future<Output = T>, act: impl FnOnce()) -> T {
+    let (mut awaited, mut act) = (pin!(awaited), Some(act));
+    poll_fn(|cx| {
+        let polled = awaited.as_mut().poll(cx);
+        if let (Poll::Pending, Some(act)) = (&polled, act.take()) {
+            act();
+        }
+        polled
+    })
+    .await
 }
 
 fn anchor(

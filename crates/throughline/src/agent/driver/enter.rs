@@ -130,7 +130,7 @@ async fn fresh(
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
             Err(Blocked::Repeated(before)) if plan.on_repeat == OnRepeat::Tell => {
-                return Err(told(run, &job, &before));
+                return Err(told(run, &job, &before).await);
             }
             Err(Blocked::Repeated(run)) => {
                 let run = super::adopt::waited(&job, *run).await?;
@@ -181,7 +181,9 @@ async fn fresh(
                 };
                 return Ok(Way::Begun(driver, order));
             }
-            Ok(Entered::Repeated(before)) if tells => return Err(told(run, &job, &before)),
+            Ok(Entered::Repeated(before)) if tells => {
+                return Err(told(run, &job, &before).await);
+            }
             Ok(Entered::Repeated(run)) => {
                 return repeated(&agent, &job, *run).await;
             }
@@ -199,9 +201,13 @@ async fn repeated(agent: &Arc<Inner>, job: &Job, run: Run) -> Result<Way, RunFai
     Ok(Way::Repeated(Box::new(outcome)))
 }
 
-/// Whoever asks again is told who answers.
-fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
-    refused(run, job, RunError::Repeated { run: before.id })
+/// Whoever asks again is told who answers, once the disk has it.
+async fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
+    let error = match job.thread.home.store.on_disk().await {
+        Ok(()) => RunError::Repeated { run: before.id },
+        Err(error) => RunError::Store(error),
+    };
+    refused(run, job, error)
 }
 
 pub(super) async fn waiting(

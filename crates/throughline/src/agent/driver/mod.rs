@@ -56,8 +56,8 @@ use owned::Ownership;
 use plan::Plan;
 pub(crate) use settle::{pending_of, told as told_error};
 use sight::Sight;
-pub(crate) use tell::Heard;
 use tell::Telling;
+pub(crate) use tell::{Heard, Told};
 use tools::Finished;
 
 /// Where a run works, and who listens.
@@ -65,7 +65,7 @@ pub(crate) struct Job {
     thread: Arc<Shared>,
     pub(super) cancel: CancellationToken,
     pub(super) starter: Starter,
-    pub(super) events: Option<mpsc::UnboundedSender<Vec<Heard>>>,
+    pub(super) events: Option<mpsc::UnboundedSender<Told>>,
     /// Whether what they hear is stored.
     pub(super) stores: bool,
 }

@@ -6,7 +6,7 @@ use throughline_model::{Message, Runner};
 use throughline_store::{CallState, Ending, Journal, RunId, State, Stopped, Through};
 
 use super::note::EndNote;
-use super::{Broken, Driver, Job};
+use super::{Broken, Driver, Job, Told};
 use crate::agent::event::RunEvent;
 use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};
 use crate::agent::stop::StopReason;
@@ -19,7 +19,7 @@ use crate::trials::planted;
 pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
     if let Some(events) = &job.events {
         let stop = StopReason::Failed;
-        drop(events.send(vec![(None, RunEvent::Ended { stop })]));
+        drop(events.send(Told::unstored(RunEvent::Ended { stop })));
     }
     RunFailed {
         outcome: Box::new(Outcome {

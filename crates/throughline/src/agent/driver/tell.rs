@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throughline_store::EventNo;
+use throughline_store::{EventNo, Store};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -19,9 +19,26 @@ const GATHER_AT_MOST: Duration = Duration::from_millis(200);
 /// An event with its number; one that is not stored has none.
 pub(crate) type Heard = (Option<EventNo>, RunEvent);
 
+/// Events that are told together.
+pub(crate) struct Told {
+    pub(crate) heard: Vec<Heard>,
+    /// Where nobody is told of them before its disk has what was begun.
+    pub(crate) begun: Option<Store>,
+}
+
+impl Told {
+    /// One event that is not stored.
+    pub(crate) fn unstored(event: RunEvent) -> Self {
+        Self {
+            heard: vec![(None, event)],
+            begun: None,
+        }
+    }
+}
+
 /// Who listens to a run, and what they are told with the next write.
 pub(super) struct Telling {
-    reader: Option<mpsc::UnboundedSender<Vec<Heard>>>,
+    reader: Option<mpsc::UnboundedSender<Told>>,
     /// Whether the run has stored events: then all of them are, whoever reads it now. Others follow
     /// it by what is stored, and wait for its end.
     logged: bool,
@@ -33,6 +50,8 @@ pub(super) struct Telling {
     flushed: Option<(Instant, Duration)>,
     /// Whether readers still wait for the first words of an answer, which gather with nothing.
     waited_for: bool,
+    /// Where the run was begun, until something is said.
+    begun: Option<Store>,
 }
 
 impl Telling {
@@ -45,6 +64,7 @@ impl Telling {
             next,
             flushed: None,
             waited_for: false,
+            begun: None,
         }
     }
 
@@ -93,6 +113,15 @@ impl Telling {
             recorder.event(encode(event));
             self.next += 1;
         }
+    }
+
+    /// Say what was stored with the beginning of the run, once the disk has it: whoever reads waits
+    /// for that, so that the run need not.
+    pub(super) fn say_begun(&mut self, events: Vec<RunEvent>, store: &Store) {
+        if !events.is_empty() {
+            self.begun = Some(store.clone());
+        }
+        self.say_stored(events);
     }
 
     /// Say what was stored by other means.
@@ -159,7 +188,10 @@ impl Telling {
         self.waited_for &= !self.has_words();
         // Together, as they were stored: a channel has room for many of what it carries, and an event
         // is large.
-        let told = std::mem::take(&mut self.held);
+        let told = Told {
+            heard: std::mem::take(&mut self.held),
+            begun: self.begun.take(),
+        };
         if let Some(reader) = &self.reader {
             // Whoever listened may be gone; the run is then being cancelled anyway.
             drop(reader.send(told));

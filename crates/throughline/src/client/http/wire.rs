@@ -38,7 +38,7 @@ struct Address {
 }
 
 /// How many addresses are kept.
-const ADDRESSES: usize = 16;
+const ADDRESSES: usize = 64;
 
 impl Addresses {
     /// An address as it was read before, or now: as far as the caller wants to know it.
@@ -164,6 +164,14 @@ fn failed(error: reqwest::Error) -> TransportError {
 
 #[async_trait]
 impl Transport for HttpTransport {
+    fn get_ready(&self, url: &str) {
+        if let Some(plain) = &self.plain
+            && let Ok(Some(target)) = self.addresses.read(url, |it| it.plain.clone())
+        {
+            plain.get_ready(&target);
+        }
+    }
+
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         if let Some(plain) = &self.plain
             && let Some(target) = self.addresses.read(&request.url, |it| it.plain.clone())?

@@ -342,6 +342,12 @@ impl ChatClient for Guarded {
         self.inner.abilities()
     }
 
+    fn get_ready(&self) {
+        if self.breaker.state() != BreakerState::Open {
+            self.inner.get_ready();
+        }
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         let mut call = self.admit()?;
         let outcome = self.inner.respond(request).await;

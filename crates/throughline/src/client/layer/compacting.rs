@@ -112,6 +112,10 @@ impl ChatClient for Compacting {
         self.inner.abilities()
     }
 
+    fn get_ready(&self) {
+        self.inner.get_ready();
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         let mut compacted = self.compacted(request)?;
         let answer = match &compacted {

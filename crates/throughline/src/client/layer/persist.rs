@@ -47,6 +47,10 @@ impl ChatClient for Persisting {
         &self.abilities
     }
 
+    fn get_ready(&self) {
+        self.inner.get_ready();
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         let response = self.inner.respond(request).await?;
         if is_whole(&response.stop) {

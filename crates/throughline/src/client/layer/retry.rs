@@ -182,6 +182,10 @@ impl ChatClient for Retrying {
         self.inner.abilities()
     }
 
+    fn get_ready(&self) {
+        self.inner.get_ready();
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         let upstream = &self.abilities().upstream;
         self.retry.budget.call();

@@ -209,6 +209,10 @@ impl ChatClient for VendorClient {
         &self.abilities
     }
 
+    fn get_ready(&self) {
+        self.transport.get_ready(self.base.path());
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         let (form, another) = self.form(request);
         let (form, answer) = match self.respond_as(request, form).await {

@@ -1,11 +1,12 @@
 //! Connections.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{sleep, timeout};
 
@@ -35,6 +36,27 @@ pub(super) async fn connect(
             .map_err(|late| TransportError::new(TransportFault::ConnectTimeout, late))?,
     };
     let stream = connected.map_err(|error| TransportError::new(TransportFault::Connect, error))?;
+    prepare(&stream);
+    Ok(stream)
+}
+
+/// Begin to connect, without waiting for it.
+pub(super) fn begin(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    // That it cannot be there at once is said as an error. Whether it comes is seen when it is used.
+    let _ = socket.connect(&address.into());
+    TcpStream::from_std(socket.into())
+}
+
+/// A connection that was begun, if it comes to be soon.
+pub(super) async fn finish(stream: TcpStream, wait: Option<Duration>) -> io::Result<TcpStream> {
+    let wait = wait.map_or(HEAD_START, |wait| wait.min(HEAD_START));
+    timeout(wait, stream.writable()).await??;
+    match stream.take_error()? {
+        Some(error) => return Err(error),
+        None => stream.peer_addr()?,
+    };
     prepare(&stream);
     Ok(stream)
 }

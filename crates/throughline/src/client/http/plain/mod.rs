@@ -22,6 +22,7 @@ use super::transport::{HttpRequest, HttpResponse, TransportError, TransportFault
 use exchange::{Answer, Exchange, Lost, Outgoing};
 use pool::Pool;
 pub(super) use target::Target;
+use tokio::net::TcpStream;
 
 /// Requests to addresses that begin with `http:`.
 pub(super) struct Plain {
@@ -44,7 +45,7 @@ impl Plain {
     ) -> Result<HttpResponse, TransportError> {
         let outgoing = Outgoing::new(request::head(target, request)?, &request.body);
         // A connection that was closed meanwhile took nothing of the request: it goes to another.
-        while let Some(stream) = self.pool.take(target) {
+        while let Some(stream) = self.waiting(target).await {
             let exchange = Exchange::new(stream, outgoing.clone());
             match self.asked(target, exchange).await {
                 Err(Lost::Unsent) => {}
@@ -53,11 +54,34 @@ impl Plain {
             }
         }
         let stream = connect::connect(target, self.connect_timeout).await?;
+        self.pool.reached(target, &stream);
         let asked = self.asked(target, Exchange::new(stream, outgoing));
         asked.await.map_err(|lost| match lost {
             Lost::Cut(error) => error,
             Lost::Unsent => TransportError::new(TransportFault::Cut, "nothing could be sent"),
         })
+    }
+
+    /// Make a connection if none waits, and if it is known where to.
+    pub(super) fn get_ready(&self, target: &Target) {
+        self.pool.get_ready(target, connect::begin);
+    }
+
+    /// A connection that waits, or is on its way.
+    async fn waiting(&self, target: &Target) -> Option<TcpStream> {
+        if let Some(stream) = self.pool.take(target) {
+            return Some(stream);
+        }
+        let coming = self.pool.take_coming(target)?;
+        match connect::finish(coming, self.connect_timeout).await {
+            Ok(stream) if pool::is_quiet(&stream) => Some(stream),
+            Ok(_) => None,
+            Err(_) => {
+                // The ordinary way says why, or finds where the host is now.
+                self.pool.lost(target);
+                None
+            }
+        }
     }
 
     async fn asked(

@@ -1,9 +1,11 @@
 //! Connections that wait for the next request.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -14,69 +16,140 @@ use tokio::time::Instant;
 use super::target::Target;
 use crate::client::http::KEEP;
 
-/// The connections that wait, for each host and port, the newest last.
+/// What is known of each host and port.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Waiting>);
+pub(super) struct Pool(Mutex<Hosts>);
 
 #[derive(Default)]
-struct Waiting {
-    connections: HashMap<String, Vec<(Instant, TcpStream)>>,
+struct Hosts {
+    by_authority: HashMap<String, Host>,
     /// Whoever closes what is not used. It goes with the runtime that it is in.
     watcher: Option<AbortHandle>,
 }
 
-impl Waiting {
+/// A host and port that was reached before.
+#[derive(Default)]
+struct Host {
+    /// The connections that wait, the newest last.
+    waiting: Vec<(Instant, TcpStream)>,
+    /// One that is on its way for whoever comes next.
+    coming: Option<(Instant, TcpStream)>,
+    /// Where it was when it was last looked up, and when that was. A name may be another's tomorrow.
+    address: Option<(Instant, SocketAddr)>,
+}
+
+impl Host {
     /// Close what nobody used for long; whether something is left.
     fn prune(&mut self) -> bool {
-        self.connections.retain(|_, waiting| {
-            waiting.retain(|(since, stream)| since.elapsed() < KEEP && is_quiet(stream));
-            !waiting.is_empty()
-        });
-        !self.connections.is_empty()
+        self.address.take_if(|(since, _)| since.elapsed() >= KEEP);
+        self.waiting.retain_mut(is_open);
+        self.coming.take_if(|(since, _)| since.elapsed() >= COMING);
+        !self.waiting.is_empty() || self.coming.is_some() || self.address.is_some()
     }
 }
+
+/// How long a connection that was begun may wait for somebody, and how often the pool is looked at.
+const COMING: Duration = Duration::from_secs(10);
 
 impl Pool {
     /// A connection that is still open.
     pub(super) fn take(&self, target: &Target) -> Option<TcpStream> {
-        let mut waiting = self.waiting();
-        let connections = waiting.connections.get_mut(&target.authority)?;
-        while let Some((since, stream)) = connections.pop() {
-            if since.elapsed() < KEEP && is_quiet(&stream) {
-                return Some(stream);
-            }
+        let mut hosts = self.hosts();
+        let host = hosts.by_authority.get_mut(&target.authority)?;
+        while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
+        host.waiting.pop().map(|(_, stream)| stream)
+    }
+
+    /// A connection that is on its way.
+    pub(super) fn take_coming(&self, target: &Target) -> Option<TcpStream> {
+        let mut hosts = self.hosts();
+        let host = hosts.by_authority.get_mut(&target.authority)?;
+        let (since, stream) = host.coming.take()?;
+        (since.elapsed() < COMING).then_some(stream)
+    }
+
+    /// Have a connection made for whoever comes next, unless there is one.
+    pub(super) fn get_ready(
+        self: &Arc<Self>,
+        target: &Target,
+        begin: impl FnOnce(SocketAddr) -> io::Result<TcpStream>,
+    ) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let mut hosts = self.hosts();
+        let Some(host) = hosts.by_authority.get_mut(&target.authority) else {
+            return;
+        };
+        host.coming.take_if(|(since, _)| since.elapsed() >= COMING);
+        while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
+        host.address.take_if(|(since, _)| since.elapsed() >= KEEP);
+        if let (true, None, Some((_, address))) =
+            (host.waiting.is_empty(), &host.coming, host.address)
+        {
+            host.coming = begin(address).ok().map(|stream| (Instant::now(), stream));
+            self.watched(&mut hosts, &runtime);
         }
-        None
+    }
+
+    /// A host was looked up and reached.
+    pub(super) fn reached(self: &Arc<Self>, target: &Target, stream: &TcpStream) {
+        let address = stream.peer_addr().ok();
+        self.change(target, |host| {
+            host.address = address.map(|address| (Instant::now(), address));
+        });
+    }
+
+    /// A host is not where it was.
+    pub(super) fn lost(&self, target: &Target) {
+        if let Some(host) = self.hosts().by_authority.get_mut(&target.authority) {
+            host.address = None;
+        }
     }
 
     /// Keep a connection whose answer has been read.
     pub(super) fn keep(self: &Arc<Self>, target: &Target, stream: TcpStream) {
-        let mut waiting = self.waiting();
-        let entry = (Instant::now(), stream);
-        match waiting.connections.get_mut(&target.authority) {
-            Some(connections) => connections.push(entry),
+        self.change(target, |host| host.waiting.push((Instant::now(), stream)));
+    }
+
+    /// Change what is known of a host, known or not.
+    fn change(self: &Arc<Self>, target: &Target, change: impl FnOnce(&mut Host)) {
+        let mut hosts = self.hosts();
+        match hosts.by_authority.get_mut(&target.authority) {
+            Some(host) => change(host),
             None => {
-                let authority = target.authority.clone();
-                waiting.connections.insert(authority, vec![entry]);
+                let mut host = Host::default();
+                change(&mut host);
+                hosts.by_authority.insert(target.authority.clone(), host);
             }
         }
-        let is_watched = |watcher: &AbortHandle| !watcher.is_finished();
-        if !waiting.watcher.as_ref().is_some_and(is_watched)
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let watcher = runtime.spawn(watch(Arc::downgrade(self)));
-            waiting.watcher = Some(watcher.abort_handle());
+        if let Ok(runtime) = Handle::try_current() {
+            self.watched(&mut hosts, &runtime);
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    /// See to it that somebody closes what is not used.
+    fn watched(self: &Arc<Self>, hosts: &mut Hosts, runtime: &Handle) {
+        let is_watched = |watcher: &AbortHandle| !watcher.is_finished();
+        if !hosts.watcher.as_ref().is_some_and(is_watched) {
+            let watcher = runtime.spawn(watch(Arc::downgrade(self)));
+            hosts.watcher = Some(watcher.abort_handle());
+        }
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, Hosts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Whether a connection that waits can still be used.
+fn is_open((since, stream): &mut (Instant, TcpStream)) -> bool {
+    since.elapsed() < KEEP && is_quiet(stream)
+}
+
 /// Whether a connection has neither ended nor anything to say that nobody asked for. The system is
 /// asked, because the runtime may not have heard of it yet.
-fn is_quiet(stream: &TcpStream) -> bool {
+pub(super) fn is_quiet(stream: &TcpStream) -> bool {
     let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
     matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
@@ -84,11 +157,12 @@ fn is_quiet(stream: &TcpStream) -> bool {
 /// Close connections that nobody uses, until there are none.
 async fn watch(pool: std::sync::Weak<Pool>) {
     loop {
-        tokio::time::sleep(KEEP).await;
+        tokio::time::sleep(COMING).await;
         let Some(pool) = pool.upgrade() else { return };
-        let mut waiting = pool.waiting();
-        if !waiting.prune() {
-            waiting.watcher = None;
+        let mut hosts = pool.hosts();
+        hosts.by_authority.retain(|_, host| host.prune());
+        if hosts.by_authority.is_empty() {
+            hosts.watcher = None;
             return;
         }
     }

@@ -350,6 +350,113 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
     server.await.unwrap();
 }
 
+/// A transport that has asked once, on a connection that is closed, so that it knows where to go.
+async fn known(listener: &TcpListener, url: &str) -> HttpTransport {
+    let transport = transport();
+    transport.get_ready(url);
+    let server = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        request(&mut socket).await.unwrap();
+        let closing = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+        socket.write_all(closing).await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(post(&transport, url), server);
+    assert_eq!(answer.unwrap(), b"ok");
+    transport
+}
+
+/// Whether nobody else has come.
+async fn is_alone(listener: &TcpListener) -> bool {
+    let wait = std::time::Duration::from_millis(20);
+    tokio::time::timeout(wait, listener.accept()).await.is_err()
+}
+
+#[tokio::test]
+async fn a_connection_is_made_before_it_is_needed_and_then_used() {
+    let (listener, url) = listen().await;
+    let transport = known(&listener, &url).await;
+    // Another address of the same host.
+    let other = url.replace("/v1/x?q=1", "/v2");
+    transport.get_ready(&other);
+    let (mut socket, _) = listener.accept().await.unwrap();
+    transport.get_ready(&url);
+    assert!(is_alone(&listener).await, "one is enough");
+    for _ in 0..2 {
+        let server = async {
+            let read = request(&mut socket).await.unwrap();
+            assert!(read.starts_with("POST /v1/x?q=1 HTTP/1.1\r\n"), "{read}");
+            socket.write_all(OK).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(post(&transport, &url), server);
+        assert_eq!(answer.unwrap(), b"ok");
+        transport.get_ready(&url);
+    }
+    assert!(is_alone(&listener).await, "one that waits is enough too");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_made_early_and_is_gone_harms_nobody() {
+    let (listener, url) = listen().await;
+    let transport = known(&listener, &url).await;
+    transport.get_ready(&url);
+    drop(listener.accept().await.unwrap());
+    // The end of the connection is news that has to arrive.
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let server = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        request(&mut socket).await.unwrap();
+        socket.write_all(OK).await.unwrap();
+        socket
+    };
+    let (answer, socket) = tokio::join!(post(&transport, &url), server);
+    assert_eq!(answer.unwrap(), b"ok");
+    drop((socket, listener));
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    transport.get_ready(&url);
+    let failed = post(&transport, &url).await.unwrap_err();
+    assert_eq!(failed.fault(), TransportFault::Connect);
+}
+
+#[test]
+fn a_connection_that_was_made_early_may_outlive_its_runtime() {
+    let runtime = || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap()
+    };
+    let transport = transport();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let mut sockets = Vec::new();
+    for posts in [true, false, true] {
+        runtime().block_on(async {
+            if !posts {
+                transport.get_ready(&url);
+                return;
+            }
+            let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
+            let server = async {
+                // A connection on which nothing comes is the one of the runtime that is gone.
+                loop {
+                    let (mut socket, _) = listener.accept().await.unwrap();
+                    if request(&mut socket).await.is_some() {
+                        let closing =
+                            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+                        socket.write_all(closing).await.unwrap();
+                        return socket.into_std().unwrap();
+                    }
+                }
+            };
+            let (answer, socket) = tokio::join!(post(&transport, &url), server);
+            assert_eq!(answer.unwrap(), b"ok");
+            sockets.push(socket);
+        });
+        // Where nobody could wait for it, none is made.
+        transport.get_ready(&url);
+    }
+    assert_eq!(sockets.len(), 2);
+}
+
 #[tokio::test]
 async fn a_connection_goes_back_when_all_of_its_answer_was_read() {
     let chunks: &[u8] =
