@@ -1,5 +1,6 @@
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 use throughline_store::{Anchor, Begin, Error, ErrorKind, Leasing, NewThread, Store, TenantScope};
@@ -148,22 +149,29 @@ fn r1_a_power_cut_after_an_early_beginning_takes_nothing_that_was_waited_for() {
             early: true,
             ..turn.begin(run, new)
         };
-        // Something that writes nothing may come to be in the next commit.
-        let idle = async {
-            match rng.below(3) {
-                0 => drop(store.profile().await),
-                1 => drop(store.begin(&scope, &early).await),
-                _ => {}
-            }
-        };
-        let (begun, ()) =
-            block_on(async { futures_util::join!(begin(&store, &scope, &early), idle) });
-        begun.map_err(said)?;
         let waits = rng.bool();
-        if waits {
-            block_on(store.on_disk()).map_err(said)?;
-        }
-        disk.cut_now(rng.next_u64());
+        let over = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            // What writes nothing may come to be the next commit, which syncs nothing then.
+            if rng.bool() {
+                threads.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        drop(block_on(store.profile()));
+                    }
+                });
+            }
+            let begun = block_on(async {
+                begin(&store, &scope, &early).await?;
+                match waits {
+                    true => store.on_disk().await,
+                    false => Ok(()),
+                }
+            });
+            disk.cut_now(rng.next_u64());
+            over.store(true, Ordering::Relaxed);
+            begun
+        })
+        .map_err(said)?;
         // Whoever asks a disk that is gone is answered, and by a yes only if it has it.
         let is_sure = waits | block_on(store.on_disk()).is_ok();
         drop(store);

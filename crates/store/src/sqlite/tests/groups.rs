@@ -164,3 +164,56 @@ fn writers_of_two_processes_take_turns() {
     let checked = block_on(other.check(&mut |_| {})).unwrap();
     assert_eq!((checked.nodes, checked.damage), (100, vec![]));
 }
+
+/// How long the log is once the writer has nothing left to do.
+fn log(f: &Fixture) -> u64 {
+    block_on(f.store.on_disk()).unwrap();
+    let file = f.dir.file("store.db-wal");
+    std::fs::metadata(file).unwrap().len()
+}
+
+#[test]
+fn what_is_owed_to_the_disk_goes_there_with_a_commit_that_changes_nothing_else() {
+    let f = Fixture::new();
+    f.thread("a");
+    block_on(f.store.shared.write(Op::Other, |tx| {
+        run_sql(
+            tx.conn,
+            "INSERT INTO queue(thread, body) VALUES(1, '{}')",
+            [],
+        )
+    }))
+    .unwrap();
+    // The first one also says that the process is alive.
+    let [_, alone, followed] = [false, false, true].map(|is_followed| {
+        let before = log(&f);
+        let (held, holding) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let wait = std::sync::Mutex::new(wait);
+        let shared = std::sync::Arc::clone(&f.store.shared);
+        let early = std::thread::spawn(move || {
+            let early = shared.write_begin(true, move |tx| {
+                held.send(()).unwrap();
+                wait.lock().unwrap().recv().unwrap();
+                run_sql(
+                    tx.conn,
+                    "INSERT INTO queue(thread, body) VALUES(1, '{}')",
+                    [],
+                )
+            });
+            block_on(early).unwrap();
+        });
+        holding.recv().unwrap();
+        // It comes while the other is written, and is the next commit.
+        let mut nothing = Box::pin(f.store.shared.write(Op::Other, |_| Ok(())));
+        if is_followed {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(nothing.as_mut().poll(&mut context).is_pending());
+        }
+        go.send(()).unwrap();
+        early.join().unwrap();
+        log(&f) - before
+    });
+    assert!(alone > 0);
+    assert_eq!(alone, followed);
+}
