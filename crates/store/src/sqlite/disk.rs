@@ -38,7 +38,7 @@ impl Owed {
         }
     }
 
-    /// The disk does not take it for now. Whoever waits is told so, and whoever comes until it does.
+    /// The disk did not take it. Whoever waits is told so, and so is whoever comes before it does.
     pub(super) fn failed(&self) {
         let mut state = lock(&self.0);
         state.failing = true;

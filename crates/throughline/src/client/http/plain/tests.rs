@@ -199,6 +199,9 @@ async fn request(socket: &mut TcpStream) -> Option<String> {
     String::from_utf8(read).ok()
 }
 
+/// The last answer of its connection.
+const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 async fn post(transport: &HttpTransport, url: &str) -> Result<Vec<u8>, TransportError> {
@@ -357,8 +360,7 @@ async fn known(listener: &TcpListener, url: &str) -> HttpTransport {
     let server = async {
         let (mut socket, _) = listener.accept().await.unwrap();
         request(&mut socket).await.unwrap();
-        let closing = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
-        socket.write_all(closing).await.unwrap();
+        socket.write_all(CLOSING).await.unwrap();
     };
     let (answer, ()) = tokio::join!(post(&transport, url), server);
     assert_eq!(answer.unwrap(), b"ok");
@@ -440,9 +442,7 @@ fn a_connection_that_was_made_early_may_outlive_its_runtime() {
                 loop {
                     let (mut socket, _) = listener.accept().await.unwrap();
                     if request(&mut socket).await.is_some() {
-                        let closing =
-                            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
-                        socket.write_all(closing).await.unwrap();
+                        socket.write_all(CLOSING).await.unwrap();
                         return socket.into_std().unwrap();
                     }
                 }
@@ -461,9 +461,8 @@ fn a_connection_that_was_made_early_may_outlive_its_runtime() {
 async fn a_connection_goes_back_when_all_of_its_answer_was_read() {
     let chunks: &[u8] =
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
-    let closing: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
     let unasked: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok?";
-    for (first, connections) in [(chunks, 1), (OK, 1), (closing, 2), (unasked, 2)] {
+    for (first, connections) in [(chunks, 1), (OK, 1), (CLOSING, 2), (unasked, 2)] {
         let (listener, url) = listen().await;
         let server = tokio::spawn(async move {
             let (mut answers, mut connections) = ([first, OK].into_iter(), 0);
