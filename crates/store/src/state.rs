@@ -1,5 +1,7 @@
 //! What a thread knows besides its messages, kept per node so that a fork has exactly what held there.
 
+use std::sync::Arc;
+
 use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, json};
@@ -31,7 +33,8 @@ pub struct State {
     services: Vec<ServiceId>,
     /// Sorted by name, one each.
     providers: Vec<(String, RawJson)>,
-    compaction: Option<RawJson>,
+    /// Shared, because it grows with the history and a run copies the state several times.
+    compaction: Option<Arc<RawJson>>,
 }
 
 impl State {
@@ -105,12 +108,17 @@ impl State {
     /// How the history up to this node is shown once it is long: what was folded into digests. It is
     /// part of the state so that a branch has what held where it began, and no other.
     pub fn compaction(&self) -> Option<&RawJson> {
-        self.compaction.as_ref()
+        self.compaction.as_deref()
     }
 
     /// Set how the history is shown; `None` shows all of it.
     pub fn set_compaction(&mut self, compaction: Option<RawJson>) {
-        self.compaction = compaction;
+        self.compaction = compaction.map(Arc::new);
+    }
+
+    /// Whether the history is shown as another state shows it. Cheaper than comparing the texts.
+    pub fn shows_as(&self, other: &Self) -> bool {
+        self.compaction == other.compaction
     }
 
     /// The stored form.
@@ -169,12 +177,30 @@ impl State {
         for service in services {
             state.set_service(service);
         }
-        state.compaction = fields.raw("compaction");
+        state.set_compaction(fields.raw("compaction"));
         if let Some(providers) = fields.get("providers") {
             for member in providers.members() {
                 state.set_provider(&member.key.to_str(), Some(RawJson::of(&member.value)));
             }
         }
         Ok(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_share_how_the_history_is_shown() {
+        let mut state = State::default();
+        state.set_compaction(RawJson::new("[1]").ok());
+        let copy = state.clone();
+        let [one, other] = [&state, &copy].map(|state| state.compaction().unwrap());
+        assert!(std::ptr::eq(one, other));
+        assert!(copy.shows_as(&state));
+        state.set_compaction(RawJson::new("[2]").ok());
+        assert!(!copy.shows_as(&state));
+        assert!(!copy.shows_as(&State::default()));
     }
 }

@@ -1,6 +1,7 @@
 //! Working on a run: its events become frames, its end an answer. Nobody who asked for it is needed.
 
 use futures_util::StreamExt as _;
+use futures_util::future::join;
 use throughline::{Outcome, Run, RunEnd, RunError, RunEvent, RunFailed, StopReason};
 use throughline_store::Millis;
 
@@ -21,10 +22,6 @@ pub(crate) enum Log {
 pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
     let live = &begun.live;
     let (created, previous) = (scene.created, scene.previous);
-    let mut projector = match live.streamed {
-        true => Projector::new(scene),
-        false => Projector::silent(scene),
-    };
     let mut frames: Vec<Frame> = Vec::new();
     let run = run.in_place();
     let mut stream = match live.streamed || log == Log::Always {
@@ -33,7 +30,15 @@ pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
     };
     let mut step = 0;
     let mut is_begun = false;
-    while let Some(event) = stream.next().await {
+    // What is told is put together while the store begins the run.
+    let projector = async {
+        match live.streamed {
+            true => Projector::new(scene),
+            false => Projector::silent(scene),
+        }
+    };
+    let (mut next, mut projector) = join(stream.next(), projector).await;
+    while let Some(event) = next {
         match &event {
             RunEvent::Started { .. } if !is_begun => {
                 is_begun = true;
@@ -45,6 +50,7 @@ pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
         }
         projector.tell(&event, &mut frames);
         live.push(&mut frames);
+        next = stream.next().await;
     }
     let result = stream.outcome().await;
     let answer = match &result {

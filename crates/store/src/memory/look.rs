@@ -239,7 +239,7 @@ impl Desk<'_> {
             begun: run.created,
             note: run.note.clone(),
             hidden: run.hidden,
-            state: set_here.then(|| state_of(node)).transpose()?,
+            state: set_here.then(|| state_of(node)),
             items,
             more: read <= u64::from(last),
         })

@@ -265,14 +265,11 @@ impl Desk<'_> {
         let parent = before.map(|at| self.realm.node(at)).transpose()?;
         let state = match state {
             None => parent.and_then(|parent| parent.state.clone()),
-            Some(state) => {
-                let json = state.to_json();
-                Some(Arc::new(StateRow {
-                    at: id,
-                    digest: digest::state(tenant, id.run, id.step, &json),
-                    json,
-                }))
-            }
+            Some(state) => Some(Arc::new(StateRow {
+                at: id,
+                digest: digest::state(tenant, id.run, id.step, &state.to_json()),
+                state: state.clone(),
+            })),
         };
         let mut tokens = parent.map_or(0, |parent| parent.tokens);
         let mut digests = Vec::new();

@@ -73,7 +73,7 @@ impl Desk<'_> {
             let node = self.realm.node(at)?;
             let fetch = |lo, hi| self.realm.fetch(at, lo, hi);
             (opened.entries, _) = window::before(tip.last, window.min(MOST), fetch)?;
-            opened.state = state_of(node)?;
+            opened.state = state_of(node);
             if tip.unsent {
                 let run = self.realm.run_of(node)?;
                 opened.unsent = self.journaled(run, run.unsent(node.id.step))?;
@@ -320,14 +320,9 @@ impl Realm {
 }
 
 /// The state at a node.
-pub(super) fn state_of(node: &Node) -> Result<State> {
-    let Some(state) = &node.state else {
-        return Ok(State::default());
-    };
-    State::from_json(&state.json).map_err(|error| Error::Corrupt {
-        place: format!("the state at {}", state.at),
-        detail: error.to_string(),
-    })
+pub(super) fn state_of(node: &Node) -> State {
+    let row = node.state.as_ref();
+    row.map_or_else(State::default, |row| row.state.clone())
 }
 
 impl Desk<'_> {

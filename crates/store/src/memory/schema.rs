@@ -15,7 +15,8 @@ use crate::digest::Digest;
 use crate::{
     Alias, ApprovalId, ApprovalState, At, CallRef, CallState, Effect, Error, Flush, Idempotency,
     ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position, Published, Queued,
-    Redaction, RunId, RunKind, RunState, Said, Shown, Tenant, TenantScope, ThreadId, Version,
+    Redaction, RunId, RunKind, RunState, Said, Shown, State, Tenant, TenantScope, ThreadId,
+    Version,
 };
 
 use super::lease::Owner;
@@ -157,7 +158,7 @@ pub(super) struct Node {
 /// A state, and the node that set it.
 pub(super) struct StateRow {
     pub(super) at: NodeId,
-    pub(super) json: String,
+    pub(super) state: State,
     pub(super) digest: Digest,
 }
 

@@ -16,7 +16,7 @@ use crate::digest::{self, Digest};
 use crate::trials;
 use crate::{
     Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
-    NodeRef, RunId, Started, Tenant, TenantScope, ThreadId, Version,
+    NewItem, NodeRef, RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
 
 /// A run, ready to be begun.
@@ -55,9 +55,14 @@ pub(super) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> D
         && begin.takes.is_empty()
         && (begin.expects.is_none() || matches!(begin.at, Anchor::Node(_)))
         && let Some(start) = quick(tx, tenant, begin)?
-        && let Some(started) = write(tx, scope.tenant(), tenant, ready, &start)?
     {
-        return Ok(Begun::Started(started));
+        if let Some(started) = write(tx, scope.tenant(), tenant, ready, &start)? {
+            return Ok(Begun::Started(started));
+        }
+        if matches!(begin.at, Anchor::New { .. }) {
+            // It was made for this run.
+            run_sql(tx.conn, "DELETE FROM thread WHERE thread=?", [start.thread])?;
+        }
     }
     if let Some(tenant) = known
         && let Some(begun) = seen_before(tx, scope, tenant, ready)?
@@ -74,7 +79,8 @@ pub(super) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> D
     }
 }
 
-/// Where it starts, by what this process remembers of the thread or of the run that it follows.
+/// Where it starts, by what this process remembers of the thread or of the run that it follows; a
+/// new thread is made.
 fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
     match &begin.at {
         Anchor::Head { thread, expected } => {
@@ -103,8 +109,27 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
                 None => Ok(None),
             }
         }
+        // Nothing can be missing, and no name be taken but its own.
+        Anchor::New { thread, leasing } if thread.aliases.is_empty() && is_all_new(begin) => {
+            let row = super::threads::insert(tx, tenant, thread, None)?;
+            let leased = *leasing == Leasing::Thread;
+            Ok(row.map(|row| Start {
+                thread: row,
+                thread_id: thread.id.clone(),
+                version: 0,
+                base: None,
+                leased,
+                live: if leased { 0 } else { tx.shared.free_number() },
+            }))
+        }
         Anchor::New { .. } => Ok(None),
     }
+}
+
+/// Whether nothing is said again.
+fn is_all_new(begin: &Begin) -> bool {
+    let again = |item: &NewItem| matches!(item, NewItem::Again(_));
+    !begin.input.iter().any(again)
 }
 
 /// At the end of a run, if it is where it was.
@@ -254,7 +279,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
             takes_wait(tx, tenant, begin)?;
             resolvable(tx, tenant, begin)?;
             let tenant = tx.tenant(scope.tenant())?;
-            let row = super::threads::insert(tx, tenant, thread, None)?;
+            let row = super::threads::insert_new(tx, tenant, thread, None)?;
             let leased = *leasing == Leasing::Thread;
             Ok(Start {
                 thread: row,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::event_log::Worked;
 use crate::digest::Digest;
-use crate::{NodeId, Position, RunId, Tenant, ThreadId};
+use crate::{NodeId, Position, RunId, State, Tenant, ThreadId};
 
 /// Lock, also after a panic elsewhere: everything behind these locks is only a cache.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -195,6 +195,8 @@ pub(super) struct Caches {
     pub(super) ended: Mutex<Bounded<(i64, RunId), Ended>>,
     pub(super) lines: Mutex<Bounded<i64, Arc<Line>>>,
     pub(super) checked: Mutex<Bounded<Digest, Checkedness>>,
+    /// Long ones, which would be read and parsed in every turn.
+    pub(super) states: Mutex<Bounded<Digest, State>>,
 }
 
 impl Caches {
@@ -206,6 +208,7 @@ impl Caches {
             ended: Mutex::new(Bounded::new(32_768)),
             lines: Mutex::new(Bounded::new(32_768)),
             checked: Mutex::new(Bounded::new(262_144)),
+            states: Mutex::new(Bounded::new(16)),
         }
     }
 }

@@ -364,7 +364,7 @@ impl Engine for Sqlite {
         let ready = ReadyFlush::new(&self.shared, scope, lease, events);
         let scope = scope.clone();
         self.shared
-            .write_events(events.urgent, move |tx| {
+            .write_events(lease.run, events.urgent, move |tx| {
                 events::flush(tx, &scope, lease, &ready)
             })
             .await

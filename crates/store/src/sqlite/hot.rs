@@ -48,8 +48,8 @@ pub(super) enum Hot {
     FreeHead,
     /// The same, wherever it goes.
     FreeMove,
-    /// Write what the file says anyway, so that there is something to commit.
-    Same,
+    /// Turn over a mark that means nothing, so that there is something to commit.
+    Mark,
 }
 
 /// In the order of the names.
@@ -98,8 +98,9 @@ const SQL: [&str; 19] = [
     "UPDATE thread SET head_tl=?4, head_first=?5, borrowed=0, version=version+1, touched=?6, recent=?7, head_digest=?8
      WHERE thread=?1 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0)",
-    // The number by which the file is known as ours, in decimal.
-    "PRAGMA application_id=1414024270",
+    // Another value each time: SQLite does not write a row that stays as it is. And no setting of the
+    // file: those are prepared anew whenever they run.
+    "UPDATE given SET last=1-last WHERE name='mark'",
 ];
 
 /// Runs hot statements, whoever owns the connection.
@@ -155,19 +156,5 @@ impl Kept for Statements<'_> {
         #[cfg(test)]
         super::tests::plans::note(SQL[which as usize], &statement);
         Ok(statement.query_row(params, read).optional()?.is_some())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::schema::APPLICATION;
-    use super::*;
-
-    #[test]
-    fn what_the_file_says_anyway_is_the_number_of_its_application() {
-        assert_eq!(
-            SQL[Hot::Same as usize],
-            format!("PRAGMA application_id={APPLICATION}")
-        );
     }
 }

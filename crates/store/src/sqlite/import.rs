@@ -121,7 +121,7 @@ fn open(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread, created: u64) -> 
         created,
         stage: IMPORTING,
     };
-    super::threads::insert(tx, tenant, new, Some(&how))?;
+    super::threads::insert_new(tx, tenant, new, Some(&how))?;
     Ok(())
 }
 

@@ -48,9 +48,11 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Box<dyn Job>>,
+    jobs: VecDeque<(Manner, Box<dyn Job>)>,
     /// How many of them may wait for others.
     patient: usize,
+    /// Those waited long enough: what was urgent went before them.
+    overtaken: bool,
     closing: bool,
     sleep: Sleep,
 }
@@ -81,6 +83,8 @@ struct Manner {
     haste: Haste,
     /// Whether its answer waits for the disk.
     waits: bool,
+    /// The run whose events it has.
+    run: Option<RunId>,
 }
 
 /// From how many runs on they are gathered. What is urgent ends that, and takes them along.
@@ -89,6 +93,48 @@ const MANY_STREAMS: usize = 8;
 /// How long they are. Below the time between two flushes of a stream, and long beside a commit: who
 /// comes with something urgent is to find the writer idle.
 const GATHER: Duration = Duration::from_millis(5);
+
+impl Queue {
+    /// Whether something that is urgent and does not wait for the disk came while others gather: it
+    /// goes first, because whoever waits for it would wait for all of them, and for those who are
+    /// told of theirs. Once: they go next. Events of one run stay in their order.
+    fn is_overtaken(&self) -> bool {
+        let urgent = self.jobs.len() - self.patient;
+        if self.patient == 0 || self.overtaken || !(1..=GROUP).contains(&urgent) {
+            return false;
+        }
+        let of = |haste: Haste| {
+            let manners = self.jobs.iter().map(|(manner, _)| manner);
+            manners.filter(move |manner| manner.haste == haste)
+        };
+        let gathers = |run: RunId| of(Haste::Patient).any(|one| one.run == Some(run));
+        of(Haste::Urgent).all(|one| !one.waits && !one.run.is_some_and(gathers))
+    }
+
+    /// Take what is urgent.
+    fn overtake(&mut self) -> Vec<Box<dyn Job>> {
+        let mut urgent = Vec::new();
+        for (manner, job) in std::mem::take(&mut self.jobs) {
+            match manner.haste {
+                Haste::Urgent => urgent.push(job),
+                Haste::Patient => self.jobs.push_back((manner, job)),
+            }
+        }
+        self.overtaken = true;
+        urgent
+    }
+
+    /// Take as many as go together.
+    fn first(&mut self) -> Vec<Box<dyn Job>> {
+        let count = self.jobs.len().min(GROUP);
+        let first: Vec<_> = self.jobs.drain(..count).collect();
+        let patient = |(manner, _): &&(Manner, _)| manner.haste == Haste::Patient;
+        self.patient -= first.iter().filter(patient).count();
+        // Those that are left waited long enough too.
+        self.overtaken = !self.jobs.is_empty();
+        first.into_iter().map(|(_, job)| job).collect()
+    }
+}
 
 /// What changes in the caches when a transaction is committed.
 pub(super) enum Effect {
@@ -267,6 +313,7 @@ impl Shared {
         let manner = Manner {
             haste: Haste::Urgent,
             waits: true,
+            run: None,
         };
         self.hand_over(manner, op, operation).await
     }
@@ -280,13 +327,19 @@ impl Shared {
         let manner = Manner {
             haste: Haste::Urgent,
             waits: !early,
+            run: None,
         };
         self.hand_over(manner, Op::Begin, operation).await
     }
 
     /// The same for events, which may wait a moment so that many streams share a commit, unless they
     /// are urgent.
-    pub(super) async fn write_events<T, F>(&self, urgent: bool, operation: F) -> Result<T>
+    pub(super) async fn write_events<T, F>(
+        &self,
+        run: RunId,
+        urgent: bool,
+        operation: F,
+    ) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
@@ -298,6 +351,7 @@ impl Shared {
         let manner = Manner {
             haste,
             waits: false,
+            run: Some(run),
         };
         self.hand_over(manner, Op::Flush, operation).await
     }
@@ -322,7 +376,7 @@ impl Shared {
             if queue.closing {
                 return Err(Error::Closed);
             }
-            queue.jobs.push_back(job);
+            queue.jobs.push_back((manner, job));
             let is_urgent = manner.haste == Haste::Urgent;
             queue.patient += usize::from(!is_urgent);
             let wakes = match queue.sleep {
@@ -359,7 +413,9 @@ impl Shared {
     /// There is no writer: answer whoever waits.
     pub(super) fn abandon(&self) {
         self.close();
-        lock(&self.queue).jobs.clear();
+        let mut queue = lock(&self.queue);
+        queue.jobs.clear();
+        queue.patient = 0;
     }
 
     /// Wake the writer so that it looks at what it has to watch.
@@ -386,13 +442,11 @@ impl Shared {
     }
 
     fn drain(&self, mut queue: MutexGuard<'_, Queue>) -> (Vec<Box<dyn Job>>, bool) {
-        let count = queue.jobs.len().min(GROUP);
-        let jobs: Vec<_> = queue.jobs.drain(..count).collect();
-        if count > 0 {
-            // Of those that are left nobody knows; they go next.
-            queue.patient = 0;
-        }
-        self.room.add_permits(count);
+        let jobs = match queue.is_overtaken() {
+            true => queue.overtake(),
+            false => queue.first(),
+        };
+        self.room.add_permits(jobs.len());
         (jobs, queue.closing && queue.jobs.is_empty())
     }
 
@@ -400,7 +454,7 @@ impl Shared {
     fn gather<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let streams = self.working.load(Ordering::Relaxed).min(GROUP);
         let waiting = queue.jobs.len();
-        let patient = waiting > 0 && queue.patient == waiting;
+        let patient = waiting > 0 && queue.patient == waiting && !queue.overtaken;
         if !patient || streams < MANY_STREAMS || waiting >= streams || queue.closing {
             return queue;
         }
@@ -458,5 +512,91 @@ impl Shared {
             }
         }
         erased
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing(Op);
+
+    impl Job for Nothing {
+        fn op(&self) -> Op {
+            self.0
+        }
+
+        fn waits(&self) -> bool {
+            false
+        }
+
+        fn run(&mut self, _: &mut Tx<'_>) -> Result<(), Stop> {
+            Ok(())
+        }
+
+        fn refuse(&mut self, _: Error) {}
+
+        fn answer(self: Box<Self>) {}
+
+        fn fail(self: Box<Self>, _: Error) {}
+    }
+
+    const BEGIN: (Op, Haste, bool, u8) = (Op::Begin, Haste::Urgent, false, 0);
+    const PUBLISH: (Op, Haste, bool, u8) = (Op::Publish, Haste::Urgent, true, 0);
+
+    fn events(haste: Haste, run: u8) -> (Op, Haste, bool, u8) {
+        (Op::Flush, haste, false, run)
+    }
+
+    fn queue(waiting: &[(Op, Haste, bool, u8)]) -> Queue {
+        let mut queue = Queue::default();
+        for (op, haste, waits, run) in waiting {
+            let manner = Manner {
+                haste: *haste,
+                waits: *waits,
+                run: (*run > 0).then(|| RunId::from_bytes([*run; 16])),
+            };
+            queue.patient += usize::from(*haste == Haste::Patient);
+            queue.jobs.push_back((manner, Box::new(Nothing(*op))));
+        }
+        queue
+    }
+
+    /// What goes together, one after the other.
+    fn groups(queue: Queue) -> Vec<Vec<Op>> {
+        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
+        *lock(&shared.queue) = queue;
+        let taken = std::iter::from_fn(|| {
+            let (jobs, _) = shared.take_waiting();
+            (!jobs.is_empty()).then(|| jobs.iter().map(|job| job.op()).collect())
+        });
+        taken.collect()
+    }
+
+    #[test]
+    fn what_is_urgent_goes_before_events_that_gather() {
+        use Haste::{Patient, Urgent};
+        use Op::{Begin, Flush, Publish};
+        let waiting = queue(&[events(Patient, 1), BEGIN, events(Patient, 2)]);
+        assert_eq!(groups(waiting), [vec![Begin], vec![Flush, Flush]]);
+        let waiting = queue(&[events(Patient, 1), events(Urgent, 2), BEGIN]);
+        assert_eq!(groups(waiting), [vec![Flush, Begin], vec![Flush]]);
+        // What waits for the disk brings everything along.
+        let waiting = queue(&[events(Patient, 1), BEGIN, PUBLISH]);
+        assert_eq!(groups(waiting), [vec![Flush, Begin, Publish]]);
+        // Events of one run stay in their order.
+        let waiting = queue(&[events(Patient, 1), events(Urgent, 1)]);
+        assert_eq!(groups(waiting), [vec![Flush, Flush]]);
+    }
+
+    #[test]
+    fn whoever_was_overtaken_goes_next() {
+        use Haste::Patient;
+        let mut waiting = queue(&[events(Patient, 1), BEGIN]);
+        assert_eq!(waiting.overtake().len(), 1);
+        let (manner, job) = queue(&[BEGIN]).jobs.remove(0).unwrap();
+        waiting.jobs.push_back((manner, job));
+        assert!(!waiting.is_overtaken());
+        assert_eq!(groups(waiting), [vec![Op::Flush, Op::Begin]]);
     }
 }

@@ -18,6 +18,9 @@ use crate::{
     State, TenantScope, ThreadId, Version, window,
 };
 
+/// From so many bytes on a state is remembered, because reading it would cost more than a turn.
+const LONG_STATE: usize = 4096;
+
 /// What every read needs.
 pub(super) struct Reading<'a> {
     pub(super) conn: &'a Connection,
@@ -126,6 +129,9 @@ impl<'a> Reading<'a> {
 
     /// The state that a node has.
     pub(super) fn state(&self, at: StateAt) -> Done<State> {
+        if let Some(state) = lock(&self.caches.states).get(&at.digest) {
+            return Ok(state);
+        }
         let sql = "SELECT s.body, s.digest, r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
         let found = one(self.conn, sql, (at.run, at.step), |row| {
             Ok((
@@ -144,7 +150,11 @@ impl<'a> Reading<'a> {
         if digest::state(self.scope.tenant(), run, at.step, &body) != stored {
             return Err(corrupt(place(), "its digest does not fit its bytes"));
         }
-        State::from_json(&body).map_err(|error| corrupt(place(), error.to_string()))
+        let state = State::from_json(&body).map_err(|error| corrupt(place(), error.to_string()))?;
+        if body.len() >= LONG_STATE {
+            lock(&self.caches.states).insert(stored, state.clone());
+        }
+        Ok(state)
     }
 
     /// Read messages of a branch.

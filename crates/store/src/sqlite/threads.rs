@@ -52,16 +52,16 @@ pub(super) struct Insert<'a> {
     pub(super) stage: i64,
 }
 
-/// Insert a thread whose names were checked; its row.
+/// Insert a thread whose other names were checked; its row, unless there is one with its id.
 pub(super) fn insert(
     tx: &Tx<'_>,
     tenant: i64,
     new: &NewThread,
     how: Option<&Insert<'_>>,
-) -> Done<i64> {
+) -> Done<Option<i64>> {
     let created = how.map_or(tx.now, |how| how.created);
     let head = how.and_then(|how| how.head);
-    let sql = "INSERT INTO thread(tenant, id, head_tl, head_first, borrowed, version, created, touched, recent, stage, since,
+    let sql = "INSERT OR IGNORE INTO thread(tenant, id, head_tl, head_first, borrowed, version, created, touched, recent, stage, since,
         moved_by, keep, title, meta, settings, head_digest) VALUES(?1,?2,?3,?4,?5,0,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
     let values = params![
         tenant,
@@ -80,10 +80,22 @@ pub(super) fn insert(
         new.settings.as_ref().map(RawJson::get),
         head.map(|(node, _)| node.digest),
     ];
-    run_sql(tx.conn, sql, values)?;
+    if run_sql(tx.conn, sql, values)? == 0 {
+        return Ok(None);
+    }
     let row = tx.conn.last_insert_rowid();
     add_aliases(tx.conn, tenant, row, &new.aliases)?;
-    Ok(row)
+    Ok(Some(row))
+}
+
+/// Insert a thread that was found not to be there; its row.
+pub(super) fn insert_new(
+    tx: &Tx<'_>,
+    tenant: i64,
+    new: &NewThread,
+    how: Option<&Insert<'_>>,
+) -> Done<i64> {
+    insert(tx, tenant, new, how)?.ok_or_else(|| exists("thread", &new.id))
 }
 
 /// Make a thread unless there is one.
@@ -97,7 +109,7 @@ pub(super) fn create(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread) -> D
         check_new(tx.conn, tenant, new)?;
     }
     let tenant = tx.tenant(scope.tenant())?;
-    insert(tx, tenant, new, None)?;
+    insert_new(tx, tenant, new, None)?;
     Ok(())
 }
 
@@ -123,7 +135,7 @@ pub(super) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> Done<Th
         created: tx.now,
         stage: 0,
     };
-    let row = insert(tx, tenant, &fork.thread, Some(&how))?;
+    let row = insert_new(tx, tenant, &fork.thread, Some(&how))?;
     known_thread(tx, row, &fork.thread.id)
 }
 

@@ -6,7 +6,7 @@ use throughline_model::{Content, Form, Message, Role, Vendor, Wire};
 
 use super::{Dir, Fixture, block_on};
 use crate::sqlite::schema::{MIGRATIONS, migrate};
-use crate::{Anchor, At, Begin, Begun, Engine, ItemRef, NewItem, NodeRef, Publish, RunId};
+use crate::{Anchor, At, Begin, Begun, Engine, ItemRef, NewItem, NodeRef, Publish, RunId, State};
 
 /// Pages that were written to the log so far.
 fn logged(f: &Fixture) -> u64 {
@@ -134,4 +134,35 @@ fn numbers_of_timelines_go_on_after_the_move_to_a_new_table() {
     );
     let indexes = "SELECT count(*) FROM sqlite_schema WHERE type='index' AND tbl_name='timeline'";
     assert_eq!(number(indexes), 2);
+}
+
+/// A thread whose state was set, by how many digests it has.
+fn with_state(f: &Fixture, name: &str, digests: usize) -> At {
+    let id = f.thread(name);
+    let kept: Vec<String> = (0..digests)
+        .map(|one| format!("\"digest {one}\""))
+        .collect();
+    let kept = RawJson::new(&format!("[{}]", kept.join(","))).unwrap();
+    let mut state = State::default();
+    state.set_compaction(Some(kept));
+    let lease = f.begin(&id, "one");
+    let mut publish = Publish::new(0, NewItem::of(&[super::said("1")]));
+    publish.state = Some(state);
+    block_on(f.store.publish(&f.scope, lease, &publish)).unwrap();
+    At::Thread(id)
+}
+
+#[test]
+fn a_long_state_is_read_once_and_then_shared() {
+    let f = Fixture::new();
+    for (digests, is_shared) in [(10, false), (1_000, true)] {
+        let at = with_state(&f, &format!("t{digests}"), digests);
+        let read = || block_on(f.store.open(&f.scope, &at, 0)).unwrap().state;
+        let (first, again) = (read(), read());
+        assert_eq!(first, again);
+        let [first, again] = [&first, &again].map(|state| state.compaction().unwrap());
+        assert_eq!(std::ptr::eq(first, again), is_shared, "{digests}");
+        let elsewhere = block_on(f.reopened().open(&f.scope, &at, 0)).unwrap().state;
+        assert_eq!(elsewhere.compaction(), Some(first));
+    }
 }

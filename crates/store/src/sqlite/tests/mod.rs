@@ -222,3 +222,36 @@ fn a_thread_under_an_old_name_is_another_thread() {
     assert!(matches!(error, crate::Error::HeadMoved { .. }), "{error:?}");
     assert_eq!(f.texts(&id), [""; 0]);
 }
+
+#[test]
+fn a_run_that_cannot_begin_leaves_no_thread() {
+    let f = Fixture::new();
+    let first = f.turn(&f.thread("t"), "one", "1");
+    let new = NewThread::new(ThreadId::new("new").unwrap());
+    let at = At::Thread(new.id.clone());
+    let anchor = |leasing| Anchor::New {
+        thread: new.clone(),
+        leasing,
+    };
+    for leasing in [crate::Leasing::Free, crate::Leasing::Thread] {
+        // The number of another run.
+        let begin = Begin::new(first, anchor(leasing), Vec::new());
+        let error = block_on(f.store.begin(&f.scope, &begin)).unwrap_err();
+        assert!(
+            matches!(error, crate::Error::Exists { what: "run", .. }),
+            "{error:?}"
+        );
+        let error = block_on(f.store.open(&f.scope, &at, 0)).unwrap_err();
+        assert!(matches!(error, crate::Error::NotFound { .. }), "{error:?}");
+    }
+    let begin = Begin::new(f.ids.run(), anchor(crate::Leasing::Free), Vec::new());
+    let begun = block_on(f.store.begin(&f.scope, &begin)).unwrap();
+    // Asked again after an answer that got lost.
+    assert_eq!(block_on(f.store.begin(&f.scope, &begin)).unwrap(), begun);
+    let begin = Begin::new(f.ids.run(), anchor(crate::Leasing::Free), Vec::new());
+    let error = block_on(f.store.begin(&f.scope, &begin)).unwrap_err();
+    assert!(
+        matches!(error, crate::Error::Exists { what: "thread", .. }),
+        "{error:?}"
+    );
+}

@@ -1,4 +1,9 @@
 //! What a long chain costs: the bytes that are sent on, and nothing else.
+//!
+//! Turn 100 and turn 1,000 are held against a turn 10 that sends on as many bytes, in few long
+//! messages: moving two megabytes empties the caches of a processor, so that everything after them
+//! takes longer in any program. What the bytes themselves take is said beside it, and what they
+//! take a proxy.
 
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Limit, Report, Row};
@@ -9,6 +14,8 @@ use super::turns::create;
 use super::{kilobyte, median, runtime};
 
 const LENGTHS: [usize; 4] = [1, 10, 100, 1_000];
+/// The length that the others are held against.
+const SHORT: usize = 10;
 /// Rounds of which the median is taken, branches of one round, and turns on each: so few that a
 /// chain stays as long as it was.
 const ROUNDS: usize = 9;
@@ -22,13 +29,11 @@ struct Spent {
     branched: f64,
     /// A turn that goes on from the one before.
     went_on: f64,
-    /// What it takes the proxy, with one read and two commits, to send as many bytes. Without them it
-    /// would have nothing left to do with caches that the bytes have emptied.
+    /// The same at turn 10, with as many bytes.
+    short: f64,
+    /// What it takes the proxy, with one read and two commits, to send as many bytes.
     sent: f64,
 }
-
-/// A kind of turn: its name, what it took, and whether it is held to a limit.
-type Kind = (&'static str, fn(&Spent) -> f64, bool);
 
 pub(super) fn reports() -> Vec<Report> {
     // What the disk takes is no processor time.
@@ -39,15 +44,15 @@ pub(super) fn reports() -> Vec<Report> {
     let text = kilobyte();
     let mut spent: Vec<Vec<Spent>> = vec![Vec::new(); LENGTHS.len()];
     runtime().block_on(async {
-        let ends = chain(&server, &text).await;
+        let chains = chains(&server, &text).await;
         let mut own = Connection::to(&server.at).await;
         let mut base = Connection::to(&proxy.at).await;
         for round in 0..=ROUNDS {
-            for (place, (length, end)) in LENGTHS.iter().zip(&ends).enumerate() {
-                let mut taken = turns(&server, &mut own, &text, end.as_deref()).await;
-                // Two messages for each turn before, the newest, and what is around them.
-                let bytes = (2 * length - 1) * (text.len() + 34) + 40;
-                taken.sent = sent(&proxy, &mut base, bytes).await;
+            for (place, (length, chain)) in LENGTHS.iter().zip(&chains).enumerate() {
+                let mut taken = turns(&server, &mut own, &text, chain.end.as_deref()).await;
+                let short = turns(&server, &mut own, &text, chain.short.as_deref()).await;
+                taken.short = short.went_on;
+                taken.sent = sent(&proxy, &mut base, bytes(*length, &text)).await;
                 // The first round warms both up.
                 if round > 0 {
                     spent[place].push(taken);
@@ -55,31 +60,53 @@ pub(super) fn reports() -> Vec<Report> {
             }
         }
     });
-    let kinds: [Kind; 2] = [
-        ("goes on", |spent| spent.went_on, true),
-        ("begins a branch", |spent| spent.branched, false),
-    ];
     let mut report = Report::new("processor time of a turn, 1 KB messages");
-    for (name, taken, is_held) in kinds {
-        // Beyond the bytes that are sent on.
-        let rest = |place: usize, round: usize| {
-            let one = &spent[place][round];
-            taken(one) - (one.sent - spent[0][round].sent)
+    for (place, length) in LENGTHS.iter().enumerate() {
+        let rounds = &spent[place];
+        let all = |of: fn(&Spent) -> f64| median(rounds.iter().map(of).collect());
+        let (went_on, short) = (all(|one| one.went_on), all(|one| one.short));
+        let ratios = rounds.iter().map(|one| one.went_on / one.short);
+        report.push(Row {
+            name: format!("turn {length} goes on, against a turn {SHORT} of as many bytes"),
+            figure: format!("{:.0} µs {:.0} µs", went_on / 1e3, short / 1e3),
+            ratio: (*length != SHORT).then(|| median(ratios.collect())),
+            limit: (*length > SHORT).then_some(Limit::AtMost(1.3)),
+        });
+    }
+    for (place, length) in LENGTHS
+        .iter()
+        .enumerate()
+        .filter(|(_, length)| **length > SHORT)
+    {
+        let beyond = |of: fn(&Spent) -> f64| {
+            let plain = &spent[1];
+            let rounds = spent[place].iter().zip(plain);
+            median(rounds.map(|(long, plain)| of(long) - of(plain)).collect())
         };
-        for (place, length) in LENGTHS.iter().enumerate() {
-            let all = median(spent[place].iter().map(taken).collect());
-            let beyond = median((0..ROUNDS).map(|round| rest(place, round)).collect());
-            let ratios = (0..ROUNDS).map(|round| rest(place, round) / rest(1, round));
-            let limited = is_held && *length > 10;
-            report.push(Row {
-                name: format!("turn {length} {name}, beyond the bytes sent on, against turn 10"),
-                figure: format!("{:.0} µs ({:.0} in all)", beyond / 1e3, all / 1e3),
-                ratio: Some(median(ratios.collect())),
-                limit: limited.then_some(Limit::AtMost(1.3)),
-            });
-        }
+        let (ours, theirs) = (beyond(|one| one.short), beyond(|one| one.sent));
+        report.push(Row {
+            name: format!("the bytes of turn {length}, against the proxy"),
+            figure: format!("{:.0} µs {:.0} µs", ours / 1e3, theirs / 1e3),
+            ratio: Some(ours / theirs),
+            limit: None,
+        });
+    }
+    for (place, length) in LENGTHS.iter().enumerate() {
+        let branched = median(spent[place].iter().map(|one| one.branched).collect());
+        report.push(Row {
+            name: format!("turn {length} begins a branch"),
+            figure: format!("{:.0} µs", branched / 1e3),
+            ratio: None,
+            limit: None,
+        });
     }
     vec![report]
+}
+
+/// How many bytes a turn of a length sends on: two messages for each turn before, the newest, and
+/// what is around them.
+fn bytes(length: usize, text: &str) -> usize {
+    (2 * length - 1) * (text.len() + 34) + 40
 }
 
 /// Some turns of a length, on branches.
@@ -114,8 +141,13 @@ async fn sent(proxy: &Child, connection: &mut Connection, bytes: usize) -> f64 {
     (proxy.processor() - before) / times as f64
 }
 
-/// A chain; the responses before its first, tenth, hundredth and thousandth turn.
-async fn chain(server: &Child, text: &str) -> Vec<Option<String>> {
+/// The response before a turn of a length, and the one before a turn 10 of as many bytes.
+struct Chain {
+    end: Option<String>,
+    short: Option<String>,
+}
+
+async fn chains(server: &Child, text: &str) -> Vec<Chain> {
     let mut connection = Connection::to(&server.at).await;
     let (mut previous, mut ends) = (None, Vec::new());
     for turn in 1..=LENGTHS[3] {
@@ -125,5 +157,17 @@ async fn chain(server: &Child, text: &str) -> Vec<Option<String>> {
         let request = create(text, previous.as_deref());
         previous = Some(connection.response(&request).await);
     }
-    ends
+    let mut chains = Vec::new();
+    for (length, end) in LENGTHS.iter().zip(ends) {
+        // What is answered has its length, and so has the newest message.
+        let said = bytes(*length, text).saturating_sub(bytes(SHORT, text)) / (SHORT - 1);
+        let long = text.repeat(1 + said / text.len());
+        let mut short = None;
+        for _ in 1..SHORT {
+            let request = create(&long, short.as_deref());
+            short = Some(connection.response(&request).await);
+        }
+        chains.push(Chain { end, short });
+    }
+    chains
 }

@@ -87,8 +87,8 @@ impl Driver {
 
     /// What was folded is about to hold: whatever is published next has it.
     pub(super) fn swaps_view(&self) {
-        let held = self.held.as_ref().and_then(State::compaction);
-        if held != self.state.compaction() {
+        let none = State::default();
+        if !self.state.shows_as(self.held.as_ref().unwrap_or(&none)) {
             crate::trials::pass("compact.swap");
         }
     }

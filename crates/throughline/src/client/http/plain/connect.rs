@@ -36,7 +36,7 @@ pub(super) async fn connect(
             .map_err(|late| TransportError::new(TransportFault::ConnectTimeout, late))?,
     };
     let stream = connected.map_err(|error| TransportError::new(TransportFault::Connect, error))?;
-    prepare(&stream);
+    prepare(&SockRef::from(&stream));
     Ok(stream)
 }
 
@@ -44,6 +44,7 @@ pub(super) async fn connect(
 pub(super) fn begin(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
+    prepare(&socket);
     // That it cannot be there at once is said as an error. Whether it comes is seen when it is used.
     let _ = socket.connect(&address.into());
     TcpStream::from_std(socket.into())
@@ -57,14 +58,13 @@ pub(super) async fn finish(stream: TcpStream, wait: Option<Duration>) -> io::Res
         Some(error) => return Err(error),
         None => stream.peer_addr()?,
     };
-    prepare(&stream);
     Ok(stream)
 }
 
-/// Have the system notice a peer that is gone without a word. What it does not know, it leaves out.
-fn prepare(stream: &TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let socket = SockRef::from(stream);
+/// Send at once, and have the system notice a peer that is gone without a word. What it does not
+/// know, it leaves out.
+fn prepare(socket: &Socket) {
+    let _ = socket.set_tcp_nodelay(true);
     let alive = TcpKeepalive::new().with_time(KEEP).with_interval(PROBE);
     #[cfg(not(any(target_os = "openbsd", target_os = "redox", target_os = "solaris")))]
     let alive = alive.with_retries(PROBES);
