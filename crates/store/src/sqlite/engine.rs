@@ -593,8 +593,10 @@ impl Engine for Sqlite {
     }
 
     async fn close(&self) -> Result<()> {
-        self.shared.close();
+        // The writer goes last: two connections that close at once each see that the other is still
+        // there, and both leave the log beside the file.
         self.readers.close().await;
+        self.shared.close();
         let done = lock(&self.done).take();
         if let Some(done) = done {
             // The thread tells before it ends; if it could not, it has ended.

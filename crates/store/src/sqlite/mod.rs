@@ -157,6 +157,8 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
+        // As in `close`: the writer lets the file go last.
+        self.readers.forget();
         self.shared.close();
         if let Some(writer) = lock(&self.writer).take() {
             // What was handed over is still written before the file is let go.

@@ -56,6 +56,11 @@ impl Readers {
         let all = self.room.acquire_many(READERS).await;
         self.room.close();
         drop(all);
+        self.forget();
+    }
+
+    /// Close the connections that nobody reads with.
+    pub(super) fn forget(&self) {
         lock(&self.free).clear();
     }
 }

@@ -1,5 +1,8 @@
 //! What several processes, or several tasks of one, do to each other.
 
+use std::sync::mpsc;
+use std::task::{Context, Waker};
+
 use super::{Fixture, block_on};
 use crate::sqlite::fault::Stop;
 use crate::trials::Op;
@@ -159,4 +162,49 @@ fn the_runs_of_a_thread_are_listed_newest_first() {
     };
     let page = block_on(f.store.runs(&f.scope, &failed, None, 100)).unwrap();
     assert_eq!(page.found.len(), 4);
+}
+
+#[test]
+fn the_writer_lets_the_file_go_last_and_leaves_no_log_beside_it() {
+    let f = Fixture::new();
+    let id = f.thread("t");
+    f.turn(&id, "one", "1");
+    let (go, wait) = mpsc::channel::<()>();
+    let (held, holding) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let readers = &f.store.readers;
+        scope.spawn(move || {
+            let held_up = readers.read(|_| {
+                held.send(()).unwrap();
+                wait.recv().unwrap();
+                Ok(())
+            });
+            block_on(held_up).unwrap();
+        });
+        holding.recv().unwrap();
+        let mut closing = Box::pin(f.store.close());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(closing.as_mut().poll(&mut context).is_pending());
+        // Somebody reads, so the writer may not go yet.
+        assert!(!f.store.shared.is_closed());
+        go.send(()).unwrap();
+        block_on(closing).unwrap();
+    });
+    assert!(f.store.shared.is_closed());
+    for name in ["store.db-wal", "store.db-shm"] {
+        assert!(!f.dir.file(name).exists(), "{name} is still there");
+    }
+}
+
+#[test]
+fn a_store_that_is_dropped_leaves_no_log_beside_the_file() {
+    let Fixture { store, dir, .. } = {
+        let f = Fixture::new();
+        let id = f.thread("t");
+        f.turn(&id, "one", "1");
+        f
+    };
+    assert!(dir.file("store.db-wal").exists());
+    drop(store);
+    assert!(!dir.file("store.db-wal").exists());
 }
