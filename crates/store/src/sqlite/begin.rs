@@ -145,7 +145,7 @@ fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Do
         expects.and_then(|expects| expects.settings.as_ref().map(RawJson::get)),
     ];
     let mut version = 0;
-    let holds = tx.hot.look(Hot::Base, key, &mut |row| {
+    let holds = tx.hot.look(Hot::Base, key, |row| {
         version = num(row.get(0)?);
         Ok(())
     })?;
@@ -541,11 +541,10 @@ pub(super) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> 
 /// The row of a request that the tenant has stored.
 fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> Done<Option<i64>> {
     let mut found = None;
-    tx.hot
-        .look(Hot::Request, params![tenant, digest], &mut |row| {
-            found = Some(row.get(0)?);
-            Ok(())
-        })?;
+    tx.hot.look(Hot::Request, params![tenant, digest], |row| {
+        found = Some(row.get(0)?);
+        Ok(())
+    })?;
     Ok(found)
 }
 

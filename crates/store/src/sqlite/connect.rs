@@ -19,8 +19,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Bodies of a kilobyte fill pages of this size well; see ARCHITECTURE.md.
 const PAGE: u32 = 8192;
 
-/// Pages in the log before the writer copies them to the file.
-const CHECKPOINT: u32 = 2000;
+/// Pages in the log before they are copied to the file.
+pub(super) const CHECKPOINT: i32 = 2000;
 
 /// Which work a connection does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,7 +157,8 @@ pub(super) fn settings(conn: &Connection) -> Done<Vec<Setting>> {
         read("secure_delete", Some("1"))?,
         read("temp_store", Some("2"))?,
         read("busy_timeout", Some("5000"))?,
-        read("wal_autocheckpoint", Some("2000"))?,
+        // See `Pen::copy_log`.
+        read("wal_autocheckpoint", Some("0"))?,
         read("cache_size", Some("-2048"))?,
         Setting {
             name: "query_planner_stability",

@@ -1,12 +1,9 @@
-//! The statements of every turn: prepared once for the writer and kept, because even looking them
-//! up by their text costs a tenth of a turn.
+//! The statements of every turn, by name.
 
-use std::cell::RefCell;
-
-use rusqlite::{Connection, OptionalExtension, Row, Statement, ToSql};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
 use super::fault::Done;
-use crate::trials;
+use super::sql::prepare;
 
 /// Which statement.
 #[derive(Clone, Copy)]
@@ -103,58 +100,42 @@ const SQL: [&str; 19] = [
     "UPDATE given SET last=1-last WHERE name='mark'",
 ];
 
-/// Runs hot statements, whoever owns the connection.
-pub(super) trait Kept {
+/// The statements of one connection.
+#[derive(Clone, Copy)]
+pub(super) struct Statements<'c>(pub(super) &'c Connection);
+
+impl Statements<'_> {
+    /// Prepare all of them: it shows whether the tables are what they should be.
+    pub(super) fn check(self) -> Done<()> {
+        for sql in SQL {
+            drop(prepare(self.0, sql)?);
+        }
+        Ok(())
+    }
+
     /// Run a statement; how many rows it changed.
-    fn run(&self, which: Hot, params: &[&dyn ToSql]) -> Done<usize>;
+    pub(super) fn run(self, which: Hot, params: &[&dyn ToSql]) -> Done<usize> {
+        Ok(prepare(self.0, SQL[which as usize])?.execute(params)?)
+    }
 
     /// Run a question; whether there is a row.
-    fn holds(&self, which: Hot, params: &[&dyn ToSql]) -> Done<bool>;
+    pub(super) fn holds(self, which: Hot, params: &[&dyn ToSql]) -> Done<bool> {
+        Ok(prepare(self.0, SQL[which as usize])?.exists(params)?)
+    }
 
     /// Run a question whose answer is a number.
-    fn number(&self, which: Hot) -> Done<i64>;
+    pub(super) fn number(self, which: Hot) -> Done<i64> {
+        Ok(prepare(self.0, SQL[which as usize])?.query_row([], |row| row.get(0))?)
+    }
 
     /// Run a question and read its one row, if there is one.
-    fn look(&self, which: Hot, params: &[&dyn ToSql], read: Reads<'_>) -> Done<bool>;
-}
-
-/// Takes what is wanted out of a row.
-pub(super) type Reads<'r> = &'r mut dyn FnMut(&Row<'_>) -> rusqlite::Result<()>;
-
-/// The statements of one connection.
-pub(super) struct Statements<'c>(Vec<RefCell<Statement<'c>>>);
-
-impl<'c> Statements<'c> {
-    pub(super) fn new(conn: &'c Connection) -> Done<Self> {
-        let prepare = |sql: &&str| conn.prepare(&trials::statement(sql)).map(RefCell::new);
-        Ok(Self(SQL.iter().map(prepare).collect::<Result<_, _>>()?))
-    }
-}
-
-impl Kept for Statements<'_> {
-    fn run(&self, which: Hot, params: &[&dyn ToSql]) -> Done<usize> {
-        let mut statement = self.0[which as usize].borrow_mut();
-        #[cfg(test)]
-        super::tests::plans::note(SQL[which as usize], &statement);
-        Ok(statement.execute(params)?)
-    }
-
-    fn holds(&self, which: Hot, params: &[&dyn ToSql]) -> Done<bool> {
-        let mut statement = self.0[which as usize].borrow_mut();
-        #[cfg(test)]
-        super::tests::plans::note(SQL[which as usize], &statement);
-        Ok(statement.exists(params)?)
-    }
-
-    fn number(&self, which: Hot) -> Done<i64> {
-        let mut statement = self.0[which as usize].borrow_mut();
-        Ok(statement.query_row([], |row| row.get(0))?)
-    }
-
-    fn look(&self, which: Hot, params: &[&dyn ToSql], read: Reads<'_>) -> Done<bool> {
-        let mut statement = self.0[which as usize].borrow_mut();
-        #[cfg(test)]
-        super::tests::plans::note(SQL[which as usize], &statement);
-        Ok(statement.query_row(params, read).optional()?.is_some())
+    pub(super) fn look(
+        self,
+        which: Hot,
+        params: &[&dyn ToSql],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Done<bool> {
+        let found = prepare(self.0, SQL[which as usize])?.query_row(params, read);
+        Ok(found.optional()?.is_some())
     }
 }

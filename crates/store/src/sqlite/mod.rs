@@ -27,6 +27,7 @@ mod lease;
 mod lists;
 mod nodes;
 mod opening;
+mod pen;
 mod publish;
 mod purge;
 mod queue;
@@ -57,7 +58,7 @@ pub use backup::{Restored, restore};
 use cache::lock;
 use connect::{Role, connect};
 use fault::{Done, Stop};
-use hot::Statements;
+use pen::Pen;
 use queue::Shared;
 use readers::Readers;
 
@@ -113,7 +114,9 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
     let conn = connect(path, Role::Writer)?;
     schema::recognise(&conn)?;
     schema::migrate(&conn, schema::MIGRATIONS, &mut |_| {})?;
-    if let Some(wrong) = connect::settings(&conn)?
+    let pen = Pen::new(conn)?;
+    let conn = &pen.conn;
+    if let Some(wrong) = connect::settings(conn)?
         .into_iter()
         .find(|setting| !setting.is_right())
     {
@@ -126,18 +129,14 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
     let seal: [u8; 32] = conn.query_row("SELECT value FROM meta WHERE key='seal'", [], |row| {
         row.get(0)
     })?;
-    // The writer prepares them for itself; here they show whether the tables are what they should be.
-    drop(Statements::new(&conn)?);
     let shared = Arc::new(Shared::new(options, ids.owner()));
+    *lock(&shared.pen) = Some(pen);
     let (tell, done) = oneshot::channel();
     let writers = Arc::clone(&shared);
     let writer = std::thread::Builder::new()
         .name("store writer".into())
         .spawn(move || {
-            match Statements::new(&conn) {
-                Ok(hot) => writer::run(&conn, hot, writers),
-                Err(_) => writers.abandon(),
-            }
+            writer::run(&writers);
             let _ = tell.send(());
         })
         .map_err(|error| {

@@ -73,7 +73,7 @@ pub(super) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
         live.base.map(|base| int(base.last + 1)),
         own.is_some(),
     ];
-    tx.hot.look(Hot::Place, key, &mut |row| {
+    tx.hot.look(Hot::Place, key, |row| {
         seen.head = Some((num(row.get(0)?), row.get(1)?));
         seen.line = row.get::<_, Option<i64>>(2)?.map(|last| last + 1);
         Ok(())

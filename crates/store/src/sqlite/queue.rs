@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
@@ -12,7 +12,8 @@ use super::cache::{Caches, Ended, Head, Live, lock};
 use super::disk::Owed;
 use super::event_log::EventLog;
 use super::fault::{Done, Stop};
-use super::hot::Kept;
+use super::hot::Statements;
+use super::pen::{Owes, Pen};
 use super::watch::Watch;
 use crate::trials::{self, Op};
 use crate::{Error, Millis, Options, OwnerId, Result, RunId, Tenant, ThreadId};
@@ -30,6 +31,9 @@ pub(super) struct Shared {
     pub(super) caches: Caches,
     pub(super) watch: Watch,
     pub(super) owed: Owed,
+    /// What writing takes; nothing before the store is open and when it is closed. Whoever has the
+    /// queue may try to get it but not wait for it.
+    pub(super) pen: Mutex<Option<Pen>>,
     queue: Mutex<Queue>,
     wake: Condvar,
     room: Semaphore,
@@ -51,8 +55,8 @@ struct Queue {
     jobs: VecDeque<(Manner, Box<dyn Job>)>,
     /// How many of them may wait for others.
     patient: usize,
-    /// Those waited long enough: what was urgent went before them.
-    overtaken: bool,
+    /// When those that wait for others have waited long enough.
+    ripe: Option<Instant>,
     closing: bool,
     sleep: Sleep,
 }
@@ -87,7 +91,14 @@ struct Manner {
     run: Option<RunId>,
 }
 
-/// From how many runs on they are gathered. What is urgent ends that, and takes them along.
+/// Who writes something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    Here,
+    ByTheWriter,
+}
+
+/// From how many runs on they are gathered. What waits for the disk ends that, and takes them along.
 const MANY_STREAMS: usize = 8;
 
 /// How long they are. Below the time between two flushes of a stream, and long beside a commit: who
@@ -95,24 +106,41 @@ const MANY_STREAMS: usize = 8;
 const GATHER: Duration = Duration::from_millis(5);
 
 impl Queue {
+    /// Whether there are events only, of fewer than so many runs, that may wait for more.
+    fn is_gathering(&self, streams: usize, now: Instant) -> bool {
+        let waiting = self.jobs.len();
+        let patient = waiting > 0 && self.patient == waiting && !self.closing;
+        patient && streams >= MANY_STREAMS && waiting < streams && !self.is_ripe(now)
+    }
+
+    fn is_ripe(&self, now: Instant) -> bool {
+        self.ripe.is_some_and(|ripe| ripe <= now)
+    }
+
     /// Whether something that is urgent and does not wait for the disk came while others gather: it
     /// goes first, because whoever waits for it would wait for all of them, and for those who are
-    /// told of theirs. Once: they go next. Events of one run stay in their order.
-    fn is_overtaken(&self) -> bool {
+    /// told of theirs. Not for ever, and events of one run stay in their order.
+    fn is_overtaken(&self, now: Instant) -> bool {
         let urgent = self.jobs.len() - self.patient;
-        if self.patient == 0 || self.overtaken || !(1..=GROUP).contains(&urgent) {
+        if self.patient == 0 || self.is_ripe(now) || !(1..=GROUP).contains(&urgent) {
             return false;
         }
         let of = |haste: Haste| {
             let manners = self.jobs.iter().map(|(manner, _)| manner);
             manners.filter(move |manner| manner.haste == haste)
         };
-        let gathers = |run: RunId| of(Haste::Patient).any(|one| one.run == Some(run));
-        of(Haste::Urgent).all(|one| !one.waits && !one.run.is_some_and(gathers))
+        let mut urgent = of(Haste::Urgent);
+        urgent.all(|one| !one.waits && !one.run.is_some_and(|run| self.gathers(run)))
+    }
+
+    /// Whether events of a run wait for those of others.
+    fn gathers(&self, run: RunId) -> bool {
+        let mut manners = self.jobs.iter().map(|(manner, _)| manner);
+        manners.any(|one| one.haste == Haste::Patient && one.run == Some(run))
     }
 
     /// Take what is urgent.
-    fn overtake(&mut self) -> Vec<Box<dyn Job>> {
+    fn overtake(&mut self, now: Instant) -> Vec<Box<dyn Job>> {
         let mut urgent = Vec::new();
         for (manner, job) in std::mem::take(&mut self.jobs) {
             match manner.haste {
@@ -120,18 +148,18 @@ impl Queue {
                 Haste::Patient => self.jobs.push_back((manner, job)),
             }
         }
-        self.overtaken = true;
+        self.ripe.get_or_insert(now + GATHER);
         urgent
     }
 
     /// Take as many as go together.
-    fn first(&mut self) -> Vec<Box<dyn Job>> {
+    fn first(&mut self, now: Instant) -> Vec<Box<dyn Job>> {
         let count = self.jobs.len().min(GROUP);
         let first: Vec<_> = self.jobs.drain(..count).collect();
         let patient = |(manner, _): &&(Manner, _)| manner.haste == Haste::Patient;
         self.patient -= first.iter().filter(patient).count();
         // Those that are left waited long enough too.
-        self.overtaken = !self.jobs.is_empty();
+        self.ripe = (!self.jobs.is_empty()).then_some(now);
         first.into_iter().map(|(_, job)| job).collect()
     }
 }
@@ -155,7 +183,7 @@ pub(super) enum Effect {
 pub(super) struct Tx<'a> {
     pub(super) conn: &'a Connection,
     /// The statements of every turn.
-    pub(super) hot: &'a dyn Kept,
+    pub(super) hot: Statements<'a>,
     pub(super) shared: &'a Shared,
     /// The events of live runs.
     pub(super) log: &'a EventLog,
@@ -282,6 +310,7 @@ impl Shared {
             caches: Caches::new(),
             watch: Watch::default(),
             owed: Owed::default(),
+            pen: Mutex::new(None),
             queue: Mutex::new(Queue::default()),
             wake: Condvar::new(),
             room: Semaphore::new(ROOM),
@@ -362,7 +391,6 @@ impl Shared {
         F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
     {
         let permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
-        permit.forget();
         let (reply, answer) = oneshot::channel();
         let job = Box::new(JobOf {
             operation,
@@ -371,29 +399,96 @@ impl Shared {
             outcome: None,
             reply: Some(reply),
         });
-        let asleep = {
-            let mut queue = lock(&self.queue);
-            if queue.closing {
-                return Err(Error::Closed);
-            }
-            queue.jobs.push_back((manner, job));
-            let is_urgent = manner.haste == Haste::Urgent;
-            queue.patient += usize::from(!is_urgent);
-            let wakes = match queue.sleep {
-                Sleep::Awake => false,
-                Sleep::Empty => true,
-                Sleep::Gathering(enough) => is_urgent || queue.jobs.len() >= enough,
-            };
-            if wakes {
-                queue.sleep = Sleep::Awake;
-            }
-            wakes
-        };
-        if asleep {
-            self.wake.notify_one();
+        if self.write_here(manner, job)? == Where::ByTheWriter {
+            permit.forget();
         }
         let outcome = answer.await.ok().and_then(|job| job.outcome);
         outcome.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Write something here and now if nothing has to be waited for, and otherwise have the writer do
+    /// it: waking a thread and being woken by it takes longer than writing a few rows.
+    fn write_here(&self, manner: Manner, job: Box<dyn Job>) -> Result<Where> {
+        let queue = self.open_queue()?;
+        let Some(mut held) = self.pen_for(manner, &queue) else {
+            self.line_up(manner, job, queue);
+            return Ok(Where::ByTheWriter);
+        };
+        drop(queue);
+        let Some(pen) = held.as_mut() else {
+            return Err(Error::Closed);
+        };
+        let left = pen.at_once(self, job);
+        let owes = pen.owes == Owes::Now;
+        drop(held);
+        match left {
+            Ok(()) => {
+                if owes {
+                    self.nudge();
+                }
+                Ok(Where::Here)
+            }
+            Err(job) => {
+                self.line_up(manner, job, self.open_queue()?);
+                Ok(Where::ByTheWriter)
+            }
+        }
+    }
+
+    fn open_queue(&self) -> Result<MutexGuard<'_, Queue>> {
+        let queue = lock(&self.queue);
+        match queue.closing {
+            true => Err(Error::Closed),
+            false => Ok(queue),
+        }
+    }
+
+    /// The pen, if the writer sleeps and would write this alone, and at once.
+    fn pen_for(&self, manner: Manner, queue: &Queue) -> Option<MutexGuard<'_, Option<Pen>>> {
+        if manner.waits || queue.sleep == Sleep::Awake {
+            return None;
+        }
+        let is_alone = match manner.haste {
+            Haste::Urgent => !manner.run.is_some_and(|run| queue.gathers(run)),
+            Haste::Patient => queue.jobs.is_empty() && self.streams() < MANY_STREAMS,
+        };
+        is_alone.then(|| self.pen.try_lock().ok()).flatten()
+    }
+
+    /// Have something wait for the writer.
+    fn line_up(&self, manner: Manner, job: Box<dyn Job>, mut queue: MutexGuard<'_, Queue>) {
+        queue.jobs.push_back((manner, job));
+        let is_urgent = manner.haste == Haste::Urgent;
+        queue.patient += usize::from(!is_urgent);
+        let wakes = match queue.sleep {
+            Sleep::Awake => false,
+            Sleep::Empty => true,
+            Sleep::Gathering(enough) => is_urgent || queue.jobs.len() >= enough,
+        };
+        if wakes {
+            queue.sleep = Sleep::Awake;
+        }
+        drop(queue);
+        if wakes {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Whether it is time for a heartbeat.
+    pub(super) fn is_beat_due(&self, now: Millis) -> bool {
+        let third = u64::try_from(self.options.lease.as_millis() / 3).unwrap_or(u64::MAX);
+        let beaten = self.beaten.load(Ordering::Relaxed);
+        self.overdue.load(Ordering::Relaxed)
+            || self.owner_row.load(Ordering::Relaxed) == 0
+            || now < beaten
+            || now - beaten >= third
+    }
+
+    /// A heartbeat was written.
+    pub(super) fn note_beat(&self, row: i64, now: Millis) {
+        self.owner_row.store(row, Ordering::Relaxed);
+        self.beaten.store(now, Ordering::Relaxed);
+        self.overdue.store(false, Ordering::Relaxed);
     }
 
     /// Have the next heartbeat written however young the last one is.
@@ -410,14 +505,6 @@ impl Shared {
         self.watch.wake_all();
     }
 
-    /// There is no writer: answer whoever waits.
-    pub(super) fn abandon(&self) {
-        self.close();
-        let mut queue = lock(&self.queue);
-        queue.jobs.clear();
-        queue.patient = 0;
-    }
-
     /// Wake the writer so that it looks at what it has to watch.
     pub(super) fn nudge(&self) {
         let asleep = std::mem::take(&mut lock(&self.queue).sleep);
@@ -427,38 +514,49 @@ impl Shared {
     }
 
     /// Wait for work, at most so long.
-    pub(super) fn take(&self, patience: Option<Duration>) -> (Vec<Box<dyn Job>>, bool) {
+    pub(super) fn wait(&self, patience: Option<Duration>) {
         let mut queue = self.gather(lock(&self.queue));
         if queue.jobs.is_empty() && !queue.closing {
             queue = self.sleep(queue, Sleep::Empty, patience);
-            queue = self.gather(queue);
+            drop(self.gather(queue));
         }
-        self.drain(queue)
     }
 
-    /// Take what there is, without waiting for more.
-    pub(super) fn take_waiting(&self) -> (Vec<Box<dyn Job>>, bool) {
-        self.drain(lock(&self.queue))
-    }
-
-    fn drain(&self, mut queue: MutexGuard<'_, Queue>) -> (Vec<Box<dyn Job>>, bool) {
-        let jobs = match queue.is_overtaken() {
-            true => queue.overtake(),
-            false => queue.first(),
+    /// Take what waits, and say whether that was the last. `owes`: there is something else to do, which
+    /// events that gather need not be taken along with.
+    pub(super) fn take(&self, owes: bool) -> (Vec<Box<dyn Job>>, bool) {
+        let mut queue = lock(&self.queue);
+        let now = Instant::now();
+        let jobs = if owes && queue.is_gathering(self.streams(), now) {
+            Vec::new()
+        } else if queue.is_overtaken(now) {
+            queue.overtake(now)
+        } else {
+            queue.first(now)
         };
         self.room.add_permits(jobs.len());
         (jobs, queue.closing && queue.jobs.is_empty())
     }
 
+    /// Whether the writer waits for something to do.
+    #[cfg(test)]
+    pub(super) fn is_asleep(&self) -> bool {
+        lock(&self.queue).sleep == Sleep::Empty
+    }
+
+    /// How many runs may stream, as far as that counts.
+    fn streams(&self) -> usize {
+        self.working.load(Ordering::Relaxed).min(GROUP)
+    }
+
     /// While many runs stream, what they write gathers for a moment: one commit for all of them.
-    fn gather<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        let streams = self.working.load(Ordering::Relaxed).min(GROUP);
-        let waiting = queue.jobs.len();
-        let patient = waiting > 0 && queue.patient == waiting && !queue.overtaken;
-        if !patient || streams < MANY_STREAMS || waiting >= streams || queue.closing {
+    fn gather<'q>(&self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        let (streams, now) = (self.streams(), Instant::now());
+        if !queue.is_gathering(streams, now) {
             return queue;
         }
-        self.sleep(queue, Sleep::Gathering(streams), Some(GATHER))
+        let ripe = *queue.ripe.get_or_insert(now + GATHER);
+        self.sleep(queue, Sleep::Gathering(streams), Some(ripe - now))
     }
 
     /// Sleep until something comes that is worth it, at most so long.
@@ -567,7 +665,7 @@ mod tests {
         let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
         *lock(&shared.queue) = queue;
         let taken = std::iter::from_fn(|| {
-            let (jobs, _) = shared.take_waiting();
+            let (jobs, _) = shared.take(false);
             (!jobs.is_empty()).then(|| jobs.iter().map(|job| job.op()).collect())
         });
         taken.collect()
@@ -590,13 +688,72 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_overtaken_goes_next() {
+    fn whoever_has_gathered_long_enough_is_not_overtaken() {
         use Haste::Patient;
+        let now = Instant::now();
         let mut waiting = queue(&[events(Patient, 1), BEGIN]);
-        assert_eq!(waiting.overtake().len(), 1);
+        assert!(waiting.is_overtaken(now));
+        assert_eq!(waiting.overtake(now).len(), 1);
         let (manner, job) = queue(&[BEGIN]).jobs.remove(0).unwrap();
         waiting.jobs.push_back((manner, job));
-        assert!(!waiting.is_overtaken());
-        assert_eq!(groups(waiting), [vec![Op::Flush, Op::Begin]]);
+        assert!(waiting.is_overtaken(now));
+        assert!(!waiting.is_overtaken(now + GATHER));
+        assert_eq!(waiting.first(now).len(), 2);
+    }
+
+    #[test]
+    fn events_that_gather_are_not_taken_along_with_a_debt() {
+        use Haste::Patient;
+        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
+        shared.working.store(MANY_STREAMS, Ordering::Relaxed);
+        let later = Instant::now() + Duration::from_secs(3600);
+        let gathering = || Queue {
+            ripe: Some(later),
+            ..queue(&[events(Patient, 1), events(Patient, 2)])
+        };
+        *lock(&shared.queue) = gathering();
+        assert_eq!(shared.take(true).0.len(), 0);
+        assert_eq!(shared.take(false).0.len(), 2);
+        // What is urgent waits for nothing, and what has waited long enough goes along.
+        *lock(&shared.queue) = gathering();
+        let (manner, job) = queue(&[BEGIN]).jobs.remove(0).unwrap();
+        lock(&shared.queue).jobs.push_back((manner, job));
+        assert_eq!(shared.take(true).0.len(), 1);
+        lock(&shared.queue).ripe = Some(Instant::now());
+        assert_eq!(shared.take(true).0.len(), 2);
+    }
+
+    /// Whether something would be written by whoever asks.
+    fn is_written_here(shared: &Shared, sleep: Sleep, asked: (Op, Haste, bool, u8)) -> bool {
+        let asked = queue(&[asked]).jobs.remove(0).unwrap().0;
+        let mut queue = lock(&shared.queue);
+        queue.sleep = sleep;
+        shared.pen_for(asked, &queue).is_some()
+    }
+
+    #[test]
+    fn what_waits_for_nothing_is_written_by_whoever_asks() {
+        use Haste::{Patient, Urgent};
+        use Sleep::{Awake, Empty, Gathering};
+        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
+        assert!(is_written_here(&shared, Empty, BEGIN));
+        assert!(is_written_here(&shared, Empty, events(Urgent, 1)));
+        assert!(is_written_here(&shared, Empty, events(Patient, 1)));
+        assert!(!is_written_here(&shared, Empty, PUBLISH));
+        // The writer is about to write, perhaps what was asked for before.
+        assert!(!is_written_here(&shared, Awake, BEGIN));
+        // Somebody else writes.
+        let held = lock(&shared.pen);
+        assert!(!is_written_here(&shared, Empty, BEGIN));
+        drop(held);
+        // Where many stream, events gather.
+        shared.working.store(MANY_STREAMS, Ordering::Relaxed);
+        assert!(!is_written_here(&shared, Empty, events(Patient, 1)));
+        *lock(&shared.queue) = queue(&[events(Patient, 1)]);
+        let gathering = Gathering(MANY_STREAMS);
+        assert!(is_written_here(&shared, gathering, BEGIN));
+        assert!(is_written_here(&shared, gathering, events(Urgent, 2)));
+        // Events of one run stay in their order.
+        assert!(!is_written_here(&shared, gathering, events(Urgent, 1)));
     }
 }

@@ -4,6 +4,7 @@ mod backups;
 mod costs;
 mod damage;
 mod groups;
+mod pen;
 pub(super) mod plans;
 mod shared;
 mod streams;

@@ -54,7 +54,7 @@ fn results_in_the_same_group_as_the_publication_are_in_the_node() {
     // Neither waits for the other.
     let mut first = Box::pin(f.store.results(&f.scope, lease, &results));
     let mut second = Box::pin(f.store.publish(&f.scope, lease, &publish));
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut context = Context::from_waker(Waker::noop());
     let _ = first.as_mut().poll(&mut context);
     let published = block_on(second.as_mut()).unwrap();
     assert_eq!(published.last, 3);

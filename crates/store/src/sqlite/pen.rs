@@ -1,0 +1,401 @@
+//! What writing takes, and how a group of operations is written.
+//!
+//! Everything that waits goes into one transaction that is committed once for all. An operation that
+//! is refused has written nothing, so the others go on. When the storage fails, the group is rolled
+//! back and its members are tried one by one: they are values, nobody was answered, so nothing is
+//! lost and nothing done twice.
+//!
+//! A commit waits for the disk, unless it has events of live runs (ADR 19) and beginnings of runs
+//! (ADR 21) only: those survive the process at once, and a power cut from the next commit of anything
+//! else on. Beginnings are brought to the disk right after they were answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::connect::{CHECKPOINT, PATIENCE, Waits, set_waits};
+use super::event_log::{self, EventLog};
+use super::fault::{Done, Stop};
+use super::hot::{Hot, Statements};
+use super::queue::{Effect, Job, Shared, Tx};
+use super::rows::int;
+use super::sql::{prepare, run_sql};
+use crate::trials::{self, Commit, Op, Point};
+use crate::{Error, Heartbeat, Millis};
+
+/// Whoever has it writes: the thread of the store or, while that sleeps, whoever asks (ADR 23).
+pub(super) struct Pen {
+    pub(super) conn: Connection,
+    /// The events of live runs.
+    pub(super) log: EventLog,
+    /// How many pages the log had at the last commit.
+    pages: Arc<AtomicI32>,
+    /// Bytes that were erased may still be in the log.
+    pub(super) unerased: bool,
+    /// The last commit failed in a way that leaves it valid in the log: whoever recovers the log
+    /// before something else is written there finds it committed.
+    in_doubt: bool,
+    /// What commits of the connection wait for.
+    waits: Waits,
+    /// Whether runs were begun that the disk does not have.
+    pub(super) owes: Owes,
+}
+
+/// When the disk gets what was answered before it had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owes {
+    Nothing,
+    /// At once.
+    Now,
+    /// With the next commit: it was tried, and failed.
+    WithNext,
+}
+
+impl Pen {
+    pub(super) fn new(mut conn: Connection) -> Done<Self> {
+        Statements(&conn).check()?;
+        let pages = Arc::new(AtomicI32::new(0));
+        let counted = Arc::clone(&pages);
+        // In the place of SQLite's own hook, which copies the log before the commit returns, whoever
+        // commits: here nobody waits for that.
+        conn.wal_hook(Some(move |_: &mut _, pages| {
+            counted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(Self {
+            conn,
+            log: EventLog::default(),
+            pages,
+            unerased: false,
+            in_doubt: false,
+            waits: Waits::ForDisk,
+            owes: Owes::Nothing,
+        })
+    }
+
+    fn hot(&self) -> Statements<'_> {
+        Statements(&self.conn)
+    }
+
+    /// Copy the log to the file when it has become long.
+    pub(super) fn copy_log(&self) {
+        if self.pages.load(Ordering::Relaxed) < CHECKPOINT {
+            return;
+        }
+        // The next commit counts again. If it fails, or somebody still reads what is older, so does
+        // the next attempt.
+        self.pages.store(0, Ordering::Relaxed);
+        let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+    }
+
+    /// Write the row that says that this process is alive.
+    pub(super) fn beat(&self, shared: &Shared, now: Millis) -> Done<i64> {
+        trials::reach(Point::LeaseRenew).map_err(Stop::Broken)?;
+        let lease = u64::try_from(shared.options.lease.as_millis()).unwrap_or(u64::MAX);
+        let sql = "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner";
+        let values = (shared.owner.as_bytes(), int(now.saturating_add(lease)));
+        let row = prepare(&self.conn, sql)?.query_row(values, |row| row.get(0))?;
+        Ok(row)
+    }
+
+    pub(super) fn roll_back(&self) {
+        self.log.rolled_back();
+        if !self.conn.is_autocommit() {
+            // If even this fails, the next BEGIN says so.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Have the next commits wait for something. Not within a transaction.
+    pub(super) fn wait_for(&mut self, waits: Waits) -> Done<()> {
+        if self.waits == waits {
+            return Ok(());
+        }
+        // If this fails half-way, it is the weaker one that may hold.
+        self.waits = Waits::ForNothing;
+        set_waits(&self.conn, waits)?;
+        self.waits = waits;
+        Ok(())
+    }
+
+    /// Bring to the disk what was answered before: by a commit that waits for it, because that is how
+    /// SQLite has the log synced.
+    pub(super) fn pay(&mut self, shared: &Shared) {
+        let paid = self.wait_for(Waits::ForDisk).and_then(|()| {
+            self.hot().run(Hot::Begin, &[])?;
+            self.mark()?;
+            self.hot().run(Hot::Commit, &[])
+        });
+        match paid {
+            Ok(_) => self.paid(shared),
+            Err(_) => {
+                self.roll_back();
+                self.unpaid(shared);
+            }
+        }
+    }
+
+    /// Have the commit that follows bring to the disk what was answered before. One that changes no
+    /// page is none: SQLite writes nothing then, and syncs nothing.
+    pub(super) fn pay_along(&self) -> Done<()> {
+        if self.owes != Owes::Nothing && trials::unless("paid-with-nothing", true) {
+            self.mark()?;
+        }
+        Ok(())
+    }
+
+    /// Write something, so that there is something to commit.
+    fn mark(&self) -> Done<()> {
+        if self.hot().run(Hot::Mark, &[])? == 0 {
+            let first = "INSERT INTO given(name, last) VALUES('mark', 0)";
+            run_sql(&self.conn, first, [])?;
+        }
+        Ok(())
+    }
+
+    /// A commit failed: whoever waits for what is owed hears of it, and the next one tries again.
+    pub(super) fn unpaid(&mut self, shared: &Shared) {
+        if self.owes != Owes::Nothing {
+            self.owes = Owes::WithNext;
+            shared.owed.failed();
+        }
+    }
+
+    /// A commit that waits for the disk brings along all before it.
+    pub(super) fn paid(&mut self, shared: &Shared) {
+        if self.owes != Owes::Nothing {
+            self.owes = Owes::Nothing;
+            shared.owed.paid();
+        }
+    }
+
+    /// Commit a group; if it breaks, each of its members alone.
+    pub(super) fn group(&mut self, shared: &Shared, jobs: Vec<Box<dyn Job>>) {
+        if trials::planted("ack-before-commit") && !self.conn.is_autocommit() {
+            let _ = self.hot().run(Hot::Commit, &[]);
+        }
+        let mut waits = jobs.iter().map(|job| job.waits());
+        let waits = match trials::planted("events-unsync-others") {
+            true => waits.all(|waits| waits),
+            false => waits.any(|waits| waits),
+        };
+        // Where many begin at once they share a commit, and it is the disk that has them gather.
+        let begins = jobs.iter().filter(|job| job.op() == Op::Begin).count();
+        let begun = self.wait_for(match waits || begins > 1 || self.owes != Owes::Nothing {
+            true => Waits::ForDisk,
+            false => Waits::ForNothing,
+        });
+        if let Err(stop) = begun.and_then(|()| self.hot().run(Hot::Begin, &[])) {
+            // Nobody gets any further by trying again: each would wait as long.
+            self.roll_back();
+            self.unpaid(shared);
+            let error = stop.into_error();
+            for job in jobs {
+                job.fail(copy_of(&error));
+            }
+            return;
+        }
+        self.finish(shared, jobs);
+    }
+
+    /// Write one operation on the thread of whoever asks, without waiting for anything. It comes back
+    /// if that cannot be.
+    pub(super) fn at_once(
+        &mut self,
+        shared: &Shared,
+        job: Box<dyn Job>,
+    ) -> Result<(), Box<dyn Job>> {
+        if self.owes != Owes::Nothing {
+            return Err(job);
+        }
+        // Another process may have the file for seconds: it is for the thread of the store to wait.
+        let begun = self.conn.busy_timeout(Duration::ZERO).map_err(Stop::from);
+        let begun = begun
+            .and_then(|()| self.wait_for(Waits::ForNothing))
+            .and_then(|()| self.hot().run(Hot::Begin, &[]));
+        let patient = self.conn.busy_timeout(PATIENCE);
+        if begun.is_err() || patient.is_err() {
+            self.roll_back();
+            return Err(job);
+        }
+        self.finish(shared, vec![job]);
+        Ok(())
+    }
+
+    /// Write a group in the transaction that has begun, and answer.
+    fn finish(&mut self, shared: &Shared, mut jobs: Vec<Box<dyn Job>>) {
+        match self.transaction(shared, &mut jobs) {
+            Ok(effects) => self.answer(shared, effects, jobs),
+            Err(stop) if jobs.len() == 1 => {
+                self.roll_back();
+                self.unpaid(shared);
+                if let Some(job) = jobs.pop() {
+                    job.fail(stop.into_error());
+                }
+            }
+            Err(_) => {
+                self.roll_back();
+                let in_doubt = self.in_doubt;
+                for job in jobs {
+                    self.alone(shared, job, in_doubt);
+                }
+            }
+        }
+    }
+
+    /// Try one operation in a transaction of its own. `in_doubt`: the commit of its group is.
+    fn alone(&mut self, shared: &Shared, job: Box<dyn Job>, in_doubt: bool) {
+        let mut one = [job];
+        let tried = match self.hot().run(Hot::Begin, &[]) {
+            Ok(_) => self.transaction(shared, &mut one),
+            Err(stop) => Err(stop),
+        };
+        let [job] = one;
+        match tried {
+            Ok(effects) => self.answer(shared, effects, [job]),
+            Err(stop) => {
+                self.roll_back();
+                self.unpaid(shared);
+                let error = stop.into_error();
+                job.fail(if in_doubt { unsure(error) } else { error });
+            }
+        }
+    }
+
+    /// Apply operations in the transaction that has begun, and commit it.
+    fn transaction(&mut self, shared: &Shared, jobs: &mut [Box<dyn Job>]) -> Done<Vec<Effect>> {
+        self.in_doubt = false;
+        let mut now = shared.options.clock.now();
+        let mut owner = shared.owner_row.load(Ordering::Relaxed);
+        let mut beaten = None;
+        let owns = jobs.iter().any(|job| job.op().owns());
+        let always = shared.options.heartbeat == Heartbeat::Manual;
+        if owns && (always || shared.is_beat_due(now)) {
+            owner = self.beat(shared, now)?;
+            beaten = Some((owner, now));
+        }
+        let mut effects = Vec::with_capacity(jobs.len() * 2);
+        for job in jobs.iter_mut() {
+            if let Err(error) = trials::before(job.op()) {
+                job.refuse(error);
+                continue;
+            }
+            // Events bear no time, and there are so many of them that reading it would tell.
+            if job.op() != Op::Flush {
+                now = shared.options.clock.now();
+            }
+            let mut tx = Tx {
+                conn: &self.conn,
+                hot: self.hot(),
+                shared,
+                log: &self.log,
+                now,
+                owner,
+                effects,
+            };
+            job.run(&mut tx)?;
+            effects = tx.effects;
+        }
+        effects = self.seal(shared, now, owner, effects)?;
+        self.pay_along()?;
+        if let Err(stop) = self.commit(jobs) {
+            self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
+            return Err(stop);
+        }
+        self.log.committed();
+        if let Some((row, now)) = beaten {
+            shared.note_beat(row, now);
+        }
+        Ok(effects)
+    }
+
+    /// Write the events that the transaction has gathered.
+    fn seal(
+        &self,
+        shared: &Shared,
+        now: Millis,
+        owner: i64,
+        effects: Vec<Effect>,
+    ) -> Done<Vec<Effect>> {
+        let tx = Tx {
+            conn: &self.conn,
+            hot: self.hot(),
+            shared,
+            log: &self.log,
+            now,
+            owner,
+            effects,
+        };
+        event_log::seal(&tx)?;
+        Ok(tx.effects)
+    }
+
+    /// Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
+    fn commit(&self, jobs: &[Box<dyn Job>]) -> Done<()> {
+        let asked = trials::at_commit(jobs.iter().map(|job| job.op()));
+        if asked != Commit::Withhold && trials::unless("ack-before-commit", true) {
+            match self.hot().run(Hot::Commit, &[]) {
+                Err(Stop::Broken(Error::Full)) if trials::planted("full-is-fine") => {
+                    self.roll_back();
+                }
+                other => drop(other?),
+            }
+        }
+        match asked {
+            Commit::Send => Ok(()),
+            Commit::Withhold | Commit::Deny => Err(Stop::Broken(Error::Io {
+                detail: "the commit was told to fail".into(),
+            })),
+        }
+    }
+
+    /// Tell whoever asked, and remember.
+    fn answer(
+        &mut self,
+        shared: &Shared,
+        effects: Vec<Effect>,
+        jobs: impl IntoIterator<Item = Box<dyn Job>>,
+    ) {
+        self.unerased |= shared.apply(effects);
+        if self.waits == Waits::ForDisk {
+            self.paid(shared);
+        }
+        for job in jobs {
+            if self.waits == Waits::ForNothing && job.op() == Op::Begin {
+                self.owes = Owes::Now;
+                shared.owed.owe();
+            }
+            match trials::after(job.op()) {
+                Ok(()) => job.answer(),
+                Err(error) => job.fail(error),
+            }
+        }
+    }
+}
+
+/// An error of an operation whose group may have been committed: none that says that nothing was.
+fn unsure(error: Error) -> Error {
+    match error {
+        Error::Full | Error::Locked => Error::Io {
+            detail: format!("{error} now, but perhaps it was at the attempt before"),
+        },
+        other => other,
+    }
+}
+
+/// An error of the storage, for each of a group.
+fn copy_of(error: &Error) -> Error {
+    match error {
+        Error::Locked => Error::Locked,
+        Error::Full => Error::Full,
+        Error::Corrupt { place, detail } => Error::Corrupt {
+            place: place.clone(),
+            detail: detail.clone(),
+        },
+        other => Error::Io {
+            detail: other.to_string(),
+        },
+    }
+}

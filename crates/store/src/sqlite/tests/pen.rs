@@ -1,0 +1,113 @@
+//! Who writes, and when the log is copied.
+
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+use rusqlite::Connection;
+
+use super::{Fixture, block_on};
+use crate::sqlite::sql::run_sql;
+use crate::trials::Op;
+use crate::{Anchor, At, Begin, Engine, Leasing, NewItem, NewThread};
+use throughline_model::Message;
+
+/// Wait until the writer has nothing to do.
+fn rest(f: &Fixture) {
+    while !f.store.shared.is_asleep() {
+        thread::yield_now();
+    }
+}
+
+/// Have something written as the beginning of a run is, and say by which thread.
+fn written_by(f: &Fixture) -> ThreadId {
+    let shared = Arc::clone(&f.store.shared);
+    block_on(shared.write_begin(true, |tx| {
+        run_sql(
+            tx.conn,
+            "INSERT INTO queue(thread, body) VALUES(1, '{}')",
+            [],
+        )?;
+        Ok(thread::current().id())
+    }))
+    .unwrap()
+}
+
+#[test]
+fn whoever_asks_writes_while_the_writer_sleeps() {
+    let f = Fixture::new();
+    f.thread("t");
+    rest(&f);
+    assert_eq!(written_by(&f), thread::current().id());
+    // The writer brings it to the disk, unasked.
+    block_on(f.store.on_disk()).unwrap();
+    // What waits for the disk is for the writer.
+    let by = f
+        .store
+        .shared
+        .write(Op::Other, |_| Ok(thread::current().id()));
+    assert_ne!(block_on(by).unwrap(), thread::current().id());
+}
+
+#[test]
+fn a_file_that_another_process_has_is_waited_for_by_the_writer() {
+    let f = Fixture::new();
+    f.thread("t");
+    rest(&f);
+    let other = Connection::open(f.dir.file("store.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut written = Box::pin(
+        f.store
+            .shared
+            .write_begin(true, |_| Ok(thread::current().id())),
+    );
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(written.as_mut().poll(&mut context).is_pending());
+    other.execute_batch("COMMIT").unwrap();
+    assert_ne!(block_on(written).unwrap(), thread::current().id());
+    rest(&f);
+    assert_eq!(written_by(&f), thread::current().id());
+}
+
+#[test]
+fn what_was_begun_by_whoever_asked_is_there_and_beats() {
+    let f = Fixture::new();
+    rest(&f);
+    let thread = crate::ThreadId::new("t").unwrap();
+    let at = Anchor::New {
+        thread: NewThread::new(thread.clone()),
+        leasing: Leasing::Free,
+    };
+    let mut begin = Begin::new(f.ids.run(), at, NewItem::of(&[Message::user("one")]));
+    begin.early = true;
+    block_on(f.store.begin(&f.scope, &begin)).unwrap();
+    block_on(f.store.on_disk()).unwrap();
+    let other = f.reopened();
+    let opened = block_on(other.open(&f.scope, &At::Thread(thread), 10)).unwrap();
+    assert_eq!(opened.entries.len(), 0);
+    assert_eq!(
+        block_on(other.run(&f.scope, begin.run)).unwrap().id,
+        begin.run
+    );
+    assert_eq!(block_on(other.orphans(10)).unwrap().len(), 0);
+}
+
+#[test]
+fn a_log_that_has_become_long_is_copied_to_the_file() {
+    const MEGABYTE: u32 = 1 << 20;
+    let f = Fixture::new();
+    f.thread("t");
+    let sql = "INSERT INTO queue(thread, body) VALUES(1, hex(zeroblob(?1 / 2)))";
+    for _ in 0..48 {
+        let long = f
+            .store
+            .shared
+            .write(Op::Other, move |tx| run_sql(tx.conn, sql, [MEGABYTE]));
+        block_on(long).unwrap();
+    }
+    let size = |name: &str| std::fs::metadata(f.dir.file(name)).unwrap().len();
+    let (file, log) = (size("store.db"), size("store.db-wal"));
+    println!("file={file} log={log}");
+    // 2,000 pages and what the last of them came with.
+    assert!(log < 18 * u64::from(MEGABYTE), "{log}");
+    assert!(file > 30 * u64::from(MEGABYTE), "{file}");
+}
