@@ -79,15 +79,36 @@ impl Pen {
         Statements(&self.conn)
     }
 
+    /// Whether the log is to be copied to the file.
+    pub(super) fn is_log_long(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) >= CHECKPOINT
+    }
+
     /// Copy the log to the file when it has become long.
-    pub(super) fn copy_log(&self) {
-        if self.pages.load(Ordering::Relaxed) < CHECKPOINT {
+    pub(super) fn copy_log(&mut self) {
+        if !self.is_log_long() {
             return;
         }
         // The next commit counts again. If it fails, or somebody still reads what is older, so does
         // the next attempt.
         self.pages.store(0, Ordering::Relaxed);
         let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        // Whoever begins the log anew waits for the disk, so that is done here too.
+        if self.sync().is_err() {
+            self.roll_back();
+        }
+    }
+
+    /// End a transaction that was left open: whoever was at it broke off.
+    fn clear(&self) {
+        if self.conn.is_autocommit() {
+            return;
+        }
+        if trials::planted("ack-before-commit") {
+            let _ = self.hot().run(Hot::Commit, &[]);
+        } else {
+            self.roll_back();
+        }
     }
 
     /// Write the row that says that this process is alive.
@@ -120,21 +141,24 @@ impl Pen {
         Ok(())
     }
 
-    /// Bring to the disk what was answered before: by a commit that waits for it, because that is how
-    /// SQLite has the log synced.
+    /// Bring to the disk what was answered before.
     pub(super) fn pay(&mut self, shared: &Shared) {
-        let paid = self.wait_for(Waits::ForDisk).and_then(|()| {
-            self.hot().run(Hot::Begin, &[])?;
-            self.mark()?;
-            self.hot().run(Hot::Commit, &[])
-        });
-        match paid {
-            Ok(_) => self.paid(shared),
+        match self.sync() {
+            Ok(()) => self.paid(shared),
             Err(_) => {
                 self.roll_back();
                 self.unpaid(shared);
             }
         }
+    }
+
+    /// Bring the log to the disk: by a commit that waits for it, because that is how SQLite does so.
+    fn sync(&mut self) -> Done<()> {
+        self.wait_for(Waits::ForDisk)?;
+        self.hot().run(Hot::Begin, &[])?;
+        self.mark()?;
+        self.hot().run(Hot::Commit, &[])?;
+        Ok(())
     }
 
     /// Have the commit that follows bring to the disk what was answered before. One that changes no
@@ -173,9 +197,7 @@ impl Pen {
 
     /// Commit a group; if it breaks, each of its members alone.
     pub(super) fn group(&mut self, shared: &Shared, jobs: Vec<Box<dyn Job>>) {
-        if trials::planted("ack-before-commit") && !self.conn.is_autocommit() {
-            let _ = self.hot().run(Hot::Commit, &[]);
-        }
+        self.clear();
         let mut waits = jobs.iter().map(|job| job.waits());
         let waits = match trials::planted("events-unsync-others") {
             true => waits.all(|waits| waits),
@@ -210,6 +232,7 @@ impl Pen {
         if self.owes != Owes::Nothing {
             return Err(job);
         }
+        self.clear();
         // Another process may have the file for seconds: it is for the thread of the store to wait.
         let begun = self.conn.busy_timeout(Duration::ZERO).map_err(Stop::from);
         let begun = begun

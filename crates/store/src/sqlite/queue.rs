@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -58,6 +58,8 @@ struct Queue {
     /// When those that wait for others have waited long enough.
     ripe: Option<Instant>,
     closing: bool,
+    /// The writer is to look around before it sleeps again.
+    nudged: bool,
     sleep: Sleep,
 }
 
@@ -419,11 +421,11 @@ impl Shared {
             return Err(Error::Closed);
         };
         let left = pen.at_once(self, job);
-        let owes = pen.owes == Owes::Now;
+        let is_for_the_writer = pen.owes == Owes::Now || pen.is_log_long();
         drop(held);
         match left {
             Ok(()) => {
-                if owes {
+                if is_for_the_writer {
                     self.nudge();
                 }
                 Ok(Where::Here)
@@ -452,7 +454,15 @@ impl Shared {
             Haste::Urgent => !manner.run.is_some_and(|run| queue.gathers(run)),
             Haste::Patient => queue.jobs.is_empty() && self.streams() < MANY_STREAMS,
         };
-        is_alone.then(|| self.pen.try_lock().ok()).flatten()
+        if !is_alone {
+            return None;
+        }
+        match self.pen.try_lock() {
+            Ok(pen) => Some(pen),
+            // Whoever wrote broke off; what is left of that is rolled back first.
+            Err(TryLockError::Poisoned(pen)) => Some(pen.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Have something wait for the writer.
@@ -505,9 +515,13 @@ impl Shared {
         self.watch.wake_all();
     }
 
-    /// Wake the writer so that it looks at what it has to watch.
+    /// Have the writer look around: at what it has to watch, and at what the pen is left with. It does
+    /// so before it sleeps if it is awake.
     pub(super) fn nudge(&self) {
-        let asleep = std::mem::take(&mut lock(&self.queue).sleep);
+        let mut queue = lock(&self.queue);
+        queue.nudged = true;
+        let asleep = std::mem::take(&mut queue.sleep);
+        drop(queue);
         if asleep != Sleep::Awake {
             self.wake.notify_one();
         }
@@ -516,18 +530,19 @@ impl Shared {
     /// Wait for work, at most so long.
     pub(super) fn wait(&self, patience: Option<Duration>) {
         let mut queue = self.gather(lock(&self.queue));
-        if queue.jobs.is_empty() && !queue.closing {
+        if queue.jobs.is_empty() && !queue.closing && !queue.nudged {
             queue = self.sleep(queue, Sleep::Empty, patience);
             drop(self.gather(queue));
         }
     }
 
-    /// Take what waits, and say whether that was the last. `owes`: there is something else to do, which
-    /// events that gather need not be taken along with.
+    /// Take what waits, and say whether that was the last. Events that gather are left alone if there is
+    /// something else to do: the writer was nudged, or `owes`.
     pub(super) fn take(&self, owes: bool) -> (Vec<Box<dyn Job>>, bool) {
         let mut queue = lock(&self.queue);
         let now = Instant::now();
-        let jobs = if owes && queue.is_gathering(self.streams(), now) {
+        let has_to = std::mem::take(&mut queue.nudged) || owes;
+        let jobs = if has_to && queue.is_gathering(self.streams(), now) {
             Vec::new()
         } else if queue.is_overtaken(now) {
             queue.overtake(now)
@@ -552,7 +567,7 @@ impl Shared {
     /// While many runs stream, what they write gathers for a moment: one commit for all of them.
     fn gather<'q>(&self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (streams, now) = (self.streams(), Instant::now());
-        if !queue.is_gathering(streams, now) {
+        if queue.nudged || !queue.is_gathering(streams, now) {
             return queue;
         }
         let ripe = *queue.ripe.get_or_insert(now + GATHER);
@@ -721,6 +736,25 @@ mod tests {
         assert_eq!(shared.take(true).0.len(), 1);
         lock(&shared.queue).ripe = Some(Instant::now());
         assert_eq!(shared.take(true).0.len(), 2);
+    }
+
+    #[test]
+    fn a_nudge_is_not_lost_on_a_writer_that_is_awake() {
+        use Haste::Patient;
+        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
+        shared.nudge();
+        // Neither does it sleep, nor does it gather.
+        shared.wait(None);
+        shared.working.store(MANY_STREAMS, Ordering::Relaxed);
+        let later = Instant::now() + Duration::from_secs(3600);
+        *lock(&shared.queue) = Queue {
+            ripe: Some(later),
+            nudged: true,
+            ..queue(&[events(Patient, 1)])
+        };
+        shared.wait(None);
+        assert_eq!(shared.take(false).0.len(), 0);
+        assert!(!lock(&shared.queue).nudged);
     }
 
     /// Whether something would be written by whoever asks.

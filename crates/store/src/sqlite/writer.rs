@@ -49,7 +49,10 @@ pub(super) fn run(shared: &Shared) {
         look.look(&pen.conn, shared);
         pen.keep_alive(shared);
         pen.erase();
-        pen.copy_log();
+        // What is owed to the disk goes first.
+        if pen.owes != Owes::Now {
+            pen.copy_log();
+        }
         patience = pen.patience(shared);
         is_paid = pen.owes != Owes::Now;
     }

@@ -6,6 +6,8 @@ use std::thread::{self, ThreadId};
 use rusqlite::Connection;
 
 use super::{Fixture, block_on};
+use crate::sqlite::fault::Done;
+use crate::sqlite::queue::Tx;
 use crate::sqlite::sql::run_sql;
 use crate::trials::Op;
 use crate::{Anchor, At, Begin, Engine, Leasing, NewItem, NewThread};
@@ -91,23 +93,61 @@ fn what_was_begun_by_whoever_asked_is_there_and_beats() {
     assert_eq!(block_on(other.orphans(10)).unwrap().len(), 0);
 }
 
+const MEGABYTE: u64 = 1 << 20;
+
+/// A megabyte is written.
+const LONG: &str = "INSERT INTO queue(thread, body) VALUES(1, hex(zeroblob(1 << 19)))";
+
+/// Whether 48 of them were copied to the file in time.
+fn is_copied(f: &Fixture) -> bool {
+    rest(f);
+    let size = |name: &str| std::fs::metadata(f.dir.file(name)).unwrap().len();
+    let (file, log) = (size("store.db"), size("store.db-wal"));
+    println!("file={file} log={log}");
+    // The log had 2,000 pages, and what the last of them came with.
+    log < 18 * MEGABYTE && file > 30 * MEGABYTE
+}
+
 #[test]
 fn a_log_that_has_become_long_is_copied_to_the_file() {
-    const MEGABYTE: u32 = 1 << 20;
     let f = Fixture::new();
     f.thread("t");
-    let sql = "INSERT INTO queue(thread, body) VALUES(1, hex(zeroblob(?1 / 2)))";
     for _ in 0..48 {
         let long = f
             .store
             .shared
-            .write(Op::Other, move |tx| run_sql(tx.conn, sql, [MEGABYTE]));
+            .write(Op::Other, |tx| run_sql(tx.conn, LONG, []));
         block_on(long).unwrap();
     }
-    let size = |name: &str| std::fs::metadata(f.dir.file(name)).unwrap().len();
-    let (file, log) = (size("store.db"), size("store.db-wal"));
-    println!("file={file} log={log}");
-    // 2,000 pages and what the last of them came with.
-    assert!(log < 18 * u64::from(MEGABYTE), "{log}");
-    assert!(file > 30 * u64::from(MEGABYTE), "{file}");
+    assert!(is_copied(&f));
+}
+
+#[test]
+fn a_log_that_has_become_long_by_whoever_asked_is_copied_too() {
+    let f = Fixture::new();
+    f.thread("t");
+    let run = f.ids.run();
+    for _ in 0..48 {
+        let long = |tx: &mut Tx<'_>| run_sql(tx.conn, LONG, []);
+        block_on(f.store.shared.write_events(run, true, long)).unwrap();
+    }
+    assert!(is_copied(&f));
+}
+
+#[test]
+fn whoever_breaks_off_while_writing_harms_nobody() {
+    let f = Fixture::new();
+    f.thread("t");
+    rest(&f);
+    let shared = Arc::clone(&f.store.shared);
+    let broken = thread::spawn(move || {
+        block_on(shared.write_begin(true, |tx| -> Done<()> {
+            run_sql(tx.conn, "DELETE FROM thread", [])?;
+            panic!("on purpose");
+        }))
+    });
+    assert!(broken.join().is_err());
+    // Nothing of it stays, and the pen is still good.
+    assert_eq!(written_by(&f), thread::current().id());
+    assert_eq!(f.texts(&crate::ThreadId::new("t").unwrap()), [""; 0]);
 }

@@ -9,7 +9,7 @@ use super::load::{Connection, Met, load, post};
 use super::{kilobyte, median, runtime};
 
 /// Rounds of which the median is taken.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 15;
 /// Requests of one round.
 const REQUESTS: usize = 1_000;
 /// Responses that branches go on from.
