@@ -256,3 +256,31 @@ fn a_run_that_cannot_begin_leaves_no_thread() {
         "{error:?}"
     );
 }
+
+#[test]
+fn a_run_that_was_begun_before_leaves_no_other_thread() {
+    let f = Fixture::new();
+    f.thread("t");
+    let asked = |name: &str| {
+        let at = Anchor::New {
+            thread: NewThread::new(ThreadId::new(name).unwrap()),
+            leasing: crate::Leasing::Free,
+        };
+        let mut begin = Begin::new(f.ids.run(), at, Vec::new());
+        begin.key = Some(crate::Idempotency {
+            key: "k".into(),
+            request: [1; 16],
+        });
+        block_on(f.store.begin(&f.scope, &begin)).unwrap()
+    };
+    let Begun::Started(first) = asked("one") else {
+        panic!()
+    };
+    let Begun::Repeated(again) = asked("other") else {
+        panic!()
+    };
+    assert_eq!(again.id, first.lease.run);
+    let other = At::Thread(ThreadId::new("other").unwrap());
+    let error = block_on(f.store.open(&f.scope, &other, 0)).unwrap_err();
+    assert!(matches!(error, crate::Error::NotFound { .. }), "{error:?}");
+}

@@ -172,6 +172,8 @@ fn the_writer_lets_the_file_go_last_and_leaves_no_log_beside_it() {
     let (go, wait) = mpsc::channel::<()>();
     let (held, holding) = mpsc::channel();
     std::thread::scope(|scope| {
+        // Whoever reads must not wait for ever if something here does not hold.
+        let go = go;
         let readers = &f.store.readers;
         scope.spawn(move || {
             let held_up = readers.read(|_| {
