@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, net};
 
 use axum::Router;
 use hyper::Request;
@@ -12,9 +13,11 @@ use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::app::App;
+use super::lanes::{Lane, Lanes};
 use super::refuse;
 use super::watched::{Link, Watched};
 
@@ -30,6 +33,7 @@ const CUT: Duration = Duration::from_secs(2);
 pub(super) struct Connections {
     app: App,
     router: Router,
+    lanes: Vec<Lane>,
     places: Arc<Semaphore>,
     refusing: Arc<Semaphore>,
     /// Those from before the server was told to stop.
@@ -39,10 +43,11 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(app: &App, router: Router) -> Self {
+    pub(super) fn new(app: &App, router: Router, lanes: &Lanes) -> Self {
         Self {
             app: app.clone(),
             router,
+            lanes: lanes.all(),
             places: Arc::new(Semaphore::new(app.config.limits.connections)),
             refusing: Arc::new(Semaphore::new(REFUSED_POLITELY)),
             working: TaskTracker::new(),
@@ -54,25 +59,20 @@ impl Connections {
     ///
     /// While it drains it still accepts, for whoever asks whether it is ready; everything else is
     /// refused there with 503, so that nobody waits in vain.
-    pub(super) async fn run(self: Arc<Self>, listener: TcpListener) {
-        let drained = Arc::clone(&self).drained();
-        tokio::pin!(drained);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut drained => break,
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.accept(stream),
-                    Err(error) => {
-                        tracing::warn!(
-                            error = &error as &dyn std::error::Error,
-                            "a connection cannot be accepted"
-                        );
-                        tokio::time::sleep(NO_ROOM).await;
-                    }
-                },
-            }
+    pub(super) async fn run(self: Arc<Self>, listener: net::TcpListener) {
+        let listener = Arc::new(listener);
+        let (accepting, over) = (TaskTracker::new(), CancellationToken::new());
+        for lane in &self.lanes {
+            let connections = Arc::clone(&self);
+            let accepted = connections.accept_on(lane.clone(), Arc::clone(&listener));
+            let until_over = over.clone().run_until_cancelled_owned(accepted);
+            accepting.spawn_on(until_over, &lane.runtime);
         }
+        self.pass_turn();
+        Arc::clone(&self).drained().await;
+        over.cancel();
+        accepting.close();
+        accepting.wait().await;
         drop(listener);
         self.app.stopping.close();
         self.working.close();
@@ -83,6 +83,34 @@ impl Connections {
         };
         if tokio::time::timeout(CUT, ended).await.is_err() {
             tracing::warn!("some connections did not end");
+        }
+    }
+
+    /// Accept a connection whenever it is the turn of a lane, on that lane.
+    ///
+    /// The lane hears of connections only then. If all of them did, each connection would wake all;
+    /// if one did for all, each connection would wait until its own thread is awake.
+    async fn accept_on(self: Arc<Self>, lane: Lane, listener: Arc<net::TcpListener>) {
+        loop {
+            lane.turn.notified().await;
+            match accept(&listener).await {
+                Ok(stream) => self.take_in(&lane, stream),
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "a connection cannot be accepted"
+                    );
+                    tokio::time::sleep(NO_ROOM).await;
+                }
+            }
+            self.pass_turn();
+        }
+    }
+
+    /// Have the lane that has the fewest connections accept the next one.
+    fn pass_turn(&self) {
+        if let Some(lane) = Lane::freest(&self.lanes) {
+            lane.turn.notify_one();
         }
     }
 
@@ -106,7 +134,7 @@ impl Connections {
         }
     }
 
-    fn accept(self: &Arc<Self>, stream: TcpStream) {
+    fn take_in(self: &Arc<Self>, lane: &Lane, stream: TcpStream) {
         // Small frames must not wait for each other. If it cannot be set, they only come later.
         let _ = stream.set_nodelay(true);
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
@@ -124,12 +152,12 @@ impl Connections {
             true => &self.others,
             false => &self.working,
         };
-        let connections = Arc::clone(self);
+        let (connections, on_lane) = (Arc::clone(self), Arc::clone(&lane.place));
         tracker.spawn(async move {
             let open = connections.app.http.opened();
             connections.answer(stream, draining).await;
+            drop((place, on_lane));
             drop(open);
-            drop(place);
         });
     }
 
@@ -175,4 +203,12 @@ impl Connections {
             );
         }
     }
+}
+
+/// The next connection.
+async fn accept(listener: &net::TcpListener) -> io::Result<TcpStream> {
+    // Another handle on the same socket, in the runtime of whoever calls.
+    let listener = TcpListener::from_std(listener.try_clone()?)?;
+    let (stream, _) = listener.accept().await?;
+    Ok(stream)
 }

@@ -22,6 +22,9 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
+    /// The system has no threads for connections.
+    #[error("no thread for connections can be started: {0}")]
+    Threads(std::io::Error),
     /// A run cannot be gone on with.
     #[error("{run} cannot be gone on with: {why}")]
     Resume {

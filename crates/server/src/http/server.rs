@@ -7,11 +7,13 @@ use std::time::Duration;
 use axum::Router;
 use throughline_store::Store;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::app::App;
 use super::connections::Connections;
 use super::error::ServeError;
+use super::lanes::Lanes;
 use super::routes;
 use super::signals::Signals;
 use super::stopping::Stopping;
@@ -28,7 +30,8 @@ pub struct Server {
     /// Where it listens.
     pub address: SocketAddr,
     app: App,
-    task: JoinHandle<()>,
+    /// Accepts connections, until the server has stopped; then the threads that they are on.
+    task: JoinHandle<Lanes>,
 }
 
 /// Start a server: open the store, listen, answer.
@@ -83,13 +86,19 @@ async fn start(
     };
     // First the address: a store must not be touched by a server that cannot run.
     let listener = TcpListener::bind(asked).await.map_err(listen)?;
+    // Each thread that has connections hears of them by itself.
+    let listener = listener.into_std().map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let app = App::with(config, store).await?;
-    let connections = Connections::new(&app, routes::router(app.clone(), more));
+    let lanes = Lanes::beside(&Handle::current()).map_err(ServeError::Threads)?;
+    let connections = Connections::new(&app, routes::router(app.clone(), more), &lanes);
     // Ends when the server stops; what it was about is then for whoever comes next.
     tokio::spawn(crate::runs::watch(app.clone()));
     // The handle owns it, and join waits for it.
-    let task = tokio::spawn(Arc::new(connections).run(listener));
+    let task = tokio::spawn(async move {
+        Arc::new(connections).run(listener).await;
+        lanes
+    });
     Ok(Server { address, app, task })
 }
 
@@ -142,12 +151,13 @@ impl Server {
 
     /// Wait until it has stopped and the store is closed.
     pub async fn join(self) {
-        if let Err(error) = self.task.await {
+        // What is closed below may be at work there.
+        let lanes = self.task.await.inspect_err(|error| {
             tracing::error!(
-                error = &error as &dyn std::error::Error,
+                error = error as &dyn std::error::Error,
                 "the server broke off"
             );
-        }
+        });
         let closed = tokio::time::timeout(MCP_CLOSE, self.app.mcp.close()).await;
         if closed.is_err() {
             tracing::warn!("some MCP servers did not end in time");
@@ -158,6 +168,7 @@ impl Server {
                 "the store was not closed"
             );
         }
+        drop(lanes);
     }
 
     /// Run until a signal asks to stop, then stop; a second one cuts off what is still at work.

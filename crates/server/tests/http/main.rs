@@ -11,6 +11,7 @@ mod captures;
 mod compaction;
 mod connections;
 mod hosted;
+mod lanes;
 mod logs;
 mod mcp;
 mod references;

@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::target::Target;
 use crate::client::http::KEEP;
 
-/// What is known of each host and port.
+/// What is known of each host and port, by the runtime that connections are in: it is the one that
+/// hears of what comes on them, and they end with it.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Hosts>);
+pub(super) struct Pool(Mutex<HashMap<Id, Hosts>>);
 
-#[derive(Default)]
 struct Hosts {
     by_authority: HashMap<String, Host>,
-    /// Whoever closes what is not used. It goes with the runtime that it is in.
-    watcher: Option<AbortHandle>,
+    /// Whoever closes what is not used. It goes with its runtime.
+    watcher: AbortHandle,
 }
 
 /// A host and port that was reached before.
@@ -54,42 +54,37 @@ const COMING: Duration = Duration::from_secs(10);
 impl Pool {
     /// A connection that is still open.
     pub(super) fn take(&self, target: &Target) -> Option<TcpStream> {
-        let mut hosts = self.hosts();
-        let host = hosts.by_authority.get_mut(&target.authority)?;
-        while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
-        host.waiting.pop().map(|(_, stream)| stream)
+        self.known(target, |host| {
+            while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
+            host.waiting.pop().map(|(_, stream)| stream)
+        })
     }
 
     /// A connection that is on its way.
     pub(super) fn take_coming(&self, target: &Target) -> Option<TcpStream> {
-        let mut hosts = self.hosts();
-        let host = hosts.by_authority.get_mut(&target.authority)?;
-        let (since, stream) = host.coming.take()?;
-        (since.elapsed() < COMING).then_some(stream)
+        self.known(target, |host| {
+            let (since, stream) = host.coming.take()?;
+            (since.elapsed() < COMING).then_some(stream)
+        })
     }
 
     /// Have a connection made for whoever comes next, unless there is one.
     pub(super) fn get_ready(
-        self: &Arc<Self>,
+        &self,
         target: &Target,
         begin: impl FnOnce(SocketAddr) -> io::Result<TcpStream>,
     ) {
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        let mut hosts = self.hosts();
-        let Some(host) = hosts.by_authority.get_mut(&target.authority) else {
-            return;
-        };
-        host.coming.take_if(|(since, _)| since.elapsed() >= COMING);
-        while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
-        host.address.take_if(|(since, _)| since.elapsed() >= KEEP);
-        if let (true, None, Some((_, address))) =
-            (host.waiting.is_empty(), &host.coming, host.address)
-        {
-            host.coming = begin(address).ok().map(|stream| (Instant::now(), stream));
-            self.watched(&mut hosts, &runtime);
-        }
+        self.known(target, |host| {
+            host.coming.take_if(|(since, _)| since.elapsed() >= COMING);
+            while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
+            host.address.take_if(|(since, _)| since.elapsed() >= KEEP);
+            if let (true, None, Some((_, address))) =
+                (host.waiting.is_empty(), &host.coming, host.address)
+            {
+                host.coming = begin(address).ok().map(|stream| (Instant::now(), stream));
+            }
+            None::<()>
+        });
     }
 
     /// A host was looked up and reached.
@@ -102,9 +97,10 @@ impl Pool {
 
     /// A host is not where it was.
     pub(super) fn lost(&self, target: &Target) {
-        if let Some(host) = self.hosts().by_authority.get_mut(&target.authority) {
+        self.known(target, |host| {
             host.address = None;
-        }
+            None::<()>
+        });
     }
 
     /// Keep a connection whose answer has been read.
@@ -112,9 +108,32 @@ impl Pool {
         self.change(target, |host| host.waiting.push((Instant::now(), stream)));
     }
 
-    /// Change what is known of a host, known or not.
+    /// Do something with a host that is known in this runtime.
+    fn known<T>(&self, target: &Target, act: impl FnOnce(&mut Host) -> Option<T>) -> Option<T> {
+        let runtime = Handle::try_current().ok()?;
+        let mut runtimes = self.runtimes();
+        let hosts = runtimes.get_mut(&runtime.id())?;
+        act(hosts.by_authority.get_mut(&target.authority)?)
+    }
+
+    /// Change what is known of a host, known or not. Without a runtime nobody could use it.
     fn change(self: &Arc<Self>, target: &Target, change: impl FnOnce(&mut Host)) {
-        let mut hosts = self.hosts();
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let mut runtimes = self.runtimes();
+        let hosts = match runtimes.get_mut(&runtime.id()) {
+            Some(hosts) => hosts,
+            None => {
+                // What was in runtimes that are gone is closed here.
+                runtimes.retain(|_, hosts| !hosts.watcher.is_finished());
+                let watcher = runtime.spawn(watch(Arc::downgrade(self), runtime.id()));
+                runtimes.entry(runtime.id()).or_insert_with(|| Hosts {
+                    by_authority: HashMap::new(),
+                    watcher: watcher.abort_handle(),
+                })
+            }
+        };
         match hosts.by_authority.get_mut(&target.authority) {
             Some(host) => change(host),
             None => {
@@ -123,21 +142,9 @@ impl Pool {
                 hosts.by_authority.insert(target.authority.clone(), host);
             }
         }
-        if let Ok(runtime) = Handle::try_current() {
-            self.watched(&mut hosts, &runtime);
-        }
     }
 
-    /// See to it that somebody closes what is not used.
-    fn watched(self: &Arc<Self>, hosts: &mut Hosts, runtime: &Handle) {
-        let is_watched = |watcher: &AbortHandle| !watcher.is_finished();
-        if !hosts.watcher.as_ref().is_some_and(is_watched) {
-            let watcher = runtime.spawn(watch(Arc::downgrade(self)));
-            hosts.watcher = Some(watcher.abort_handle());
-        }
-    }
-
-    fn hosts(&self) -> MutexGuard<'_, Hosts> {
+    fn runtimes(&self) -> MutexGuard<'_, HashMap<Id, Hosts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -154,15 +161,18 @@ pub(super) fn is_quiet(stream: &TcpStream) -> bool {
     matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
-/// Close connections that nobody uses, until there are none.
-async fn watch(pool: std::sync::Weak<Pool>) {
+/// Close connections of a runtime that nobody uses, until there are none.
+async fn watch(pool: std::sync::Weak<Pool>, runtime: Id) {
     loop {
         tokio::time::sleep(COMING).await;
         let Some(pool) = pool.upgrade() else { return };
-        let mut hosts = pool.hosts();
+        let mut runtimes = pool.runtimes();
+        let Some(hosts) = runtimes.get_mut(&runtime) else {
+            return;
+        };
         hosts.by_authority.retain(|_, host| host.prune());
         if hosts.by_authority.is_empty() {
-            hosts.watcher = None;
+            runtimes.remove(&runtime);
             return;
         }
     }

@@ -283,11 +283,7 @@ fn serve(answers: Vec<usize>) -> (String, std::thread::JoinHandle<usize>) {
 fn a_connection_that_ends_unheard_is_not_used() {
     let (url, server) = serve(vec![1, 1, 1]);
     let transport = transport();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         for _ in 0..3 {
             assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
             // The runtime hears of nothing while its one thread sleeps.
@@ -302,11 +298,7 @@ fn a_transport_outlives_the_runtime_that_it_was_used_in() {
     let (url, server) = serve(vec![1, 2]);
     let transport = transport();
     for posts in [1, 2] {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        runtime().block_on(async {
             for _ in 0..posts {
                 assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
             }
@@ -419,23 +411,21 @@ async fn a_connection_that_was_made_early_and_is_gone_harms_nobody() {
     assert_eq!(failed.fault(), TransportFault::Connect);
 }
 
+/// A runtime of one thread, which does nothing unless somebody waits in it.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap()
+}
+
 #[test]
 fn a_connection_that_was_made_early_may_outlive_its_runtime() {
-    let runtime = || {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        runtime.enable_all().build().unwrap()
-    };
     let transport = transport();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let mut sockets = Vec::new();
-    for posts in [true, false, true] {
+    for _ in 0..3 {
         runtime().block_on(async {
-            if !posts {
-                transport.get_ready(&url);
-                return;
-            }
             let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
             let server = async {
                 // A connection on which nothing comes is the one of the runtime that is gone.
@@ -450,11 +440,56 @@ fn a_connection_that_was_made_early_may_outlive_its_runtime() {
             let (answer, socket) = tokio::join!(post(&transport, &url), server);
             assert_eq!(answer.unwrap(), b"ok");
             sockets.push(socket);
+            transport.get_ready(&url);
         });
         // Where nobody could wait for it, none is made.
         transport.get_ready(&url);
     }
-    assert_eq!(sockets.len(), 2);
+    assert_eq!(sockets.len(), 3);
+}
+
+#[test]
+fn each_runtime_has_connections_of_its_own() {
+    use std::io::Read;
+    let transport = transport();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    // The end of a new connection that the server has, after an answer.
+    let first = |runtime: &tokio::runtime::Runtime| {
+        runtime.block_on(async {
+            let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
+            let (answer, socket) = tokio::join!(post(&transport, &url), async {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                request(&mut socket).await.unwrap();
+                socket.write_all(OK).await.unwrap();
+                socket.into_std().unwrap()
+            });
+            assert_eq!(answer.unwrap(), b"ok");
+            socket
+        })
+    };
+    let again = |runtime: &tokio::runtime::Runtime, socket: std::net::TcpStream| {
+        runtime.block_on(async {
+            let mut socket = TcpStream::from_std(socket).unwrap();
+            let (answer, ()) = tokio::join!(post(&transport, &url), async {
+                request(&mut socket).await.unwrap();
+                socket.write_all(OK).await.unwrap();
+            });
+            assert_eq!(answer.unwrap(), b"ok");
+            socket.into_std().unwrap()
+        })
+    };
+    let (one, other) = (runtime(), runtime());
+    let (of_one, of_other) = (first(&one), first(&other));
+    // Both are kept, and each is used again where it was made.
+    let mut of_one = again(&one, of_one);
+    let _of_other = again(&other, of_other);
+    // Those of a runtime that is gone are closed when another comes.
+    drop(one);
+    let _of_third = first(&runtime());
+    of_one.set_nonblocking(false).unwrap();
+    assert_eq!(of_one.read(&mut [0; 8]).unwrap(), 0);
 }
 
 #[tokio::test]

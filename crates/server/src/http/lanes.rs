@@ -1,0 +1,86 @@
+//! The threads that connections stay on (ADR 24).
+//!
+//! What a connection works with lies in the caches of the processor that last worked on it. A runtime
+//! of several threads gives each step of a request to whichever of them is free, and most of what the
+//! step touches has to be brought there first. So each connection has one thread, with a runtime of
+//! its own, for as long as it lasts: the one that accepted it.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
+use tokio::sync::{Notify, oneshot};
+
+/// Threads that run until this is dropped.
+pub(super) struct Lanes {
+    /// A thread ends with its sender.
+    ends: Vec<oneshot::Sender<()>>,
+    lanes: Vec<Lane>,
+}
+
+/// A thread that connections stay on. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Lane {
+    pub(super) runtime: Handle,
+    /// Each connection has a copy.
+    pub(super) place: Arc<()>,
+    /// Says that the next connection is this one's to accept.
+    pub(super) turn: Arc<Notify>,
+}
+
+impl Lanes {
+    /// As many as a runtime has threads. One that has a single thread is the lane itself: whoever
+    /// chose that wants everything on it, or has set its clock.
+    pub(super) fn beside(runtime: &Handle) -> io::Result<Self> {
+        let mut lanes = Self {
+            ends: Vec::new(),
+            lanes: Vec::new(),
+        };
+        if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            lanes.lanes.push(Lane::of(runtime));
+            return Ok(lanes);
+        }
+        for _ in 0..runtime.metrics().num_workers() {
+            lanes.start()?;
+        }
+        Ok(lanes)
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let lane = Lane::of(runtime.handle());
+        let (end, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("connections".into())
+            .spawn(move || {
+                // Nothing is ever sent: the sender is dropped.
+                let _ = runtime.block_on(ended);
+                // Nobody waits for what was left to threads that may block.
+                runtime.shutdown_background();
+            })?;
+        self.ends.push(end);
+        self.lanes.push(lane);
+        Ok(())
+    }
+
+    /// The lanes, for whoever has connections for them.
+    pub(super) fn all(&self) -> Vec<Lane> {
+        self.lanes.clone()
+    }
+}
+
+impl Lane {
+    fn of(runtime: &Handle) -> Self {
+        Self {
+            runtime: runtime.clone(),
+            place: Arc::default(),
+            turn: Arc::default(),
+        }
+    }
+
+    /// The lane that has the fewest connections.
+    pub(super) fn freest(lanes: &[Self]) -> Option<&Self> {
+        let connections = |lane: &&Self| Arc::strong_count(&lane.place);
+        lanes.iter().min_by_key(connections)
+    }
+}

@@ -1,0 +1,114 @@
+//! Connections stay on their threads.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::Mutex;
+
+use axum::Router;
+use axum::routing::get;
+use throughline_server::{Server, serve_with};
+use tokio::sync::oneshot;
+
+use crate::support::{Client, config, end};
+
+/// The thread that answers.
+async fn place() -> String {
+    format!("{:?}", std::thread::current().id())
+}
+
+async fn start() -> Server {
+    let more = Router::new().route("/where", get(place));
+    serve_with(config("", &[]), more).await.unwrap()
+}
+
+/// Connections, with the thread that each is on.
+async fn connect(server: &Server, count: usize) -> Vec<(Client, String)> {
+    let mut open = Vec::new();
+    for _ in 0..count {
+        let mut client = Client::to(server.address).await;
+        let place = client.send("GET /where", &[], b"").await.body;
+        open.push((client, place));
+    }
+    open
+}
+
+/// How many connections the threads have, the fewest first.
+fn spread(open: &[(Client, String)]) -> Vec<usize> {
+    let mut threads = BTreeMap::<&str, usize>::new();
+    for (_, place) in open {
+        *threads.entry(place).or_default() += 1;
+    }
+    let mut counts: Vec<_> = threads.into_values().collect();
+    counts.sort_unstable();
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_connection_stays_on_its_thread_and_each_has_as_many() {
+    let server = start().await;
+    let mut open = connect(&server, 12).await;
+    assert_eq!(spread(&open), [4, 4, 4]);
+    for _ in 0..20 {
+        for (client, place) in &mut open {
+            assert_eq!(&client.send("GET /where", &[], b"").await.body, place);
+        }
+    }
+    // A thread whose connections have ended is the next to get some.
+    let free = open[0].1.clone();
+    open.retain(|(_, place)| *place != free);
+    while server.app().http.connections() > open.len() as u64 {
+        tokio::task::yield_now().await;
+    }
+    open.extend(connect(&server, 5).await);
+    assert_eq!(spread(&open), [4, 4, 5]);
+    end(server).await;
+}
+
+#[tokio::test]
+async fn a_runtime_of_one_thread_has_all_connections() {
+    let server = start().await;
+    let open = connect(&server, 3).await;
+    let own = place().await;
+    assert!(open.iter().all(|(_, place)| *place == own));
+    end(server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_end_with_the_server_and_whatever_is_left_on_them() {
+    static LEFT: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
+    let (sender, left) = oneshot::channel::<()>();
+    *LEFT.lock().unwrap() = Some(sender);
+    let leaves = || async {
+        let held = LEFT.lock().unwrap().take();
+        tokio::spawn(async move {
+            let _held = held;
+            pending::<()>().await;
+        });
+    };
+    let more = Router::new().route("/leaves", get(leaves));
+    let server = serve_with(config("", &[]), more).await.unwrap();
+    let address = server.address;
+    let mut client = Client::to(address).await;
+    assert_eq!(client.send("GET /leaves", &[], b"").await.status, 200);
+    end(server).await;
+    assert!(left.await.is_err(), "it is dropped with its thread");
+    // Nobody listens there any more.
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_nobody_stops_goes_on_and_ends_with_its_runtime() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let address = runtime
+        .spawn(async { start().await.address })
+        .await
+        .unwrap();
+    let mut client = Client::to(address).await;
+    assert_eq!(client.send("GET /healthz", &[], b"").await.status, 200);
+    runtime.shutdown_background();
+    assert!(client.is_closed().await);
+}
