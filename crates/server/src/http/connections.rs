@@ -5,16 +5,20 @@ use std::time::Duration;
 use std::{io, net};
 
 use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_ENCODING;
+use axum::response::IntoResponse as _;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::app::App;
 use super::lanes::{Lane, Lanes};
@@ -34,6 +38,8 @@ pub(super) struct Connections {
     app: App,
     router: Router,
     lanes: Vec<Lane>,
+    /// Where requests are worked on that would keep a lane busy.
+    aside: Handle,
     places: Arc<Semaphore>,
     refusing: Arc<Semaphore>,
     /// Those from before the server was told to stop.
@@ -48,6 +54,7 @@ impl Connections {
             app: app.clone(),
             router,
             lanes: lanes.all(),
+            aside: Handle::current(),
             places: Arc::new(Semaphore::new(app.config.limits.connections)),
             refusing: Arc::new(Semaphore::new(REFUSED_POLITELY)),
             working: TaskTracker::new(),
@@ -71,13 +78,13 @@ impl Connections {
         self.pass_turn();
         Arc::clone(&self).drained().await;
         over.cancel();
-        accepting.close();
-        accepting.wait().await;
         drop(listener);
         self.app.stopping.close();
-        self.working.close();
-        self.others.close();
+        for tracker in [&accepting, &self.working, &self.others] {
+            tracker.close();
+        }
         let ended = async {
+            accepting.wait().await;
             self.working.wait().await;
             self.others.wait().await;
         };
@@ -147,6 +154,8 @@ impl Connections {
             }
             return;
         };
+        // Whoever drains the server waits for this one from here on, or it is one of the others.
+        let _token = self.working.token();
         let draining = self.app.stopping.is_draining();
         let tracker = match draining {
             true => &self.others,
@@ -173,9 +182,24 @@ impl Connections {
         let link = Arc::<Link>::default();
         let stream = Watched::new(stream, &link);
         let client = stream.clone();
+        let aside = self.aside.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(link.next());
-            service.call(request)
+            let aside = may_be_long(&request).then(|| aside.clone());
+            let answered = service.call(request);
+            async move {
+                let Some(aside) = aside else {
+                    return answered.await;
+                };
+                let answered = AbortOnDropHandle::new(aside.spawn(answered));
+                answered
+                    .await
+                    .unwrap_or_else(|error| match error.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        // Its runtime is going down, and with it everything that listens.
+                        Err(_) => Ok(StatusCode::SERVICE_UNAVAILABLE.into_response()),
+                    })
+            }
         });
         let connection = builder.serve_connection(stream, service);
         tokio::pin!(connection);
@@ -203,6 +227,16 @@ impl Connections {
             );
         }
     }
+}
+
+/// Bodies above this are not worked on where other connections would wait for it.
+const LONG: u64 = 256 * 1024;
+
+/// Whether a request may take a thread some time: by what it says of its body, or does not say.
+fn may_be_long(request: &Request<Incoming>) -> bool {
+    let length = request.body().size_hint().upper();
+    length.is_none_or(|length| length > LONG)
+        || length > Some(0) && request.headers().contains_key(CONTENT_ENCODING)
 }
 
 /// The next connection.

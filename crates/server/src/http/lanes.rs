@@ -13,9 +13,16 @@ use tokio::sync::{Notify, oneshot};
 
 /// Threads that run until this is dropped.
 pub(super) struct Lanes {
-    /// A thread ends with its sender.
-    ends: Vec<oneshot::Sender<()>>,
+    threads: Vec<Thread>,
     lanes: Vec<Lane>,
+}
+
+/// Of both channels nothing is sent: it is the other end that is missed.
+struct Thread {
+    /// The thread ends with this.
+    _runs: oneshot::Sender<()>,
+    /// And this with the thread.
+    ended: oneshot::Receiver<()>,
 }
 
 /// A thread that connections stay on. Clones are the same.
@@ -33,7 +40,7 @@ impl Lanes {
     /// chose that wants everything on it, or has set its clock.
     pub(super) fn beside(runtime: &Handle) -> io::Result<Self> {
         let mut lanes = Self {
-            ends: Vec::new(),
+            threads: Vec::new(),
             lanes: Vec::new(),
         };
         if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -49,18 +56,30 @@ impl Lanes {
     fn start(&mut self) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let lane = Lane::of(runtime.handle());
-        let (end, ended) = oneshot::channel();
+        let ((runs, stopped), (ending, ended)) = (oneshot::channel(), oneshot::channel::<()>());
         std::thread::Builder::new()
             .name("connections".into())
             .spawn(move || {
-                // Nothing is ever sent: the sender is dropped.
-                let _ = runtime.block_on(ended);
-                // Nobody waits for what was left to threads that may block.
+                let _ = runtime.block_on(stopped);
+                // Whatever is left is dropped; nobody waits for what was left to threads that block.
                 runtime.shutdown_background();
+                drop(ending);
             })?;
-        self.ends.push(end);
+        self.threads.push(Thread { _runs: runs, ended });
         self.lanes.push(lane);
         Ok(())
+    }
+
+    /// End the threads, and wait until whatever was left on them is gone.
+    pub(super) async fn end(self) {
+        let ended: Vec<_> = self
+            .threads
+            .into_iter()
+            .map(|thread| thread.ended)
+            .collect();
+        for ended in ended {
+            let _ = ended.await;
+        }
     }
 
     /// The lanes, for whoever has connections for them.

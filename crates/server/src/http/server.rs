@@ -25,6 +25,9 @@ use crate::config::Config;
 /// How long processes of MCP servers may take to end.
 const MCP_CLOSE: Duration = Duration::from_secs(2);
 
+/// How long threads of connections may take to end: nothing waits there any more.
+const LANES_END: Duration = Duration::from_secs(2);
+
 /// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
 pub struct Server {
     /// Where it listens.
@@ -60,7 +63,8 @@ pub async fn serve(config: Config) -> Result<Server, ServeError> {
 }
 
 /// The same, with more routes of one's own beside those of the server. They pass what every request
-/// passes; [`Payload`](super::Payload) bounds their bodies.
+/// passes; [`Payload`](super::Payload) bounds their bodies. In a runtime of several threads each
+/// connection has a runtime of one thread: handlers must not block it, nor call `block_in_place`.
 pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, ServeError> {
     start(config, more, None).await
 }
@@ -84,13 +88,13 @@ async fn start(
         address: asked,
         source,
     };
-    // First the address: a store must not be touched by a server that cannot run.
+    // First the address and the threads: a store must not be touched by a server that cannot run.
     let listener = TcpListener::bind(asked).await.map_err(listen)?;
     // Each thread that has connections hears of them by itself.
     let listener = listener.into_std().map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let app = App::with(config, store).await?;
     let lanes = Lanes::beside(&Handle::current()).map_err(ServeError::Threads)?;
+    let app = App::with(config, store).await?;
     let connections = Connections::new(&app, routes::router(app.clone(), more), &lanes);
     // Ends when the server stops; what it was about is then for whoever comes next.
     tokio::spawn(crate::runs::watch(app.clone()));
@@ -168,7 +172,12 @@ impl Server {
                 "the store was not closed"
             );
         }
-        drop(lanes);
+        // Processes that did not end in time do with the threads that they were started on.
+        if let Ok(lanes) = lanes
+            && tokio::time::timeout(LANES_END, lanes.end()).await.is_err()
+        {
+            tracing::warn!("some threads of connections did not end in time");
+        }
     }
 
     /// Run until a signal asks to stop, then stop; a second one cuts off what is still at work.

@@ -5,8 +5,8 @@ use std::future::pending;
 use std::sync::Mutex;
 
 use axum::Router;
-use axum::routing::get;
-use throughline_server::{Server, serve_with};
+use axum::routing::{get, post};
+use throughline_server::{Payload, Server, serve_with};
 use tokio::sync::oneshot;
 
 use crate::support::{Client, config, end};
@@ -111,4 +111,61 @@ async fn a_server_that_nobody_stops_goes_on_and_ends_with_its_runtime() {
     assert_eq!(client.send("GET /healthz", &[], b"").await.status, 200);
     runtime.shutdown_background();
     assert!(client.is_closed().await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_take_long_is_worked_on_aside() {
+    let place =
+        |payload: Payload| async move { format!("{} {}", payload.bytes().len(), place().await) };
+    let more = Router::new().route("/where", post(place));
+    let server = serve_with(config("", &[]), more).await.unwrap();
+    let mut client = Client::to(server.address).await;
+    let own = client.send("POST /where", &[], b"x").await.body;
+    let own = own.strip_prefix("1 ").unwrap();
+    for (length, is_long) in [(0, false), (256 * 1024, false), (256 * 1024 + 1, true)] {
+        let answer = client.send("POST /where", &[], &vec![b' '; length]).await;
+        let (read, place) = answer.body.split_once(' ').unwrap();
+        assert_eq!((read, place != own), (length.to_string().as_str(), is_long));
+    }
+    // One that does not say how long it is.
+    client
+        .write(b"POST /where HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+        .await;
+    let answer = client.answer().await;
+    let (read, place) = answer.body.split_once(' ').unwrap();
+    assert_eq!((read, place != own), ("1", true));
+    // And one that says it of something else.
+    let packed = zstd::encode_all(&[b' '; 100][..], 1).unwrap();
+    let headers = [("content-encoding", "zstd")];
+    let answer = client.send("POST /where", &headers, &packed).await;
+    let (read, place) = answer.body.split_once(' ').unwrap();
+    assert_eq!((read, place != own), ("100", true));
+    end(server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_ends_what_is_worked_on_aside() {
+    static LEFT: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
+    let (sender, left) = oneshot::channel::<()>();
+    *LEFT.lock().unwrap() = Some(sender);
+    let (begun, begins) = oneshot::channel::<()>();
+    let begun = std::sync::Arc::new(Mutex::new(Some(begun)));
+    let waits = move |_: Payload| {
+        let begun = begun.lock().unwrap().take();
+        async move {
+            let _held = LEFT.lock().unwrap().take();
+            drop(begun);
+            pending::<()>().await;
+        }
+    };
+    let more = Router::new().route("/waits", post(waits));
+    let server = serve_with(config("", &[]), more).await.unwrap();
+    let mut client = Client::to(server.address).await;
+    client
+        .write(b"POST /waits HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")
+        .await;
+    assert!(begins.await.is_err(), "it is being worked on");
+    drop(client);
+    assert!(left.await.is_err(), "it is dropped with its connection");
+    end(server).await;
 }

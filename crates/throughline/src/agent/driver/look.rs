@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SPREAD: u8 = 8;
 
 /// Runtimes come and go in tests; what is kept of more than this is forgotten.
-const KEPT: usize = 256;
+const KEPT: usize = 4_096;
 
 type Timer = Shared<Pin<Box<dyn Future<Output = ()> + Send>>>;
 

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::target::Target;
 use crate::client::http::KEEP;
 
-/// What is known of each host and port, by the runtime that connections are in: it is the one that
-/// hears of what comes on them, and they end with it.
+/// What is known of each host and port, by the runtime that connections are in: only that hears of
+/// what comes on them, and without it they are of no use to anybody.
 #[derive(Default)]
 pub(super) struct Pool(Mutex<HashMap<Id, Hosts>>);
 
