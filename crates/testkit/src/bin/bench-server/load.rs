@@ -128,10 +128,11 @@ pub(crate) async fn load(
         open.push(Connection::to(address).await);
     }
     let local = LocalSet::new();
+    let mut loads = Vec::new();
     let started = Instant::now();
     for mut connection in open {
         let (times, next, make) = (Rc::clone(&times), Rc::clone(&next), Rc::clone(&make));
-        local.spawn_local(async move {
+        loads.push(local.spawn_local(async move {
             loop {
                 let place = next.replace_with(|next| *next + 1);
                 if place >= requests {
@@ -142,9 +143,15 @@ pub(crate) async fn load(
                 connection.whole(&request).await;
                 times.borrow_mut().push(asked.elapsed().as_secs_f64());
             }
-        });
+        }));
     }
-    local.await;
+    local
+        .run_until(async {
+            for load in loads {
+                load.await.expect("every request is answered");
+            }
+        })
+        .await;
     let elapsed = started.elapsed();
     Met {
         times: times.take(),

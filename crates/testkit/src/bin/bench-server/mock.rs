@@ -81,7 +81,7 @@ async fn answer(body: Bytes) -> Response<Body> {
     sent("text/event-stream", Body::from_stream(body))
 }
 
-fn sent(kind: &'static str, body: Body) -> Response<Body> {
+pub(crate) fn sent(kind: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let kind = axum::http::HeaderValue::from_static(kind);
     response.headers_mut().insert("content-type", kind);

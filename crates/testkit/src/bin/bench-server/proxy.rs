@@ -1,24 +1,29 @@
 //! A bare proxy, and what no stateful server can leave out.
 //!
 //! `/bare` sends on; `/turn` does one read and two grouped commits besides. Both send as many bytes
-//! as the header `x-bytes` says, and answer with what came back.
+//! as the header `x-bytes` says, and answer with what came back. `/stream` passes on what comes as it
+//! comes, with a commit at either end: the first one while the other side is asked, but nobody hears
+//! anything before it.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode};
 use axum::routing::post;
+use futures_util::stream;
 use rusqlite::{Connection, OpenFlags};
 use throughline_model::Message;
 use throughline_testkit::bench::black_box;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::mock::NoDelay;
+use super::mock::{NoDelay, sent};
 use super::{kilobyte, raw};
 
 /// Threads in the database.
@@ -31,6 +36,7 @@ struct Proxy {
     readers: Mutex<Vec<Connection>>,
     path: String,
     runs: AtomicI64,
+    free: Mutex<VecDeque<i64>>,
     /// A kilobyte as the store has it.
     item: Vec<u8>,
     filler: Bytes,
@@ -56,12 +62,14 @@ pub(crate) async fn serve(
         readers: Mutex::default(),
         path: database.to_owned(),
         runs: AtomicI64::new(1),
+        free: Mutex::new((1..=THREADS).collect()),
         item: Message::user(kilobyte()).to_json().into_bytes(),
         filler: Bytes::from(vec![b'x'; 8 << 20]),
     });
     let router = Router::new()
         .route("/bare", post(bare))
         .route("/turn", post(turn))
+        .route("/stream", post(streamed))
         .layer(DefaultBodyLimit::disable())
         .with_state(proxy);
     // It lasts as long as the process.
@@ -76,21 +84,31 @@ async fn bare(State(proxy): State<Arc<Proxy>>, headers: HeaderMap, body: Bytes) 
 }
 
 async fn turn(State(proxy): State<Arc<Proxy>>, headers: HeaderMap, body: Bytes) -> Answered {
-    let run = proxy.runs.fetch_add(1, Ordering::Relaxed);
-    let thread = run % THREADS + 1;
+    let (run, thread) = proxy.next()?;
     proxy.read(thread);
-    let text = proxy.item.clone();
-    proxy.commit(raw::Job::Begin { run, thread, text }).await?;
+    proxy.begin(run, thread).await?;
     let answer = proxy.sent(&headers, &body).await?;
-    proxy
-        .commit(raw::Job::Publish {
-            run,
-            thread,
-            first: 2 * run,
-            text: proxy.item.clone(),
-        })
-        .await?;
+    proxy.publish(run, thread).await?;
     Ok(answer)
+}
+
+async fn streamed(
+    State(proxy): State<Arc<Proxy>>,
+    body: Bytes,
+) -> Result<Response<Body>, StatusCode> {
+    let (run, thread) = proxy.next()?;
+    let (begun, answer) = tokio::join!(proxy.begin(run, thread), proxy.asked(body));
+    begun?;
+    let answer = answer?;
+    let pieces = stream::unfold((proxy, answer), move |(proxy, mut answer)| async move {
+        let Ok(Some(piece)) = answer.chunk().await else {
+            // A run that is not published keeps its thread.
+            let _ = proxy.publish(run, thread).await;
+            return None;
+        };
+        Some((Ok::<_, Infallible>(piece), (proxy, answer)))
+    });
+    Ok(sent("text/event-stream", Body::from_stream(pieces)))
 }
 
 impl Proxy {
@@ -102,12 +120,45 @@ impl Proxy {
             Some(bytes) => self.filler.slice(..usize::min(bytes, self.filler.len())),
             None => body.clone(),
         };
+        let answer = self.asked(body).await?;
+        answer.bytes().await.map_err(|_| StatusCode::BAD_GATEWAY)
+    }
+
+    async fn asked(&self, body: Bytes) -> Result<reqwest::Response, StatusCode> {
         let request = self.client.post(&self.url);
         let sent = request
             .header("content-type", "application/json")
             .body(body);
-        let answer = sent.send().await.map_err(|_| StatusCode::BAD_GATEWAY)?;
-        answer.bytes().await.map_err(|_| StatusCode::BAD_GATEWAY)
+        sent.send().await.map_err(|_| StatusCode::BAD_GATEWAY)
+    }
+
+    /// A new run, and a thread that has none at work.
+    fn next(&self) -> Result<(i64, i64), StatusCode> {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        let thread = self.free().pop_front();
+        Ok((run, thread.ok_or(StatusCode::SERVICE_UNAVAILABLE)?))
+    }
+
+    /// The threads that have no run at work, the one that has rested longest first.
+    fn free(&self) -> MutexGuard<'_, VecDeque<i64>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn begin(&self, run: i64, thread: i64) -> Result<(), StatusCode> {
+        let text = self.item.clone();
+        self.commit(raw::Job::Begin { run, thread, text }).await
+    }
+
+    async fn publish(&self, run: i64, thread: i64) -> Result<(), StatusCode> {
+        self.commit(raw::Job::Publish {
+            run,
+            thread,
+            first: 2 * run,
+            text: self.item.clone(),
+        })
+        .await?;
+        self.free().push_back(thread);
+        Ok(())
     }
 
     async fn commit(&self, job: raw::Job) -> Result<(), StatusCode> {
