@@ -1,5 +1,6 @@
 //! Connections: how many there may be, how long they may take, and how they end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, net};
@@ -7,7 +8,7 @@ use std::{io, net};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_ENCODING;
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -33,6 +34,9 @@ const NO_ROOM: Duration = Duration::from_millis(50);
 
 /// How long connections may take to end after they were cut off.
 const CUT: Duration = Duration::from_secs(2);
+
+/// Bodies above this are not worked on where other connections would wait for it.
+const LONG: u64 = 256 * 1024;
 
 pub(super) struct Connections {
     app: App,
@@ -188,17 +192,10 @@ impl Connections {
             let aside = may_be_long(&request).then(|| aside.clone());
             let answered = service.call(request);
             async move {
-                let Some(aside) = aside else {
-                    return answered.await;
-                };
-                let answered = AbortOnDropHandle::new(aside.spawn(answered));
-                answered
-                    .await
-                    .unwrap_or_else(|error| match error.try_into_panic() {
-                        Ok(panic) => std::panic::resume_unwind(panic),
-                        // Its runtime is going down, and with it everything that listens.
-                        Err(_) => Ok(StatusCode::SERVICE_UNAVAILABLE.into_response()),
-                    })
+                match aside {
+                    Some(aside) => worked_on(&aside, answered).await,
+                    None => answered.await,
+                }
             }
         });
         let connection = builder.serve_connection(stream, service);
@@ -229,8 +226,18 @@ impl Connections {
     }
 }
 
-/// Bodies above this are not worked on where other connections would wait for it.
-const LONG: u64 = 256 * 1024;
+/// Have an answer worked on in another runtime, for as long as somebody waits for it.
+async fn worked_on(
+    runtime: &Handle,
+    answer: impl Future<Output = Result<Response, Infallible>> + Send + 'static,
+) -> Result<Response, Infallible> {
+    let answered = AbortOnDropHandle::new(runtime.spawn(answer)).await;
+    answered.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        // The runtime is going down, and with it everything that listens.
+        Err(_) => Ok(StatusCode::SERVICE_UNAVAILABLE.into_response()),
+    })
+}
 
 /// Whether a request may take a thread some time: by what it says of its body, or does not say.
 fn may_be_long(request: &Request<Incoming>) -> bool {

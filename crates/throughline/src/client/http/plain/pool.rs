@@ -57,7 +57,7 @@ impl Pool {
         self.known(target, |host| {
             while host.waiting.pop_if(|one| !is_open(one)).is_some() {}
             host.waiting.pop().map(|(_, stream)| stream)
-        })
+        })?
     }
 
     /// A connection that is on its way.
@@ -65,7 +65,7 @@ impl Pool {
         self.known(target, |host| {
             let (since, stream) = host.coming.take()?;
             (since.elapsed() < COMING).then_some(stream)
-        })
+        })?
     }
 
     /// Have a connection made for whoever comes next, unless there is one.
@@ -83,7 +83,6 @@ impl Pool {
             {
                 host.coming = begin(address).ok().map(|stream| (Instant::now(), stream));
             }
-            None::<()>
         });
     }
 
@@ -99,7 +98,6 @@ impl Pool {
     pub(super) fn lost(&self, target: &Target) {
         self.known(target, |host| {
             host.address = None;
-            None::<()>
         });
     }
 
@@ -109,11 +107,11 @@ impl Pool {
     }
 
     /// Do something with a host that is known in this runtime.
-    fn known<T>(&self, target: &Target, act: impl FnOnce(&mut Host) -> Option<T>) -> Option<T> {
+    fn known<T>(&self, target: &Target, act: impl FnOnce(&mut Host) -> T) -> Option<T> {
         let runtime = Handle::try_current().ok()?;
         let mut runtimes = self.runtimes();
         let hosts = runtimes.get_mut(&runtime.id())?;
-        act(hosts.by_authority.get_mut(&target.authority)?)
+        Some(act(hosts.by_authority.get_mut(&target.authority)?))
     }
 
     /// Change what is known of a host, known or not. Without a runtime nobody could use it.

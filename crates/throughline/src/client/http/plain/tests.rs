@@ -417,12 +417,18 @@ fn runtime() -> tokio::runtime::Runtime {
     runtime.enable_all().build().unwrap()
 }
 
-#[test]
-fn a_connection_that_was_made_early_may_outlive_its_runtime() {
-    let transport = transport();
+/// A socket that one runtime after the other may listen on.
+fn listen_anywhere() -> (std::net::TcpListener, String) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+#[test]
+fn a_connection_that_was_made_early_may_outlive_its_runtime() {
+    let transport = transport();
+    let (listener, url) = listen_anywhere();
     let mut sockets = Vec::new();
     for _ in 0..3 {
         runtime().block_on(async {
@@ -452,9 +458,7 @@ fn a_connection_that_was_made_early_may_outlive_its_runtime() {
 fn each_runtime_has_connections_of_its_own() {
     use std::io::Read;
     let transport = transport();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (listener, url) = listen_anywhere();
     // The end of a new connection that the server has, after an answer.
     let first = |runtime: &tokio::runtime::Runtime| {
         runtime.block_on(async {
