@@ -12,7 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,9 +27,20 @@ pub(crate) struct Link {
     requests: AtomicU64,
     broken: AtomicBool,
     closed: AtomicBool,
+    /// What it is a connection by, for as long as it is one.
+    socket: OnceLock<Weak<Mutex<Socket>>>,
 }
 
 impl Link {
+    /// Ask the system whether the client has broken it off. The thread that it is on may be busy, and
+    /// hear of that much later.
+    fn look(&self) {
+        let socket = self.socket.get().and_then(Weak::upgrade);
+        if socket.is_some_and(|socket| lock(&socket).is_broken()) {
+            self.broken.store(true, Ordering::Release);
+        }
+    }
+
     /// One more request has come, which takes everything before it as read.
     pub(super) fn next(self: &Arc<Self>) -> Way {
         Way {
@@ -64,11 +75,13 @@ impl Way {
             requests,
             broken,
             closed,
+            ..
         } = &*self.link;
         // Whoever asks for something else has read what came before.
         if requests.load(Ordering::Acquire) > self.number {
             return Fate::Read;
         }
+        self.link.look();
         // In the order in which they are noted.
         let closed = closed.load(Ordering::Acquire);
         match (broken.load(Ordering::Acquire), closed) {
@@ -101,25 +114,40 @@ pub(super) struct Watched {
     link: Arc<Link>,
 }
 
+#[derive(Debug)]
 struct Socket {
     stream: TokioIo<TcpStream>,
     /// Something is still to be written.
     is_full: bool,
 }
 
+impl Socket {
+    /// Whether the client has broken it off. The system says so once.
+    fn is_broken(&self) -> bool {
+        !matches!(self.stream.inner().take_error(), Ok(None))
+    }
+}
+
+fn lock(socket: &Mutex<Socket>) -> MutexGuard<'_, Socket> {
+    socket.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Watched {
     pub(super) fn new(stream: TcpStream, link: &Arc<Link>) -> Self {
+        let socket = Arc::new(Mutex::new(Socket {
+            stream: TokioIo::new(stream),
+            is_full: false,
+        }));
+        // A link is one connection's, so nothing is there before.
+        let _ = link.socket.set(Arc::downgrade(&socket));
         Self {
-            socket: Arc::new(Mutex::new(Socket {
-                stream: TokioIo::new(stream),
-                is_full: false,
-            })),
+            socket,
             link: Arc::clone(link),
         }
     }
 
     fn socket(&self) -> MutexGuard<'_, Socket> {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.socket)
     }
 
     fn with<T>(
@@ -169,9 +197,7 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         // A client that closed first and was sent more is not heard of in any other way.
-        if !matches!(self.socket().stream.inner().take_error(), Ok(None)) {
-            self.link.broken.store(true, Ordering::Release);
-        }
+        self.link.look();
         if Arc::strong_count(&self.socket) == 1 {
             self.link.closed.store(true, Ordering::Release);
         }

@@ -153,7 +153,7 @@ impl Asked<'_> {
         let Some((run, delivery)) = found.await? else {
             return self.marked(digest).await;
         };
-        delivery.by(self.way.as_ref());
+        let delivery = delivery.by(self.way.as_ref());
         if let Some(live) = app.runs.find(run) {
             return match (self.request.stream(), live.streamed) {
                 (true, true) => self.streamed(live.reader(0), app.stream()?, delivery),
@@ -198,7 +198,7 @@ impl Asked<'_> {
                     Some(digest) => app.runs.repeats.begun(digest, run),
                     None => Delivery::default(),
                 };
-                delivery.by(self.way.as_ref());
+                let delivery = delivery.by(self.way.as_ref());
                 match place {
                     Some(place) => {
                         // Readers come and go, and the slow ones hold up nobody.

@@ -26,10 +26,16 @@ const REMEMBERED: usize = 16_384;
 
 /// Whether an answer was delivered whole, as far as a server can know.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Delivery(Arc<Mutex<Delivered>>);
+pub(crate) struct Delivery {
+    state: Arc<Mutex<Delivered>>,
+    /// Which of the attempts this one is.
+    attempt: u64,
+}
 
 #[derive(Debug, Default)]
 struct Delivered {
+    /// The last attempt.
+    attempt: u64,
     is_written: bool,
     /// How it went, if that can be known.
     way: Option<Way>,
@@ -37,20 +43,29 @@ struct Delivered {
 
 impl Delivery {
     fn state(&self) -> MutexGuard<'_, Delivered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// It goes to this client now.
-    pub(crate) fn by(&self, way: Option<&Way>) {
-        *self.state() = Delivered {
-            is_written: false,
-            way: way.cloned(),
+    pub(crate) fn by(mut self, way: Option<&Way>) -> Self {
+        let attempt = {
+            let mut state = self.state();
+            *state = Delivered {
+                attempt: state.attempt + 1,
+                is_written: false,
+                way: way.cloned(),
+            };
+            state.attempt
         };
+        self.attempt = attempt;
+        self
     }
 
-    /// All of it was written.
+    /// All of it was written. An attempt that was given up may still be written to its end, to a
+    /// client that is not there: that says nothing about the one that came after it.
     pub(crate) fn done(&self) {
-        self.state().is_written = true;
+        let mut state = self.state();
+        state.is_written |= state.attempt == self.attempt;
     }
 
     /// Whether the client has it. What was written may be lost all the same: a client that breaks
@@ -180,4 +195,22 @@ async fn stored(
         };
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_attempt_that_was_given_up_says_nothing_of_the_next() {
+        let first = Delivery::default().by(None);
+        let second = first.clone().by(None);
+        // It is written to its end although its client has gone.
+        first.done();
+        assert!(!second.is_done().await);
+        second.done();
+        assert!(second.is_done().await);
+        // Whoever finds the run sees the last attempt.
+        assert!(first.is_done().await);
+    }
 }
