@@ -13,6 +13,7 @@ pub mod agent;
 pub mod bench;
 pub mod checkers;
 pub mod chunks;
+#[cfg(feature = "trials")]
 pub mod disk;
 pub mod engines;
 pub mod generate;

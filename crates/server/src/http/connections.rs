@@ -104,17 +104,27 @@ impl Connections {
     async fn accept_on(self: Arc<Self>, lane: Lane, listener: Arc<net::TcpListener>) {
         loop {
             lane.turn.notified().await;
-            match accept(&listener).await {
-                Ok(stream) => self.take_in(&lane, stream),
-                Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "a connection cannot be accepted"
-                    );
-                    tokio::time::sleep(NO_ROOM).await;
-                }
+            while let Err(error) = self.accept(&lane, &listener).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a connection cannot be accepted"
+                );
+                tokio::time::sleep(NO_ROOM).await;
             }
             self.pass_turn();
+        }
+    }
+
+    /// Accept connections until it is the turn of another lane.
+    async fn accept(self: &Arc<Self>, lane: &Lane, listener: &net::TcpListener) -> io::Result<()> {
+        // Another handle on the same socket, in the runtime of the lane.
+        let listener = TcpListener::from_std(listener.try_clone()?)?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            self.take_in(lane, stream);
+            if !lane.keeps_turn(&self.lanes) {
+                return Ok(());
+            }
         }
     }
 
@@ -244,12 +254,4 @@ fn may_be_long(request: &Request<Incoming>) -> bool {
     let length = request.body().size_hint().upper();
     length.is_none_or(|length| length > LONG)
         || length > Some(0) && request.headers().contains_key(CONTENT_ENCODING)
-}
-
-/// The next connection.
-async fn accept(listener: &net::TcpListener) -> io::Result<TcpStream> {
-    // Another handle on the same socket, in the runtime of whoever calls.
-    let listener = TcpListener::from_std(listener.try_clone()?)?;
-    let (stream, _) = listener.accept().await?;
-    Ok(stream)
 }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::{Notify, oneshot};
 
+/// One of so many connections may be on one lane that should be on another.
+const SHARE: usize = 16;
+
 /// Threads that run until this is dropped.
 pub(super) struct Lanes {
     threads: Vec<Thread>,
@@ -99,7 +102,51 @@ impl Lane {
 
     /// The lane that has the fewest connections.
     pub(super) fn freest(lanes: &[Self]) -> Option<&Self> {
-        let connections = |lane: &&Self| Arc::strong_count(&lane.place);
-        lanes.iter().min_by_key(connections)
+        lanes.iter().min_by_key(|lane| lane.connections())
+    }
+
+    /// Whether this one accepts the next connection too. It has to have more than another by a share
+    /// of them: passing the turn on wakes a thread just when the request of the new connection comes,
+    /// and what is done for that takes longer than accepting does.
+    pub(super) fn keeps_turn(&self, lanes: &[Self]) -> bool {
+        let fewest = Self::freest(lanes).map_or(0, Self::connections);
+        self.connections() <= fewest + fewest / SHARE
+    }
+
+    /// How many connections it has; the same number for all is on top of that.
+    fn connections(&self) -> usize {
+        Arc::strong_count(&self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many connections each of two lanes has after so many were accepted, one after the other.
+    fn spread(connections: usize) -> [usize; 2] {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let lanes = [(); 2].map(|()| Lane::of(runtime.handle()));
+        let mut open = Vec::new();
+        let mut turn = &lanes[0];
+        for _ in 0..connections {
+            open.push(Arc::clone(&turn.place));
+            if !turn.keeps_turn(&lanes) {
+                turn = Lane::freest(&lanes).unwrap();
+            }
+        }
+        lanes.each_ref().map(|lane| lane.connections() - 1)
+    }
+
+    #[test]
+    fn connections_are_spread_over_the_lanes() {
+        for few in [2, 4, 16, 28] {
+            assert_eq!(spread(few), [few / 2; 2]);
+        }
+        // With many, a few more or less do not matter.
+        for many in 30..300 {
+            let [one, other] = spread(many);
+            assert!(one.abs_diff(other) <= many / 2 / SHARE + 2, "{one} {other}");
+        }
     }
 }

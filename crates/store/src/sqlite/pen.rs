@@ -10,12 +10,13 @@
 //! else on. Beginnings are brought to the disk right after they were answered.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
 use super::connect::{CHECKPOINT, PATIENCE, Waits, set_waits};
+use super::disk::{LogFile, Owes};
 use super::event_log::{self, EventLog};
 use super::fault::{Done, Stop};
 use super::hot::{Hot, Statements};
@@ -30,8 +31,12 @@ pub(super) struct Pen {
     pub(super) conn: Connection,
     /// The events of live runs.
     pub(super) log: EventLog,
-    /// How many pages the log had at the last commit.
-    pages: Arc<AtomicI32>,
+    /// The log, and what is known of it.
+    pub(super) file: Arc<LogFile>,
+    told: Arc<Told>,
+    /// A sync of the log failed. What was committed before without waiting for one can be read, but
+    /// the disk may have lost it for good, and whatever follows it in the log with it.
+    lossy: bool,
     /// Bytes that were erased may still be in the log.
     pub(super) unerased: bool,
     /// The last commit failed in a way that leaves it valid in the log: whoever recovers the log
@@ -39,39 +44,39 @@ pub(super) struct Pen {
     in_doubt: bool,
     /// What commits of the connection wait for.
     waits: Waits,
-    /// Whether runs were begun that the disk does not have.
-    pub(super) owes: Owes,
 }
 
-/// When the disk gets what was answered before it had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owes {
-    Nothing,
-    /// At once.
-    Now,
-    /// With the next commit: it was tried, and failed.
-    WithNext,
+/// What SQLite tells of each commit that writes to the log.
+#[derive(Default)]
+struct Told {
+    /// How many pages the log had at the last one.
+    pages: AtomicI32,
+    /// How many there were.
+    commits: AtomicU64,
 }
 
 impl Pen {
     pub(super) fn new(mut conn: Connection) -> Done<Self> {
         Statements(&conn).check()?;
-        let pages = Arc::new(AtomicI32::new(0));
-        let counted = Arc::clone(&pages);
+        let file = Arc::new(LogFile::of(&conn)?);
+        let told = Arc::<Told>::default();
+        let tell = Arc::clone(&told);
         // In the place of SQLite's own hook, which copies the log before the commit returns, whoever
         // commits: here nobody waits for that.
         conn.wal_hook(Some(move |_: &mut _, pages| {
-            counted.store(pages, Ordering::Relaxed);
+            tell.pages.store(pages, Ordering::Relaxed);
+            tell.commits.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }))?;
         Ok(Self {
             conn,
             log: EventLog::default(),
-            pages,
+            file,
+            told,
+            lossy: false,
             unerased: false,
             in_doubt: false,
             waits: Waits::ForDisk,
-            owes: Owes::Nothing,
         })
     }
 
@@ -81,7 +86,7 @@ impl Pen {
 
     /// Whether the log is to be copied to the file.
     pub(super) fn is_log_long(&self) -> bool {
-        self.pages.load(Ordering::Relaxed) >= CHECKPOINT
+        self.told.pages.load(Ordering::Relaxed) >= CHECKPOINT
     }
 
     /// Copy the log to the file when it has become long.
@@ -91,12 +96,58 @@ impl Pen {
         }
         // The next commit counts again. If it fails, or somebody still reads what is older, so does
         // the next attempt.
-        self.pages.store(0, Ordering::Relaxed);
+        self.told.pages.store(0, Ordering::Relaxed);
+        if self.sync().is_err() {
+            return;
+        }
         let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
         // Whoever begins the log anew waits for the disk, so that is done here too.
-        if self.sync().is_err() {
+        if let Err(stop) = self.begin_log() {
             self.roll_back();
+            self.doubt(&stop);
         }
+    }
+
+    /// Commit something that changes nothing, and wait for the disk.
+    fn begin_log(&mut self) -> Done<()> {
+        self.wait_for(Waits::ForDisk)?;
+        self.hot().run(Hot::Begin, &[])?;
+        // Another value each time, or SQLite would write nothing.
+        if self.hot().run(Hot::Mark, &[])? == 0 {
+            let first = "INSERT INTO given(name, last) VALUES('mark', 0)";
+            run_sql(&self.conn, first, [])?;
+        }
+        self.hot().run(Hot::Commit, &[])?;
+        Ok(())
+    }
+
+    /// Bring the log to the disk. A checkpoint does so too, but whoever sees that one fail does not
+    /// know whether it was the log.
+    pub(super) fn sync(&mut self) -> Done<()> {
+        let synced = self.file.sync();
+        self.lossy |= synced.is_err();
+        synced
+    }
+
+    /// A commit failed: perhaps its sync did.
+    pub(super) fn doubt(&mut self, stop: &Stop) {
+        self.lossy |= matches!(stop, Stop::Broken(Error::Io { .. }));
+    }
+
+    /// If the disk may have lost some of the log, copy all of it to the file and begin it anew.
+    /// SQLite writes again what belonged to the commit that failed, but not what was there before.
+    pub(super) fn mend_log(&mut self, shared: &Shared) -> Done<()> {
+        if !self.lossy || trials::planted("lossy-log") {
+            return Ok(());
+        }
+        let upto = shared.owed.begun();
+        let sql = "PRAGMA wal_checkpoint(RESTART)";
+        if self.conn.query_row(sql, [], |row| row.get::<_, bool>(0))? {
+            return Err(Stop::Broken(Error::Locked));
+        }
+        self.lossy = false;
+        shared.owed.paid(upto);
+        Ok(())
     }
 
     /// End a transaction that was left open: whoever was at it broke off.
@@ -141,60 +192,6 @@ impl Pen {
         Ok(())
     }
 
-    /// Bring to the disk what was answered before.
-    pub(super) fn pay(&mut self, shared: &Shared) {
-        match self.sync() {
-            Ok(()) => self.paid(shared),
-            Err(_) => {
-                self.roll_back();
-                self.unpaid(shared);
-            }
-        }
-    }
-
-    /// Bring the log to the disk: by a commit that waits for it, because that is how SQLite does so.
-    fn sync(&mut self) -> Done<()> {
-        self.wait_for(Waits::ForDisk)?;
-        self.hot().run(Hot::Begin, &[])?;
-        self.mark()?;
-        self.hot().run(Hot::Commit, &[])?;
-        Ok(())
-    }
-
-    /// Have the commit that follows bring to the disk what was answered before. One that changes no
-    /// page is none: SQLite writes nothing then, and syncs nothing.
-    pub(super) fn pay_along(&self) -> Done<()> {
-        if self.owes != Owes::Nothing && trials::unless("paid-with-nothing", true) {
-            self.mark()?;
-        }
-        Ok(())
-    }
-
-    /// Write something, so that there is something to commit.
-    fn mark(&self) -> Done<()> {
-        if self.hot().run(Hot::Mark, &[])? == 0 {
-            let first = "INSERT INTO given(name, last) VALUES('mark', 0)";
-            run_sql(&self.conn, first, [])?;
-        }
-        Ok(())
-    }
-
-    /// A commit failed: whoever waits for what is owed hears of it, and the next one tries again.
-    pub(super) fn unpaid(&mut self, shared: &Shared) {
-        if self.owes != Owes::Nothing {
-            self.owes = Owes::WithNext;
-            shared.owed.failed();
-        }
-    }
-
-    /// A commit that waits for the disk brings along all before it.
-    pub(super) fn paid(&mut self, shared: &Shared) {
-        if self.owes != Owes::Nothing {
-            self.owes = Owes::Nothing;
-            shared.owed.paid();
-        }
-    }
-
     /// Commit a group; if it breaks, each of its members alone.
     pub(super) fn group(&mut self, shared: &Shared, jobs: Vec<Box<dyn Job>>) {
         self.clear();
@@ -205,14 +202,15 @@ impl Pen {
         };
         // Where many begin at once they share a commit, and it is the disk that has them gather.
         let begins = jobs.iter().filter(|job| job.op() == Op::Begin).count();
-        let begun = self.wait_for(match waits || begins > 1 || self.owes != Owes::Nothing {
+        let owes = shared.owed.owes() != Owes::Nothing;
+        let waits = match waits || begins > 1 || owes {
             true => Waits::ForDisk,
             false => Waits::ForNothing,
-        });
-        if let Err(stop) = begun.and_then(|()| self.hot().run(Hot::Begin, &[])) {
+        };
+        if let Err(stop) = self.open(shared, waits) {
             // Nobody gets any further by trying again: each would wait as long.
             self.roll_back();
-            self.unpaid(shared);
+            shared.owed.failed();
             let error = stop.into_error();
             for job in jobs {
                 job.fail(copy_of(&error));
@@ -222,6 +220,14 @@ impl Pen {
         self.finish(shared, jobs);
     }
 
+    /// Begin a transaction.
+    pub(super) fn open(&mut self, shared: &Shared, waits: Waits) -> Done<()> {
+        self.mend_log(shared)?;
+        self.wait_for(waits)?;
+        self.hot().run(Hot::Begin, &[])?;
+        Ok(())
+    }
+
     /// Write one operation on the thread of whoever asks, without waiting for anything. It comes back
     /// if that cannot be.
     pub(super) fn at_once(
@@ -229,15 +235,15 @@ impl Pen {
         shared: &Shared,
         job: Box<dyn Job>,
     ) -> Result<(), Box<dyn Job>> {
-        if self.owes != Owes::Nothing {
+        // Beginnings that come while the disk has yet to get one share a commit, see `group`.
+        let gathers = job.op() == Op::Begin && shared.owed.owes() != Owes::Nothing;
+        if gathers || self.lossy {
             return Err(job);
         }
         self.clear();
         // Another process may have the file for seconds: it is for the thread of the store to wait.
         let begun = self.conn.busy_timeout(Duration::ZERO).map_err(Stop::from);
-        let begun = begun
-            .and_then(|()| self.wait_for(Waits::ForNothing))
-            .and_then(|()| self.hot().run(Hot::Begin, &[]));
+        let begun = begun.and_then(|()| self.open(shared, Waits::ForNothing));
         let patient = self.conn.busy_timeout(PATIENCE);
         if begun.is_err() || patient.is_err() {
             self.roll_back();
@@ -253,7 +259,7 @@ impl Pen {
             Ok(effects) => self.answer(shared, effects, jobs),
             Err(stop) if jobs.len() == 1 => {
                 self.roll_back();
-                self.unpaid(shared);
+                shared.owed.failed();
                 if let Some(job) = jobs.pop() {
                     job.fail(stop.into_error());
                 }
@@ -271,8 +277,8 @@ impl Pen {
     /// Try one operation in a transaction of its own. `in_doubt`: the commit of its group is.
     fn alone(&mut self, shared: &Shared, job: Box<dyn Job>, in_doubt: bool) {
         let mut one = [job];
-        let tried = match self.hot().run(Hot::Begin, &[]) {
-            Ok(_) => self.transaction(shared, &mut one),
+        let tried = match self.open(shared, self.waits) {
+            Ok(()) => self.transaction(shared, &mut one),
             Err(stop) => Err(stop),
         };
         let [job] = one;
@@ -280,7 +286,7 @@ impl Pen {
             Ok(effects) => self.answer(shared, effects, [job]),
             Err(stop) => {
                 self.roll_back();
-                self.unpaid(shared);
+                shared.owed.failed();
                 let error = stop.into_error();
                 job.fail(if in_doubt { unsure(error) } else { error });
             }
@@ -322,16 +328,36 @@ impl Pen {
             effects = tx.effects;
         }
         effects = self.seal(shared, now, owner, effects)?;
-        self.pay_along()?;
+        let before = self.told.commits.load(Ordering::Relaxed);
         if let Err(stop) = self.commit(jobs) {
             self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
+            self.doubt(&stop);
             return Err(stop);
         }
         self.log.committed();
+        let has_written = self.told.commits.load(Ordering::Relaxed) != before;
+        self.settle(shared, has_written)?;
         if let Some((row, now)) = beaten {
             shared.note_beat(row, now);
         }
         Ok(effects)
+    }
+
+    /// After a commit that waited for the disk: that has what it was owed.
+    pub(super) fn settle(&mut self, shared: &Shared, has_written: bool) -> Done<()> {
+        let (Owes::Now(upto) | Owes::WithNext(upto)) = shared.owed.owes() else {
+            return Ok(());
+        };
+        if self.waits == Waits::ForNothing {
+            return Ok(());
+        }
+        // A commit that changes no page is none: SQLite syncs nothing then. But what its operations
+        // answer may be what is owed.
+        if !has_written && trials::unless("paid-with-nothing", true) {
+            self.sync()?;
+        }
+        shared.owed.paid(upto);
+        Ok(())
     }
 
     /// Write the events that the transaction has gathered.
@@ -382,12 +408,8 @@ impl Pen {
         jobs: impl IntoIterator<Item = Box<dyn Job>>,
     ) {
         self.unerased |= shared.apply(effects);
-        if self.waits == Waits::ForDisk {
-            self.paid(shared);
-        }
         for job in jobs {
             if self.waits == Waits::ForNothing && job.op() == Op::Begin {
-                self.owes = Owes::Now;
                 shared.owed.owe();
             }
             match trials::after(job.op()) {

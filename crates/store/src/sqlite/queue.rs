@@ -9,11 +9,11 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::cache::{Caches, Ended, Head, Live, lock};
-use super::disk::Owed;
+use super::disk::{LogFile, Owed, Owes};
 use super::event_log::EventLog;
 use super::fault::{Done, Stop};
 use super::hot::Statements;
-use super::pen::{Owes, Pen};
+use super::pen::Pen;
 use super::watch::Watch;
 use crate::trials::{self, Op};
 use crate::{Error, Millis, Options, OwnerId, Result, RunId, Tenant, ThreadId};
@@ -73,6 +73,8 @@ enum Sleep {
     Empty,
     /// So many operations to write together.
     Gathering(usize),
+    /// The disk, which takes what it is owed. Whoever wants the pen meanwhile may have it.
+    Disk,
 }
 
 /// How soon something must be written.
@@ -421,7 +423,7 @@ impl Shared {
             return Err(Error::Closed);
         };
         let left = pen.at_once(self, job);
-        let is_for_the_writer = pen.owes == Owes::Now || pen.is_log_long();
+        let is_for_the_writer = matches!(self.owed.owes(), Owes::Now(_)) || pen.is_log_long();
         drop(held);
         match left {
             Ok(()) => {
@@ -451,7 +453,11 @@ impl Shared {
             return None;
         }
         let is_alone = match manner.haste {
-            Haste::Urgent => !manner.run.is_some_and(|run| queue.gathers(run)),
+            // Who asked for something urgent before goes first.
+            Haste::Urgent => {
+                queue.jobs.len() == queue.patient
+                    && !manner.run.is_some_and(|run| queue.gathers(run))
+            }
             Haste::Patient => queue.jobs.is_empty() && self.streams() < MANY_STREAMS,
         };
         if !is_alone {
@@ -471,7 +477,7 @@ impl Shared {
         let is_urgent = manner.haste == Haste::Urgent;
         queue.patient += usize::from(!is_urgent);
         let wakes = match queue.sleep {
-            Sleep::Awake => false,
+            Sleep::Awake | Sleep::Disk => false,
             Sleep::Empty => true,
             Sleep::Gathering(enough) => is_urgent || queue.jobs.len() >= enough,
         };
@@ -520,11 +526,24 @@ impl Shared {
     pub(super) fn nudge(&self) {
         let mut queue = lock(&self.queue);
         queue.nudged = true;
-        let asleep = std::mem::take(&mut queue.sleep);
-        drop(queue);
-        if asleep != Sleep::Awake {
-            self.wake.notify_one();
+        if matches!(queue.sleep, Sleep::Awake | Sleep::Disk) {
+            return;
         }
+        queue.sleep = Sleep::Awake;
+        drop(queue);
+        self.wake.notify_one();
+    }
+
+    /// Bring to the disk what it is owed. Nobody has to wait for it who wants to write.
+    pub(super) fn pay(&self, upto: u64, file: &LogFile) -> Done<()> {
+        lock(&self.queue).sleep = Sleep::Disk;
+        let synced = file.sync();
+        lock(&self.queue).sleep = Sleep::Awake;
+        match synced {
+            Ok(()) => self.owed.paid(upto),
+            Err(_) => self.owed.failed(),
+        }
+        synced
     }
 
     /// Wait for work, at most so long.
@@ -629,165 +648,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Nothing(Op);
-
-    impl Job for Nothing {
-        fn op(&self) -> Op {
-            self.0
-        }
-
-        fn waits(&self) -> bool {
-            false
-        }
-
-        fn run(&mut self, _: &mut Tx<'_>) -> Result<(), Stop> {
-            Ok(())
-        }
-
-        fn refuse(&mut self, _: Error) {}
-
-        fn answer(self: Box<Self>) {}
-
-        fn fail(self: Box<Self>, _: Error) {}
-    }
-
-    const BEGIN: (Op, Haste, bool, u8) = (Op::Begin, Haste::Urgent, false, 0);
-    const PUBLISH: (Op, Haste, bool, u8) = (Op::Publish, Haste::Urgent, true, 0);
-
-    fn events(haste: Haste, run: u8) -> (Op, Haste, bool, u8) {
-        (Op::Flush, haste, false, run)
-    }
-
-    fn queue(waiting: &[(Op, Haste, bool, u8)]) -> Queue {
-        let mut queue = Queue::default();
-        for (op, haste, waits, run) in waiting {
-            let manner = Manner {
-                haste: *haste,
-                waits: *waits,
-                run: (*run > 0).then(|| RunId::from_bytes([*run; 16])),
-            };
-            queue.patient += usize::from(*haste == Haste::Patient);
-            queue.jobs.push_back((manner, Box::new(Nothing(*op))));
-        }
-        queue
-    }
-
-    /// What goes together, one after the other.
-    fn groups(queue: Queue) -> Vec<Vec<Op>> {
-        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
-        *lock(&shared.queue) = queue;
-        let taken = std::iter::from_fn(|| {
-            let (jobs, _) = shared.take(false);
-            (!jobs.is_empty()).then(|| jobs.iter().map(|job| job.op()).collect())
-        });
-        taken.collect()
-    }
-
-    #[test]
-    fn what_is_urgent_goes_before_events_that_gather() {
-        use Haste::{Patient, Urgent};
-        use Op::{Begin, Flush, Publish};
-        let waiting = queue(&[events(Patient, 1), BEGIN, events(Patient, 2)]);
-        assert_eq!(groups(waiting), [vec![Begin], vec![Flush, Flush]]);
-        let waiting = queue(&[events(Patient, 1), events(Urgent, 2), BEGIN]);
-        assert_eq!(groups(waiting), [vec![Flush, Begin], vec![Flush]]);
-        // What waits for the disk brings everything along.
-        let waiting = queue(&[events(Patient, 1), BEGIN, PUBLISH]);
-        assert_eq!(groups(waiting), [vec![Flush, Begin, Publish]]);
-        // Events of one run stay in their order.
-        let waiting = queue(&[events(Patient, 1), events(Urgent, 1)]);
-        assert_eq!(groups(waiting), [vec![Flush, Flush]]);
-    }
-
-    #[test]
-    fn whoever_has_gathered_long_enough_is_not_overtaken() {
-        use Haste::Patient;
-        let now = Instant::now();
-        let mut waiting = queue(&[events(Patient, 1), BEGIN]);
-        assert!(waiting.is_overtaken(now));
-        assert_eq!(waiting.overtake(now).len(), 1);
-        let (manner, job) = queue(&[BEGIN]).jobs.remove(0).unwrap();
-        waiting.jobs.push_back((manner, job));
-        assert!(waiting.is_overtaken(now));
-        assert!(!waiting.is_overtaken(now + GATHER));
-        assert_eq!(waiting.first(now).len(), 2);
-    }
-
-    #[test]
-    fn events_that_gather_are_not_taken_along_with_a_debt() {
-        use Haste::Patient;
-        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
-        shared.working.store(MANY_STREAMS, Ordering::Relaxed);
-        let later = Instant::now() + Duration::from_secs(3600);
-        let gathering = || Queue {
-            ripe: Some(later),
-            ..queue(&[events(Patient, 1), events(Patient, 2)])
-        };
-        *lock(&shared.queue) = gathering();
-        assert_eq!(shared.take(true).0.len(), 0);
-        assert_eq!(shared.take(false).0.len(), 2);
-        // What is urgent waits for nothing, and what has waited long enough goes along.
-        *lock(&shared.queue) = gathering();
-        let (manner, job) = queue(&[BEGIN]).jobs.remove(0).unwrap();
-        lock(&shared.queue).jobs.push_back((manner, job));
-        assert_eq!(shared.take(true).0.len(), 1);
-        lock(&shared.queue).ripe = Some(Instant::now());
-        assert_eq!(shared.take(true).0.len(), 2);
-    }
-
-    #[test]
-    fn a_nudge_is_not_lost_on_a_writer_that_is_awake() {
-        use Haste::Patient;
-        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
-        shared.nudge();
-        // Neither does it sleep, nor does it gather.
-        shared.wait(None);
-        shared.working.store(MANY_STREAMS, Ordering::Relaxed);
-        let later = Instant::now() + Duration::from_secs(3600);
-        *lock(&shared.queue) = Queue {
-            ripe: Some(later),
-            nudged: true,
-            ..queue(&[events(Patient, 1)])
-        };
-        shared.wait(None);
-        assert_eq!(shared.take(false).0.len(), 0);
-        assert!(!lock(&shared.queue).nudged);
-    }
-
-    /// Whether something would be written by whoever asks.
-    fn is_written_here(shared: &Shared, sleep: Sleep, asked: (Op, Haste, bool, u8)) -> bool {
-        let asked = queue(&[asked]).jobs.remove(0).unwrap().0;
-        let mut queue = lock(&shared.queue);
-        queue.sleep = sleep;
-        shared.pen_for(asked, &queue).is_some()
-    }
-
-    #[test]
-    fn what_waits_for_nothing_is_written_by_whoever_asks() {
-        use Haste::{Patient, Urgent};
-        use Sleep::{Awake, Empty, Gathering};
-        let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
-        assert!(is_written_here(&shared, Empty, BEGIN));
-        assert!(is_written_here(&shared, Empty, events(Urgent, 1)));
-        assert!(is_written_here(&shared, Empty, events(Patient, 1)));
-        assert!(!is_written_here(&shared, Empty, PUBLISH));
-        // The writer is about to write, perhaps what was asked for before.
-        assert!(!is_written_here(&shared, Awake, BEGIN));
-        // Somebody else writes.
-        let held = lock(&shared.pen);
-        assert!(!is_written_here(&shared, Empty, BEGIN));
-        drop(held);
-        // Where many stream, events gather.
-        shared.working.store(MANY_STREAMS, Ordering::Relaxed);
-        assert!(!is_written_here(&shared, Empty, events(Patient, 1)));
-        *lock(&shared.queue) = queue(&[events(Patient, 1)]);
-        let gathering = Gathering(MANY_STREAMS);
-        assert!(is_written_here(&shared, gathering, BEGIN));
-        assert!(is_written_here(&shared, gathering, events(Urgent, 2)));
-        // Events of one run stay in their order.
-        assert!(!is_written_here(&shared, gathering, events(Urgent, 1)));
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! The thread that writes: whatever waits to be written, and what nobody asks for.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,10 @@ use rusqlite::Connection;
 
 use super::cache::lock;
 use super::connect::{PATIENCE, Waits};
+use super::disk::Owes;
 use super::event_log;
 use super::fault::storage;
-use super::pen::{Owes, Pen};
+use super::pen::Pen;
 use super::queue::Shared;
 use super::sql::prepare;
 use crate::{Heartbeat, trials};
@@ -34,12 +36,20 @@ pub(super) fn run(shared: &Shared) {
         // for later.
         let mut held = lock(&shared.pen);
         let Some(pen) = held.as_mut() else { return };
-        let (jobs, last) = shared.take(pen.owes == Owes::Now);
+        let owes = shared.owed.owes();
+        let (jobs, last) = shared.take(matches!(owes, Owes::Now(_)));
         if !jobs.is_empty() {
             pen.group(shared, jobs);
-        } else if pen.owes == Owes::Now {
-            pen.pay(shared);
+        } else if let Owes::Now(upto) = owes {
+            let file = Arc::clone(&pen.file);
+            drop(held);
+            let paid = shared.pay(upto, &file);
+            held = lock(&shared.pen);
+            if let (Err(stop), Some(pen)) = (paid, held.as_mut()) {
+                pen.doubt(&stop);
+            }
         }
+        let Some(pen) = held.as_mut() else { return };
         if last {
             pen.leave(shared);
             pen.erase();
@@ -50,11 +60,11 @@ pub(super) fn run(shared: &Shared) {
         pen.keep_alive(shared);
         pen.erase();
         // What is owed to the disk goes first.
-        if pen.owes != Owes::Now {
+        is_paid = !matches!(shared.owed.owes(), Owes::Now(_));
+        if is_paid {
             pen.copy_log();
         }
         patience = pen.patience(shared);
-        is_paid = pen.owes != Owes::Now;
     }
 }
 
@@ -101,24 +111,21 @@ impl Pen {
     /// Write a heartbeat if the last one is old and there is something to keep.
     fn keep_alive(&mut self, shared: &Shared) {
         if beats(shared) && shared.is_beat_due(shared.options.clock.now()) {
-            let ready = self.wait_for(Waits::ForDisk);
-            let beaten = ready.and_then(|()| {
-                self.conn.execute_batch("BEGIN IMMEDIATE")?;
+            let opened = self.open(shared, Waits::ForDisk);
+            let beaten = opened.and_then(|()| {
                 let now = shared.options.clock.now();
                 let beat = self.beat(shared, now)?;
-                self.pay_along()?;
                 self.conn.execute_batch("COMMIT")?;
+                self.settle(shared, true)?;
                 Ok((beat, now))
             });
             match beaten {
-                Ok((row, now)) => {
-                    shared.note_beat(row, now);
-                    self.paid(shared);
-                }
+                Ok((row, now)) => shared.note_beat(row, now),
                 // The next turn of the loop tries again, well before the lease is over.
-                Err(_) => {
+                Err(stop) => {
                     self.roll_back();
-                    self.unpaid(shared);
+                    self.doubt(&stop);
+                    shared.owed.failed();
                 }
             }
         }
@@ -128,6 +135,9 @@ impl Pen {
     /// newer state it is tried again and again.
     fn erase(&mut self) {
         if !trials::unless("erase-later", self.unerased) {
+            return;
+        }
+        if self.sync().is_err() {
             return;
         }
         let truncated = self.conn.busy_timeout(Duration::ZERO).and_then(|()| {
@@ -143,8 +153,11 @@ impl Pen {
 
     /// Leave nothing behind that says this process lives, unless its runs need it.
     fn leave(&mut self, shared: &Shared) {
-        if self.owes != Owes::Nothing {
-            self.pay(shared);
+        if let Owes::Now(upto) | Owes::WithNext(upto) = shared.owed.owes() {
+            match self.mend_log(shared).and_then(|()| self.sync()) {
+                Ok(()) => shared.owed.paid(upto),
+                Err(_) => shared.owed.failed(),
+            }
         }
         let row = shared.owner_row.load(Ordering::Relaxed);
         // Without it they stay until they are swept.

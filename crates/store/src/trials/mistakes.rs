@@ -66,6 +66,7 @@ pub const MISTAKES: &[Mistake] = &[
     bug("events-unsync-others", "what is committed with events waits for the disk", &[]),
     bug("told-before-the-disk", "whoever is told of a run finds it after a power cut", &[]),
     bug("paid-with-nothing", "a commit that brings a run to the disk changes something", &[]),
+    bug("lossy-log", "nothing is written behind what a sync may have lost", &[]),
     bug("expects-nothing", "a run that begins by what is remembered of its thread finds it so", &[]),
     bug("full-is-fine", "a full disk is reported", &[]),
     bug("no-fence", "a write carries the epoch of its lease", &[("AND epoch=?14 AND", "AND ?14 IS NOT NULL AND"), ("AND epoch=?6 AND", "AND ?6 IS NOT NULL AND")]),

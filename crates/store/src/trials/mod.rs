@@ -30,6 +30,11 @@ pub use planted::planted;
 pub(crate) use planted::{statement, unless};
 pub use points::Point;
 
+use std::io;
+use std::path::Path;
+#[cfg(feature = "trials")]
+use std::sync::OnceLock;
+
 use crate::{Error, Result};
 
 /// What an operation does, so that whoever carries it out need not know the operation itself.
@@ -150,6 +155,33 @@ pub fn pass(name: &str) {
             "the fault point {name} can be passed, killed, held up"
         )),
     }
+}
+
+/// Sync a file, unless it is on a disk that a test has made: that says what comes of it.
+#[cfg(not(feature = "trials"))]
+#[inline(always)]
+pub(crate) fn sync(_: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    sync()
+}
+
+/// The same, where there may be such a disk.
+#[cfg(feature = "trials")]
+pub(crate) fn sync(path: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let synced = SYNCED_BY.get().and_then(|synced_by| synced_by(path));
+    synced.unwrap_or_else(sync)
+}
+
+#[cfg(feature = "trials")]
+static SYNCED_BY: OnceLock<SyncedBy> = OnceLock::new();
+
+/// Syncs a file; `None` if it knows nothing of it.
+#[cfg(feature = "trials")]
+pub type SyncedBy = fn(&Path) -> Option<io::Result<()>>;
+
+/// Have somebody else sync files. The first one that is named stays.
+#[cfg(feature = "trials")]
+pub fn sync_by(synced_by: SyncedBy) {
+    SYNCED_BY.get_or_init(|| synced_by);
 }
 
 /// What is said when something is made to fail.

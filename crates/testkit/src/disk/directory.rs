@@ -42,6 +42,11 @@ impl Directory {
         self.now.contains_key(path)
     }
 
+    /// The file that has a name.
+    pub(super) fn no(&self, path: &Path) -> Option<FileNo> {
+        self.now.get(path).copied()
+    }
+
     pub(super) fn remove(&mut self, path: &Path) {
         self.now.remove(path);
     }

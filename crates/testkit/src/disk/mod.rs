@@ -10,7 +10,9 @@
 //!   never half new.
 //! - [`Fault`]s are switched on and off while the code under test runs.
 //!
-//! Nothing is really synced, which makes it fast; what would be there after a cut is computed. The
+//! Nothing is really synced, which makes it fast; what would be there after a cut is computed. What
+//! the store syncs without SQLite it asks us for, with its feature `trials`, which is why there are no
+//! disks without it: one that does not hear of syncs would lose what is safe. The
 //! shared memory of the write-ahead log is the platform's and never part of an image. There is no
 //! memory-mapped I/O.
 

@@ -253,6 +253,14 @@ impl State {
         code
     }
 
+    /// Sync a log by its name.
+    pub(super) fn sync_log(&mut self, path: &Path) -> c_int {
+        match self.directory.no(path) {
+            Some(no) => self.sync((no, Place::Log)),
+            None => SQLITE_IOERR_FSYNC,
+        }
+    }
+
     pub(super) fn sync(&mut self, (no, place): (FileNo, Place)) -> c_int {
         if self.is_cut() {
             return SQLITE_IOERR_FSYNC;

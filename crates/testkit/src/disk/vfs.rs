@@ -1,6 +1,7 @@
 //! The VFS: which file is on which disk. What it does not change is the platform's.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -42,6 +43,7 @@ pub(super) fn install() {
         // SAFETY: it is leaked, so it lives as long as SQLite may call it.
         let code = unsafe { ffi::sqlite3_vfs_register(Box::into_raw(Box::new(ours)), 1) };
         assert_eq!(code, ffi::SQLITE_OK, "SQLite takes no VFS");
+        throughline_store::trials::sync_by(sync);
         Platform(platform)
     });
 }
@@ -58,6 +60,16 @@ fn disk_of(path: &Path) -> Option<Arc<Mutex<State>>> {
     let disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut living = disks.iter().rev().filter_map(Weak::upgrade);
     living.find(|disk| lock(disk).covers(path))
+}
+
+/// Sync a log that the store syncs without SQLite, if it is on one of our disks.
+fn sync(path: &Path) -> Option<io::Result<()>> {
+    let disk = disk_of(path)?;
+    let code = lock(&disk).sync_log(path);
+    Some(match code {
+        ffi::SQLITE_OK => Ok(()),
+        _ => Err(io::Error::other("the disk was told to fail")),
+    })
 }
 
 fn platform() -> *mut ffi::sqlite3_vfs {

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 use throughline_store::{Anchor, Begin, Error, ErrorKind, Leasing, NewThread, Store, TenantScope};
-use throughline_testkit::disk::{Disk, Place, Tally};
+use throughline_testkit::disk::{Disk, Fault, Injection, Place, Tally};
 use throughline_testkit::record::{begin, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
 
 use crate::common::{said, sound, url};
 use crate::kills;
 use crate::ledger::{Ledger, Met};
-use crate::work::{Writer, go_on, open, open_later, turn_of};
+use crate::storage::history;
+use crate::work::{Writer, append_of, go_on, open, open_later, turn_of};
 
 const WRITERS: usize = 3;
 
@@ -195,6 +196,77 @@ fn r1_a_power_cut_after_an_early_beginning_takes_nothing_that_was_waited_for() {
     });
     println!(
         "table r1 power cuts after early beginnings: sure={sure} lost=0 unsure={unsure} gone={gone}"
+    );
+}
+
+/// R1: a sync fails and loses what it should have brought to the disk, also what was committed before
+/// without waiting for one. What is acknowledged later stands behind that in the log, and is there
+/// after a power cut all the same.
+#[test]
+fn r1_what_follows_a_sync_that_lost_something_survives_a_power_cut() {
+    let (mut acknowledged, mut failed) = (0, 0);
+    property("r1 power cuts after lost syncs", 100, |rng, _| {
+        let (directory, image) = (Scratch::new("lost"), Scratch::new("image"));
+        let disk = Disk::below(directory.path());
+        let store = open(&url(directory.path())).map_err(said)?;
+        let (scope, run) = (TenantScope::local(), store.ids().run());
+        let thread = store.ids().thread();
+        let new = NewThread::new(thread.clone());
+        block_on(store.open_or_create(&scope, &new, 0)).map_err(said)?;
+        let turn = turn_of(run, rng);
+        let new = Anchor::New {
+            thread: NewThread::new(store.ids().thread()),
+            leasing: Leasing::Free,
+        };
+        let early = Begin {
+            early: true,
+            ..turn.begin(run, new)
+        };
+        // Of the beginning itself, or of what comes next.
+        let lost = Injection::once(Fault::SyncLost).within(Place::Log);
+        let (at_once, waits) = (rng.bool(), rng.bool());
+        if at_once {
+            disk.inject(lost);
+        }
+        block_on(begin(&store, &scope, &early)).map_err(said)?;
+        if waits {
+            // Both answers are right; neither is a promise for what follows.
+            drop(block_on(store.on_disk()));
+        }
+        if !at_once {
+            disk.inject(lost);
+        }
+        let mut texts = Vec::new();
+        for _ in 0..rng.range(1..=3) {
+            let (append, text) = append_of(store.ids().run(), thread.clone(), 100);
+            while let Err(error) = block_on(store.append(&scope, &append)) {
+                failed += 1;
+                if !matches!(error, Error::Io { .. }) || failed > 1000 {
+                    return Err(said(error));
+                }
+            }
+            texts.push(text);
+            acknowledged += 1;
+        }
+        block_on(store.on_disk()).map_err(said)?;
+        disk.cut_now(rng.next_u64());
+        drop(store);
+        disk.write_image(image.path())
+            .map_err(|error| error.to_string())?;
+        let _disk = Disk::below(image.path());
+        let store = open_later(&url(image.path())).map_err(said)?;
+        let found = history(&store, &thread)?;
+        if found != texts {
+            return Err(format!("{found:?} of {texts:?}"));
+        }
+        let journal = block_on(store.journal(&scope, run)).map_err(said)?;
+        if shorts(&journal.entries) != turn.input {
+            return Err("the run is not what was begun".to_owned());
+        }
+        sound(&store)
+    });
+    println!(
+        "table r1 power cuts after lost syncs: acknowledged={acknowledged} failed={failed} lost=0"
     );
 }
 
