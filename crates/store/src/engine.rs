@@ -148,8 +148,8 @@ pub trait Engine: Send + Sync {
 
     /// Wait until the disk has every run that was begun so far without waiting for it, see
     /// [`Begin::early`]. An engine that never answers before the disk has it has nothing to wait for.
-    /// An error says that the disk has not taken them so far; the next write of a run that is not
-    /// refused has brought them there.
+    /// An error says that the disk has not taken them so far; whoever asks again after something else
+    /// was written hears whether that has brought them there.
     async fn on_disk(&self) -> Result<()> {
         Ok(())
     }

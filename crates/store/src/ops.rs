@@ -96,8 +96,8 @@ pub struct Begin {
     pub expects: Option<Expects>,
     /// Whether the answer need not wait for the disk. The run is begun then, and there whatever
     /// happens to the process; the power alone must not fail. Whoever tells somebody of it waits for
-    /// [`Engine::on_disk`](crate::Engine::on_disk) before. What else is written of the run brings
-    /// its beginning to the disk too.
+    /// [`Engine::on_disk`](crate::Engine::on_disk) before. What else is written of the run, but
+    /// for events, brings its beginning to the disk too.
     pub early: bool,
 }
 

@@ -35,8 +35,12 @@ impl Link {
     /// Ask the system whether the client has broken it off. The thread that it is on may be busy, and
     /// hear of that much later.
     fn look(&self) {
-        let socket = self.socket.get().and_then(Weak::upgrade);
-        if socket.is_some_and(|socket| lock(&socket).is_broken()) {
+        let Some(socket) = self.socket.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        // Noted before anybody else looks: the system says it once.
+        let socket = lock(&socket);
+        if socket.is_broken() {
             self.broken.store(true, Ordering::Release);
         }
     }
@@ -112,6 +116,8 @@ impl Way {
 pub(super) struct Watched {
     socket: Arc<Mutex<Socket>>,
     link: Arc<Link>,
+    /// Each clone has one of these.
+    clones: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -143,6 +149,7 @@ impl Watched {
         Self {
             socket,
             link: Arc::clone(link),
+            clones: Arc::default(),
         }
     }
 
@@ -198,7 +205,7 @@ impl Drop for Watched {
     fn drop(&mut self) {
         // A client that closed first and was sent more is not heard of in any other way.
         self.link.look();
-        if Arc::strong_count(&self.socket) == 1 {
+        if Arc::strong_count(&self.clones) == 1 {
             self.link.closed.store(true, Ordering::Release);
         }
     }

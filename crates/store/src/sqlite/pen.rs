@@ -100,7 +100,11 @@ impl Pen {
         if self.sync().is_err() {
             return;
         }
-        let _ = self.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        let copied = self.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        // Perhaps it was the log of which others had written more.
+        if copied.is_err() && self.sync().is_err() {
+            return;
+        }
         // Whoever begins the log anew waits for the disk, so that is done here too.
         if let Err(stop) = self.begin_log() {
             self.roll_back();
@@ -121,12 +125,22 @@ impl Pen {
         Ok(())
     }
 
+    /// How many commits have written to the log.
+    pub(super) fn commits(&self) -> u64 {
+        self.told.commits.load(Ordering::Relaxed)
+    }
+
     /// Bring the log to the disk. A checkpoint does so too, but whoever sees that one fail does not
     /// know whether it was the log.
     pub(super) fn sync(&mut self) -> Done<()> {
         let synced = self.file.sync();
         self.lossy |= synced.is_err();
         synced
+    }
+
+    /// Whether the log is to be mended before anything is written.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.lossy
     }
 
     /// A commit failed: perhaps its sync did.
@@ -141,7 +155,9 @@ impl Pen {
             return Ok(());
         }
         let upto = shared.owed.begun();
-        let sql = "PRAGMA wal_checkpoint(RESTART)";
+        // Each handle is told of a failure once: this one must not tell of an old one later.
+        let _ = self.file.sync();
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         if self.conn.query_row(sql, [], |row| row.get::<_, bool>(0))? {
             return Err(Stop::Broken(Error::Locked));
         }
@@ -235,9 +251,14 @@ impl Pen {
         shared: &Shared,
         job: Box<dyn Job>,
     ) -> Result<(), Box<dyn Job>> {
-        // Beginnings that come while the disk has yet to get one share a commit, see `group`.
-        let gathers = job.op() == Op::Begin && shared.owed.owes() != Owes::Nothing;
-        if gathers || self.lossy {
+        let is_for_the_writer = match shared.owed.owes() {
+            Owes::Nothing => false,
+            // Beginnings that come while the disk takes one share a commit, see `group`.
+            Owes::Now(_) => job.op() == Op::Begin,
+            // The next commit is to bring it along.
+            Owes::WithNext(_) => true,
+        };
+        if is_for_the_writer || self.lossy {
             return Err(job);
         }
         self.clear();
@@ -328,15 +349,14 @@ impl Pen {
             effects = tx.effects;
         }
         effects = self.seal(shared, now, owner, effects)?;
-        let before = self.told.commits.load(Ordering::Relaxed);
+        let before = self.commits();
         if let Err(stop) = self.commit(jobs) {
             self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
             self.doubt(&stop);
             return Err(stop);
         }
         self.log.committed();
-        let has_written = self.told.commits.load(Ordering::Relaxed) != before;
-        self.settle(shared, has_written)?;
+        self.settle(shared, before)?;
         if let Some((row, now)) = beaten {
             shared.note_beat(row, now);
         }
@@ -344,7 +364,8 @@ impl Pen {
     }
 
     /// After a commit that waited for the disk: that has what it was owed.
-    pub(super) fn settle(&mut self, shared: &Shared, has_written: bool) -> Done<()> {
+    /// `before`: how many commits there were before it.
+    pub(super) fn settle(&mut self, shared: &Shared, before: u64) -> Done<()> {
         let (Owes::Now(upto) | Owes::WithNext(upto)) = shared.owed.owes() else {
             return Ok(());
         };
@@ -353,7 +374,7 @@ impl Pen {
         }
         // A commit that changes no page is none: SQLite syncs nothing then. But what its operations
         // answer may be what is owed.
-        if !has_written && trials::unless("paid-with-nothing", true) {
+        if self.commits() == before && trials::unless("paid-with-nothing", true) {
             self.sync()?;
         }
         shared.owed.paid(upto);

@@ -57,6 +57,7 @@ pub(super) fn run(shared: &Shared) {
             return;
         }
         look.look(&pen.conn, shared);
+        pen.mend_early(shared);
         pen.keep_alive(shared);
         pen.erase();
         // What is owed to the disk goes first.
@@ -101,7 +102,7 @@ impl Pen {
     fn patience(&self, shared: &Shared) -> Option<Duration> {
         let beat = beats(shared).then(|| shared.options.lease / 3);
         let watched = shared.watch.is_watched();
-        let look = (watched || self.unerased).then_some(LOOK);
+        let look = (watched || self.unerased || self.is_lossy()).then_some(LOOK);
         match (beat, look) {
             (Some(beat), Some(look)) => Some(beat.min(look)),
             (beat, look) => beat.or(look),
@@ -115,8 +116,9 @@ impl Pen {
             let beaten = opened.and_then(|()| {
                 let now = shared.options.clock.now();
                 let beat = self.beat(shared, now)?;
+                let before = self.commits();
                 self.conn.execute_batch("COMMIT")?;
-                self.settle(shared, true)?;
+                self.settle(shared, before)?;
                 Ok((beat, now))
             });
             match beaten {
@@ -129,6 +131,19 @@ impl Pen {
                 }
             }
         }
+    }
+
+    /// Mend the log before somebody wants to write, as long as what the disk may have lost can still
+    /// be read. It waits for no reader: it is tried again and again.
+    fn mend_early(&mut self, shared: &Shared) {
+        if !self.is_lossy() {
+            return;
+        }
+        if self.conn.busy_timeout(Duration::ZERO).is_ok() {
+            let _ = self.mend_log(shared);
+        }
+        // It was set before, with the same value.
+        let _ = self.conn.busy_timeout(PATIENCE);
     }
 
     /// Take erased bytes out of the log too. It waits for no reader: until all have gone on to a

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use throughline_model::{CallId, Output, Settings, ToolChoice};
-use throughline_store::EventNo;
+use throughline_store::{EventNo, Store};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinHandle;
@@ -284,7 +284,7 @@ impl Run {
             running: self.start(Some(sender)),
             receiver,
             begun: None,
-            is_unsure: false,
+            unsure: None,
             ready: Vec::new().into_iter(),
             last: None,
         }
@@ -367,8 +367,8 @@ pub struct RunStream {
     receiver: mpsc::UnboundedReceiver<Told>,
     /// Waits until the disk has the beginning of the run, which nobody is told of before.
     begun: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
-    /// The disk did not take it. What comes next was stored with it.
-    is_unsure: bool,
+    /// Where that is, as long as it is not known that the disk has it.
+    unsure: Option<Store>,
     /// Events that came together.
     ready: std::vec::IntoIter<Heard>,
     last: Option<EventNo>,
@@ -412,9 +412,11 @@ impl Stream for RunStream {
                     return Poll::Pending;
                 };
                 self.begun = None;
-                self.is_unsure = !is_on_disk;
+                if is_on_disk {
+                    self.unsure = None;
+                }
             }
-            if !self.is_unsure
+            if self.unsure.is_none()
                 && let Some((no, event)) = self.ready.next()
             {
                 self.last = no.or(self.last);
@@ -432,14 +434,17 @@ impl Stream for RunStream {
                         0 => told.heard.into_iter(),
                         _ => before.chain(told.heard).collect::<Vec<_>>().into_iter(),
                     };
-                    self.is_unsure = false;
-                    self.begun = told.begun.map(|store| {
+                    if let Some(store) = told.begun {
+                        self.unsure = Some(store);
+                    }
+                    // If the disk did not take it, what was stored since may have brought it along.
+                    self.begun = self.unsure.clone().map(|store| {
                         let begun = async move { store.on_disk().await.is_ok() };
                         Box::pin(begun) as Pin<Box<dyn Future<Output = bool> + Send>>
                     });
                 }
                 // It is over, and says how.
-                Poll::Ready(None) if self.is_unsure => self.is_unsure = false,
+                Poll::Ready(None) if self.unsure.is_some() => self.unsure = None,
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             }

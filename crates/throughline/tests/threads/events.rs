@@ -139,12 +139,21 @@ fn what_the_disk_did_not_take_is_told_with_what_was_stored_after_it() {
             let asked = client([Step::text("at four")]);
             let agent = agent(&process, &asked, &[]);
             process.faulty.always("on_disk", Fault::Before);
+            let publish = Gate::at(&process, "publish");
             let mut thread = agent.new_thread();
             let run = agent.run_on(&mut thread, "when?");
-            let heard: Vec<RunEvent> = match in_place {
-                true => run.in_place().stream().collect().await,
-                false => run.stream().collect().await,
+            let mut stream = match in_place {
+                true => run.in_place().stream(),
+                false => run.stream(),
             };
+            // Its events are stored, but the disk still has not taken the beginning.
+            tokio::select! {
+                biased;
+                event = stream.next() => panic!("{event:?}"),
+                () = publish.reached() => {}
+            }
+            publish.open();
+            let heard: Vec<RunEvent> = stream.collect().await;
             assert_eq!(told(&heard), "started u asked0 text content a ended:done");
 
             // A run of which nothing more is stored says at its end that it was one.
