@@ -47,18 +47,16 @@ impl Delivery {
     }
 
     /// It goes to this client now.
-    pub(crate) fn by(mut self, way: Option<&Way>) -> Self {
-        let attempt = {
-            let mut state = self.state();
-            *state = Delivered {
-                attempt: state.attempt + 1,
-                is_written: false,
-                way: way.cloned(),
-            };
-            state.attempt
+    pub(crate) fn by(self, way: Option<&Way>) -> Self {
+        let mut state = self.state();
+        let attempt = state.attempt + 1;
+        *state = Delivered {
+            attempt,
+            is_written: false,
+            way: way.cloned(),
         };
-        self.attempt = attempt;
-        self
+        drop(state);
+        Self { attempt, ..self }
     }
 
     /// All of it was written. An attempt that was given up may still be written to its end, to a

@@ -3,9 +3,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
-use throughline_store::{Anchor, Begin, Error, ErrorKind, Leasing, NewThread, Store, TenantScope};
+use throughline_store::{
+    Anchor, Begin, Error, ErrorKind, Leasing, NewThread, RunId, Store, TenantScope,
+};
 use throughline_testkit::disk::{Disk, Fault, Injection, Place, Tally};
-use throughline_testkit::record::{begin, block_on, shorts};
+use throughline_testkit::record::{Turn, begin, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
 
 use crate::common::{said, sound, url};
@@ -131,6 +133,18 @@ fn r1_a_power_cut_loses_nothing_that_was_acknowledged() {
     counts.print("r1 power cuts");
 }
 
+/// The beginning of a run on a thread of its own that does not wait for the disk.
+fn early(store: &Store, turn: &Turn, run: RunId) -> Begin {
+    let new = Anchor::New {
+        thread: NewThread::new(store.ids().thread()),
+        leasing: Leasing::Free,
+    };
+    Begin {
+        early: true,
+        ..turn.begin(run, new)
+    }
+}
+
 /// R1: a run that was begun without waiting for the disk is there after a power cut if somebody has
 /// waited since; if nobody has, it is there whole or not at all. Nothing else is written meanwhile.
 #[test]
@@ -142,14 +156,7 @@ fn r1_a_power_cut_after_an_early_beginning_takes_nothing_that_was_waited_for() {
         let store = open(&url(directory.path())).map_err(said)?;
         let (scope, run) = (TenantScope::local(), store.ids().run());
         let turn = turn_of(run, rng);
-        let new = Anchor::New {
-            thread: NewThread::new(store.ids().thread()),
-            leasing: Leasing::Free,
-        };
-        let early = Begin {
-            early: true,
-            ..turn.begin(run, new)
-        };
+        let early = early(&store, &turn, run);
         let waits = rng.bool();
         let over = AtomicBool::new(false);
         std::thread::scope(|threads| {
@@ -214,14 +221,7 @@ fn r1_what_follows_a_sync_that_lost_something_survives_a_power_cut() {
         let new = NewThread::new(thread.clone());
         block_on(store.open_or_create(&scope, &new, 0)).map_err(said)?;
         let turn = turn_of(run, rng);
-        let new = Anchor::New {
-            thread: NewThread::new(store.ids().thread()),
-            leasing: Leasing::Free,
-        };
-        let early = Begin {
-            early: true,
-            ..turn.begin(run, new)
-        };
+        let early = early(&store, &turn, run);
         // Of the beginning itself, or of what comes next.
         let lost = Injection::once(Fault::SyncLost).within(Place::Log);
         let (at_once, waits) = (rng.bool(), rng.bool());

@@ -3,7 +3,9 @@
 use futures_util::{FutureExt, StreamExt};
 use throughline::model::{Content, Event, Place, Stop, VendorError, Wire};
 use throughline::store::{Error, EventNo, RunState};
-use throughline::{ClientExt, Retry, RetryPolicy, RunError, RunEvent, RunId, StopReason, Threads};
+use throughline::{
+    ClientExt, Retry, RetryPolicy, Run, RunError, RunEvent, RunId, RunStream, StopReason, Threads,
+};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, everywhere, said};
@@ -14,6 +16,23 @@ use crate::acts::{Gate, agent, client, journals, told};
 async fn read(threads: &Threads, run: RunId, after: Option<EventNo>) -> Vec<(EventNo, RunEvent)> {
     let events = threads.attach(run, after);
     events.map(Result::unwrap).collect().await
+}
+
+/// The events of a run that is worked on by whoever reads them, or elsewhere.
+fn streamed(run: Run, in_place: bool) -> RunStream {
+    match in_place {
+        true => run.in_place().stream(),
+        false => run.stream(),
+    }
+}
+
+/// Read until the run has come to a gate; nothing may be heard of it before.
+async fn unheard_until(gate: &Gate, stream: &mut RunStream) {
+    tokio::select! {
+        biased;
+        event = stream.next() => panic!("{event:?}"),
+        () = gate.reached() => {}
+    }
 }
 
 #[test]
@@ -107,16 +126,9 @@ fn nobody_is_told_of_a_run_before_the_disk_has_it_and_the_model_is_asked_meanwhi
             let publish = Gate::at(&process, "publish");
             let mut thread = agent.new_thread();
             let run = agent.run_on(&mut thread, "when?");
-            let mut stream = match in_place {
-                true => run.in_place().stream(),
-                false => run.stream(),
-            };
+            let mut stream = streamed(run, in_place);
             // All of it is done but its end, and nobody has heard of it.
-            tokio::select! {
-                biased;
-                event = stream.next() => panic!("{event:?}"),
-                () = publish.reached() => {}
-            }
+            unheard_until(&publish, &mut stream).await;
             on_disk.reached().await;
             assert!(stream.next().now_or_never().is_none());
             assert_eq!(asked.calls(), 1 + usize::from(in_place));
@@ -142,16 +154,9 @@ fn what_the_disk_did_not_take_is_told_with_what_was_stored_after_it() {
             let publish = Gate::at(&process, "publish");
             let mut thread = agent.new_thread();
             let run = agent.run_on(&mut thread, "when?");
-            let mut stream = match in_place {
-                true => run.in_place().stream(),
-                false => run.stream(),
-            };
+            let mut stream = streamed(run, in_place);
             // Its events are stored, but the disk still has not taken the beginning.
-            tokio::select! {
-                biased;
-                event = stream.next() => panic!("{event:?}"),
-                () = publish.reached() => {}
-            }
+            unheard_until(&publish, &mut stream).await;
             publish.open();
             let heard: Vec<RunEvent> = stream.collect().await;
             assert_eq!(told(&heard), "started u asked0 text content a ended:done");
@@ -161,10 +166,7 @@ fn what_the_disk_did_not_take_is_told_with_what_was_stored_after_it() {
             process.faulty.always("publish", Fault::Before);
             asked.push(Step::text("at five"));
             let run = agent.run_on(&mut thread, "and then?");
-            let heard: Vec<RunEvent> = match in_place {
-                true => run.in_place().stream().collect().await,
-                false => run.stream().collect().await,
-            };
+            let heard: Vec<RunEvent> = streamed(run, in_place).collect().await;
             assert!(told(&heard).starts_with("started u"), "{}", told(&heard));
             assert!(told(&heard).ends_with("ended:failed"), "{}", told(&heard));
         }
