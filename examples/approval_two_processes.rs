@@ -61,8 +61,8 @@ async fn answer(folder: &Path) -> Result<(), Failure> {
         // The answer is bound to the very arguments that were shown, and is used once.
         let decided = threads.decide(&approval, Decision::Approved, "the harbour master", None);
         decided.await?;
-        let mut thread = threads.open(approval.thread).await?;
-        let outcome = agent(&store)?.resume(&mut thread).await?;
+        let thread = threads.open(approval.thread).await?;
+        let outcome = agent(&store)?.resume(&thread).await?;
         println!("second process: {}", outcome.text());
     }
     Ok(())

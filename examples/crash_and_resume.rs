@@ -58,9 +58,9 @@ async fn agent(folder: &Path, fate: Fate) -> Result<Agent, Failure> {
 
 /// Go on with what the other process left, as soon as it counts as dead.
 async fn go_on(agent: &Agent, thread: &ThreadId) -> Result<Outcome, Failure> {
-    let mut thread = agent.open(thread.clone()).await?;
+    let thread = agent.open(thread.clone()).await?;
     loop {
-        match agent.resume(&mut thread).await {
+        match agent.resume(&thread).await {
             Err(RunFailed {
                 source: RunError::Store(Error::Busy { .. }),
                 ..
@@ -77,9 +77,9 @@ async fn main() -> Result<(), Failure> {
     if let Some(folder) = std::env::args().nth(1) {
         let agent = agent(&PathBuf::from(folder), Fate::Dies).await?;
         let threads = agent.threads().ok_or("the agent has a store")?;
-        let mut thread = threads.open_or_create(NewThread::new(id)).await?;
+        let thread = threads.open_or_create(NewThread::new(id)).await?;
         agent
-            .run_on(&mut thread, "use start_pump and close_gate")
+            .run_on(&thread, "use start_pump and close_gate")
             .await?;
         return Ok(());
     }

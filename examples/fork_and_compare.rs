@@ -18,14 +18,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let threads = Threads::of(&store);
     let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
 
-    let mut by_sea = agent.new_thread();
-    let first = agent.run_on(&mut by_sea, "We leave on Monday.").await?;
-    agent.run_on(&mut by_sea, "We go by sea.").await?;
+    let by_sea = agent.new_thread();
+    let first = agent.run_on(&by_sea, "We leave on Monday.").await?;
+    agent.run_on(&by_sea, "We go by sea.").await?;
 
     // A run's id names the place where it ended: the fork does not know of the sea.
     let new = NewThread::new(ThreadId::new("by-land")?);
-    let mut by_land = threads.fork(first.run, new).await?;
-    agent.run_on(&mut by_land, "We go by land.").await?;
+    let by_land = threads.fork(first.run, new).await?;
+    agent.run_on(&by_land, "We go by land.").await?;
 
     let (left, right) = (by_sea.history(), by_land.history());
     let pairs = left.iter().zip(&right);

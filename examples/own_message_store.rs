@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder(Demo::new())
         .message_store("papers", Papers::default())
         .build()?;
-    let mut thread = Thread::new();
+    let thread = Thread::new();
     let owner = Owner::External {
         store: "papers".to_owned(),
         key: RawJson::new(r#"{"ship":"Hilda","year":1908}"#)?,
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "What did I say first?",
         "How many messages are there?",
     ] {
-        let outcome = agent.run_on(&mut thread, input).await?;
+        let outcome = agent.run_on(&thread, input).await?;
         println!("{}", outcome.text());
     }
     Ok(())

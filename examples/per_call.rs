@@ -38,8 +38,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .tool(look)
         .build()?;
     for persistence in [Persistence::PerRun, Persistence::PerCall] {
-        let mut thread = agent.new_thread();
-        let run = agent.run_on(&mut thread, "use look");
+        let thread = agent.new_thread();
+        let run = agent.run_on(&thread, "use look");
         let outcome = run.persistence(persistence).await?;
         let end = thread.history().len();
         let word = persistence.as_str();

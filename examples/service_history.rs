@@ -84,14 +84,14 @@ impl ChatClient for Keeper {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder(Keeper::new()).build()?;
-    let mut thread = Thread::new();
+    let thread = Thread::new();
     // Who owns the history is said, never guessed: without this the run is refused.
     let owner = Owner::Service {
         upstream: "keeper".to_owned(),
     };
     thread.set_owner(owner).await?;
     for input in ["The tide is at four.", "And tomorrow?"] {
-        let outcome = agent.run_on(&mut thread, input).await?;
+        let outcome = agent.run_on(&thread, input).await?;
         println!("{}", outcome.text());
     }
     let ids = thread.service_ids();

@@ -17,11 +17,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder(Demo::new())
         .instructions("You know the harbour.")
         .build()?;
-    let mut thread = Thread::new();
-    agent
-        .run_on(&mut thread, "The pilot boards at four.")
-        .await?;
-    let outcome = agent.run_on(&mut thread, "What did I say first?").await?;
+    let thread = Thread::new();
+    agent.run_on(&thread, "The pilot boards at four.").await?;
+    let outcome = agent.run_on(&thread, "What did I say first?").await?;
     println!("{}", outcome.text());
     Ok(())
 }

@@ -50,20 +50,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .tool(book_berth.needs_approval())
         .build()?;
 
-    let mut thread = Thread::new();
-    let outcome = agent
-        .run_on(&mut thread, "use get_tide with port=Hull")
-        .await?;
+    let thread = Thread::new();
+    let outcome = agent.run_on(&thread, "use get_tide with port=Hull").await?;
     println!("{}", outcome.text());
 
     // A call that needs approval parks the run, for as long as it takes.
     let parked = agent
-        .run_on(&mut thread, "use book_berth with port=Hull")
+        .run_on(&thread, "use book_berth with port=Hull")
         .await?;
     assert_eq!(parked.stop, StopReason::Parked);
     let waiting = &parked.pending[0];
     println!("may {} run?", waiting.tool);
-    let outcome = agent.resume(&mut thread).approve(&waiting.call).await?;
+    let outcome = agent.resume(&thread).approve(waiting).await?;
     println!("{}", outcome.text());
     Ok(())
 }

@@ -36,10 +36,10 @@ async fn thread(threads: &Threads) -> Result<Thread, Failure> {
 /// One of the processes.
 async fn talk(name: &str, folder: &Path) -> Result<(), Failure> {
     let threads = threads(folder).await?;
-    let mut thread = thread(&threads).await?;
+    let thread = thread(&threads).await?;
     let agent = Agent::builder(Demo::new()).build()?;
     for turn in 1..=TURNS {
-        let run = agent.run_on(&mut thread, format!("{name} {turn}"));
+        let run = agent.run_on(&thread, format!("{name} {turn}"));
         run.on_busy(OnBusy::Queue).await?;
     }
     Ok(())

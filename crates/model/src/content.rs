@@ -306,6 +306,7 @@ pub enum Pairing {
 pub struct ToolResult {
     call: CallId,
     pairing: Pairing,
+    occurrence: Option<u32>,
     /// What kind of tool.
     pub family: Family,
     /// The tool's name, if it is known.
@@ -376,6 +377,7 @@ impl ToolCall {
         ToolResult {
             call: self.call.clone(),
             pairing: Pairing::Answers,
+            occurrence: None,
             family: self.family.clone(),
             name: (!self.name.is_empty()).then(|| self.name.clone()),
             outcome,
@@ -392,6 +394,7 @@ impl ToolResult {
         Self {
             call,
             pairing: Pairing::Answers,
+            occurrence: None,
             family,
             name: None,
             outcome: Outcome::Ok,
@@ -406,6 +409,35 @@ impl ToolResult {
             pairing: Pairing::Standalone,
             ..Self::answering(handle, family, output)
         }
+    }
+
+    /// The same result for the n-th call (from 0) among those of its id in the message that it
+    /// answers. Needed only where several calls of one message share an id and their results may
+    /// come in another order or in several messages.
+    ///
+    /// ```
+    /// use throughline_model::{pairs, CallId, Message, Outcome, Output, Role, ToolCall};
+    ///
+    /// let call = |arguments: &str| ToolCall::function(CallId::natural("call_0").unwrap(), "f", arguments);
+    /// let second = call("{}").answer(Outcome::Ok, Output::None).with_occurrence(1);
+    /// let history = [
+    ///     Message::new(Role::Assistant, vec![call("5").into(), call("7").into()]),
+    ///     Message::new(Role::Tool, vec![second.into()]),
+    /// ];
+    /// assert_eq!(pairs(&history)[0].call.content, 1);
+    /// ```
+    #[must_use]
+    pub fn with_occurrence(self, occurrence: u32) -> Self {
+        Self {
+            occurrence: Some(occurrence),
+            ..self
+        }
+    }
+
+    /// Which of the calls of its id in the message that it answers, from 0; `None` for the first
+    /// one that has no result yet.
+    pub fn occurrence(&self) -> Option<u32> {
+        self.occurrence
     }
 
     /// The same result for the same call under another id.

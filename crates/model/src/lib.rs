@@ -57,7 +57,7 @@ pub use extra::Extra;
 pub use family::Family;
 pub use id::{InvalidId, MessageId};
 pub use message::{Message, Role, Source};
-pub use pair::{ContentAt, Pair, pairs};
+pub use pair::{ContentAt, Pair, occurrence_in, open_calls, pairs};
 pub use path::Path;
 pub use request::{AnswerShape, Effort, Request, Settings, ToolChoice, ToolDef};
 pub use response::{Response, Stop, VendorError};

@@ -181,6 +181,10 @@ pub struct Run {
     pub created: Millis,
     /// When it last wrote something.
     pub progress: Millis,
+    /// For how long it was worked on: from each begin or claim to its last write, or to the last
+    /// heartbeat of an owner that was lost. Time in which it is parked, or no process has it, does
+    /// not count.
+    pub worked: Millis,
     /// Its idempotency key.
     pub key: Option<String>,
     /// Why it ended as it did, an object; see [`crate::Publish::note`].

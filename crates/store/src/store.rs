@@ -1,9 +1,10 @@
 //! The handle that the layers above hold.
 
+use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Engine, Error, Ids, Options, Result, memory};
+use crate::{CallResult, Engine, Error, Ids, Options, Result, RunId, memory};
 
 /// A store: an engine, and a source of ids. Cheap to clone.
 ///
@@ -43,7 +44,11 @@ use crate::{Engine, Error, Ids, Options, Result, memory};
 pub struct Store {
     engine: Arc<dyn Engine>,
     ids: Arc<Ids>,
+    unwritten: Arc<Mutex<Unwritten>>,
 }
+
+/// Results of calls that ran and could not be written, by run.
+type Unwritten = HashMap<RunId, Vec<CallResult>>;
 
 impl Store {
     /// Open the store that a URL names: `memory:`, `sqlite://PATH`.
@@ -55,17 +60,53 @@ impl Store {
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
         let ids = Arc::new(Ids::new(Arc::clone(&options.clock)));
         let engine = engine(url, options, &ids).await?;
-        Ok(Self { engine, ids })
+        Ok(Self::on(engine, ids))
     }
 
     /// A store on an engine of one's own.
     pub fn on(engine: Arc<dyn Engine>, ids: Arc<Ids>) -> Self {
-        Self { engine, ids }
+        Self {
+            engine,
+            ids,
+            unwritten: Arc::default(),
+        }
     }
 
     /// Where new ids come from.
     pub fn ids(&self) -> &Ids {
         &self.ids
+    }
+
+    /// Keep results that could not be written, because the disk is full or the store is away. They
+    /// live as long as this handle and its clones; [`Store::unwritten`] gives them back to the worker
+    /// that resumes the run in this process.
+    pub fn keep_unwritten(&self, run: RunId, results: Vec<CallResult>) {
+        let mut unwritten = self.lock_unwritten();
+        let kept = unwritten.entry(run).or_default();
+        for result in results {
+            let place = (result.step, result.position);
+            if !kept.iter().any(|one| (one.step, one.position) == place) {
+                kept.push(result);
+            }
+        }
+    }
+
+    /// The results of a run that could not be written, by step and position.
+    pub fn unwritten(&self, run: RunId) -> Vec<CallResult> {
+        let mut kept = self.lock_unwritten().get(&run).cloned().unwrap_or_default();
+        kept.sort_by_key(|result| (result.step, result.position));
+        kept
+    }
+
+    /// The results of a run are written, or its end is known.
+    pub fn forget_unwritten(&self, run: RunId) {
+        self.lock_unwritten().remove(&run);
+    }
+
+    fn lock_unwritten(&self) -> MutexGuard<'_, Unwritten> {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it is on, for an engine that wraps another: both go to [`Store::on`].

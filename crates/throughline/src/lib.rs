@@ -28,6 +28,7 @@ mod telemetry;
 mod tool;
 mod trials;
 
+pub use agent::order;
 pub use agent::{
     Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,
     Input, Limits, OnRepeat, Outcome, Pending, Run, RunEnd, RunError, RunEvent, RunFailed,

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use throughline_model::{
-    Body, CallId, Content, Family, Message, Outcome, Output, Role, Source, ToolCall, ToolResult,
+    CallId, Content, Family, Message, Outcome, Output, Role, Source, ToolCall, ToolResult,
+    occurrence_in, open_calls,
 };
 use throughline_store::{
     At, CallResult, CallState, Claim, End, Ending, Error, Execution, Journal, Publish, Run, RunId,
@@ -192,7 +193,10 @@ fn closed(journal: &Journal, call: &Execution) -> Option<CallResult> {
     };
     let output = Output::Text(words.to_owned());
     let result = match asked(journal, call) {
-        Some(asked) => asked.answer(outcome, output),
+        Some((asked, Some(occurrence))) => {
+            asked.answer(outcome, output).with_occurrence(occurrence)
+        }
+        Some((asked, None)) => asked.answer(outcome, output),
         None => {
             let id = CallId::natural(&call.call)?;
             let mut result = ToolResult::answering(id, Family::FUNCTION, output);
@@ -208,24 +212,24 @@ fn closed(journal: &Journal, call: &Execution) -> Option<CallResult> {
     Some(CallResult::new(call.at.step, call.at.position, &message, 0))
 }
 
-/// The call as the model made it: with ids used twice, the one at the same place among its equals.
-fn asked<'j>(journal: &'j Journal, call: &Execution) -> Option<&'j ToolCall> {
+/// The call at its place in the journal as the model made it, and how many calls of the same id
+/// stand before it in its message if there are several.
+fn asked(journal: &Journal, call: &Execution) -> Option<(ToolCall, Option<u32>)> {
     let step = journal.steps.iter().find(|step| step.no == call.at.step)?;
     let said = step.first..step.first + step.items;
-    let same = |other: &&Execution| other.at.step == call.at.step && other.call == call.call;
-    let place = journal
-        .calls
-        .iter()
-        .filter(same)
-        .position(|other| other.at == call.at)?;
-    journal
+    let answer: Vec<Message> = journal
         .entries
         .iter()
         .filter(|entry| said.contains(&entry.at.no))
-        .flat_map(|entry| &entry.message.contents)
-        .filter_map(|content| match &content.body {
-            Body::ToolCall(asked) if asked.call.value() == call.call => Some(asked),
-            _ => None,
-        })
-        .nth(place)
+        .filter(|entry| entry.message.source != Some(Source::Caller))
+        .map(|entry| entry.message.clone())
+        .collect();
+    let place = *open_calls(&answer).get(call.at.position as usize)?;
+    let message = &answer[place.message];
+    let asked = message.contents[place.content].as_tool_call()?;
+    let calls = message.contents.iter().filter_map(Content::as_tool_call);
+    let same = calls.filter(|one| one.call.value() == asked.call.value());
+    let shared = same.count() > 1;
+    let occurrence = shared.then(|| occurrence_in(message, place.content));
+    Some((asked.clone(), occurrence))
 }

@@ -5,7 +5,7 @@ mod call;
 pub(crate) mod errors;
 mod result;
 
-use throughline_model::{Body, Content, Message, ToolCall, ToolResult};
+use throughline_model::{Body, Content, Message, ToolCall, ToolResult, occurrence_in};
 
 use crate::atoms::{Atoms, Name};
 use crate::category::{Annotations, Category};
@@ -194,7 +194,8 @@ impl Look<'_> {
 
     /// The calls of a group, each with its result.
     fn calls(&self, contents: &[At<'_>], facts: &mut Facts) {
-        // Results in the order of the record answer the calls of their id in that order.
+        // Results in the order of the record answer the calls of their id in that order, unless
+        // they name their occurrence.
         let mut results: Vec<At<'_>> = contents
             .iter()
             .filter(|at| at.said.as_tool_result().is_some())
@@ -205,9 +206,12 @@ impl Look<'_> {
             let Some(call) = at.said.as_tool_call() else {
                 continue;
             };
+            let occurrence = occurrence_in(at.message, at.content);
             let answers = |one: &At<'_>| {
-                let result = one.said.as_tool_result();
-                result.is_some_and(|result| result.call().value() == call.call.value())
+                one.said.as_tool_result().is_some_and(|result| {
+                    result.call().value() == call.call.value()
+                        && result.occurrence().is_none_or(|named| named == occurrence)
+                })
             };
             let found = results.iter().rposition(answers);
             let answer = found.map(|place| results.remove(place));

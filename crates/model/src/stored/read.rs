@@ -198,6 +198,7 @@ fn tool_result(fields: &mut Fields<'_, '_>) -> Result<ToolResult, StoredError> {
     const EXPECTED: &str = "one of the nine outcomes";
     let id = call_id(fields, "call")?;
     let standalone = fields.flag("standalone")?;
+    let occurrence = fields.number("occurrence")?;
     let family = family(fields)?;
     let output = if let Some(text) = fields.str("text")? {
         Output::Text(text)
@@ -213,6 +214,10 @@ fn tool_result(fields: &mut Fields<'_, '_>) -> Result<ToolResult, StoredError> {
     } else {
         ToolResult::answering(id, family, output)
     };
+    if let Some(occurrence) = occurrence {
+        // More calls than a message can hold: no call has that number, so the result answers none.
+        result = result.with_occurrence(u32::try_from(occurrence).unwrap_or(u32::MAX));
+    }
     result.name = fields.str("name")?;
     result.outcome = fields
         .with("outcome", EXPECTED, |value| {

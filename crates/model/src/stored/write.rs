@@ -196,6 +196,9 @@ fn tool_result(object: &mut ObjectWriter<'_>, result: &ToolResult) {
             object.bool("standalone", true);
         }
     }
+    if let Some(occurrence) = result.occurrence() {
+        object.number("occurrence", u64::from(occurrence));
+    }
     object.str("family", result.family.as_str());
     optional(object, "name", result.name.as_deref());
     object.str("outcome", result.outcome.as_str());

@@ -7,6 +7,7 @@ use throughline_store::{
     At, Entry, Error, ItemRef, Journal, NodeId, NodeRef, RunId, Span, TenantScope,
 };
 
+use super::asked::asked;
 use super::fail;
 use super::host::Host;
 use super::tale::dialect;
@@ -102,15 +103,8 @@ impl Shown {
 
     pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
         let host = Host::of(journal.request.as_ref())?;
-        let asked = journal.calls.iter().filter_map(|call| {
-            let asked = Asked {
-                step: call.at.step,
-                call: call.call.clone(),
-                approval: call.approval?,
-            };
-            Some((journal.run.id, asked))
-        });
-        let asked = asked.collect();
+        let asked = asked(journal, |_| true).into_iter();
+        let asked = asked.map(|asked| (journal.run.id, asked)).collect();
         Ok(match host {
             Some(host) => Self {
                 labels: host.labels(),

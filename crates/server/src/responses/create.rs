@@ -7,17 +7,20 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
-use throughline::{Compaction, Owner, Run, RunEnd, RunOptions, Thread, Threads};
+use throughline::order::Reply;
+use throughline::{
+    Awaits, Compaction, Owner, Pending, Run, RunEnd, RunError, RunOptions, Thread, Threads,
+};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, Source, ToolCall};
-use throughline_store::{NewThread, RunId, TenantScope};
+use throughline_store::{ApprovalId, Error, NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::host::Host;
 use super::recipe::{Recipe, recipe};
-use super::said::{Said, call_of, said};
-use super::tale::{Tale, calls, dialect};
-use super::wire::{CreateRequest, RequestTool, Scene};
+use super::said::{Said, said};
+use super::tale::{Tale, dialect};
+use super::wire::{CreateRequest, KnownCall, RequestTool, Scene};
 use super::{fail, get, sse};
 use crate::config::Keeping;
 use crate::error::ApiError;
@@ -235,7 +238,7 @@ impl Asked<'_> {
         let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
         let history = thread.snapshot();
         let said = said(app, self.scope, request, &history).await?;
-        let mut thread = match request.store() {
+        let thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
         };
@@ -253,7 +256,7 @@ impl Asked<'_> {
             dialect: dialect(app),
             labels: recipe.host.labels(),
             lists: recipe.host.lists.clone(),
-            known_calls: known_calls(&said, &history),
+            known_calls: known_calls(&thread),
         };
         let compaction = recipe.options.compaction.take().map(|compaction| {
             let record = history.iter().map(|message| &**message);
@@ -270,9 +273,9 @@ impl Asked<'_> {
             key: key.map(|key| key.name),
             ..recipe.options
         };
-        let asked = recipe.agent.reply_on(&mut thread, said.messages.clone());
+        let asked = recipe.agent.reply_on(&thread, said.messages.clone());
         let asked = self
-            .replied(asked.options(&options), &said, previous, &history)
+            .replied(asked.options(&options), &said, previous, &thread)
             .await?;
         let begun = app.runs.begin(run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
@@ -337,27 +340,51 @@ impl Asked<'_> {
     /// With what is said about calls that wait for leave.
     async fn replied(
         &self,
-        mut asked: Run,
+        mut asked: Run<Reply>,
         said: &Said,
         previous: Option<RunId>,
-        history: &[Arc<Message>],
-    ) -> Result<Run, ApiError> {
+        thread: &Thread,
+    ) -> Result<Run<Reply>, ApiError> {
         let Some(first) = said.approvals.first() else {
             return Ok(asked);
         };
         let Some(previous) = previous else {
             return Err(super::said::no_question(&first.approval.to_string()));
         };
-        let journal = self.app.store.journal(self.scope, previous).await;
-        let journal = journal.map_err(|error| fail::after(&error, previous))?;
+        let pending = thread.pending();
         for answer in &said.approvals {
-            let call = call_of(&journal, history, answer.approval)?;
+            let waits = |one: &&Pending| one.approval == Some(answer.approval);
+            let Some(call) = pending.iter().find(waits) else {
+                return Err(self.answered_elsewhere(previous, answer.approval).await);
+            };
             asked = match answer.approve {
-                true => asked.approve(&call),
-                false => asked.reject(&call, answer.reason.as_deref()),
+                true => asked.approve(call),
+                false => asked.reject(call, answer.reason.as_deref()),
             };
         }
         Ok(asked)
+    }
+
+    /// An approval that does not wait there: another response has answered it, or it never did.
+    async fn answered_elsewhere(&self, previous: RunId, approval: ApprovalId) -> ApiError {
+        let journal = match self.app.store.journal(self.scope, previous).await {
+            Ok(journal) => journal,
+            Err(error) => return fail::after(&error, previous),
+        };
+        let mut calls = journal.calls.iter();
+        let call = calls.find(|call| call.approval == Some(approval));
+        match call.and_then(|call| Some((call.at, call.taken_by?))) {
+            Some((at, by)) => {
+                let taken = Error::Taken {
+                    run: at.run,
+                    step: at.step,
+                    position: at.position,
+                    by,
+                };
+                fail::refused(&RunError::Store(taken), Some(previous))
+            }
+            None => super::said::no_question(&approval.to_string()),
+        }
     }
 
     fn streamed(
@@ -440,10 +467,18 @@ fn is_summary(message: &Message) -> bool {
     message.source == Some(Source::Summary)
 }
 
-/// The calls that a run may take over: those of the last answer.
-fn known_calls(said: &Said, history: &[Arc<Message>]) -> Vec<ToolCall> {
-    if said.approvals.is_empty() {
-        return Vec::new();
-    }
-    calls(history.iter().flat_map(|message| &message.contents))
+/// The calls that a run takes over if it begins here: it answers or closes all that wait for an
+/// approval.
+fn known_calls(thread: &Thread) -> Vec<KnownCall> {
+    let pending = thread.pending().into_iter();
+    let asked = pending.filter(|call| call.awaits == Awaits::Approval);
+    asked
+        .map(|one| KnownCall {
+            call: ToolCall {
+                arguments: one.arguments,
+                ..ToolCall::function(one.call, one.tool, "{}")
+            },
+            occurrence: one.occurrence,
+        })
+        .collect()
 }

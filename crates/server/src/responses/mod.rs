@@ -1,5 +1,6 @@
 //! The Responses API: `wire` has its words, the rest what is done.
 
+mod asked;
 mod chain;
 mod compact;
 mod create;

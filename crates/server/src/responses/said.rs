@@ -1,9 +1,10 @@
 //! What a client says in a request, held against what the chain has.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use throughline_model::{CallId, Content, Message};
-use throughline_store::{ApprovalId, Journal, TenantScope};
+use throughline_model::{Content, Message};
+use throughline_store::{ApprovalId, TenantScope};
 
 use super::chain;
 use super::wire::{
@@ -158,6 +159,7 @@ async fn resolved(
 /// Every output answers a call that is here or waits there.
 fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError> {
     let mut calls: Vec<&str> = Vec::new();
+    let mut used: HashMap<&str, usize> = HashMap::new();
     for content in messages.iter().flat_map(|message| &message.contents) {
         if let Some(call) = content.as_tool_call() {
             calls.push(call.call.value());
@@ -168,7 +170,11 @@ fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError
         let id = result.call().value();
         if let Some(place) = calls.iter().position(|call| *call == id) {
             calls.swap_remove(place);
-        } else if !waits(history, id) {
+            continue;
+        }
+        let used = used.entry(id).or_default();
+        *used += 1;
+        if *used > waiting(history, id) {
             let id: String = id.chars().take(128).collect();
             return Err(ApiError::invalid(format!(
                 "No tool call found for function call output with call_id {id}."
@@ -179,44 +185,20 @@ fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError
     Ok(())
 }
 
-/// Whether a call of the history has no result.
-fn waits(history: &[Arc<Message>], id: &str) -> bool {
+/// How many calls of an id have no result, in the newest message that has such calls.
+fn waiting(history: &[Arc<Message>], id: &str) -> usize {
+    let mut results = 0;
     for message in history.iter().rev() {
-        for content in message.contents.iter().rev() {
-            if content
-                .as_tool_result()
-                .is_some_and(|one| one.call().value() == id)
-            {
-                return false;
-            }
-            if content
-                .as_tool_call()
-                .is_some_and(|one| one.call.value() == id)
-            {
-                return true;
-            }
+        let contents = message.contents.iter();
+        let calls = contents.clone().filter_map(Content::as_tool_call);
+        let calls = calls.filter(|one| one.call.value() == id).count();
+        let found = contents.filter_map(Content::as_tool_result);
+        results += found.filter(|one| one.call().value() == id).count();
+        if calls > 0 {
+            return calls.saturating_sub(results);
         }
     }
-    false
-}
-
-/// The call that an approval is about.
-pub(crate) fn call_of(
-    journal: &Journal,
-    history: &[Arc<Message>],
-    approval: ApprovalId,
-) -> Result<CallId, ApiError> {
-    let missing = || no_question(&approval.to_string());
-    let mut calls = journal.calls.iter();
-    let execution = calls.find(|one| one.approval == Some(approval));
-    let id = &execution.ok_or_else(missing)?.call;
-    let contents = history
-        .iter()
-        .rev()
-        .flat_map(|one| one.contents.iter().rev());
-    let mut calls = contents.filter_map(Content::as_tool_call);
-    let call = calls.find(|call| call.call.value() == id);
-    Ok(call.ok_or_else(missing)?.call.clone())
+    0
 }
 
 /// An approval that nobody asked for there.

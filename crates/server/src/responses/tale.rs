@@ -5,12 +5,13 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use throughline::{RunEnd, RunEvent, StopReason};
 use throughline_model::json::RawJson;
-use throughline_model::{Content, ToolCall};
+use throughline_model::{Message, Role, Source};
 use throughline_store::{CallState, Error, Journal, Run, RunId, RunKind, TenantScope};
 
+use super::asked::{asked, taken_by};
 use super::fail;
 use super::host::Host;
-use super::wire::{Asked, CreateRequest, Dialect, Ending, Frame, Projector, Scene};
+use super::wire::{CreateRequest, Dialect, Ending, Frame, KnownCall, Projector, Scene};
 use crate::error::ApiError;
 use crate::http::App;
 use crate::runs::{begun_at, ending};
@@ -94,18 +95,9 @@ pub(crate) fn ending_of(journal: &Journal) -> Option<Ending> {
     let run: &Run = &journal.run;
     let end = RunEnd::of(run)?;
     let asked = match end.stop {
-        StopReason::Parked => journal
-            .calls
-            .iter()
-            .filter(|call| matches!(call.state, CallState::Approval | CallState::Taken))
-            .filter_map(|call| {
-                Some(Asked {
-                    step: call.at.step,
-                    call: call.call.clone(),
-                    approval: call.approval?,
-                })
-            })
-            .collect(),
+        StopReason::Parked => asked(journal, |call| {
+            matches!(call.state, CallState::Approval | CallState::Taken)
+        }),
         _ => Vec::new(),
     };
     let said = journal.entries.iter().rev();
@@ -113,16 +105,19 @@ pub(crate) fn ending_of(journal: &Journal) -> Option<Ending> {
     Some(ending(end, asked, at.unwrap_or_else(|| begun_at(run.id))))
 }
 
-/// Calls of the run before that had their results in this one.
+/// Calls of the run before that this one took over.
 async fn known_calls(
     app: &App,
     scope: &TenantScope,
     journal: &Journal,
-) -> Result<Vec<ToolCall>, ApiError> {
+) -> Result<Vec<KnownCall>, ApiError> {
+    // Results that stand before the first answer are those of calls that it took over.
+    let is_result = |message: &Message| {
+        message.role == Role::Tool && matches!(message.source, Some(Source::Repair | Source::Tool))
+    };
+    let mut said = journal.entries.iter().map(|entry| &entry.message);
     let first = journal.steps.first();
-    let took = first.is_some_and(|step| {
-        step.items == 0 && journal.calls.iter().any(|call| call.at.step == step.no)
-    });
+    let took = first.is_some_and(|step| step.items == 0) || said.any(is_result);
     let Some(base) = journal.run.base.filter(|_| took) else {
         return Ok(Vec::new());
     };
@@ -131,14 +126,5 @@ async fn known_calls(
         Err(Error::NotFound { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(fail::store(&error)),
     };
-    let messages = origin.entries.iter().map(|entry| &entry.message);
-    Ok(calls(messages.flat_map(|message| &message.contents)))
-}
-
-/// The calls among contents.
-pub(crate) fn calls<'c>(contents: impl Iterator<Item = &'c Content>) -> Vec<ToolCall> {
-    contents
-        .filter_map(Content::as_tool_call)
-        .cloned()
-        .collect()
+    Ok(taken_by(&origin, journal.run.id))
 }

@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt as _;
 use futures_util::future::join;
+use throughline::order::Order;
 use throughline::{Outcome, Run, RunEnd, RunError, RunEvent, RunFailed, StopReason};
 use throughline_store::Millis;
 
@@ -19,7 +20,7 @@ pub(crate) enum Log {
 }
 
 /// Work until the run is over.
-pub(crate) async fn work(begun: Begun, run: Run, scene: Scene, log: Log) {
+pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: Log) {
     let live = &begun.live;
     let (created, previous) = (scene.created, scene.previous);
     let mut frames: Vec<Frame> = Vec::new();
@@ -89,6 +90,7 @@ fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> End
                 Some(Asked {
                     step,
                     call: pending.call.value().to_owned(),
+                    occurrence: pending.occurrence,
                     approval: pending.approval?,
                 })
             })

@@ -14,7 +14,7 @@ use throughline_store::RunId;
 use throughline_testkit::{Rng, property};
 
 use crate::grammar::check;
-use crate::runs::{Fate, Told, labels, run, tool_list};
+use crate::runs::{Fate, Told, known, labels, run, tool_list};
 use crate::support::{projected, scene};
 
 /// A scene with tools of ours, and sometimes calls of the history.
@@ -34,7 +34,7 @@ fn staged(rng: &mut Rng, dialect: Dialect) -> Scene {
             let id = CallId::natural(&format!("known_{number}")).unwrap();
             scene
                 .known_calls
-                .push(ToolCall::function(id, "place_order", "{}"));
+                .push(known(ToolCall::function(id, "place_order", "{}")));
         }
     }
     if rng.bool() {
@@ -205,7 +205,8 @@ fn whoever_reads_gets_the_same_frames_whenever() {
 /// What the history of a run lists, from the messages that were recorded of it.
 fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
     let earlier = RunId::from_bytes([9; 16]);
-    let known = told.scene.known_calls.iter().cloned().map(Content::from);
+    let known = told.scene.known_calls.iter();
+    let known = known.map(|known| Content::from(known.call.clone()));
     let known = Message::new(Role::Assistant, known.collect());
     let mut spoken = vec![Spoken {
         run: earlier,

@@ -9,7 +9,9 @@ use throughline_model::{
     Body, CallId, Citation, Content, Extra, Family, Message, Outcome, Output, Place, Reasoning,
     Role, Source, Status, Stop, Text, ToolCall, Usage, Vendor, Wire,
 };
-use throughline_server::responses::wire::{Asked, Ending, Labels, Scene, ServerTool, ToolList};
+use throughline_server::responses::wire::{
+    Asked, Ending, KnownCall, Labels, Scene, ServerTool, ToolList,
+};
 use throughline_store::{ApprovalId, RunId, ThreadId};
 use throughline_testkit::{Rng, generate};
 use throughline_wire::Codec;
@@ -189,7 +191,12 @@ impl Maker<'_> {
         if scene.known_calls.is_empty() {
             return;
         }
-        self.round(0, &scene.known_calls);
+        let calls: Vec<ToolCall> = scene
+            .known_calls
+            .iter()
+            .map(|one| one.call.clone())
+            .collect();
+        self.round(0, &calls);
     }
 
     /// A model call that is answered. Whether the run waits for somebody now.
@@ -219,6 +226,7 @@ impl Maker<'_> {
                     self.asked.push(Asked {
                         step,
                         call: call.call.value().to_owned(),
+                        occurrence: 0,
                         approval: ApprovalId::from_bytes([self.calls as u8; 16]),
                     });
                 } else {
@@ -604,4 +612,12 @@ fn brought(step: u32, at: Place, content: &Content) -> Vec<RunEvent> {
         _ => {}
     }
     events
+}
+
+/// A call of the response before, whose id no other call has.
+pub(crate) fn known(call: ToolCall) -> KnownCall {
+    KnownCall {
+        call,
+        occurrence: 0,
+    }
 }

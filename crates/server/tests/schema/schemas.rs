@@ -12,7 +12,7 @@ use throughline_store::RunId;
 use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::{Rng, property};
 
-use crate::runs::{Fate, labels, run, tool_list};
+use crate::runs::{Fate, known, labels, run, tool_list};
 use crate::support::{ending, fixture, projected, scene};
 
 /// Two descriptions and which of their schemas each event has.
@@ -159,7 +159,7 @@ fn staged(rng: &mut Rng, dialect: Dialect) -> Scene {
         let id = CallId::natural("known_0").unwrap();
         scene
             .known_calls
-            .push(ToolCall::function(id, "place_order", "{}"));
+            .push(known(ToolCall::function(id, "place_order", "{}")));
     }
     scene
 }

@@ -337,6 +337,8 @@ impl Desk<'_> {
             hidden: false,
             created: self.now,
             progress: self.now,
+            worked_before: 0,
+            since: self.now,
             key: None,
             note: None,
             request: None,

@@ -107,6 +107,7 @@ impl Desk<'_> {
         run.note.clone_from(&new.note);
         run.hidden = new.hidden;
         run.progress = new.created;
+        run.since = new.created;
         run.next_step = new.node.step.saturating_add(1);
         if run.kind == RunKind::Append {
             run.inputs = last;

@@ -1,5 +1,6 @@
 //! What happens in a run between its beginning and its publication, and who goes on with it.
 
+use crate::Millis;
 use crate::{
     ApprovalState, CallResult, CallState, Claim, End, Error, Flush, ItemNo, ItemRef, Lease,
     NewApproval, Result, Run, RunId, RunState, Started, Stopped,
@@ -345,6 +346,16 @@ impl Desk<'_> {
             });
         }
         let base = self.last_of(run.base)?;
+        let owner = run.owner.filter(|owner| *owner != self.me);
+        let owner = owner.and_then(|owner| self.shared.owners.get(&owner));
+        let worked = match owner {
+            // An owner that was lost had it until its last heartbeat.
+            Some(owner) if run.state == RunState::Running => {
+                let lease = self.until.saturating_sub(self.now);
+                run.worked_until(run.progress.max(owner.until.saturating_sub(lease)))
+            }
+            _ => run.worked_until(run.progress),
+        };
 
         let (me, now) = (self.me, self.now);
         let run = self.run_mut(id)?;
@@ -354,6 +365,8 @@ impl Desk<'_> {
         run.attempt += u32::from(state != RunState::Parked);
         run.owner = Some(me);
         run.progress = now;
+        run.worked_before = worked;
+        run.since = now;
         run.ended = None;
         let started = Started {
             lease: Lease {
@@ -381,6 +394,11 @@ impl Desk<'_> {
 }
 
 impl RunRow {
+    /// For how long it was worked on until a moment in the time of its present owner.
+    pub(super) fn worked_until(&self, moment: Millis) -> Millis {
+        self.worked_before + moment.saturating_sub(self.since)
+    }
+
     /// Whether this very write parked or ended it.
     fn ended_by(&self, lease: Lease, print: [u8; 16]) -> bool {
         self.ended

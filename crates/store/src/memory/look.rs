@@ -38,6 +38,7 @@ impl Desk<'_> {
             cancelling: run.cancelling,
             created: run.created,
             progress: run.progress,
+            worked: run.worked_until(run.progress),
             key: run.key.as_ref().map(|key| key.key.clone()),
             note: run.note.clone(),
         })

@@ -187,6 +187,10 @@ pub(super) struct RunRow {
     pub(super) hidden: bool,
     pub(super) created: Millis,
     pub(super) progress: Millis,
+    /// For how long it was worked on before its present owner had it.
+    pub(super) worked_before: Millis,
+    /// When its present owner began or claimed it.
+    pub(super) since: Millis,
     pub(super) key: Option<Idempotency>,
     pub(super) note: Option<RawJson>,
     pub(super) request: Option<Arc<RawJson>>,

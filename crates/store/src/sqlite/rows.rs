@@ -296,6 +296,10 @@ pub(super) struct RunRow {
     pub(super) key_digest: Option<Digest>,
     pub(super) request: Option<i64>,
     pub(super) note: Option<String>,
+    /// For how long it was worked on before its present owner had it.
+    worked_before: Millis,
+    /// When its present owner claimed it.
+    since: Option<Millis>,
 }
 
 /// The columns of a run `r`, its thread `t` and its base `b` of run `br`.
@@ -304,7 +308,7 @@ pub(super) const RUN: &str = "r.run, r.id, r.thread, t.id, t.stage, r.state, r.f
  r.version, r.inputs, r.next_step, r.next_item,
  max(r.next_event, coalesce((SELECT e.seq+e.n FROM run_event e WHERE e.run=r.run ORDER BY e.seq DESC LIMIT 1), 0)),
  r.pub_tl, r.pub_first, r.pub_step,
- r.created, r.progress, r.idem, r.idem_digest, r.request, r.note";
+ r.created, r.progress, r.idem, r.idem_digest, r.request, r.note, r.worked, r.since";
 
 pub(super) const RUN_TABLES: &str = "run r CROSS JOIN thread t ON t.thread=r.thread
  LEFT JOIN node b ON b.tl=r.base_tl AND b.first=r.base_first LEFT JOIN run br ON br.run=b.run";
@@ -351,6 +355,8 @@ impl RunRow {
             key_digest: row.get(26)?,
             request: row.get(27)?,
             note: row.get(28)?,
+            worked_before: num(row.get(29)?),
+            since: row.get::<_, Option<i64>>(30)?.map(num),
         })
     }
 
@@ -370,6 +376,12 @@ impl RunRow {
     /// Whether whoever works on it is alive.
     pub(super) fn is_owned(&self, now: Millis) -> bool {
         self.until.is_some_and(|until| num(until) > now)
+    }
+
+    /// For how long it was worked on until a moment in the time of its present owner.
+    pub(super) fn worked_until(&self, moment: Millis) -> Millis {
+        let since = self.since.unwrap_or(self.created);
+        self.worked_before + moment.saturating_sub(since)
     }
 
     /// Where it stands, as readers see it.
@@ -422,6 +434,7 @@ impl RunRow {
             cancelling: self.has(flag::CANCELLING),
             created: self.created,
             progress: self.progress,
+            worked: self.worked_until(self.progress),
             key: self.key.clone(),
             note: json(self.note.clone(), "the note of a run")?,
         })

@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -35,7 +35,18 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 3,
         sql: TIMELINES,
     },
+    Migration {
+        to: 4,
+        sql: WORKED_TIME,
+    },
 ];
+
+/// `run.worked`: for how long the run was worked on before its present owner had it, in
+/// milliseconds. `run.since`: when that owner claimed it; NULL for the one that began it.
+const WORKED_TIME: &str = "
+ALTER TABLE run ADD COLUMN worked INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN since INTEGER;
+";
 
 /// Numbers of timelines are never given twice: whoever remembers one must not meet another. What was
 /// given is remembered when a timeline is removed, in `given`, and not when one is made, as

@@ -10,7 +10,7 @@ use super::fault::{Done, missing};
 use super::find::{run_by_row, run_to_write, shown_run};
 use super::lease::{admit_events, must_run};
 use super::queue::{Effect, Tx};
-use super::rows::{RunRow, flag, int};
+use super::rows::{RunRow, flag, int, num};
 use super::sql::run_sql;
 use crate::trials;
 use crate::{Claim, End, Error, Flush, Lease, Run, RunId, RunState, Started, Stopped, TenantScope};
@@ -145,11 +145,20 @@ pub(super) fn claim(
         not_busy(tx, row.thread, &thread)?;
     }
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
-      live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
+      worked=?6, since=?2, live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
     // Nobody was lost who worked on a parked one.
     let lost = state != RunState::Parked;
     let now = int(tx.now);
-    run_sql(tx.conn, sql, (tx.owner, now, flag::LEASED, row.row, lost))?;
+    let worked = match (mine, row.until) {
+        // An owner that was lost had it until its last heartbeat.
+        (false, Some(until)) if row.state == RunState::Running => {
+            let lease = u64::try_from(tx.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
+            row.worked_until(row.progress.max(num(until).saturating_sub(lease)))
+        }
+        _ => row.worked_until(row.progress),
+    };
+    let values = (tx.owner, now, flag::LEASED, row.row, lost, int(worked));
+    run_sql(tx.conn, sql, values)?;
     if row.state == RunState::Running {
         // What the owner before has stored goes on with the run, whatever becomes of its slots.
         event_log::gather(tx, row.worked())?;

@@ -1,4 +1,5 @@
 use futures_util::StreamExt;
+use throughline::order::Order;
 use throughline::{Outcome, Run, RunEvent, RunFailed};
 
 /// How a run is read.
@@ -15,7 +16,7 @@ impl How {
     pub const ALL: [Self; 2] = [Self::Whole, Self::Streamed];
 
     /// Read a run to its end.
-    pub async fn finish(self, run: Run) -> Result<Outcome, RunFailed> {
+    pub async fn finish(self, run: Run<impl Order>) -> Result<Outcome, RunFailed> {
         match self {
             Self::Whole => run.await,
             Self::Streamed => self.events(run).await.1,
@@ -27,7 +28,7 @@ impl How {
     /// # Panics
     ///
     /// When the last event, and no other, is not the end.
-    pub async fn events(self, run: Run) -> (Vec<RunEvent>, Result<Outcome, RunFailed>) {
+    pub async fn events(self, run: Run<impl Order>) -> (Vec<RunEvent>, Result<Outcome, RunFailed>) {
         let mut stream = run.stream();
         let mut events = Vec::new();
         while let Some(event) = stream.next().await {

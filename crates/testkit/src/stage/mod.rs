@@ -4,11 +4,13 @@
 //! [`Process::kill`] makes it a dead one: from then on nothing it does reaches the store, and others
 //! may take over what it held.
 
+mod calls;
 mod fake;
 mod how;
 mod process;
 mod short;
 
+pub use calls::MadeCalls;
 pub use fake::Fake;
 pub use how::How;
 pub use process::{Engine, Process, Stage};

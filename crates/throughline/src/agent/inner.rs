@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::builder::AgentBuilder;
 use super::input::Input;
 use super::limits::{Calling, Limits};
+use super::order;
 use super::run::Run;
 use crate::client::ChatClient;
 use crate::history::{
@@ -145,7 +146,7 @@ impl Agent {
     }
 
     /// Run on a thread.
-    pub fn run_on(&self, thread: &mut Thread, input: impl Into<Input>) -> Run {
+    pub fn run_on(&self, thread: &Thread, input: impl Into<Input>) -> Run {
         Run::begin(self, thread, input.into())
     }
 
@@ -168,17 +169,17 @@ impl Agent {
     /// };
     /// let tide = declare_args::<Place>("tide", "When it is high.");
     /// let agent = Agent::builder(Demo::new()).tool(tide).history(policy).build()?;
-    /// let mut thread = Thread::new();
-    /// let asked = agent.run_on(&mut thread, r#"Call tide with {"place":"Sines"}"#).await?;
+    /// let thread = Thread::new();
+    /// let asked = agent.run_on(&thread, r#"Call tide with {"place":"Sines"}"#).await?;
     /// assert_eq!(asked.stop, StopReason::Parked);
     /// // The run is over, and its answer is history. What it waits for begins the next one.
-    /// let call = asked.pending[0].call.clone();
-    /// let told = agent.reply_on(&mut thread, Vec::new()).answer(&call, "at four").await?;
+    /// let call = &asked.pending[0];
+    /// let told = agent.reply_on(&thread, Vec::new()).answer(call, "at four").await?;
     /// assert_eq!(told.stop, StopReason::Done);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn reply_on(&self, thread: &mut Thread, input: impl Into<Input>) -> Run {
+    pub fn reply_on(&self, thread: &Thread, input: impl Into<Input>) -> Run<order::Reply> {
         Run::reply(self, thread, input.into())
     }
 
@@ -188,20 +189,20 @@ impl Agent {
         &self,
         threads: &Threads,
         run: RunId,
-    ) -> Result<Run, throughline_store::Error> {
+    ) -> Result<Run<order::Resume>, throughline_store::Error> {
         let run = threads.store().run(threads.scope(), run).await?;
         let thread = threads.open_run(&run).await?;
         Ok(Run::take_over(self, &thread, run))
     }
 
     /// Go on with a run that is parked, died or failed: nothing that has finished is done again.
-    pub fn resume(&self, thread: &mut Thread) -> Run {
+    pub fn resume(&self, thread: &Thread) -> Run<order::Resume> {
         Run::resume(self, thread)
     }
 
     /// Cancel the run on a thread, wherever it is at work, or parked: what waits is closed, its
     /// approvals are withdrawn, and what had finished is published.
-    pub fn cancel(&self, thread: &mut Thread) -> Run {
+    pub fn cancel(&self, thread: &Thread) -> Run<order::Cancel> {
         Run::cancel(self, thread)
     }
 

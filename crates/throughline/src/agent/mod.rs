@@ -11,6 +11,7 @@ mod inner;
 mod input;
 mod limits;
 mod options;
+pub mod order;
 mod outcome;
 mod recall;
 mod run;
@@ -20,7 +21,7 @@ mod typed;
 mod usage;
 
 pub use builder::{AgentBuilder, BuildError};
-pub(crate) use driver::pending_of;
+pub(crate) use driver::{Calls, pending_of};
 pub use end::RunEnd;
 pub use event::RunEvent;
 pub use events::{AttachError, Attached, BadEvent};

@@ -3,7 +3,7 @@ use std::fmt;
 
 use throughline_compact::{BudgetUnreachable, Report};
 use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
-use throughline_store::{ApprovalId, RunId, ThreadId};
+use throughline_store::{ApprovalId, CallRef, RunId, ThreadId};
 
 use super::builder::BuildError;
 use super::limits::BadLimit;
@@ -49,8 +49,11 @@ pub struct Pending {
     pub arguments: Arguments,
     /// What it waits for.
     pub awaits: Awaits,
-    /// Its position among the calls of its response, from 0.
-    pub position: u32,
+    /// Its place: run, step and position among the calls of its response. This, not the id, is what
+    /// an answer goes to: ids may repeat, also within one response.
+    pub at: CallRef,
+    /// How many calls of the same id stand before it in its response.
+    pub occurrence: u32,
     /// The record that is to be answered, if it waits for an approval.
     pub approval: Option<ApprovalId>,
 }
@@ -168,6 +171,14 @@ pub enum RunError {
         run: RunId,
         /// The calls that wait.
         pending: Vec<String>,
+    },
+    /// The input came with answers, and a parked run waits for answers alone.
+    #[error(
+        "{run} on this thread is parked; answer its calls with resume, and say the rest in a run after it"
+    )]
+    Parked {
+        /// The run.
+        run: RunId,
     },
     /// The same was asked before, and whoever asks wants to know at once.
     #[error("this was asked before; {run} answers it")]

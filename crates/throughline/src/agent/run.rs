@@ -1,6 +1,7 @@
-//! A run that is asked for: awaited for its outcome, or read as a stream of events.
+//! A run that was ordered: awaited for its outcome, or read as a stream of events.
 
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use throughline_model::{CallId, Output, Settings, ToolChoice};
-use throughline_store::{EventNo, Store};
+use throughline_store::{CallRef, CallState, EventNo, Store};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinHandle;
@@ -20,7 +21,8 @@ use super::inner::Inner;
 use super::input::Input;
 use super::limits::{Calling, Limits};
 use super::options::RunOptions;
-use super::outcome::{Outcome, RunFailed};
+use super::order::{self, Answering, Order, Working};
+use super::outcome::{Outcome, Pending, RunError, RunFailed};
 use super::{Agent, TypedRun};
 use crate::history::{ContextProvider, OnBusy, OnInterrupt, OnOpenCalls, Persistence, Thread};
 use crate::tool::Tool;
@@ -34,59 +36,103 @@ pub(crate) enum Reply {
     Result(throughline_model::Outcome, Output),
 }
 
-/// What a run starts from.
-pub(crate) enum Start {
-    Input(Input),
-    /// The same, with what is said about calls for which the node waits that it begins at.
-    Replies(Input, Vec<(CallId, Reply)>),
-    /// Go on with a run that nobody works on.
-    TakeOver(throughline_store::Run),
-    Unsettled(Vec<(CallId, Reply)>),
-    Cancel,
+/// An answer to the call at a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) at: CallRef,
+    /// Its id, for people to read.
+    pub(crate) call: CallId,
+    pub(crate) reply: Reply,
 }
 
-/// A run that was asked for. It begins when it is awaited or streamed; dropping it while it goes
-/// on cancels it: what had finished is kept, what was open is closed, and the thread can go on.
-#[must_use = "a run begins when it is awaited or streamed"]
-pub struct Run {
-    agent: Arc<Inner>,
-    job: Job,
-    options: RunOptions,
-    start: Start,
-    in_place: bool,
-}
-
-impl Run {
-    fn new(agent: &Agent, thread: &Thread, start: Start) -> Self {
-        Self {
-            agent: Arc::clone(agent.inner()),
-            job: Job::on(thread),
-            options: RunOptions::default(),
-            start,
-            in_place: false,
+impl Answered {
+    /// The call does not wait for this.
+    pub(crate) fn not_pending(&self, pending: Vec<String>) -> RunError {
+        RunError::NotPending {
+            call: self.call.to_string(),
+            pending,
         }
     }
 
+    /// Whether a call in a state takes such an answer.
+    pub(crate) fn fits(&self, state: CallState) -> bool {
+        match (&self.reply, state) {
+            (Reply::Expire, _) | (_, CallState::Taken) => true,
+            (Reply::Approve | Reply::Reject(_), state) => state == CallState::Approval,
+            (Reply::Result(..), state) => matches!(state, CallState::Client | CallState::Intent),
+        }
+    }
+}
+
+/// What the driver is to do.
+pub(crate) enum Command {
+    /// Start a run with input.
+    Start(Input),
+    /// Start a run at an open node, with answers to the calls for which it waits.
+    Reply(Input, Vec<Answered>),
+    /// Go on with the run of this id, which no worker has.
+    TakeOver(Box<throughline_store::Run>, Vec<Answered>),
+    /// Go on with the run that is parked, died or failed on the thread.
+    Resume(Vec<Answered>),
+    /// Cancel the run on the thread.
+    Cancel,
+}
+
+pub(super) mod sealed {
+    use crate::agent::order::{Cancel, Reply, Resume, Start};
+
+    /// Keeps the orders of a run a closed set.
+    pub trait Sealed: Send + 'static {}
+
+    impl Sealed for Start {}
+    impl Sealed for Resume {}
+    impl Sealed for Reply {}
+    impl Sealed for Cancel {}
+}
+
+/// A run that was ordered. It begins when it is awaited or streamed; dropping it while it goes
+/// on cancels it: what had finished is kept, what was open is closed, and the thread can go on.
+///
+/// Its parameter says what it is for and so which methods it has; see [`order`](crate::order).
+#[must_use = "a run begins when it is awaited or streamed"]
+pub struct Run<O: Order = order::Start> {
+    agent: Arc<Inner>,
+    job: Job,
+    options: RunOptions,
+    command: Command,
+    in_place: bool,
+    order: PhantomData<fn() -> O>,
+}
+
+impl Run<order::Start> {
     pub(super) fn begin(agent: &Agent, thread: &Thread, input: Input) -> Self {
-        Self::new(agent, thread, Start::Input(input))
+        Self::new(agent, thread, Command::Start(input))
     }
+}
 
+impl Run<order::Reply> {
     pub(super) fn reply(agent: &Agent, thread: &Thread, input: Input) -> Self {
-        Self::new(agent, thread, Start::Replies(input, Vec::new()))
+        Self::new(agent, thread, Command::Reply(input, Vec::new()))
     }
+}
 
+impl Run<order::Resume> {
     pub(super) fn take_over(agent: &Agent, thread: &Thread, run: throughline_store::Run) -> Self {
-        Self::new(agent, thread, Start::TakeOver(run))
+        Self::new(agent, thread, Command::TakeOver(Box::new(run), Vec::new()))
     }
 
     pub(super) fn resume(agent: &Agent, thread: &Thread) -> Self {
-        Self::new(agent, thread, Start::Unsettled(Vec::new()))
+        Self::new(agent, thread, Command::Resume(Vec::new()))
     }
+}
 
+impl Run<order::Cancel> {
     pub(super) fn cancel(agent: &Agent, thread: &Thread) -> Self {
-        Self::new(agent, thread, Start::Cancel)
+        Self::new(agent, thread, Command::Cancel)
     }
+}
 
+impl<O: Working> Run<O> {
     /// With options, which stay the caller's. A run that is gone on with keeps those that it began
     /// with.
     pub fn options(mut self, options: &RunOptions) -> Self {
@@ -160,57 +206,8 @@ impl Run {
         self
     }
 
-    /// Cancelled by a token of the caller's.
-    pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
-        self.job.cancel = token;
-        self
-    }
-
-    /// Let a call run that waits for approval.
-    pub fn approve(self, call: &CallId) -> Self {
-        self.say_of(call, Reply::Approve)
-    }
-
-    /// Do not let a call run that waits for approval. The model reads the reason.
-    pub fn reject(self, call: &CallId, reason: Option<&str>) -> Self {
-        self.say_of(call, Reply::Reject(reason.map(str::to_owned)))
-    }
-
-    /// Close a call for which nobody answered in time.
-    pub fn expire(self, call: &CallId) -> Self {
-        self.say_of(call, Reply::Expire)
-    }
-
-    /// Hand in the result of a call that was run outside.
-    pub fn answer(self, call: &CallId, output: impl Into<Output>) -> Self {
-        let reply = Reply::Result(throughline_model::Outcome::Ok, output.into());
-        self.say_of(call, reply)
-    }
-
-    /// Hand in that a call which was run outside failed.
-    pub fn answer_error(self, call: &CallId, text: impl Into<String>) -> Self {
-        let output = Output::Text(text.into());
-        self.say_of(
-            call,
-            Reply::Result(throughline_model::Outcome::Error, output),
-        )
-    }
-
-    fn say_of(mut self, call: &CallId, reply: Reply) -> Self {
-        match &mut self.start {
-            Start::Unsettled(replies) | Start::Replies(_, replies) => {
-                replies.push((call.clone(), reply));
-            }
-            // An answer where nothing waits is refused when the run begins.
-            Start::Input(_) | Start::TakeOver(_) | Start::Cancel => {
-                self.start = Start::Unsettled(vec![(call.clone(), reply)]);
-            }
-        }
-        self
-    }
-
     /// Read the final answer as a value of a type.
-    pub fn typed<T>(self) -> TypedRun<T>
+    pub fn typed<T>(self) -> TypedRun<T, O>
     where
         T: serde::de::DeserializeOwned + schemars::JsonSchema,
     {
@@ -222,6 +219,93 @@ impl Run {
         self.options
             .settings
             .get_or_insert_with(|| agent.settings.clone())
+    }
+}
+
+impl<O: Answering> Run<O> {
+    /// Let a pending call run.
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, Thread, tool};
+    ///
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Sum { amount: u32 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let charge = tool("charge", "Take money.", |sum: Sum| async move {
+    ///     format!("charged {}", sum.amount)
+    /// })
+    /// .needs_approval();
+    /// let agent = Agent::builder(Demo::new()).tool(charge).build()?;
+    /// let thread = Thread::new();
+    /// let parked = agent.run_on(&thread, r#"Call charge with {"amount":5}"#).await?;
+    /// let outcome = agent.resume(&thread).approve(&parked.pending[0]).await?;
+    /// assert!(outcome.text().contains("charged 5"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn approve(self, pending: &Pending) -> Self {
+        self.answered(pending, Reply::Approve)
+    }
+
+    /// Do not let a pending call run. The model reads the reason.
+    pub fn reject(self, pending: &Pending, reason: Option<&str>) -> Self {
+        self.answered(pending, Reply::Reject(reason.map(str::to_owned)))
+    }
+
+    /// Close a pending call that got no answer in time.
+    pub fn expire(self, pending: &Pending) -> Self {
+        self.answered(pending, Reply::Expire)
+    }
+
+    /// Hand in the result of a pending call that was run outside.
+    pub fn answer(self, pending: &Pending, output: impl Into<Output>) -> Self {
+        let reply = Reply::Result(throughline_model::Outcome::Ok, output.into());
+        self.answered(pending, reply)
+    }
+
+    /// Hand in that a pending call which was run outside failed.
+    pub fn answer_error(self, pending: &Pending, text: impl Into<String>) -> Self {
+        let output = Output::Text(text.into());
+        self.answered(
+            pending,
+            Reply::Result(throughline_model::Outcome::Error, output),
+        )
+    }
+
+    fn answered(mut self, pending: &Pending, reply: Reply) -> Self {
+        let answered = Answered {
+            at: pending.at,
+            call: pending.call.clone(),
+            reply,
+        };
+        match &mut self.command {
+            Command::Reply(_, answers)
+            | Command::TakeOver(_, answers)
+            | Command::Resume(answers) => answers.push(answered),
+            // Orders of these kinds have no such method.
+            Command::Start(_) | Command::Cancel => {}
+        }
+        self
+    }
+}
+
+impl<O: Order> Run<O> {
+    fn new(agent: &Agent, thread: &Thread, command: Command) -> Self {
+        Self {
+            agent: Arc::clone(agent.inner()),
+            job: Job::on(thread),
+            options: RunOptions::default(),
+            command,
+            in_place: false,
+            order: PhantomData,
+        }
+    }
+
+    /// Cancelled by a token of the caller's.
+    pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
+        self.job.cancel = token;
+        self
     }
 
     /// Begin, and read its events without having them stored: for hosts that answer whole. Whoever
@@ -265,7 +349,7 @@ impl Run {
         job.starter = Starter { left, asked };
         job.events = events;
         let agent = Arc::clone(&self.agent);
-        let work = driver::drive(self.agent, job, self.options, self.start);
+        let work = driver::drive(self.agent, job, self.options, self.command);
         Running {
             work: match self.in_place {
                 true => Work::Here(work),
@@ -291,7 +375,7 @@ impl Run {
     }
 }
 
-impl IntoFuture for Run {
+impl<O: Order> IntoFuture for Run<O> {
     type Output = Result<Outcome, RunFailed>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 

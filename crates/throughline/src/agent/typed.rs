@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use throughline_model::AnswerShape;
 use throughline_model::json::RawJson;
 
+use super::order::{self, Order, Working};
 use super::outcome::{Outcome, RunFailed};
 use super::run::Run;
 use super::stop::StopReason;
@@ -16,8 +17,8 @@ use crate::tool::{schema_of, unwrapped};
 
 /// A run whose final answer is read as a value; see [`Run::typed`].
 #[must_use = "a run begins when it is awaited"]
-pub struct TypedRun<T> {
-    run: Run,
+pub struct TypedRun<T, O: Order = order::Start> {
+    run: Run<O>,
     value: PhantomData<fn() -> T>,
 }
 
@@ -49,8 +50,8 @@ pub enum TypedError {
     },
 }
 
-impl<T: DeserializeOwned + JsonSchema> TypedRun<T> {
-    pub(super) fn new(mut run: Run) -> Self {
+impl<T: DeserializeOwned + JsonSchema, O: Working> TypedRun<T, O> {
+    pub(super) fn new(mut run: Run<O>) -> Self {
         run.settings_mut().answer = Some(AnswerShape {
             name: T::schema_name().into_owned(),
             schema: schema_of::<T>(),
@@ -62,7 +63,11 @@ impl<T: DeserializeOwned + JsonSchema> TypedRun<T> {
     }
 }
 
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> IntoFuture for TypedRun<T> {
+impl<T, O> IntoFuture for TypedRun<T, O>
+where
+    T: DeserializeOwned + JsonSchema + Send + 'static,
+    O: Order,
+{
     type Output = Result<Typed<T>, TypedError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 

@@ -2,7 +2,8 @@
 
 use throughline_model::json::RawJson;
 use throughline_store::{
-    Entry, Expects, NodeId, Opened, Run, State, TenantScope, ThreadId, Tip, Version,
+    Entry, Expects, NodeId, Opened, Run, RunId, RunState, State, TenantScope, ThreadId, Tip,
+    Version,
 };
 
 /// A place in a thread, as it was read or as it is remembered.
@@ -74,6 +75,16 @@ impl Found {
                 settings: known.settings,
             }),
         }
+    }
+
+    /// The run whose calls may wait there.
+    pub(crate) fn waits(&self) -> Option<RunId> {
+        let parked = self.unsettled.as_ref();
+        let parked = parked.filter(|run| run.state == RunState::Parked);
+        let open = self.end.filter(|end| end.open && !end.unsent);
+        parked
+            .map(|run| run.id)
+            .or_else(|| open.map(|end| end.node.run))
     }
 
     /// The node there.

@@ -64,8 +64,8 @@ impl Thread {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = Agent::builder(Demo::new()).build()?;
-    /// let mut thread = Thread::new();
-    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// let thread = Thread::new();
+    /// agent.run_on(&thread, "The tide is at four.").await?;
     ///
     /// let text = thread.to_json().await?;
     /// let again = Thread::from_json(&text).await?;
@@ -134,10 +134,10 @@ impl Thread {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let text = r#"{"format":"throughline.thread/1","id":"ticket-4711","messages":[
     ///     {"role":"user","contents":[{"kind":"text","text":"The tide is at four."}]}]}"#;
-    /// let mut thread = Thread::from_json(text).await?;
+    /// let thread = Thread::from_json(text).await?;
     /// assert_eq!(thread.id().as_str(), "ticket-4711");
     /// let agent = Agent::builder(Demo::new()).build()?;
-    /// agent.run_on(&mut thread, "What did I say first?").await?;
+    /// agent.run_on(&thread, "What did I say first?").await?;
     ///
     /// let newer = r#"{"format":"throughline.thread/2","id":"ticket-4711"}"#;
     /// let refused = Thread::from_json(newer).await;
@@ -170,8 +170,8 @@ impl Threads {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = Agent::builder(Demo::new()).build()?;
-    /// let mut thread = Thread::new();
-    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// let thread = Thread::new();
+    /// agent.run_on(&thread, "The tide is at four.").await?;
     ///
     /// // Into a store, where its JSON is but its name.
     /// let threads = Threads::of(&Store::open("memory:").await?);

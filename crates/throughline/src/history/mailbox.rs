@@ -19,9 +19,9 @@ use super::thread::Shared;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = Agent::builder(Demo::new()).build()?;
-/// let mut thread = agent.new_thread();
+/// let thread = agent.new_thread();
 /// thread.mailbox().leave(Message::user("The tide is at four.")).await?;
-/// let outcome = agent.run_on(&mut thread, "What did I say first?").await?;
+/// let outcome = agent.run_on(&thread, "What did I say first?").await?;
 /// assert!(outcome.text().contains("The tide is at four."));
 /// assert!(thread.mailbox().waiting().await?.is_empty());
 /// # Ok(())
@@ -86,6 +86,11 @@ impl Shared {
             Ok((queued.no, message))
         };
         queue.into_iter().map(read).collect()
+    }
+
+    /// Whether only this handle can know of the store.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private
     }
 
     /// How often something was left through this handle.

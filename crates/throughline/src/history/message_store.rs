@@ -56,11 +56,11 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// let agent = Agent::builder(Demo::new())
 ///     .message_store("crm", crm.clone())
 ///     .build()?;
-/// let mut thread = Thread::new();
+/// let thread = Thread::new();
 /// let key = RawJson::new(r#"{"case":4711}"#)?;
 /// thread.set_owner(Owner::External { store: "crm".to_owned(), key: key.clone() }).await?;
-/// agent.run_on(&mut thread, "The tide is at four.").await?;
-/// agent.run_on(&mut thread, "What did I say first?").await?;
+/// agent.run_on(&thread, "The tide is at four.").await?;
+/// agent.run_on(&thread, "What did I say first?").await?;
 /// assert_eq!(crm.load(&key, None).await?.len(), 4);
 /// # Ok(())
 /// # }

@@ -22,6 +22,7 @@ mod writing;
 pub use compacted::Compaction;
 pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, Decided, number};
 pub use condensed::{Condensed, condense};
+pub(crate) use home::Home;
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
 pub use mailbox::Mailbox;
@@ -36,7 +37,7 @@ pub use provider::{
     Additions, ContextProvider, Keep, MessageFilter, Need, ProviderContext, ProviderError,
     ProviderScope, ProviderSpec, ProviderState, StateError, Told,
 };
-pub(crate) use recorder::{Closing, Recorder};
+pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten};
 pub use thread::Thread;
 pub(crate) use thread::{Leaving, Loaded, Shared, messages};
 pub use threads::{Deleted, OwnerError, Threads, VendorCopy};

@@ -246,9 +246,9 @@ pub struct Told<'a> {
 /// let agent = Agent::builder(Demo::new())
 ///     .provider(Visits(ProviderSpec::named("visits")))
 ///     .build()?;
-/// let mut thread = agent.new_thread();
-/// agent.run_on(&mut thread, "The tide is at four.").await?;
-/// agent.run_on(&mut thread, "What did I say first?").await?;
+/// let thread = agent.new_thread();
+/// agent.run_on(&thread, "The tide is at four.").await?;
+/// agent.run_on(&thread, "What did I say first?").await?;
 /// // What it added is no history; what it keeps is with the thread.
 /// assert_eq!(thread.history().len(), 4);
 /// assert_eq!(thread.state().provider("visits").map(|state| state.get()), Some("2"));
@@ -287,9 +287,9 @@ pub trait ContextProvider: Send + Sync {
 /// // Any function will do: this one shows the last two messages only.
 /// let last = |all: &[Arc<Message>]| all[all.len().saturating_sub(2)..].to_vec();
 /// let agent = Agent::builder(Demo::new()).filter(last).build()?;
-/// let mut thread = agent.new_thread();
-/// agent.run_on(&mut thread, "The tide is at four.").await?;
-/// let outcome = agent.run_on(&mut thread, "How many messages are there?").await?;
+/// let thread = agent.new_thread();
+/// agent.run_on(&thread, "The tide is at four.").await?;
+/// let outcome = agent.run_on(&thread, "How many messages are there?").await?;
 /// assert!(!outcome.text().contains('3'), "{}", outcome.text());
 /// assert_eq!(thread.history().len(), 4);
 /// # Ok(())

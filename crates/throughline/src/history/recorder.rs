@@ -6,9 +6,9 @@
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 use throughline_store::{
-    CallResult, End, Ending, EventNo, Flush, Lease, Mode, NewApproval, NewItem, PlannedCall,
-    Publish, Published, QueueNo, Result, Started, State, Step, StepNode, Stopped, StoredEvent,
-    Through,
+    CallResult, End, Ending, Error, ErrorKind, EventNo, Flush, Lease, Mode, NewApproval, NewItem,
+    PlannedCall, Publish, Published, QueueNo, Result, Started, State, Step, StepNode, Stopped,
+    StoredEvent, Through,
 };
 
 use super::home::Home;
@@ -142,9 +142,23 @@ impl Recorder {
         }
         let results = std::mem::take(&mut self.results);
         let Home { store, scope, .. } = &self.home;
-        self.home
+        let written = self
+            .home
             .sure(|| store.results(scope, self.lease, &results))
-            .await
+            .await;
+        if let Err(error) = &written
+            && is_refused_by_disk(error)
+        {
+            self.keep_results(results);
+        }
+        written
+    }
+
+    /// The tools have run: a worker that resumes the run in this process need not run them again.
+    pub(crate) fn keep_results(&self, results: Vec<CallResult>) {
+        if !crate::trials::planted("loop-results-dropped") {
+            self.home.store.keep_unwritten(self.lease.run, results);
+        }
     }
 
     /// Write the events that were noted; at once if somebody waits for them.
@@ -175,9 +189,16 @@ impl Recorder {
             dequeue: std::mem::take(&mut self.dequeue),
         };
         let Home { store, scope, .. } = &self.home;
-        self.home
+        let published = self
+            .home
             .sure(|| store.publish(scope, self.lease, &publish))
-            .await
+            .await;
+        if let Err(error) = &published
+            && is_refused_by_disk(error)
+        {
+            self.keep_results(publish.results);
+        }
+        published
     }
 
     /// Park the run.
@@ -198,5 +219,38 @@ impl Recorder {
         };
         let Home { store, scope, .. } = &self.home;
         self.home.sure(|| store.end(scope, self.lease, &end)).await
+    }
+}
+
+/// Write results that an earlier worker of this process could not write.
+pub(crate) async fn write_unwritten(home: &Home, lease: Lease) -> Result<()> {
+    let Home { store, scope, .. } = home;
+    let kept = store.unwritten(lease.run);
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let written = home.sure(|| store.results(scope, lease, &kept)).await;
+    if let Err(error) = written {
+        if is_refused_by_disk(&error) || error.kind() == ErrorKind::Fenced {
+            return Err(error);
+        }
+        // The journal has other results by now, and they stand.
+        tracing::warn!(run = %lease.run, %error, "results that were kept in memory no longer fit the journal");
+    }
+    store.forget_unwritten(lease.run);
+    Ok(())
+}
+
+/// Whether a write failed because of the store and not because of what it said: the same write may
+/// succeed later.
+pub(crate) fn is_refused_by_disk(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Unavailable | ErrorKind::Full => true,
+        ErrorKind::Busy => matches!(error, Error::Locked),
+        ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Fenced
+        | ErrorKind::Invalid
+        | ErrorKind::Corrupt => false,
     }
 }

@@ -16,7 +16,7 @@ use super::home::Home;
 use super::mailbox::{Left, Mailbox};
 use super::owner::{Owner, ThreadSettings};
 use super::views::{Held, Shown};
-use crate::agent::Pending;
+use crate::agent::{Calls, Pending};
 
 /// One conversation: its id, and the place in it where runs go on.
 ///
@@ -30,9 +30,9 @@ use crate::agent::Pending;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = Agent::builder(Demo::new()).build()?;
-/// let mut thread = Thread::new();
-/// agent.run_on(&mut thread, "The tide is at four.").await?;
-/// agent.run_on(&mut thread, "What did I say first?").await?;
+/// let thread = Thread::new();
+/// agent.run_on(&thread, "The tide is at four.").await?;
+/// agent.run_on(&thread, "What did I say first?").await?;
 /// assert_eq!(thread.history().len(), 4);
 /// # Ok(())
 /// # }
@@ -294,7 +294,8 @@ impl Thread {
         Arc::clone(&self.shared.seen().shown)
     }
 
-    /// The calls that a parked run waits for, as this handle last saw it.
+    /// The calls that wait, as this handle last saw it: those of a parked run, or of a node that is
+    /// marked open. They are what [`Run::approve`](crate::Run::approve) and its kin take.
     pub fn pending(&self) -> Vec<Pending> {
         self.shared.seen().pending.clone()
     }
@@ -571,15 +572,44 @@ impl Shared {
         Ok(View::new(self.whole(Vec::new(), node).await?))
     }
 
-    /// The calls that the unsettled run waits for.
-    pub(super) async fn waiting(&self, loaded: &Loaded) -> Result<Vec<Pending>> {
-        let found = loaded.found.as_ref();
-        let unsettled = found.and_then(|found| found.unsettled.as_ref());
-        let Some(run) = unsettled.filter(|run| run.state == RunState::Parked) else {
+    /// The calls that the parked run waits for, or the node that is marked open.
+    pub(super) async fn waiting(&self, found: Option<&Found>) -> Result<Vec<Pending>> {
+        let Some(run) = found.and_then(Found::waits) else {
             return Ok(Vec::new());
         };
-        let journal = self.home.store.journal(&self.home.scope, run.id).await?;
-        Ok(crate::agent::pending_of(&journal))
+        let journal = self.home.store.journal(&self.home.scope, run).await?;
+        let waits = match journal.run.state {
+            RunState::Parked | RunState::Committed | RunState::Cancelled => true,
+            // What a failed run left is closed by the next one; the others are not over.
+            RunState::Failed
+            | RunState::Running
+            | RunState::Interrupted
+            | RunState::Held
+            | RunState::Unpublished
+            | RunState::Discarded => false,
+        };
+        if !waits {
+            return Ok(Vec::new());
+        }
+        let calls = Calls::of(&self.home, &journal).await?;
+        Ok(crate::agent::pending_of(&journal, &calls))
+    }
+
+    /// Learn which calls wait where the thread was opened: one more read, if any do.
+    pub(super) async fn find_pending(&self) -> Result<()> {
+        let waits = {
+            let seen = self.seen();
+            seen.found.as_ref().and_then(|found| found.waits())
+        };
+        if waits.is_none() {
+            return Ok(());
+        }
+        let found = self.seen().found.take();
+        let pending = self.waiting(found.as_deref()).await;
+        let mut seen = self.seen();
+        seen.found = found;
+        seen.pending = pending?;
+        Ok(())
     }
 
     /// Have what is only remembered read after all: no run is to begin that would look at it.

@@ -26,8 +26,8 @@ const PAGE: usize = 100;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let threads = Threads::of(&Store::open("memory:").await?);
 /// let agent = Agent::builder(Demo::new()).build()?;
-/// let mut thread = threads.new_thread();
-/// agent.run_on(&mut thread, "The tide is at four.").await?;
+/// let thread = threads.new_thread();
+/// agent.run_on(&thread, "The tide is at four.").await?;
 ///
 /// // Elsewhere, by its id: history, state and a waiting run in one round trip.
 /// let again = threads.open(thread.id().clone()).await?;
@@ -157,7 +157,9 @@ impl Threads {
             _ => usize::MAX,
         };
         let opened = store.open(scope, &at, window).await?;
-        Thread::opened(self.home.clone(), &at, opened, window > 0)
+        let thread = Thread::opened(self.home.clone(), &at, opened, window > 0)?;
+        thread.shared.find_pending().await?;
+        Ok(thread)
     }
 
     /// Open what a run left, to go on from there. Runs on it take no lease and wait for nobody: what
@@ -222,7 +224,9 @@ impl Threads {
     pub async fn open_or_create(&self, thread: NewThread) -> Result<Thread> {
         let Home { store, scope, .. } = &self.home;
         let opened = store.open_or_create(scope, &thread, usize::MAX).await?;
-        Thread::opened(self.home.clone(), &At::Thread(thread.id), opened, true)
+        let thread = Thread::opened(self.home.clone(), &At::Thread(thread.id), opened, true)?;
+        thread.shared.find_pending().await?;
+        Ok(thread)
     }
 
     /// A new thread that goes on from any place of another. It shares everything up to there.
@@ -235,9 +239,9 @@ impl Threads {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let threads = Threads::of(&Store::open("memory:").await?);
     /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
-    /// let mut thread = agent.new_thread();
-    /// let first = agent.run_on(&mut thread, "The tide is at four.").await?;
-    /// agent.run_on(&mut thread, "What did I say first?").await?;
+    /// let thread = agent.new_thread();
+    /// let first = agent.run_on(&thread, "The tide is at four.").await?;
+    /// agent.run_on(&thread, "What did I say first?").await?;
     ///
     /// let new = NewThread::new(ThreadId::new("what-if")?);
     /// let fork = threads.fork(first.run, new).await?;
@@ -278,8 +282,8 @@ impl Threads {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let threads = Threads::of(&Store::open("memory:").await?);
     /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
-    /// let mut thread = agent.new_thread();
-    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// let thread = agent.new_thread();
+    /// agent.run_on(&thread, "The tide is at four.").await?;
     /// assert!(threads.delete(thread.id()).await?.vendor_copies.is_empty());
     /// assert!(threads.open(thread.id().clone()).await.is_err());
     /// threads.delete(thread.id()).await?;
@@ -385,10 +389,10 @@ impl Thread {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let threads = Threads::of(&Store::open("memory:").await?);
     /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
-    /// let mut here = agent.new_thread();
-    /// agent.run_on(&mut here, "The tide is at four.").await?;
-    /// let mut elsewhere = threads.open(here.id().clone()).await?;
-    /// agent.run_on(&mut elsewhere, "What did I say first?").await?;
+    /// let here = agent.new_thread();
+    /// agent.run_on(&here, "The tide is at four.").await?;
+    /// let elsewhere = threads.open(here.id().clone()).await?;
+    /// agent.run_on(&elsewhere, "What did I say first?").await?;
     ///
     /// assert_eq!(here.history().len(), 2);
     /// here.refresh().await?;
@@ -402,7 +406,7 @@ impl Thread {
         }
         self.shared.distrust();
         let loaded = self.shared.load().await?;
-        let pending = self.shared.waiting(&loaded).await?;
+        let pending = self.shared.waiting(loaded.found.as_deref()).await?;
         self.shared.show(loaded, pending);
         Ok(())
     }
@@ -445,10 +449,10 @@ impl Thread {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = Agent::builder(Demo::new()).build()?;
-    /// let mut thread = Thread::new();
+    /// let thread = Thread::new();
     /// // Here every model call is history as soon as it is answered.
     /// thread.set_persistence(Some(Persistence::PerCall)).await?;
-    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// agent.run_on(&thread, "The tide is at four.").await?;
     /// assert_eq!(thread.history().len(), 2);
     /// # Ok(())
     /// # }

@@ -30,16 +30,16 @@ impl Thread {
     /// });
     /// let policy = Policy { threshold: 500, recent_calls: 1, ..Policy::default() };
     /// let agent = Agent::builder(Demo::new()).tool(tide).compaction(policy).build()?;
-    /// let mut thread = Thread::new();
+    /// let thread = Thread::new();
     /// let mut folded = 0;
     /// for _ in 0..4 {
-    ///     let run = agent.run_on(&mut thread, r#"Call tide with {"place":"Sines"}"#);
+    ///     let run = agent.run_on(&thread, r#"Call tide with {"place":"Sines"}"#);
     ///     folded = run.await?.compaction.map_or(0, |report| report.epoch);
     /// }
     /// assert!(folded > 0);
     ///
     /// assert!(thread.uncompact().await?);
-    /// let report = agent.run_on(&mut thread, "How many messages?").await?.compaction.unwrap();
+    /// let report = agent.run_on(&thread, "How many messages?").await?.compaction.unwrap();
     /// assert_eq!(report.epoch, 0);
     /// # Ok(())
     /// # }
@@ -63,8 +63,8 @@ impl Thread {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = Agent::builder(Demo::new()).build()?;
-    /// let mut thread = Thread::new();
-    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// let thread = Thread::new();
+    /// agent.run_on(&thread, "The tide is at four.").await?;
     ///
     /// assert!(thread.pin(1).await?);
     /// assert_eq!(thread.pinned(), [1]);

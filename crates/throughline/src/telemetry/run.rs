@@ -123,6 +123,7 @@ fn kind(error: &RunError) -> &'static str {
         RunError::Journal { .. } => "journal",
         RunError::Interrupted { .. } => "interrupted",
         RunError::OpenCalls { .. } => "open_calls",
+        RunError::Parked { .. } => "parked",
         RunError::Repeated { .. } => "repeated",
         RunError::Budget(_) => "budget",
         RunError::Cancelled => "cancelled",

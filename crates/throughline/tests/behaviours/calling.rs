@@ -27,7 +27,7 @@ fn b33_calls_of_a_round_run_at_once_or_one_after_the_other() {
         });
         let calls = [("c1", "meet", "{}"), ("c2", "meet", "{}")];
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(meet));
+        let rig = Rig::new(how, steps, |agent| agent.tool(meet));
         assert_eq!(said(&rig.run("go").await), "u a(c1,c2) t(c1,c2) a");
 
         let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -48,7 +48,7 @@ fn b33_calls_of_a_round_run_at_once_or_one_after_the_other() {
         };
         let calls = ["c1", "c2", "c3"].map(|id| (id, "alone", "{}"));
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(alone).serial_calls());
+        let rig = Rig::new(how, steps, |agent| agent.tool(alone).serial_calls());
         assert_eq!(said(&rig.run("go").await), "u a(c1,c2,c3) t(c1,c2,c3) a");
         assert_eq!(most.load(Ordering::SeqCst), 1);
         assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
@@ -65,7 +65,7 @@ fn b34_in_a_serial_round_calls_after_a_failed_one_still_run() {
             ("c3", "good", "{}"),
         ];
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(Fake::failing("bad"))
                 .tool(good.clone())
@@ -107,7 +107,7 @@ fn b35_in_a_serial_round_the_first_can_end_the_run_before_the_others() {
             ("c3", "good", "{}"),
         ];
         let steps = [Step::calls(calls), Step::text("next turn")];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent.tool(enough()).tool(good.clone()).serial_calls()
         });
         let outcome = rig.run("go").await;
@@ -136,7 +136,7 @@ fn b36_in_a_concurrent_round_all_finish_before_the_run_ends() {
                 ("c3", "slow", "{}"),
             ];
             let steps = [Step::calls(calls), Step::text("never")];
-            let mut rig = Rig::new(how, steps, |agent| {
+            let rig = Rig::new(how, steps, |agent| {
                 let limits = Limits {
                     rounds,
                     ..Limits::default()

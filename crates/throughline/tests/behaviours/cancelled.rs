@@ -15,10 +15,10 @@ use crate::support::{Fake, How, Rig, both, said};
 fn a_stream_that_is_dropped_cancels_its_run_and_the_thread_goes_on() {
     both(async |how| {
         let steps = [Step::hang_after("high water is at"), Step::text("at four")];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         match how {
             How::Streamed => {
-                let mut stream = rig.agent.run_on(&mut rig.thread, "when?").stream();
+                let mut stream = rig.agent.run_on(&rig.thread, "when?").stream();
                 while let Some(event) = stream.next().await {
                     if event.text().is_some() {
                         break;
@@ -27,7 +27,7 @@ fn a_stream_that_is_dropped_cancels_its_run_and_the_thread_goes_on() {
                 drop(stream);
             }
             How::Whole => {
-                let run = rig.agent.run_on(&mut rig.thread, "when?").into_future();
+                let run = rig.agent.run_on(&rig.thread, "when?").into_future();
                 tokio::select! {
                     _ = run => unreachable!("the model never ends"),
                     () = rig.client.begun(1) => {}
@@ -60,7 +60,7 @@ fn a_cancel_while_tools_run_keeps_what_finished_and_closes_the_rest() {
             ("c2", "slow", "{}"),
             ("c3", "look", "{}"),
         ];
-        let mut rig = Rig::new(how, [Step::calls(calls)], |agent| {
+        let rig = Rig::new(how, [Step::calls(calls)], |agent| {
             agent
                 .tool(Fake::named("quick"))
                 .tool(slow("slow", Effect::Once))
@@ -69,7 +69,7 @@ fn a_cancel_while_tools_run_keeps_what_finished_and_closes_the_rest() {
         let token = CancellationToken::new();
         let run = rig
             .agent
-            .run_on(&mut rig.thread, "go")
+            .run_on(&rig.thread, "go")
             .cancelled_by(token.clone());
         let (outcome, ()) = tokio::join!(how.finish(run), async {
             sleep(Duration::from_secs(1)).await;
@@ -94,13 +94,13 @@ fn a_failed_run_leaves_the_history_and_goes_on_from_its_finished_steps() {
             Step::fails(throughline::ErrorKind::Unavailable),
             Step::text("at four"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
-        let run = rig.agent.run_on(&mut rig.thread, "when?");
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let run = rig.agent.run_on(&rig.thread, "when?");
         let failed = how.finish(run).await.unwrap_err();
         assert_eq!(failed.outcome.stop, StopReason::Failed);
         assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
         assert_eq!(rig.history(), "");
-        let run = rig.agent.resume(&mut rig.thread);
+        let run = rig.agent.resume(&rig.thread);
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!((tide.runs(), rig.client.calls()), (1, 3));
@@ -108,10 +108,10 @@ fn a_failed_run_leaves_the_history_and_goes_on_from_its_finished_steps() {
         // One of which nothing finished leaves nothing.
         rig.client
             .push(Step::fails(throughline::ErrorKind::Unavailable));
-        let run = rig.agent.run_on(&mut rig.thread, "again?");
+        let run = rig.agent.run_on(&rig.thread, "again?");
         how.finish(run).await.unwrap_err();
         assert_eq!(rig.history(), said(&outcome));
-        let nothing = rig.agent.resume(&mut rig.thread).await;
+        let nothing = rig.agent.resume(&rig.thread).await;
         assert!(nothing.is_err());
     });
 }

@@ -28,7 +28,7 @@ fn b44_an_added_tool_is_offered_from_the_next_model_call_of_this_run_on() {
             Step::text("done"),
             Step::text("next run"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent.tool(adding(vec![Arc::new(extra.clone())]))
         });
         let outcome = rig.run("go").await;
@@ -77,7 +77,7 @@ fn b45_a_tool_can_remove_replace_and_guard_others() {
                 ("c4", "guard", "{}"),
             ]),
         ];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(changer)
                 .tool(gone.clone())
@@ -107,7 +107,7 @@ fn b46_tools_are_added_all_or_none_and_the_same_one_again_is_nothing_new() {
             Arc::new(Fake::named("two")),
         ];
         let steps = [Step::calls([("c1", "adder", "{}")]), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(tide.clone())
                 .tool(adding(clashing))
@@ -123,7 +123,7 @@ fn b46_tools_are_added_all_or_none_and_the_same_one_again_is_nothing_new() {
 
         let same: Arc<dyn Tool> = Arc::new(tide);
         let steps = [Step::calls([("c1", "adder", "{}")]), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent.tools([Arc::clone(&same)]).tool(adding(vec![same]))
         });
         assert_eq!(said(&rig.run("go").await), "u a(c1) t(c1) a");

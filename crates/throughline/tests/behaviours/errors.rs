@@ -25,7 +25,7 @@ fn b24_three_failed_rounds_end_with_a_last_call_and_the_whole_transcript() {
             call("c3", "bad"),
             Step::text("I give up"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(bad));
+        let rig = Rig::new(how, steps, |agent| agent.tool(bad));
         let outcome = rig.run("go").await;
         assert_eq!(outcome.stop, StopReason::ErrorLimit);
         let rounds = "a(c1) t(c1:error) a(c2) t(c2:error) a(c3) t(c3:error)";
@@ -46,7 +46,7 @@ fn b25_a_clean_round_resets_the_count() {
             call("c5", "bad"),
             Step::text("done"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent.tool(Fake::failing("bad")).tool(Fake::named("good"))
         });
         assert_eq!(rig.run("go").await.stop, StopReason::Done);
@@ -64,7 +64,7 @@ fn b26_a_round_fails_once_however_many_of_its_calls_do() {
         };
         // All of five, then one of five: two failed rounds, below the limit of three.
         let steps = [five("bad"), five("good"), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent.tool(Fake::failing("bad")).tool(Fake::named("good"))
         });
         let outcome = rig.run("go").await;
@@ -80,7 +80,7 @@ fn b26_a_round_fails_once_however_many_of_its_calls_do() {
                 Step::calls([("c1", "good", "{}"), ("c2", "guarded", "{}")]),
                 Step::text("done"),
             ];
-            let mut rig = Rig::new(how, steps, |agent| {
+            let rig = Rig::new(how, steps, |agent| {
                 let limits = throughline::Limits {
                     failed_rounds: 1,
                     ..throughline::Limits::default()
@@ -88,8 +88,8 @@ fn b26_a_round_fails_once_however_many_of_its_calls_do() {
                 agent.tool(Fake::named("good")).tool(guarded).limits(limits)
             });
             let parked = rig.run("go").await;
-            let waits = parked.pending[0].call.clone();
-            let run = rig.agent.resume(&mut rig.thread);
+            let waits = parked.pending[0].clone();
+            let run = rig.agent.resume(&rig.thread);
             let run = match ending {
                 Ending::Rejected => run.reject(&waits, None),
                 _ => run.expire(&waits),
@@ -107,7 +107,7 @@ fn b27_the_model_reads_details_of_an_error_only_when_it_may() {
     both(async |how| {
         for shown in [false, true] {
             let steps = [call("c1", "bad"), Step::text("done")];
-            let mut rig = Rig::new(how, steps, |agent| {
+            let rig = Rig::new(how, steps, |agent| {
                 let agent = agent.tool(Fake::failing("bad"));
                 if shown {
                     agent.show_tool_errors()
@@ -151,7 +151,7 @@ fn b28_arguments_that_are_not_json_are_refused_with_the_place_and_kept() {
         let raw = r#"{"port": "Hull", oops"#;
         let tide = tide();
         let steps = [Step::calls([("c1", "tide", raw)]), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let outcome = rig.run("go").await;
         assert_eq!(tide.runs(), 0);
         assert_eq!(said(&outcome), "u a(c1) t(c1:error) a");
@@ -167,7 +167,7 @@ fn b29_arguments_that_break_the_schema_are_refused_with_the_field() {
     both(async |how| {
         let tide = tide();
         let steps = [Step::calls([("c1", "tide", "{}")]), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let outcome = rig.run("go").await;
         assert_eq!(tide.runs(), 0);
         assert_eq!(said(&outcome), "u a(c1) t(c1:error) a");
@@ -190,7 +190,7 @@ fn b30_a_panic_or_a_cancel_like_error_is_an_ordinary_error() {
             ("c3", "good", "{}"),
         ];
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent.tool(panics).tool(cancels).tool(good.clone())
         });
         let outcome = rig.run("go").await;
@@ -216,7 +216,7 @@ fn b31_a_tool_that_takes_too_long_is_unknown_and_not_run_again() {
             });
             let calls = [("c1", "slow", "{}"), ("c2", "good", "{}")];
             let steps = [Step::calls(calls), Step::text("done")];
-            let mut rig = Rig::new(how, steps, |agent| {
+            let rig = Rig::new(how, steps, |agent| {
                 agent.tool(slow.clone()).tool(Fake::named("good"))
             });
             let began = Instant::now();
@@ -235,7 +235,7 @@ fn b32_an_unknown_tool_gets_an_error_that_lists_the_names() {
         let calls = [("c1", "tyde", "{}"), ("c2", "good", "{}")];
         let steps = [Step::calls(calls), Step::text("done")];
         let good = Fake::named("good");
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             let limits = throughline::Limits {
                 failed_rounds: 1,
                 ..throughline::Limits::default()

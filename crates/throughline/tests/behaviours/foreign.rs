@@ -31,7 +31,7 @@ fn b41_a_call_of_the_vendors_is_recorded_and_not_run() {
         contents.push(vendor_pair("ws_2")[0].clone());
         contents.push(Content::text("found it"));
         let steps = [Step::contents(contents.clone())];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let outcome = rig.run("go").await;
         assert_eq!((outcome.stop, rig.client.calls()), (StopReason::Done, 1));
         assert_eq!(outcome.messages[1].contents, contents);
@@ -51,7 +51,7 @@ fn b42_a_pair_in_one_response_is_kept_and_a_call_beside_it_runs() {
                 pair.reverse();
             }
             let tide = Fake::named("tide");
-            let mut rig = Rig::new(how, [Step::contents(pair.clone())], |agent| {
+            let rig = Rig::new(how, [Step::contents(pair.clone())], |agent| {
                 agent.tool(tide.clone())
             });
             let outcome = rig.run("go").await;
@@ -60,7 +60,7 @@ fn b42_a_pair_in_one_response_is_kept_and_a_call_beside_it_runs() {
 
             pair.push(call("c2", "tide"));
             let steps = [Step::contents(pair), Step::text("done")];
-            let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+            let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
             assert_eq!(said(&rig.run("go").await), "u a(c1,c1,c2) t(c2) a");
             assert_eq!(tide.runs(), 1);
         }
@@ -95,7 +95,7 @@ fn b43_a_loop_over_a_client_that_ran_the_tools_runs_none_again() {
                 .iter()
                 .any(|event| matches!(event, Event::Speaker { .. }))
         );
-        let mut rig = Rig::new(how, [Step::response(response)], |agent| {
+        let rig = Rig::new(how, [Step::response(response)], |agent| {
             agent.tool(tide.clone())
         });
         let outcome = rig.run("go").await;

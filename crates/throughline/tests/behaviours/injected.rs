@@ -19,7 +19,7 @@ fn b47_a_message_injected_while_tools_run_goes_out_once_behind_the_results() {
         });
         let calls = [("c1", "teller", "{}")];
         let steps = [Step::calls(calls), Step::text("done"), Step::text("next")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(teller));
+        let rig = Rig::new(how, steps, |agent| agent.tool(teller));
         let outcome = rig.run("go").await;
         assert_eq!(said(&outcome), "u a(c1) t(c1) u a");
         assert_eq!(short(&rig.client.asked()[1].messages), "u a(c1) t(c1) u");
@@ -69,9 +69,9 @@ fn b48_a_message_injected_while_the_answer_comes_gets_one_more_model_call() {
             slow_answer("at four"),
             Step::text("Goole: at five").with_usage(20, 7),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         let mailbox = rig.thread.mailbox();
-        let run = rig.agent.run_on(&mut rig.thread, "when?");
+        let run = rig.agent.run_on(&rig.thread, "when?");
         let (outcome, ()) = tokio::join!(how.finish(run), async {
             sleep(Duration::from_millis(500)).await;
             mailbox.leave(Message::user("and at Goole?")).await.unwrap();
@@ -91,9 +91,9 @@ fn b48_a_message_injected_while_the_answer_comes_gets_one_more_model_call() {
 fn b49_a_hundred_injections_arrive_once_each_in_the_order_of_acceptance() {
     both(async |how| {
         let steps = [slow_answer("one moment"), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         let mailbox = rig.thread.mailbox();
-        let run = rig.agent.run_on(&mut rig.thread, "go");
+        let run = rig.agent.run_on(&rig.thread, "go");
         let accepted = std::sync::Arc::new(tokio::sync::Mutex::new(Vec::new()));
         let injecting = async {
             let mut tasks = JoinSet::new();
@@ -129,7 +129,7 @@ fn what_a_run_did_not_deliver_waits_for_the_next() {
             Ok(throughline::ToolOutput::default().and_terminate())
         });
         let steps = [Step::calls([("c1", "enough", "{}")]), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(enough));
+        let rig = Rig::new(how, steps, |agent| agent.tool(enough));
         assert_eq!(said(&rig.run("go").await), "u a(c1) t(c1)");
         assert_eq!(rig.thread.mailbox().waiting().await.unwrap().len(), 1);
         let outcome = rig.run("next").await;

@@ -29,7 +29,7 @@ fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
 fn b13_without_configuration_there_are_forty_rounds_and_three_failed_ones() {
     both(async |how| {
         let tide = Fake::named("tide");
-        let mut rig = Rig::of(how, always_calling(1), |agent| agent.tool(tide.clone()));
+        let rig = Rig::of(how, always_calling(1), |agent| agent.tool(tide.clone()));
         let outcome = rig.run("go").await;
         assert_eq!(outcome.stop, StopReason::RoundLimit);
         assert_eq!((tide.runs(), rig.client.calls()), (40, 41));
@@ -41,7 +41,7 @@ fn b13_without_configuration_there_are_forty_rounds_and_three_failed_ones() {
         );
         assert_eq!(Calling::default(), Calling::Concurrent);
         let failing = Fake::failing("tide");
-        let mut rig = Rig::of(how, always_calling(1), |agent| agent.tool(failing.clone()));
+        let rig = Rig::of(how, always_calling(1), |agent| agent.tool(failing.clone()));
         assert_eq!(rig.run("go").await.stop, StopReason::ErrorLimit);
         assert_eq!(failing.runs(), 3);
     });
@@ -51,7 +51,7 @@ fn b13_without_configuration_there_are_forty_rounds_and_three_failed_ones() {
 fn b14_at_seven_rounds_the_eighth_model_call_has_no_tools_and_its_calls_are_answered() {
     both(async |how| {
         let tide = Fake::named("tide");
-        let mut rig = Rig::of(how, always_calling(1), |agent| {
+        let rig = Rig::of(how, always_calling(1), |agent| {
             agent
                 .tool(tide.clone())
                 .limits(limits(|limits| limits.rounds = 7))
@@ -74,7 +74,7 @@ fn b15_text_beside_a_call_in_the_last_answer_is_the_answer() {
             Step::calls([("c1", "tide", "{}")]),
             Step::text_and_calls("at four, I think", [("c2", "tide", "{}")]),
         ];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(Fake::named("tide"))
                 .limits(limits(|limits| limits.rounds = 1))
@@ -90,7 +90,7 @@ fn b15_text_beside_a_call_in_the_last_answer_is_the_answer() {
 fn b16_a_last_answer_with_nothing_visible_leaves_an_empty_text_and_the_reason() {
     both(async |how| {
         let steps = [Step::calls([("c1", "tide", "{}")]), Step::contents(vec![])];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(Fake::named("tide"))
                 .limits(limits(|limits| limits.rounds = 1))
@@ -110,7 +110,7 @@ fn b17_on_the_last_call_nothing_is_asked_and_a_vendors_pair_is_kept() {
         last.push(crate::foreign::call("c2", "guarded"));
         let steps = [Step::calls([("c1", "tide", "{}")]), Step::contents(last)];
         let guarded = Fake::named("guarded").with(|spec| spec.approval = Approval::Always);
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(Fake::named("tide"))
                 .tool(guarded.clone())
@@ -139,8 +139,8 @@ fn b19_a_limit_of_zero_is_refused_when_the_agent_is_built() {
         assert!(error.to_string().contains(setting), "{error}");
     }
     both(async |how| {
-        let mut rig = Rig::new(how, [Step::text("never")], |agent| agent);
-        let run = rig.agent.run_on(&mut rig.thread, "go");
+        let rig = Rig::new(how, [Step::text("never")], |agent| agent);
+        let run = rig.agent.run_on(&rig.thread, "go");
         let run = run.limits(limits(|limits| limits.rounds = 0));
         let failed = match how {
             How::Whole => run.await.unwrap_err(),
@@ -156,7 +156,7 @@ fn b19_a_limit_of_zero_is_refused_when_the_agent_is_built() {
 fn b20_a_budget_of_five_calls_runs_exactly_five() {
     both(async |how| {
         let tide = Fake::named("tide");
-        let mut rig = Rig::of(how, always_calling(3), |agent| {
+        let rig = Rig::of(how, always_calling(3), |agent| {
             agent
                 .tool(tide.clone())
                 .limits(limits(|limits| limits.calls = Some(5)))
@@ -185,7 +185,7 @@ fn b21_a_time_budget_of_two_seconds_ends_a_tool_of_ten() {
             let slow = slow.with(|spec| spec.effect = effect);
             let steps = [Step::calls([("c1", "slow", "{}")]), Step::text("never")];
             let time = Duration::from_secs(2);
-            let mut rig = Rig::new(how, steps, |agent| {
+            let rig = Rig::new(how, steps, |agent| {
                 agent
                     .tool(slow)
                     .limits(limits(|limits| limits.time = Some(time)))
@@ -209,7 +209,7 @@ fn b22_a_token_budget_that_is_passed_runs_none_of_the_calls() {
             Step::calls(calls).with_usage(10_000, 400),
             Step::text("never"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| {
+        let rig = Rig::new(how, steps, |agent| {
             agent
                 .tool(tide.clone())
                 .limits(limits(|limits| limits.tokens = Some(10_000)))
@@ -226,7 +226,7 @@ fn b22_a_token_budget_that_is_passed_runs_none_of_the_calls() {
 fn b23_an_answer_cut_by_the_vendors_limit_is_marked_and_not_continued() {
     both(async |how| {
         let steps = [Step::text("high water is").with_stop(Stop::Length)];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         let outcome = rig.run("go").await;
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(outcome.finish, Some(Stop::Length));
@@ -240,15 +240,15 @@ fn b23_an_answer_cut_by_the_vendors_limit_is_marked_and_not_continued() {
 fn a_model_that_pauses_is_called_again_and_cannot_pause_for_ever() {
     both(async |how| {
         let paused = || Step::text("still searching").with_stop(Stop::Paused);
-        let mut rig = Rig::new(how, [paused(), Step::text("found")], |agent| agent);
+        let rig = Rig::new(how, [paused(), Step::text("found")], |agent| agent);
         let outcome = rig.run("go").await;
         assert_eq!(
             (said(&outcome).as_str(), outcome.text().as_str()),
             ("u a a", "found")
         );
         let client = ScriptedClient::answering(move |_| paused());
-        let mut rig = Rig::of(how, client, |agent| agent);
-        let run = rig.agent.run_on(&mut rig.thread, "go");
+        let rig = Rig::of(how, client, |agent| agent);
+        let run = rig.agent.run_on(&rig.thread, "go");
         let options = RunOptions {
             limits: Some(limits(|limits| limits.rounds = 5)),
             ..RunOptions::default()

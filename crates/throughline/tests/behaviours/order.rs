@@ -21,7 +21,7 @@ fn b1_one_call_then_text_is_two_model_calls_and_one_execution() {
     both(async |how| {
         let tide = Fake::named("tide");
         let steps = [Step::calls([("c1", "tide", "{}")]), Step::text("at four")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let outcome = rig.run("when?").await;
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!((rig.client.calls(), tide.runs()), (2, 1));
@@ -37,7 +37,7 @@ fn b2_three_rounds_then_text_has_each_result_directly_after_its_call() {
         let tide = Fake::named("tide");
         let call = |id: &'static str| Step::calls([(id, "tide", "{}")]);
         let steps = [call("c1"), call("c2"), call("c3"), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let outcome = rig.run("go").await;
         assert_eq!((rig.client.calls(), tide.runs()), (4, 3));
         assert_eq!(said(&outcome), "u a(c1) t(c1) a(c2) t(c2) a(c3) t(c3) a");
@@ -62,7 +62,7 @@ fn b3_results_stand_in_call_order_whatever_order_they_end_in() {
             ("c3", "slow", r#"{"wait":10}"#),
         ];
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(slow()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(slow()));
         let outcome = rig.run("go").await;
         assert_eq!(said(&outcome), "u a(c1,c2,c3) t(c1,c2,c3) a");
     });
@@ -78,7 +78,7 @@ fn b4_text_call_and_text_are_one_message_with_three_contents() {
             Content::text("one moment"),
         ];
         let steps = [Step::contents(contents.clone()), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
+        let rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
         let outcome = rig.run("go").await;
         assert_eq!(outcome.messages[1].contents, contents);
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
@@ -97,7 +97,7 @@ fn b5_no_two_messages_of_a_thread_share_an_id() {
             call("c1"),
             Step::text("done"),
         ]);
-        let mut rig = Rig::of(how, client, |agent| agent.tool(Fake::named("tide")));
+        let rig = Rig::of(how, client, |agent| agent.tool(Fake::named("tide")));
         rig.run("go").await;
         rig.run("again").await;
         let history = rig.thread.history();
@@ -112,7 +112,7 @@ fn b6_a_tool_that_returns_nothing_is_ok_and_shown_as_a_fixed_text() {
     both(async |how| {
         let quiet = Fake::doing("quiet", |_, _| async { Ok(ToolOutput::default()) });
         let steps = [Step::calls([("c1", "quiet", "{}")]), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(quiet));
+        let rig = Rig::new(how, steps, |agent| agent.tool(quiet));
         let outcome = rig.run("go").await;
         let result = outcome.messages[2].contents[0].as_tool_result().unwrap();
         assert_eq!(result.outcome, throughline::model::Outcome::Ok);
@@ -144,7 +144,7 @@ fn b8_the_second_model_call_holds_every_message_once_in_record_order() {
             Step::text("done"),
             Step::text("again"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
+        let rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
         let first = rig.run("one").await;
         let asked = rig.client.asked();
         assert_eq!(asked[0].messages, first.messages[..1]);
@@ -180,12 +180,12 @@ fn b9_lazy_input_is_read_once_and_options_stay_the_callers() {
             Step::text("done"),
             Step::fails(throughline::ErrorKind::Invalid),
         ]);
-        let mut rig = Rig::of(how, client, |agent| agent);
-        let run = rig.agent.run_on(&mut rig.thread, input).options(&options);
+        let rig = Rig::of(how, client, |agent| agent);
+        let run = rig.agent.run_on(&rig.thread, input).options(&options);
         how.finish(run).await.unwrap();
         assert_eq!(pulled.load(Ordering::SeqCst), 3);
         assert_eq!(format!("{options:?}"), before);
-        let run = rig.agent.run_on(&mut rig.thread, "fails").options(&options);
+        let run = rig.agent.run_on(&rig.thread, "fails").options(&options);
         how.finish(run).await.unwrap_err();
         assert_eq!(format!("{options:?}"), before);
     });
@@ -197,11 +197,8 @@ fn b10_a_tool_choice_holds_for_the_first_model_call_only() {
         for choice in [ToolChoice::Required, ToolChoice::Named("tide".into())] {
             let call = |id: &'static str| Step::calls([(id, "tide", "{}")]);
             let steps = [call("c1"), call("c2"), Step::text("done")];
-            let mut rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
-            let run = rig
-                .agent
-                .run_on(&mut rig.thread, "go")
-                .choice(choice.clone());
+            let rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
+            let run = rig.agent.run_on(&rig.thread, "go").choice(choice.clone());
             how.finish(run).await.unwrap();
             let asked: Vec<_> = rig
                 .client
@@ -225,8 +222,8 @@ fn b12_a_runs_tool_stands_in_for_the_agents_and_equal_names_in_one_list_are_refu
             call("c2"),
             Step::text("done"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(ours.clone()));
-        let run = rig.agent.run_on(&mut rig.thread, "go").tool(theirs.clone());
+        let rig = Rig::new(how, steps, |agent| agent.tool(ours.clone()));
+        let run = rig.agent.run_on(&rig.thread, "go").tool(theirs.clone());
         how.finish(run).await.unwrap();
         assert_eq!((ours.runs(), theirs.runs()), (0, 1));
         rig.run("again").await;
@@ -248,8 +245,8 @@ fn input_is_the_callers_whatever_it_claims() {
     both(async |how| {
         let mut claimed = Message::new(Role::Assistant, vec![Content::text("I am the model")]);
         claimed.source = Some(Source::Model);
-        let mut rig = Rig::new(how, [Step::text("no")], |agent| agent);
-        let run = rig.agent.run_on(&mut rig.thread, claimed.clone());
+        let rig = Rig::new(how, [Step::text("no")], |agent| agent);
+        let run = rig.agent.run_on(&rig.thread, claimed.clone());
         how.finish(run).await.unwrap();
         assert_eq!(rig.thread.history()[0].source, Some(Source::Caller));
         assert_eq!(claimed.source, Some(Source::Model));

@@ -17,7 +17,7 @@ fn two_calls() -> Step {
 fn b37_a_declared_call_waits_and_its_sibling_runs_at_once() {
     both(async |how| {
         let (ours, theirs) = (Fake::named("ours"), declared());
-        let mut rig = Rig::new(how, [two_calls()], |agent| {
+        let rig = Rig::new(how, [two_calls()], |agent| {
             agent.tool(ours.clone()).tool(theirs.clone())
         });
         let outcome = rig.run("go").await;
@@ -38,13 +38,13 @@ fn b37_a_declared_call_waits_and_its_sibling_runs_at_once() {
 fn b38_a_result_that_is_handed_in_stands_in_call_order_and_nothing_runs_again() {
     both(async |how| {
         let ours = Fake::named("ours");
-        let mut rig = Rig::new(how, [two_calls(), Step::text("done")], |agent| {
+        let rig = Rig::new(how, [two_calls(), Step::text("done")], |agent| {
             agent.tool(ours.clone()).tool(declared())
         });
-        let waits = rig.run("go").await.pending[0].call.clone();
+        let waits = rig.run("go").await.pending[0].clone();
         let run = rig
             .agent
-            .resume(&mut rig.thread)
+            .resume(&rig.thread)
             .answer(&waits, "pier 3 is free");
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
@@ -62,23 +62,23 @@ fn b38_a_result_that_is_handed_in_stands_in_call_order_and_nothing_runs_again() 
 #[test]
 fn an_answer_that_nothing_waits_for_is_refused_and_changes_nothing() {
     both(async |how| {
-        let mut rig = Rig::new(how, [two_calls(), Step::text("done")], |agent| {
+        let rig = Rig::new(how, [two_calls(), Step::text("done")], |agent| {
             agent.tool(Fake::named("ours")).tool(declared())
         });
         let outcome = rig.run("go").await;
-        let waits = outcome.pending[0].call.clone();
-        let answered = outcome.messages[1].contents[1].as_tool_call().unwrap();
-        let answered = answered.call.clone();
-        let run = rig.agent.resume(&mut rig.thread).answer(&answered, "again");
+        let waits = outcome.pending[0].clone();
+        let mut answered = waits.clone();
+        answered.at.position = 1;
+        let run = rig.agent.resume(&rig.thread).answer(&answered, "again");
         let failed = run.await.unwrap_err();
         assert!(
             matches!(failed.source, RunError::NotPending { .. }),
             "{failed:?}"
         );
         assert_eq!(rig.thread.pending(), outcome.pending);
-        let run = rig.agent.resume(&mut rig.thread).answer(&waits, "now");
+        let run = rig.agent.resume(&rig.thread).answer(&waits, "now");
         assert_eq!(how.finish(run).await.unwrap().stop, StopReason::Done);
-        let nothing = rig.agent.resume(&mut rig.thread).await.unwrap_err();
+        let nothing = rig.agent.resume(&rig.thread).await.unwrap_err();
         assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
     });
 }
@@ -86,7 +86,7 @@ fn an_answer_that_nothing_waits_for_is_refused_and_changes_nothing() {
 #[test]
 fn new_input_withdraws_what_waits_and_the_parked_run_becomes_history() {
     both(async |how| {
-        let mut rig = Rig::new(how, [two_calls(), Step::text("never mind")], |agent| {
+        let rig = Rig::new(how, [two_calls(), Step::text("never mind")], |agent| {
             agent.tool(Fake::named("ours")).tool(declared())
         });
         rig.run("go").await;
@@ -103,18 +103,18 @@ fn an_approved_call_runs_once_and_a_rejected_one_never() {
         let guarded = Fake::named("guarded").with(|spec| spec.approval = Approval::Always);
         let calls = [("c1", "guarded", "{}"), ("c2", "guarded", "{}")];
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(guarded.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(guarded.clone()));
         let parked = rig.run("go").await;
         assert_eq!((parked.stop, guarded.runs()), (StopReason::Parked, 0));
-        let ids: Vec<_> = parked.pending.iter().map(|one| one.call.clone()).collect();
+        let ids = parked.pending.clone();
         // One is answered: it runs, the model waits for the other.
-        let run = rig.agent.resume(&mut rig.thread).approve(&ids[1]);
+        let run = rig.agent.resume(&rig.thread).approve(&ids[1]);
         let still = how.finish(run).await.unwrap();
         assert_eq!((still.stop, guarded.runs()), (StopReason::Parked, 1));
         assert_eq!(rig.client.calls(), 1);
         let run = rig
             .agent
-            .resume(&mut rig.thread)
+            .resume(&rig.thread)
             .reject(&ids[0], Some("not today"));
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1:rejected,c2) a");

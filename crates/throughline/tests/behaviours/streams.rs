@@ -58,11 +58,9 @@ async fn transcript(how: How, stop: StopReason) -> (StopReason, String, String) 
         .clock(clock)
         .build()
         .unwrap();
-    let mut thread = Thread::with_id(ThreadId::new("harbour").unwrap());
+    let thread = Thread::with_id(ThreadId::new("harbour").unwrap());
     let token = CancellationToken::new();
-    let run = agent
-        .run_on(&mut thread, "when?")
-        .cancelled_by(token.clone());
+    let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
     let (ended, ()) = tokio::join!(how.finish(run), async {
         if stop == StopReason::Cancelled {
             client.begun(2).await;
@@ -128,7 +126,7 @@ fn update(content: Content) -> Update {
 
 /// Run an agent on what updates say, whole and streamed.
 async fn run_on(how: How, updates: Vec<Update>) -> Outcome {
-    let mut rig = Rig::new(how, [Step::events(events_of(updates))], |agent| agent);
+    let rig = Rig::new(how, [Step::events(events_of(updates))], |agent| agent);
     rig.run("go").await
 }
 
@@ -313,7 +311,7 @@ fn b82_interleaved_arguments_of_two_calls_stay_apart() {
             })
         };
         let steps = [Step::events(events(chat(), &sse)), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide));
         assert_eq!(said(&rig.run("go").await), "u a(c1,c2) t(c1,c2) a");
         assert_eq!(
             *heard.lock().unwrap(),
@@ -377,7 +375,7 @@ fn b83_the_completed_item_counts_where_it_differs_from_its_fragments() {
     let responses = codec(&Wire::OpenAiResponses).unwrap();
     both(async |how| {
         let steps = [Step::events(events(responses, &sse))];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         assert_eq!(rig.run("go").await.text(), "at four");
         assert_eq!(rig.thread.history()[1].text(), "at four");
     });
@@ -403,7 +401,7 @@ fn b84_a_byte_stream_cut_anywhere_gives_the_same_events() {
     assert_eq!(response.messages[0].text(), "Flut um 4 – 水 🌊");
     both(async |how| {
         let steps = [Step::events(events(chat(), &sse))];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         assert_eq!(rig.run("go").await.text(), "Flut um 4 – 水 🌊");
     });
 }
@@ -439,7 +437,7 @@ fn b85_of_usage_reported_several_times_the_last_figure_of_each_field_counts() {
     let anthropic = codec(&Wire::Anthropic).unwrap();
     both(async |how| {
         let steps = [Step::events(events(anthropic, &sse))];
-        let mut rig = Rig::new(how, steps, |agent| agent);
+        let rig = Rig::new(how, steps, |agent| agent);
         let usage = rig.run("go").await.usage;
         assert_eq!((usage.output, usage.cache_read), (Some(15), Some(8)));
         assert_eq!(usage.counters["input_tokens"], 25);
@@ -510,12 +508,12 @@ fn b86_the_first_text_is_out_before_the_stream_ends_and_a_call_appears_once() {
         [Step::chunks(chunks), Step::text("done")]
     };
     both(async |how| {
-        let mut rig = Rig::new(how, steps(), |agent| agent.tool(Fake::named("tide")));
+        let rig = Rig::new(how, steps(), |agent| agent.tool(Fake::named("tide")));
         if how == How::Whole {
             assert_eq!(said(&rig.run("go").await), "u a(c1) t(c1) a");
             return;
         }
-        let mut stream = rig.agent.run_on(&mut rig.thread, "go").stream();
+        let mut stream = rig.agent.run_on(&rig.thread, "go").stream();
         let mut events = Vec::new();
         while let Some(event) = stream.next().await {
             if events.iter().all(|one: &RunEvent| one.text().is_none()) && event.text().is_some() {
@@ -547,12 +545,12 @@ fn b87_results_are_told_as_they_end_and_stored_in_call_order() {
         });
         let calls = ["c1", "c2", "c3"].map(|id| (id, "slow", "{}"));
         let steps = [Step::calls(calls), Step::text("done")];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(slow));
+        let rig = Rig::new(how, steps, |agent| agent.tool(slow));
         if how == How::Whole {
             assert_eq!(said(&rig.run("go").await), "u a(c1,c2,c3) t(c1,c2,c3) a");
             return;
         }
-        let run = rig.agent.run_on(&mut rig.thread, "go");
+        let run = rig.agent.run_on(&rig.thread, "go");
         let (events, outcome) = how.events(run).await;
         let results: Vec<&str> = events
             .iter()
@@ -586,7 +584,7 @@ fn b90_collecting_the_same_events_twice_gives_equal_results() {
     assert_eq!(events, before);
     both(async |how| {
         let steps = || [Step::events(before.clone()), Step::text("done")];
-        let once = |mut rig: Rig| async move {
+        let once = |rig: Rig| async move {
             let outcome = rig.run("go").await;
             let contents: Vec<_> = outcome
                 .messages
@@ -652,7 +650,7 @@ fn b91_metadata_and_empty_text_make_no_message_and_unknown_things_are_kept_or_sk
         body.get()
     );
     both(async |how| {
-        let mut rig = Rig::new(how, [Step::events(heard.clone())], |agent| agent);
+        let rig = Rig::new(how, [Step::events(heard.clone())], |agent| agent);
         let outcome = rig.run("go").await;
         assert_eq!(outcome.messages.len(), 2);
         let [content] = &outcome.messages[1].contents[..] else {
@@ -660,7 +658,7 @@ fn b91_metadata_and_empty_text_make_no_message_and_unknown_things_are_kept_or_sk
         };
         assert!(matches!(&content.body, Body::Opaque(opaque) if opaque.tag == "brand_new"));
 
-        let mut rig = Rig::new(
+        let rig = Rig::new(
             how,
             [Step::events(events_of([update(Content::text(""))]))],
             |agent| agent,

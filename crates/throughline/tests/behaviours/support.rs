@@ -53,8 +53,8 @@ impl Rig {
     }
 
     /// Run with an input.
-    pub(crate) async fn run(&mut self, input: &str) -> Outcome {
-        let run = self.agent.run_on(&mut self.thread, input);
+    pub(crate) async fn run(&self, input: &str) -> Outcome {
+        let run = self.agent.run_on(&self.thread, input);
         self.how
             .finish(run)
             .await

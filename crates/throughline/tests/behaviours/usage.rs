@@ -37,7 +37,7 @@ fn b51_a_run_reports_the_sum_and_each_step_its_own() {
             with_vendor_usage(crate::foreign::call("c1", "tide"), 10, 5, 3),
             with_vendor_usage(Content::text("done"), 20, 7, 4),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
+        let rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
         let outcome = rig.run("go").await;
         let usage = &outcome.usage;
         assert_eq!((usage.input, usage.output), (Some(30), Some(12)));
@@ -71,7 +71,7 @@ fn b52_a_call_without_figures_makes_the_sum_partial() {
             call("c2").without_usage(),
             Step::text("done").with_usage(20, 7),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
+        let rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));
         let usage = rig.run("go").await.usage;
         assert_eq!(
             (usage.input, usage.output, usage.partial),
@@ -98,8 +98,8 @@ fn b53_a_typed_run_reads_the_final_answer_only() {
             Step::text(TIDE),
         ];
         let tide = Fake::named("tide");
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
-        let run = rig.agent.run_on(&mut rig.thread, "when?").typed::<Tide>();
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let run = rig.agent.run_on(&rig.thread, "when?").typed::<Tide>();
         let typed = run.await.unwrap();
         let value = typed.value.unwrap();
         assert_eq!(
@@ -126,8 +126,8 @@ fn b53_a_typed_run_reads_the_final_answer_only() {
 fn b54_an_answer_that_does_not_fit_is_an_error_and_still_history() {
     both(async |how| {
         let steps = [Step::text("at four, I think"), Step::text("next")];
-        let mut rig = Rig::new(how, steps, |agent| agent);
-        let run = rig.agent.run_on(&mut rig.thread, "when?").typed::<Tide>();
+        let rig = Rig::new(how, steps, |agent| agent);
+        let run = rig.agent.run_on(&rig.thread, "when?").typed::<Tide>();
         let Err(TypedError::Unfit {
             text,
             reason,
@@ -150,8 +150,8 @@ fn b55_a_typed_run_without_an_answer_has_no_value_and_no_parse_error() {
         // Parked.
         let guarded = Fake::named("guarded").with(|spec| spec.approval = Approval::Always);
         let steps = [Step::calls([("c1", "guarded", "{}")])];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(guarded));
-        let typed = rig.agent.run_on(&mut rig.thread, "go").typed::<Tide>();
+        let rig = Rig::new(how, steps, |agent| agent.tool(guarded));
+        let typed = rig.agent.run_on(&rig.thread, "go").typed::<Tide>();
         let typed = typed.await.unwrap();
         assert!(typed.value.is_none());
         assert_eq!(typed.outcome.stop, StopReason::Parked);
@@ -161,15 +161,15 @@ fn b55_a_typed_run_without_an_answer_has_no_value_and_no_parse_error() {
             citations: vec![],
         }));
         let step = Step::contents(vec![refusal]).with_stop(Stop::Refusal);
-        let mut rig = Rig::new(how, [step], |agent| agent);
-        let typed = rig.agent.run_on(&mut rig.thread, "go").typed::<Tide>();
+        let rig = Rig::new(how, [step], |agent| agent);
+        let typed = rig.agent.run_on(&rig.thread, "go").typed::<Tide>();
         let typed = typed.await.unwrap();
         assert!(typed.value.is_none());
         assert_eq!(typed.outcome.refusal().as_deref(), Some("I cannot say"));
         // Cancelled.
-        let mut rig = Rig::new(how, [Step::hang()], |agent| agent);
+        let rig = Rig::new(how, [Step::hang()], |agent| agent);
         let token = tokio_util::sync::CancellationToken::new();
-        let run = rig.agent.run_on(&mut rig.thread, "go");
+        let run = rig.agent.run_on(&rig.thread, "go");
         let run = run.cancelled_by(token.clone()).typed::<Tide>();
         let (typed, ()) = tokio::join!(run.into_future(), async {
             rig.client.begun(1).await;
@@ -181,14 +181,14 @@ fn b55_a_typed_run_without_an_answer_has_no_value_and_no_parse_error() {
         // At a limit: a value if the last answer fits, else none.
         for (last, fits) in [(TIDE, true), ("four", false)] {
             let steps = [Step::calls([("c1", "tide", "{}")]), Step::text(last)];
-            let mut rig = Rig::new(how, steps, |agent| {
+            let rig = Rig::new(how, steps, |agent| {
                 let limits = Limits {
                     rounds: 1,
                     ..Limits::default()
                 };
                 agent.tool(Fake::named("tide")).limits(limits)
             });
-            let typed = rig.agent.run_on(&mut rig.thread, "go").typed::<Tide>();
+            let typed = rig.agent.run_on(&rig.thread, "go").typed::<Tide>();
             let typed = typed.await.unwrap();
             assert_eq!(typed.value.is_some(), fits);
             assert_eq!(typed.outcome.stop, StopReason::RoundLimit);

@@ -56,11 +56,11 @@ fn b177_the_form_is_on_the_span_and_fallbacks_are_counted() {
             .unwrap();
         let agent = Agent::builder(client).name("harbour");
         let agent = agent.tool(Fake::saying("tide", "at four")).build().unwrap();
-        let mut thread = Thread::new();
-        let run = agent.run_on(&mut thread, "When is high water?");
+        let thread = Thread::new();
+        let run = agent.run_on(&thread, "When is high water?");
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(outcome.text(), "At four.");
-        let run = agent.run_on(&mut thread, "Thank you.");
+        let run = agent.run_on(&thread, "Thank you.");
         how.finish(run).await.unwrap();
         let calls = capture.fields("chat");
         let forms = calls.iter();

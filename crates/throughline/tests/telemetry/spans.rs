@@ -52,9 +52,9 @@ fn a_run_with_two_rounds_is_one_tree() {
             .tool(Fake::failing("pier", "the pier is closed"))
             .build()
             .unwrap();
-        let mut thread = Thread::new();
+        let thread = Thread::new();
         let request = info_span!("request");
-        let run = agent.run_on(&mut thread, "When is high water?");
+        let run = agent.run_on(&thread, "When is high water?");
         let outcome = how.finish(run).instrument(request).await.unwrap();
         assert_eq!(
             capture.tree(),
@@ -162,7 +162,7 @@ fn a_run_that_fails_says_what_kind_of_error_and_nothing_more() {
 fn a_run_that_cannot_begin_has_a_span_too() {
     watched(async |capture| {
         let agent = Agent::builder(ScriptedClient::new([])).build().unwrap();
-        agent.resume(&mut Thread::new()).await.unwrap_err();
+        agent.resume(&Thread::new()).await.unwrap_err();
         assert_eq!(capture.tree(), "invoke_agent agent\n");
         let run = &capture.fields("invoke_agent")[0];
         assert_eq!(said(run, &["error.type"]), ["nothing_to_resume"]);

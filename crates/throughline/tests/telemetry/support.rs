@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use throughline::model::json::RawJson;
+use throughline::order::Order;
 use throughline::{
     Agent, AgentBuilder, CallContext, ChatClient, Outcome, Parameters, Run, RunFailed, Tool,
     ToolError, ToolOutput, ToolSpec,
@@ -30,7 +31,7 @@ impl How {
         }
     }
 
-    pub(crate) async fn finish(self, run: Run) -> Result<Outcome, RunFailed> {
+    pub(crate) async fn finish(self, run: Run<impl Order>) -> Result<Outcome, RunFailed> {
         match self {
             Self::Whole => run.await,
             Self::Streamed => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use throughline::model::Role;
+use throughline::order::Order;
 use throughline::store::{Journal, RunFilter, ThreadId};
 use throughline::{Agent, AgentBuilder, Outcome, Run, RunEvent, RunFailed, ToolOutput};
 use throughline_testkit::scripted::{ScriptedClient, Step};
@@ -36,7 +37,7 @@ pub(crate) fn built(
 }
 
 /// Begin a run that goes on while the test does something else.
-pub(crate) fn start(how: How, run: Run) -> JoinHandle<Result<Outcome, RunFailed>> {
+pub(crate) fn start(how: How, run: Run<impl Order>) -> JoinHandle<Result<Outcome, RunFailed>> {
     tokio::spawn(async move { how.finish(run).await })
 }
 

@@ -25,19 +25,19 @@ fn b207_a_second_run_on_a_busy_thread_does_what_the_policy_says() {
                 let first = stage.process().await;
                 let asked = client([Step::text("hello"), Step::calls([("c1", "tide", "{}")])]);
                 let one = agent(&first, &asked, &[&tide]);
-                let mut thread = one.new_thread();
+                let thread = one.new_thread();
                 let id = thread.id().clone();
-                one.run_on(&mut thread, "hi").await.unwrap();
+                one.run_on(&thread, "hi").await.unwrap();
                 asked.push(Step::text("at four"));
-                let task = start(how, one.run_on(&mut thread, "when?"));
+                let task = start(how, one.run_on(&thread, "when?"));
                 gate.reached().await;
 
                 let other = stage.process().await;
                 let second = if apart { &other } else { &first };
                 let theirs = client([Step::text("theirs")]);
                 let two = agent(second, &theirs, &[&tide]);
-                let mut same = two.open(id.clone()).await.unwrap();
-                let run = two.run_on(&mut same, "and?").on_busy(on_busy);
+                let same = two.open(id.clone()).await.unwrap();
+                let run = two.run_on(&same, "and?").on_busy(on_busy);
                 let case = format!("{on_busy:?}, in two processes: {apart}");
                 let (ended, history, seen) = match on_busy {
                     OnBusy::Reject => {
@@ -95,18 +95,18 @@ fn b208_one_key_is_one_run_one_answer_and_one_dispatch() {
         let asked = client([Step::calls([("c1", "tide", "{}")]), Step::text("at four")]);
         let here = agent(&process, &asked, &[&tide]);
         let there = agent(&other, &asked, &[&tide]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id = thread.id().clone();
-        let keyed = here.run_on(&mut thread, "when?").idempotency_key("k1");
+        let keyed = here.run_on(&thread, "when?").idempotency_key("k1");
         let first = start(how, keyed);
         gate.reached().await;
         // At once, in the same process and in another one; the thread is busy, but that is no matter.
         let mut tasks = Vec::new();
         for agent in [&here, &there] {
-            let mut same = agent.open(id.clone()).await.unwrap();
-            let run = agent.run_on(&mut same, "when?").idempotency_key("k1");
+            let same = agent.open(id.clone()).await.unwrap();
+            let run = agent.run_on(&same, "when?").idempotency_key("k1");
             tasks.push(start(how, run));
-            let run = agent.run_on(&mut same, "else?").idempotency_key("k1");
+            let run = agent.run_on(&same, "else?").idempotency_key("k1");
             let failed = how.finish(run).await.unwrap_err();
             assert!(
                 matches!(failed.source, RunError::Store(Error::KeyReused { .. })),
@@ -123,17 +123,17 @@ fn b208_one_key_is_one_run_one_answer_and_one_dispatch() {
         }
         // Later, when the conversation has gone on, and while it is busy with something else.
         asked.push(Step::text("sure"));
-        how.finish(here.run_on(&mut thread, "sure?")).await.unwrap();
-        let run = here.run_on(&mut thread, "when?").idempotency_key("k1");
+        how.finish(here.run_on(&thread, "sure?")).await.unwrap();
+        let run = here.run_on(&thread, "when?").idempotency_key("k1");
         let same = how.finish(run).await.unwrap();
         assert_eq!((same.run, &same.messages), (outcome.run, &outcome.messages));
         asked.push(Step::hang());
-        let task = start(how, here.run_on(&mut thread, "wait"));
+        let task = start(how, here.run_on(&thread, "wait"));
         asked.begun(4).await;
-        let mut again = there.open(id.clone()).await.unwrap();
-        let run = there.run_on(&mut again, "when?").idempotency_key("k1");
+        let again = there.open(id.clone()).await.unwrap();
+        let run = there.run_on(&again, "when?").idempotency_key("k1");
         assert_eq!(how.finish(run).await.unwrap().run, outcome.run);
-        let run = there.run_on(&mut again, "else?").idempotency_key("k1");
+        let run = there.run_on(&again, "else?").idempotency_key("k1");
         let failed = how.finish(run).await.unwrap_err();
         assert!(matches!(
             failed.source,
@@ -153,11 +153,11 @@ fn a_key_of_a_parked_run_gives_its_pending_calls_and_withdraws_nothing() {
         let pay = Fake::named("pay").with(|spec| spec.approval = Approval::Always);
         let asked = client([Step::calls([("c1", "pay", "{}")])]);
         let agent = agent(&process, &asked, &[&pay]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let run = agent.run_on(&mut thread, "pay").idempotency_key("k1");
+        let run = agent.run_on(&thread, "pay").idempotency_key("k1");
         let parked = how.finish(run).await.unwrap();
-        let run = agent.run_on(&mut thread, "pay").idempotency_key("k1");
+        let run = agent.run_on(&thread, "pay").idempotency_key("k1");
         let again = how.finish(run).await.unwrap();
         assert_eq!((again.run, again.stop), (parked.run, StopReason::Parked));
         assert_eq!(again.pending, parked.pending);
@@ -173,25 +173,23 @@ fn b209_two_runs_that_continue_one_node_are_two_branches() {
         let process = stage.process().await;
         let asked = client([Step::text("hello"), Step::text("more")]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let root = how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "go on"))
-            .await
-            .unwrap();
+        let root = how.finish(agent.run_on(&thread, "hi")).await.unwrap();
+        how.finish(agent.run_on(&thread, "go on")).await.unwrap();
         let node = journals(&process, &id).await[1].run.published.unwrap();
         // By the run and by its node, both at once.
-        let mut by_run = agent.open(root.run).await.unwrap();
-        let mut by_node = agent.open(node).await.unwrap();
+        let by_run = agent.open(root.run).await.unwrap();
+        let by_node = agent.open(node).await.unwrap();
         asked.push(Step::hang());
         asked.push(Step::text("right"));
-        let left = start(how, agent.run_on(&mut by_run, "left?"));
+        let left = start(how, agent.run_on(&by_run, "left?"));
         asked.begun(3).await;
-        let right = how.finish(agent.run_on(&mut by_node, "right?")).await;
+        let right = how.finish(agent.run_on(&by_node, "right?")).await;
         let right = right.unwrap();
-        let mut by_run = agent.open(root.run).await.unwrap();
+        let by_run = agent.open(root.run).await.unwrap();
         asked.push(Step::text("left"));
-        let second = how.finish(agent.run_on(&mut by_run, "left?")).await;
+        let second = how.finish(agent.run_on(&by_run, "left?")).await;
         let second = second.unwrap();
         left.abort();
         agent.settled().await;
@@ -215,10 +213,10 @@ fn b210_the_same_words_twice_are_two_messages() {
         let process = stage.process().await;
         let asked = client([Step::text("fine"), Step::text("fine")]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         for key in ["k1", "k2"] {
-            let run = agent.run_on(&mut thread, "ok").idempotency_key(key);
+            let run = agent.run_on(&thread, "ok").idempotency_key(key);
             how.finish(run).await.unwrap();
         }
         let texts = |messages: &[Message]| {
@@ -266,9 +264,9 @@ fn b211_a_run_ends_in_the_mode_it_began_with() {
         let calls = || Step::calls([("c1", "tide", "{}")]);
         let asked = client([calls(), Step::text("at four")]);
         let here = agent(&process, &asked, &[&tide]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id = thread.id().clone();
-        let task = start(how, here.run_on(&mut thread, "when?"));
+        let task = start(how, here.run_on(&thread, "when?"));
         gate.reached().await;
         let handle = process.threads().open(id.clone()).await.unwrap();
         let per_call = Some(Persistence::PerCall);
@@ -287,8 +285,8 @@ fn b211_a_run_ends_in_the_mode_it_began_with() {
         // Interrupted: begun per call, gone on with after the thread was set back.
         asked.push(calls());
         process.die_in("results", Fault::HangAfter);
-        let mut thread = here.open(id.clone()).await.unwrap();
-        start(how, here.run_on(&mut thread, "and?"));
+        let thread = here.open(id.clone()).await.unwrap();
+        start(how, here.run_on(&thread, "and?"));
         process.died().await;
         let second = stage.process().await;
         let published = "u a(c1) t(c1) a u a(c1)";
@@ -300,8 +298,8 @@ fn b211_a_run_ends_in_the_mode_it_began_with() {
             .unwrap();
         asked.push(Step::text("at five"));
         let there = agent(&second, &asked, &[&tide]);
-        let mut thread = there.open(id.clone()).await.unwrap();
-        how.finish(there.resume(&mut thread)).await.unwrap();
+        let thread = there.open(id.clone()).await.unwrap();
+        how.finish(there.resume(&thread)).await.unwrap();
         let all = "u a(c1) t(c1) a u a(c1) t(c1) a";
         assert_eq!(second.history(&id).await, all);
         let (per_run, per_call) = (Persistence::PerRun, Persistence::PerCall);
@@ -309,7 +307,7 @@ fn b211_a_run_ends_in_the_mode_it_began_with() {
 
         // The next run has the new one.
         asked.push(Step::text("bye"));
-        how.finish(there.run_on(&mut thread, "bye")).await.unwrap();
+        how.finish(there.run_on(&thread, "bye")).await.unwrap();
         assert_eq!(modes(&second).await, [per_run, per_call, per_run]);
         assert_eq!(second.history(&id).await, format!("{all} u a"));
         assert_eq!(tide.runs(), 2);
@@ -323,14 +321,14 @@ fn b211_a_parked_run_ends_in_the_mode_it_began_with() {
         let pay = Fake::named("pay").with(|spec| spec.approval = Approval::Always);
         let asked = client([Step::calls([("c1", "pay", "{}")]), Step::text("paid")]);
         let agent = agent(&process, &asked, &[&pay]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let parked = how.finish(agent.run_on(&mut thread, "pay")).await.unwrap();
+        let parked = how.finish(agent.run_on(&thread, "pay")).await.unwrap();
         thread
             .set_persistence(Some(Persistence::PerCall))
             .await
             .unwrap();
-        let run = agent.resume(&mut thread).approve(&parked.pending[0].call);
+        let run = agent.resume(&thread).approve(&parked.pending[0]);
         assert_eq!(how.finish(run).await.unwrap().stop, StopReason::Done);
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
         let found = journals(&process, &id).await;
@@ -348,7 +346,7 @@ fn b212_the_owner_does_not_change_under_a_run() {
         let process = stage.process().await;
         let asked = client([Step::calls([("c1", "tide", "{}")])]);
         let here = agent(&process, &asked, &[&tide, &pay]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id = thread.id().clone();
         let service = || Owner::Service {
             upstream: "scripted".into(),
@@ -365,7 +363,7 @@ fn b212_the_owner_does_not_change_under_a_run() {
             assert_eq!(again.owner(), Owner::Local);
         };
         // At work.
-        let task = start(how, here.run_on(&mut thread, "when?"));
+        let task = start(how, here.run_on(&thread, "when?"));
         gate.reached().await;
         refused(process.threads(), RunState::Running).await;
         asked.push(Step::calls([("c2", "pay", "{}")]));
@@ -375,10 +373,10 @@ fn b212_the_owner_does_not_change_under_a_run() {
         assert_eq!(parked.stop, StopReason::Parked);
         refused(process.threads(), RunState::Parked).await;
         // Interrupted.
-        let mut thread = here.open(id.clone()).await.unwrap();
+        let thread = here.open(id.clone()).await.unwrap();
         process.die_in("publish", Fault::HangBefore);
         asked.push(Step::text("paid"));
-        let run = here.resume(&mut thread).approve(&parked.pending[0].call);
+        let run = here.resume(&thread).approve(&parked.pending[0]);
         start(how, run);
         process.died().await;
         let second = stage.process().await;
@@ -386,8 +384,8 @@ fn b212_the_owner_does_not_change_under_a_run() {
         // Settled.
         asked.push(Step::text("paid"));
         let there = agent(&second, &asked, &[&tide, &pay]);
-        let mut thread = there.open(id.clone()).await.unwrap();
-        how.finish(there.resume(&mut thread)).await.unwrap();
+        let thread = there.open(id.clone()).await.unwrap();
+        how.finish(there.resume(&thread)).await.unwrap();
         thread.set_owner(service()).await.unwrap();
         let opened = second.threads().open(id.clone()).await.unwrap();
         assert_eq!(opened.owner(), service());

@@ -32,7 +32,7 @@ async fn cancel_when(
 }
 
 /// One more turn works, and what the model is given for it is valid for every vendor.
-async fn goes_on(how: How, agent: &Agent, client: &ScriptedClient, thread: &mut Thread) {
+async fn goes_on(how: How, agent: &Agent, client: &ScriptedClient, thread: &Thread) {
     client.push(Step::text("here"));
     let run = agent.run_on(thread, "still there?");
     let outcome = how.finish(run).await.unwrap();
@@ -52,14 +52,14 @@ fn b201_a_cancel_before_the_first_token_leaves_what_the_user_said() {
         let process = stage.process().await;
         let asked = client([Step::hang()]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
-        let run = agent.run_on(&mut thread, "when?");
+        let thread = agent.new_thread();
+        let run = agent.run_on(&thread, "when?");
         let outcome = cancel_when(how, run, asked.begun(1)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Cancelled);
         assert_eq!(said(&outcome), "u");
         assert_eq!(process.history(thread.id()).await, "u");
         assert_eq!(asked.dropped(), 1);
-        goes_on(how, &agent, &asked, &mut thread).await;
+        goes_on(how, &agent, &asked, &thread).await;
         assert_eq!(process.history(thread.id()).await, "u u a");
     });
 }
@@ -116,8 +116,8 @@ fn b202_a_cancel_in_the_middle_of_text_keeps_the_text_marked_incomplete() {
         let process = stage.process().await;
         let asked = client([Step::hang_after("at the third")]);
         let (agent, heard) = watched(&process, &asked, &Fake::named("tide"));
-        let mut thread = agent.new_thread();
-        let run = agent.run_on(&mut thread, "when?");
+        let thread = agent.new_thread();
+        let run = agent.run_on(&thread, "when?");
         let outcome = cancel_when(how, run, heard.reached()).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Cancelled);
         assert_eq!(said(&outcome), "u a");
@@ -127,7 +127,7 @@ fn b202_a_cancel_in_the_middle_of_text_keeps_the_text_marked_incomplete() {
         assert_eq!(stored[1].status, Some(Status::Incomplete));
         let run = journals(&process, thread.id()).await.remove(0).run;
         assert_eq!(run.state, RunState::Cancelled);
-        goes_on(how, &agent, &asked, &mut thread).await;
+        goes_on(how, &agent, &asked, &thread).await;
         assert_eq!(process.history(thread.id()).await, "u a u a");
     });
 }
@@ -147,11 +147,11 @@ fn b203_a_cancel_in_a_tool_keeps_what_finished_and_closes_the_rest() {
             ("c3", "look", "{}"),
         ])]);
         let together = agent(&process, &asked, &tools);
-        let mut thread = together.new_thread();
+        let thread = together.new_thread();
         let id = thread.id().clone();
         // The result of the quick one is stored before the others are cut off.
         let stored = Gate::at(&process, "results");
-        let run = together.run_on(&mut thread, "go");
+        let run = together.run_on(&thread, "go");
         let outcome = cancel_when(how, run, async {
             slow_gate.reached().await;
             look_gate.reached().await;
@@ -169,12 +169,12 @@ fn b203_a_cancel_in_a_tool_keeps_what_finished_and_closes_the_rest() {
         assert_eq!(said(&outcome), closed);
         assert_eq!(process.history(thread.id()).await, closed);
         assert_eq!((quick.runs(), slow.runs(), look.runs()), (1, 1, 1));
-        goes_on(how, &together, &asked, &mut thread).await;
+        goes_on(how, &together, &asked, &thread).await;
 
         // One after the other: what was not dispatched was not run.
         asked.push(Step::calls([("c1", "slow", "{}"), ("c2", "quick", "{}")]));
-        let mut thread = together.new_thread();
-        let run = together.run_on(&mut thread, "go").serial_calls();
+        let thread = together.new_thread();
+        let run = together.run_on(&thread, "go").serial_calls();
         let outcome = cancel_when(how, run, slow_gate.reached()).await.unwrap();
         let closed = "u a(c1,c2) t(c1:unknown,c2:cancelled)";
         assert_eq!(said(&outcome), closed);
@@ -191,8 +191,8 @@ fn b204_a_cancel_in_the_second_model_call_keeps_the_first_round() {
         let calls = || Step::calls([("c1", "tide", "{}")]);
         let asked = client([calls(), Step::hang_after("at the third")]);
         let (agent, heard) = watched(&process, &asked, &tide);
-        let mut thread = agent.new_thread();
-        let run = agent.run_on(&mut thread, "when?");
+        let thread = agent.new_thread();
+        let run = agent.run_on(&thread, "when?");
         // The arguments of the call are a fragment too.
         let both = async {
             heard.reached().await;
@@ -203,18 +203,18 @@ fn b204_a_cancel_in_the_second_model_call_keeps_the_first_round() {
         let stored = history(&process, &thread).await;
         assert_eq!(stored[3].text(), "at the third");
         assert_eq!(stored[3].status, Some(Status::Incomplete));
-        goes_on(how, &agent, &asked, &mut thread).await;
+        goes_on(how, &agent, &asked, &thread).await;
 
         // Nothing had come.
         asked.push(calls());
         asked.push(Step::hang());
-        let mut thread = agent.new_thread();
-        let run = agent.run_on(&mut thread, "when?");
+        let thread = agent.new_thread();
+        let run = agent.run_on(&thread, "when?");
         let outcome = cancel_when(how, run, asked.begun(5)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Cancelled);
         assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1)");
         assert_eq!(tide.runs(), 2);
-        goes_on(how, &agent, &asked, &mut thread).await;
+        goes_on(how, &agent, &asked, &thread).await;
     });
 }
 
@@ -226,9 +226,9 @@ fn b205_a_cancel_while_parked_closes_what_waits_and_again_changes_nothing() {
         let out = Fake::named("outside").with(|spec| spec.runs = Runs::Outside);
         let asked = client([Step::calls([("c1", "pay", "{}"), ("c2", "outside", "{}")])]);
         let agent = agent(&process, &asked, &[&pay, &out]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let run = agent.run_on(&mut thread, "pay");
+        let run = agent.run_on(&thread, "pay");
         let parked = how.finish(run).await.unwrap();
         assert_eq!(parked.stop, StopReason::Parked);
         let closed = "u a(c1,c2) t(c1:cancelled,c2:cancelled)";
@@ -238,7 +238,7 @@ fn b205_a_cancel_while_parked_closes_what_waits_and_again_changes_nothing() {
             opened.thread.version.0
         };
         for _ in 0..2 {
-            let outcome = how.finish(agent.cancel(&mut thread)).await.unwrap();
+            let outcome = how.finish(agent.cancel(&thread)).await.unwrap();
             assert_eq!(outcome.run, parked.run);
             assert_eq!(outcome.stop, StopReason::Cancelled);
             assert_eq!(said(&outcome), closed);
@@ -261,9 +261,9 @@ fn b205_a_cancel_while_parked_closes_what_waits_and_again_changes_nothing() {
             assert_eq!(standing(&found[0]), "cancelled c1:done c2:done");
         }
         assert_eq!((pay.runs(), asked.calls()), (0, 1));
-        goes_on(how, &agent, &asked, &mut thread).await;
+        goes_on(how, &agent, &asked, &thread).await;
         // Nothing is left to cancel behind a run that ended by itself.
-        let nothing = how.finish(agent.cancel(&mut thread)).await.unwrap_err();
+        let nothing = how.finish(agent.cancel(&thread)).await.unwrap_err();
         assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
     });
 }
@@ -274,9 +274,9 @@ fn b206_a_run_whose_stream_is_dropped_is_cancelled_as_abandoned() {
         let process = stage.process().await;
         let asked = client([Step::hang_after("at the third")]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         match how {
             How::Streamed => {
                 let mut stream = run.stream();
@@ -304,11 +304,11 @@ fn b206_a_run_whose_stream_is_dropped_is_cancelled_as_abandoned() {
             assert_eq!(stored[1].text(), "at the third");
             assert_eq!(stored[1].status, Some(Status::Incomplete));
         }
-        goes_on(how, &agent, &asked, &mut thread).await;
+        goes_on(how, &agent, &asked, &thread).await;
 
         // Somebody's word is another cause, and so is the word of another process.
         asked.push(Step::hang());
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         cancel_when(how, run, asked.begun(3)).await.unwrap();
         let found = journals(&process, &id).await;
         let note = found[0].run.note.clone().unwrap();
@@ -323,13 +323,13 @@ fn a_run_that_this_process_gave_up_is_cancelled_at_once() {
         let tide = Fake::named("tide");
         let asked = client([Step::calls([("c1", "tide", "{}")])]);
         let agent = agent(&process, &asked, &[&tide]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         process.faulty.always("intend", Fault::Before);
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         how.finish(run).await.unwrap_err();
         process.faulty.heal();
-        let outcome = how.finish(agent.cancel(&mut thread)).await.unwrap();
+        let outcome = how.finish(agent.cancel(&thread)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Cancelled);
         assert_eq!(process.history(&id).await, "u a(c1) t(c1:cancelled)");
         assert!(!result_text(&outcome.messages, "c1").is_empty());
@@ -352,13 +352,13 @@ fn a_cancel_from_another_process_reaches_a_run_that_is_never_idle() {
                 ..Limits::default()
             })
         });
-        let mut thread = never.new_thread();
+        let thread = never.new_thread();
         let id = thread.id().clone();
-        let task = start(how, never.run_on(&mut thread, "go"));
+        let task = start(how, never.run_on(&thread, "go"));
         busy.begun(3).await;
         let elsewhere = agent(&other, &client([]), &[&tide]);
-        let mut thread = elsewhere.open(id.clone()).await.unwrap();
-        let outcome = how.finish(elsewhere.cancel(&mut thread)).await.unwrap();
+        let thread = elsewhere.open(id.clone()).await.unwrap();
+        let outcome = how.finish(elsewhere.cancel(&thread)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Cancelled);
         let outcome = task.await.unwrap().unwrap();
         assert_eq!(outcome.stop, StopReason::Cancelled);

@@ -97,8 +97,8 @@ fn b166_compaction_is_decided_before_each_call_alike_in_both_modes() {
             let process = stage.process().await;
             let client = Arc::new(model(14));
             let agent = agent(&client, &process, mode, Compaction::default());
-            let mut thread = agent.new_thread();
-            let outcome = how.finish(agent.run_on(&mut thread, "read them all"));
+            let thread = agent.new_thread();
+            let outcome = how.finish(agent.run_on(&thread, "read them all"));
             let outcome = outcome.await.unwrap();
             // In one run, between its rounds.
             let asked = client.asked();
@@ -132,12 +132,12 @@ fn b166_a_service_that_keeps_the_conversation_is_left_alone_and_the_report_says_
             .tool(reader())
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let owner = Owner::Service {
             upstream: "scripted".to_owned(),
         };
         thread.set_owner(owner).await.unwrap();
-        let outcome = how.finish(agent.run_on(&mut thread, "read them all"));
+        let outcome = how.finish(agent.run_on(&thread, "read them all"));
         let outcome = outcome.await.unwrap();
         let report = outcome.compaction.unwrap();
         assert_eq!(report.stayed, Some(Stayed::Service));
@@ -155,8 +155,8 @@ fn b170_the_record_is_the_same_and_one_switch_shows_it_again() {
             let client = Arc::new(model(12));
             let compacts = compaction != Compaction::Off;
             let agent = agent(&client, &process, Persistence::PerRun, compaction);
-            let mut thread = agent.new_thread();
-            let outcome = how.finish(agent.run_on(&mut thread, "read them all"));
+            let thread = agent.new_thread();
+            let outcome = how.finish(agent.run_on(&thread, "read them all"));
             let outcome = outcome.await.unwrap();
             let texts: Vec<String> = thread
                 .history()
@@ -182,20 +182,18 @@ fn b170_the_record_is_the_same_and_one_switch_shows_it_again() {
                 .build()
                 .unwrap();
             client.push(Step::text("I see everything"));
-            let mut opened = process
+            let opened = process
                 .threads()
                 .open(At::from(outcome.thread.clone()))
                 .await
                 .unwrap();
-            how.finish(full.run_on(&mut opened, "and now?"))
-                .await
-                .unwrap();
+            how.finish(full.run_on(&opened, "and now?")).await.unwrap();
             let last = client.last_asked().unwrap();
             assert_eq!(digests(&last.messages), 0);
             assert_eq!(last.messages.len(), 27);
             // Whoever compacts goes on where it was.
             client.push(Step::text("I see less"));
-            how.finish(agent.run_on(&mut opened, "and again?"))
+            how.finish(agent.run_on(&opened, "and again?"))
                 .await
                 .unwrap();
             assert!(digests(&client.last_asked().unwrap().messages) > 0);
@@ -208,7 +206,7 @@ fn b170_the_record_is_the_same_and_one_switch_shows_it_again() {
 }
 
 /// What is told of compactions while a run goes on.
-async fn told(agent: &Agent, thread: &mut throughline::Thread) -> Vec<Report> {
+async fn told(agent: &Agent, thread: &throughline::Thread) -> Vec<Report> {
     use futures_util::StreamExt as _;
     let mut events = agent.run_on(thread, "read on").stream();
     let mut reports = Vec::new();
@@ -241,12 +239,12 @@ fn b174_each_request_starts_with_the_one_before_between_epochs_and_across_proces
                 Persistence::PerRun,
                 Compaction::default(),
             );
-            let mut thread = match &thread_id {
+            let thread = match &thread_id {
                 None => agent.new_thread(),
                 Some(id) => process.threads().open(At::from(id.clone())).await.unwrap(),
             };
             first_of_turn.push(client.calls());
-            let reports = told(&agent, &mut thread).await;
+            let reports = told(&agent, &thread).await;
             epochs += reports.len();
             thread_id = Some(thread.id().clone());
             assert_eq!(client.calls(), 4 * (turn + 1));
@@ -271,10 +269,10 @@ fn a_branch_has_the_epoch_that_held_where_it_began_and_no_other() {
             Persistence::PerRun,
             Compaction::default(),
         );
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let mut runs = Vec::new();
         for _ in 0..4 {
-            let outcome = how.finish(agent.run_on(&mut thread, "read on"));
+            let outcome = how.finish(agent.run_on(&thread, "read on"));
             runs.push(outcome.await.unwrap());
         }
         let epoch = |outcome: &Outcome| outcome.compaction.as_ref().map_or(0, |one| one.epoch);
@@ -282,9 +280,9 @@ fn a_branch_has_the_epoch_that_held_where_it_began_and_no_other() {
         // Before it was made, and after.
         for (run, folded) in [(0, false), (3, true)] {
             let at = At::from(runs[run].run);
-            let mut branch = process.threads().open(at).await.unwrap();
+            let branch = process.threads().open(at).await.unwrap();
             client.push(Step::text("here").without_usage());
-            how.finish(agent.run_on(&mut branch, "where am I?"))
+            how.finish(agent.run_on(&branch, "where am I?"))
                 .await
                 .unwrap();
             let asked = client.last_asked().unwrap();
@@ -317,8 +315,8 @@ fn b165_what_a_vendor_bills_scales_later_estimates() {
             let client = Arc::new(client);
             let policy = Policy::with_budget(30_000);
             let agent = agent(&client, &process, Persistence::PerRun, policy);
-            let mut thread = agent.new_thread();
-            let outcome = how.finish(agent.run_on(&mut thread, "read"));
+            let thread = agent.new_thread();
+            let outcome = how.finish(agent.run_on(&thread, "read"));
             let report = outcome.await.unwrap().compaction.unwrap();
             assert_eq!(report.stayed, Some(Stayed::Within));
             estimates.push(report.tokens_before as f64);
@@ -364,31 +362,26 @@ fn b178_a_crash_while_an_epoch_is_written_leaves_the_old_one_or_the_new_one() {
                 let first = stage.process().await;
                 let client = Arc::new(model(5));
                 let writer = agent(&client, &first, mode, Compaction::default());
-                let mut thread = writer.new_thread();
+                let thread = writer.new_thread();
                 let id = thread.id().clone();
-                let before = how
-                    .finish(writer.run_on(&mut thread, "read"))
-                    .await
-                    .unwrap();
+                let before = how.finish(writer.run_on(&thread, "read")).await.unwrap();
                 assert_eq!(before.compaction.map_or(0, |report| report.epoch), 0);
                 // The second turn makes an epoch, and dies.
                 first.die_in(method, fault);
-                let run = writer.run_on(&mut thread, "read on");
+                let run = writer.run_on(&thread, "read on");
                 let work = tokio::spawn(async move { how.finish(run).await.map(drop) });
                 first.died().await;
                 died.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                 work.abort();
                 let second = stage.process().await;
                 let reader = agent(&client, &second, mode, Compaction::default());
-                let mut thread = second.threads().open(At::from(id)).await.unwrap();
+                let thread = second.threads().open(At::from(id)).await.unwrap();
                 match thread.state().compaction() {
                     None => &old,
                     Some(_) => &new,
                 }
                 .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                how.finish(reader.run_on(&mut thread, "go on"))
-                    .await
-                    .unwrap();
+                how.finish(reader.run_on(&thread, "go on")).await.unwrap();
                 let record = thread.history();
                 let state = thread.state();
                 assert!(state.compaction().is_some());
@@ -413,8 +406,8 @@ fn what_was_digested_is_one_call_away() {
             .recall_tools()
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "read them all"))
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "read them all"))
             .await
             .unwrap();
         // The number that the digest of the first read has.
@@ -439,7 +432,7 @@ fn what_was_digested_is_one_call_away() {
         )]));
         client.push(Step::calls([("e2", "expand", r#"{"seq":999}"#)]));
         client.push(Step::text("found"));
-        let outcome = how.finish(agent.run_on(&mut thread, "look again"));
+        let outcome = how.finish(agent.run_on(&thread, "look again"));
         let outcome = outcome.await.unwrap();
         let whole = result_text(&outcome.messages, "e1");
         assert!(whole.contains(long(0).trim_end()), "{whole}");

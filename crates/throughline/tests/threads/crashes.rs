@@ -26,9 +26,9 @@ async fn die(
 ) -> ThreadId {
     let agent = agent(process, client, tools);
     process.die_in(method, fault);
-    let mut thread = agent.new_thread();
+    let thread = agent.new_thread();
     let id = thread.id().clone();
-    start(how, agent.run_on(&mut thread, "when?"));
+    start(how, agent.run_on(&thread, "when?"));
     process.died().await;
     id
 }
@@ -44,8 +44,8 @@ fn b187_a_crash_before_the_begin_leaves_nothing_and_after_it_a_run_that_resumes(
         let nothing = second.threads().open(id.clone()).await;
         assert!(matches!(nothing, Err(Error::NotFound { .. })));
         let again = agent(&second, &client([Step::text("at four")]), &[]);
-        let mut thread = second.threads().make(NewThread::new(id.clone()));
-        let run = again.run_on(&mut thread, "when?");
+        let thread = second.threads().make(NewThread::new(id.clone()));
+        let run = again.run_on(&thread, "when?");
         assert_eq!(said(&how.finish(run).await.unwrap()), "u a");
         assert_eq!(second.history(&id).await, "u a");
 
@@ -55,8 +55,8 @@ fn b187_a_crash_before_the_begin_leaves_nothing_and_after_it_a_run_that_resumes(
         assert_eq!(third.history(&id).await, "");
         let asked = client([Step::text("at four")]);
         let agent = agent(&third, &asked, &[]);
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!((outcome.stop, asked.calls()), (StopReason::Done, 1));
         assert_eq!(said(&outcome), "u a");
         assert_eq!(third.history(&id).await, "u a");
@@ -71,9 +71,9 @@ fn b188_a_crash_in_the_middle_of_a_model_stream_repeats_that_call_alone() {
         let calls = Step::calls([("c1", "tide", "{}")]);
         let asked = client([calls, Step::hang_after("at the thi")]);
         let dying = agent(&first, &asked, &[&tide]);
-        let mut thread = dying.new_thread();
+        let thread = dying.new_thread();
         let id = thread.id().clone();
-        let run = dying.run_on(&mut thread, "when?");
+        let run = dying.run_on(&thread, "when?");
         // Dropping the stream would cancel the run.
         let mut streams = Vec::new();
         match how {
@@ -96,8 +96,8 @@ fn b188_a_crash_in_the_middle_of_a_model_stream_repeats_that_call_alone() {
         assert_eq!(second.history(&id).await, "");
         let asked = client([Step::text("at four")]);
         let agent = agent(&second, &asked, &[&tide]);
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!(outcome.text(), "at four");
         assert_eq!((tide.runs(), asked.calls()), (1, 1));
@@ -138,8 +138,8 @@ fn b189_a_crash_before_dispatch_dispatches_each_call_once_without_a_second_model
         assert_eq!(standing(&found[0]), "interrupted c1:planned c2:planned");
         let asked = client([Step::text("at four")]);
         let agent = agent(&second, &asked, &[&tool]);
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
         assert_eq!((tool.runs(), asked.calls()), (2, 1));
@@ -151,9 +151,9 @@ fn b189_a_crash_before_dispatch_dispatches_each_call_once_without_a_second_model
 async fn die_in_tool(how: How, process: &Process, tool: &Fake, gate: &Gate) -> ThreadId {
     let asked = client([Step::calls([("c1", &tool_name(tool), "{}")])]);
     let agent = agent(process, &asked, &[tool]);
-    let mut thread = agent.new_thread();
+    let thread = agent.new_thread();
     let id = thread.id().clone();
-    start(how, agent.run_on(&mut thread, "when?"));
+    start(how, agent.run_on(&thread, "when?"));
     gate.reached().await;
     process.kill();
     gate.open();
@@ -175,8 +175,8 @@ fn b190_a_lost_result_of_a_once_tool_is_unknown_and_the_tool_never_runs_again() 
         assert_eq!(standing(&found[0]), "interrupted c1:intent");
         let asked = client([Step::text("nobody knows")]);
         let told = agent(&second, &asked, &[&tide]);
-        let mut thread = told.open(id.clone()).await.unwrap();
-        let outcome = how.finish(told.resume(&mut thread)).await.unwrap();
+        let thread = told.open(id.clone()).await.unwrap();
+        let outcome = how.finish(told.resume(&thread)).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1:unknown) a");
         let shown = asked.last_asked().unwrap().messages;
         assert!(result_text(&shown, "c1").contains("may or may not"));
@@ -198,21 +198,20 @@ fn b190_with_the_park_option_a_lost_result_parks_the_run_until_somebody_knows_it
         let second = stage.process().await;
         let asked = client([Step::text("at four")]);
         let parks = built(&second, &asked, &[&tide], |agent| agent.history(policy));
-        let mut thread = parks.open(id.clone()).await.unwrap();
-        let outcome = how.finish(parks.resume(&mut thread)).await.unwrap();
+        let thread = parks.open(id.clone()).await.unwrap();
+        let outcome = how.finish(parks.resume(&thread)).await.unwrap();
         assert_eq!((outcome.stop, asked.calls()), (StopReason::Parked, 0));
         assert_eq!(outcome.pending.len(), 1);
-        let call = outcome.pending[0].call.clone();
+        let call = outcome.pending[0].clone();
         assert_eq!(outcome.pending[0].awaits, Awaits::Result);
 
         // Whoever opens it later sees what it waits for, and may say what came of it.
         let third = stage.process().await;
         let parks = built(&third, &asked, &[&tide], |agent| agent.history(policy));
-        let mut thread = parks.open(id.clone()).await.unwrap();
+        let thread = parks.open(id.clone()).await.unwrap();
         thread.refresh().await.unwrap();
-        let waits: Vec<_> = thread.pending().into_iter().map(|one| one.call).collect();
-        assert_eq!(waits, std::slice::from_ref(&call));
-        let run = parks.resume(&mut thread).answer(&call, "04:12");
+        assert_eq!(thread.pending(), outcome.pending);
+        let run = parks.resume(&thread).answer(&call, "04:12");
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!(third.history(&id).await, "u a(c1) t(c1) a");
@@ -233,10 +232,10 @@ fn a_run_that_parked_for_a_lost_result_is_closed_by_new_input() {
         let second = stage.process().await;
         let asked = client([Step::text("at four")]);
         let parks = built(&second, &asked, &[&tide], |agent| agent.history(policy));
-        let mut thread = parks.open(id.clone()).await.unwrap();
-        let outcome = how.finish(parks.resume(&mut thread)).await.unwrap();
+        let thread = parks.open(id.clone()).await.unwrap();
+        let outcome = how.finish(parks.resume(&thread)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Parked);
-        let run = parks.run_on(&mut thread, "never mind");
+        let run = parks.run_on(&thread, "never mind");
         assert_eq!(said(&how.finish(run).await.unwrap()), "u a");
         assert_eq!(second.history(&id).await, "u a(c1) t(c1:unknown) u a");
         assert_eq!((tide.runs(), asked.calls()), (1, 1));
@@ -272,8 +271,8 @@ fn b191_lost_calls_of_declared_tools_run_again_with_the_same_key() {
             let key = journals(&second, &id).await[0].calls[0].key.clone();
             let asked = client([Step::text("at four")]);
             let agent = agent(&second, &asked, &[&tide]);
-            let mut thread = agent.open(id.clone()).await.unwrap();
-            let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+            let thread = agent.open(id.clone()).await.unwrap();
+            let outcome = how.finish(agent.resume(&thread)).await.unwrap();
             assert_eq!(said(&outcome), "u a(c1) t(c1) a", "{effect:?}");
             assert_eq!((tide.runs(), asked.calls()), (2, 1), "{effect:?}");
             assert_eq!(*keys.lock().unwrap(), [key.clone(), key], "{effect:?}");
@@ -332,8 +331,8 @@ fn b191_a_tool_that_can_be_asked_is_asked_first() {
             };
             let asked = client([Step::text("at four")]);
             let agent = built(&second, &asked, &[], |agent| agent.tool(tool));
-            let mut thread = agent.open(id.clone()).await.unwrap();
-            let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+            let thread = agent.open(id.clone()).await.unwrap();
+            let outcome = how.finish(agent.resume(&thread)).await.unwrap();
             assert_eq!(said(&outcome), history);
             assert_eq!(*probed.lock().unwrap(), [key]);
             assert_eq!(tide.runs(), runs);
@@ -358,8 +357,8 @@ fn b192_a_committed_result_is_used_and_the_tool_does_not_run_again() {
         assert_eq!(standing(&found[0]), "interrupted c1:done");
         let asked = client([Step::text("at four")]);
         let agent = agent(&second, &asked, &[&tide]);
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!((tide.runs(), asked.calls()), (1, 1));
         let shown = asked.last_asked().unwrap().messages;
@@ -399,9 +398,9 @@ fn b193_in_a_concurrent_round_each_call_follows_its_own_class() {
         ])]);
         let dying = agent(&first, &asked, &tools);
         first.die_in("results", Fault::HangAfter);
-        let mut thread = dying.new_thread();
+        let thread = dying.new_thread();
         let id = thread.id().clone();
-        start(how, dying.run_on(&mut thread, "when?"));
+        start(how, dying.run_on(&thread, "when?"));
         for gate in [&quick_gate, &once_gate, &look_gate] {
             gate.reached().await;
         }
@@ -418,8 +417,8 @@ fn b193_in_a_concurrent_round_each_call_follows_its_own_class() {
         );
         let asked = client([Step::text("at four")]);
         let agent = agent(&second, &asked, &tools);
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c2,c3) t(c1:unknown,c2,c3) a");
         assert_eq!((once.runs(), quick.runs(), look.runs()), (1, 1, 2));
         assert_eq!(asked.calls(), 1);
@@ -438,9 +437,9 @@ fn b194_a_publish_whose_answer_is_lost_is_one_node_and_one_acknowledgement() {
         for method in ["begin", "step", "intend", "results", "publish"] {
             process.faulty.next(method, Fault::After);
         }
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!(process.faulty.left(), 0);
@@ -454,7 +453,7 @@ fn b194_a_publish_whose_answer_is_lost_is_one_node_and_one_acknowledgement() {
         assert_eq!(opened.thread.version.0, 1);
         // Nothing is in the way of the next turn.
         asked.push(Step::text("still"));
-        let run = agent.run_on(&mut thread, "sure?");
+        let run = agent.run_on(&thread, "sure?");
         how.finish(run).await.unwrap();
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) a u a");
     });
@@ -482,8 +481,8 @@ fn b195_after_a_crash_behind_the_publish_readers_get_the_end_and_nothing_runs() 
         assert_eq!(second.history(&id).await, "u a");
         let silent = client([]);
         let agent = agent(&second, &silent, &[]);
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let failed = how.finish(agent.resume(&mut thread)).await.unwrap_err();
+        let thread = agent.open(id.clone()).await.unwrap();
+        let failed = how.finish(agent.resume(&thread)).await.unwrap_err();
         assert!(matches!(failed.source, RunError::NothingToResume { .. }));
         assert_eq!(
             (silent.calls(), second.history(&id).await),
@@ -501,10 +500,10 @@ fn b196_a_storage_error_after_the_answer_is_an_error_and_the_run_resumes_at_once
                 let process = stage.process().await;
                 let asked = client([Step::calls([("c1", "tide", "{}")]), Step::text("at four")]);
                 let agent = agent(&process, &asked, &[&tide]);
-                let mut thread = agent.new_thread();
+                let thread = agent.new_thread();
                 let id = thread.id().clone();
                 process.faulty.always(method, Fault::Before);
-                let run = agent.run_on(&mut thread, "when?");
+                let run = agent.run_on(&thread, "when?");
                 let (events, failed) = how.events(run).await;
                 let failed = failed.unwrap_err();
                 assert!(matches!(failed.source, RunError::Store(Error::Io { .. })));
@@ -516,14 +515,14 @@ fn b196_a_storage_error_after_the_answer_is_an_error_and_the_run_resumes_at_once
                 asked.push(Step::text("at four"));
                 match by_resume {
                     true => {
-                        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+                        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
                         assert_eq!(outcome.run, failed.outcome.run);
                         assert_eq!(said(&outcome), resumed);
                         assert_eq!(process.history(&id).await, resumed);
                     }
                     false => {
                         asked.push(Step::text("sure"));
-                        let run = agent.run_on(&mut thread, "sure?");
+                        let run = agent.run_on(&thread, "sure?");
                         assert_eq!(said(&how.finish(run).await.unwrap()), "u a");
                         assert_eq!(process.history(&id).await, format!("{resumed} u a"));
                     }
@@ -553,9 +552,9 @@ fn b197_a_worker_that_wakes_after_its_lease_is_fenced_and_dispatches_nothing() {
             let sleeps = client([Step::calls([("c1", "tide", "{}")]), Step::text("mine")]);
             let asleep = agent(&first, &sleeps, &[&tide]);
             let gate = Gate::at(&first, method);
-            let mut thread = asleep.new_thread();
+            let thread = asleep.new_thread();
             let id = thread.id().clone();
-            let task = start(how, asleep.run_on(&mut thread, "when?"));
+            let task = start(how, asleep.run_on(&thread, "when?"));
             gate.reached().await;
             stage.clock.advance(std::time::Duration::from_secs(11));
 
@@ -566,8 +565,8 @@ fn b197_a_worker_that_wakes_after_its_lease_is_fenced_and_dispatches_nothing() {
             }
             let asked = client(steps);
             let successor = agent(&second, &asked, &[&tide]);
-            let mut thread = successor.open(id.clone()).await.unwrap();
-            let outcome = how.finish(successor.resume(&mut thread)).await.unwrap();
+            let thread = successor.open(id.clone()).await.unwrap();
+            let outcome = how.finish(successor.resume(&thread)).await.unwrap();
             assert_eq!((asked.calls(), tide.runs()), (calls, runs), "{method}");
 
             let written = first.counted.writes();
@@ -601,8 +600,8 @@ fn b198_a_run_that_kills_its_worker_is_sealed_after_five_attempts_and_the_next_r
             let asked = client([Step::text("fine")]);
             let agent = agent(&process, &asked, &[&tide]);
             process.die_in("intend", Fault::HangBefore);
-            let mut thread = agent.open(id.clone()).await.unwrap();
-            let task = start(how, agent.run_on(&mut thread, "and now?"));
+            let thread = agent.open(id.clone()).await.unwrap();
+            let task = start(how, agent.run_on(&thread, "and now?"));
             let died = tokio::select! {
                 () = process.died() => None,
                 ended = task => Some(ended.unwrap()),
@@ -656,10 +655,8 @@ fn b199_new_input_settles_an_interrupted_run_as_the_policy_says() {
             });
             let agent = agent(&second, &asked, &[&tide]);
             let dead = journals(&second, &id).await[0].run.id;
-            let mut thread = agent.open(id.clone()).await.unwrap();
-            let run = agent
-                .run_on(&mut thread, "sure?")
-                .on_interrupt(on_interrupt);
+            let thread = agent.open(id.clone()).await.unwrap();
+            let run = agent.run_on(&thread, "sure?").on_interrupt(on_interrupt);
             let ended = how.finish(run).await;
             let (history, runs) = match on_interrupt {
                 OnInterrupt::Resume => ("u a(c1,c2) t(c1,c2) a u a", 2),
@@ -731,9 +728,9 @@ async fn no_part(stage: &Stage, how: How, (method, fault): (&str, Fault), publis
     let dying = built(&first, &asked, &[&tide], |agent| {
         agent.persistence(Persistence::PerRun)
     });
-    let mut thread = dying.new_thread();
+    let thread = dying.new_thread();
     let id = thread.id().clone();
-    dying.run_on(&mut thread, "hi").await.unwrap();
+    dying.run_on(&thread, "hi").await.unwrap();
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     for method in ["begin", "step", "intend", "results", "publish"] {
         let (threads, id, seen) = (reader.threads(), id.clone(), Arc::clone(&seen));
@@ -747,7 +744,7 @@ async fn no_part(stage: &Stage, how: How, (method, fault): (&str, Fault), publis
         });
     }
     first.die_in(method, fault);
-    start(how, dying.run_on(&mut thread, "when?"));
+    start(how, dying.run_on(&thread, "when?"));
     first.died().await;
     let expected = format!("u a {published}");
     assert_eq!(reader.history(&id).await, expected.trim_end());
@@ -760,8 +757,8 @@ async fn no_part(stage: &Stage, how: How, (method, fault): (&str, Fault), publis
     };
     let asked = client(steps.into_iter().skip(2 - calls));
     let agent = agent(&second, &asked, &[&tide]);
-    let mut thread = agent.open(id.clone()).await.unwrap();
-    let resumed = how.finish(agent.resume(&mut thread)).await;
+    let thread = agent.open(id.clone()).await.unwrap();
+    let resumed = how.finish(agent.resume(&thread)).await;
     assert_eq!(resumed.is_ok(), calls > 0, "{method} {fault:?}");
     assert_eq!(asked.calls(), calls, "{method} {fault:?}");
     assert_eq!(reader.history(&id).await, "u a u a(c1) t(c1) a");

@@ -42,10 +42,10 @@ fn b88_events_are_numbered_without_gap_and_the_end_comes_last_and_after_the_comm
         let tide = Fake::named("tide");
         let asked = client([Step::calls([("c1", "tide", "{}")]), Step::text("at four")]);
         let agent = agent(&process, &asked, &[&tide]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         let gate = Gate::at(&process, "publish");
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         let mut heard = Vec::new();
         let outcome = match how {
             How::Streamed => {
@@ -114,18 +114,16 @@ fn nobody_is_told_of_a_run_before_the_disk_has_it_and_the_model_is_asked_meanwhi
         if how == How::Whole {
             let on_disk = Gate::at(&process, "on_disk");
             // Whoever is told at the end is told after a write that waits for the disk.
-            let mut thread = agent.new_thread();
-            how.finish(agent.run_on(&mut thread, "when?"))
-                .await
-                .unwrap();
+            let thread = agent.new_thread();
+            how.finish(agent.run_on(&thread, "when?")).await.unwrap();
             assert!(on_disk.reached().now_or_never().is_none());
             return;
         }
         for in_place in [false, true] {
             let on_disk = Gate::at(&process, "on_disk");
             let publish = Gate::at(&process, "publish");
-            let mut thread = agent.new_thread();
-            let run = agent.run_on(&mut thread, "when?");
+            let thread = agent.new_thread();
+            let run = agent.run_on(&thread, "when?");
             let mut stream = streamed(run, in_place);
             // All of it is done but its end, and nobody has heard of it.
             unheard_until(&publish, &mut stream).await;
@@ -152,8 +150,8 @@ fn what_the_disk_did_not_take_is_told_with_what_was_stored_after_it() {
             let agent = agent(&process, &asked, &[]);
             process.faulty.always("on_disk", Fault::Before);
             let publish = Gate::at(&process, "publish");
-            let mut thread = agent.new_thread();
-            let run = agent.run_on(&mut thread, "when?");
+            let thread = agent.new_thread();
+            let run = agent.run_on(&thread, "when?");
             let mut stream = streamed(run, in_place);
             // Its events are stored, but the disk still has not taken the beginning.
             unheard_until(&publish, &mut stream).await;
@@ -165,7 +163,7 @@ fn what_the_disk_did_not_take_is_told_with_what_was_stored_after_it() {
             process.faulty.always("flush", Fault::Before);
             process.faulty.always("publish", Fault::Before);
             asked.push(Step::text("at five"));
-            let run = agent.run_on(&mut thread, "and then?");
+            let run = agent.run_on(&thread, "and then?");
             let heard: Vec<RunEvent> = streamed(run, in_place).collect().await;
             assert!(told(&heard).starts_with("started u"), "{}", told(&heard));
             assert!(told(&heard).ends_with("ended:failed"), "{}", told(&heard));
@@ -180,9 +178,9 @@ fn b89_a_second_reader_gets_exactly_what_comes_after_its_number() {
         let other = stage.process().await;
         let asked = client([Step::text("high water is at four in the afternoon")]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let gate = Gate::at(&process, "publish");
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         let (run, heard) = match how {
             How::Streamed => {
                 let mut stream = run.stream();
@@ -272,9 +270,9 @@ fn b92_half_an_answer_is_never_stored_and_its_repetition_is_another_item() {
                 .tool(tide.clone())
                 .build()
                 .unwrap();
-            let mut thread = agent.new_thread();
+            let thread = agent.new_thread();
             let id = thread.id().clone();
-            let (events, failed) = how.events(agent.run_on(&mut thread, "when?")).await;
+            let (events, failed) = how.events(agent.run_on(&thread, "when?")).await;
             let failed = failed.unwrap_err();
             assert!(matches!(failed.source, RunError::Client(_)));
             assert_eq!(asked.calls(), 2);
@@ -288,7 +286,7 @@ fn b92_half_an_answer_is_never_stored_and_its_repetition_is_another_item() {
 
             // The call again: another item, and the old one stays what it was.
             asked.push(Step::text("at four"));
-            let (events, outcome) = how.events(agent.resume(&mut thread)).await;
+            let (events, outcome) = how.events(agent.resume(&thread)).await;
             let outcome = outcome.unwrap();
             assert_ne!(outcome.run, failed.outcome.run);
             assert_eq!(outcome.text(), "at four");
@@ -323,8 +321,8 @@ fn b92_a_stream_that_is_cut_before_the_first_content_is_repeated_unseen() {
             .store(&process.store)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        let (events, outcome) = how.events(agent.run_on(&mut thread, "when?")).await;
+        let thread = agent.new_thread();
+        let (events, outcome) = how.events(agent.run_on(&thread, "when?")).await;
         assert_eq!(said(&outcome.unwrap()), "u a");
         assert_eq!(told(&events), "started u asked0 text content a ended:done");
         assert_eq!(asked.calls(), 2);
@@ -338,9 +336,9 @@ fn b93_a_stream_that_is_read_to_its_end_is_published_without_its_outcome() {
         let process = stage.process().await;
         let asked = client([Step::text("at four")]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let mut stream = agent.run_on(&mut thread, "when?").stream();
+        let mut stream = agent.run_on(&thread, "when?").stream();
         while stream.next().await.is_some() {}
         drop(stream);
         assert_eq!(process.history(&id).await, "u a");
@@ -356,10 +354,10 @@ fn b94_a_reader_that_stops_reading_holds_up_nobody() {
         let text = "high water is at four in the afternoon. ".repeat(500);
         let asked = client([Step::text(&text)]);
         let agent = agent(&process, &asked, &[]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         // Its starter reads one event and no more.
-        let mut stopped = agent.run_on(&mut thread, "when?").stream();
+        let mut stopped = agent.run_on(&thread, "when?").stream();
         let Some(RunEvent::Started { run, .. }) = stopped.next().await else {
             panic!("a run starts");
         };
@@ -388,17 +386,17 @@ fn b149_a_publish_that_the_store_refuses_is_an_error_and_no_success() {
         // Refused for good: somebody else took the run over.
         let asked = client([Step::text("at four")]);
         let here = agent(&process, &asked, &[]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id = thread.id().clone();
         let gate = Gate::at(&process, "publish");
-        let run = here.run_on(&mut thread, "when?");
+        let run = here.run_on(&thread, "when?");
         let task = tokio::spawn(async move { how.events(run).await });
         gate.reached().await;
         stage.clock.advance(std::time::Duration::from_secs(11));
         other.live().await;
         let theirs = agent(&other, &client([Step::text("theirs")]), &[]);
-        let mut same = theirs.open(id.clone()).await.unwrap();
-        how.finish(theirs.resume(&mut same)).await.unwrap();
+        let same = theirs.open(id.clone()).await.unwrap();
+        how.finish(theirs.resume(&same)).await.unwrap();
         gate.open();
         let (events, failed) = task.await.unwrap();
         let failed = failed.unwrap_err();
@@ -418,8 +416,8 @@ fn b149_a_publish_that_the_store_refuses_is_an_error_and_no_success() {
         process.live().await;
         asked.push(Step::text("sure"));
         process.faulty.always("publish", Fault::Before);
-        let mut thread = here.open(id.clone()).await.unwrap();
-        let (events, failed) = how.events(here.run_on(&mut thread, "sure?")).await;
+        let thread = here.open(id.clone()).await.unwrap();
+        let (events, failed) = how.events(here.run_on(&thread, "sure?")).await;
         let failed = failed.unwrap_err();
         assert!(matches!(failed.source, RunError::Store(Error::Io { .. })));
         assert_eq!(events.iter().filter(|event| is_end(event)).count(), 1);

@@ -182,16 +182,16 @@ fn b221_an_external_history_is_asked_for_before_each_run_and_never_cached() {
         let steps = one_round().into_iter();
         let client = scripted(steps.chain([Step::text("yes"), Step::text("no")]));
         let agent = agent(&process, &client, &shelf).build().unwrap();
-        let mut thread = external(&agent, "7").await;
+        let thread = external(&agent, "7").await;
         let id = thread.id().clone();
         let mut runs = Vec::new();
         for input in ["when?", "sure?"] {
-            let outcome = how.finish(agent.run_on(&mut thread, input)).await;
+            let outcome = how.finish(agent.run_on(&thread, input)).await;
             runs.push(outcome.unwrap().run);
         }
         // Somebody else puts something there: the next run sees it, with the same handle.
         shelf.put("7", [Message::user("summary")]);
-        let outcome = how.finish(agent.run_on(&mut thread, "so?")).await;
+        let outcome = how.finish(agent.run_on(&thread, "so?")).await;
         runs.push(outcome.unwrap().run);
         assert_eq!(
             shelf.log(),
@@ -222,8 +222,8 @@ fn b221_an_external_history_is_asked_for_before_each_run_and_never_cached() {
             .store(&process.store)
             .build()
             .unwrap();
-        let mut thread = external(&agent, "7").await;
-        let refused = how.finish(agent.run_on(&mut thread, "hi")).await;
+        let thread = external(&agent, "7").await;
+        let refused = how.finish(agent.run_on(&thread, "hi")).await;
         assert!(matches!(
             refused.unwrap_err().source,
             RunError::UnknownMessageStore { name, .. } if name == "shelf"
@@ -243,15 +243,15 @@ fn b222_a_new_key_is_the_threads_from_the_publish_on_and_a_repeated_append_is_th
                 .persistence(mode)
                 .build()
                 .unwrap();
-            let mut thread = external(&agent, "7").await;
+            let thread = external(&agent, "7").await;
             let id = thread.id().clone();
             assert_eq!(carried(&thread), None);
-            how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+            how.finish(agent.run_on(&thread, "hi")).await.unwrap();
             assert_eq!(carried(&thread).as_deref(), Some(r#"{"revision":1}"#));
             shelf.log();
 
             first.die_in("publish", Fault::HangBefore);
-            let run = agent.run_on(&mut thread, "when?");
+            let run = agent.run_on(&thread, "when?");
             tokio::spawn(async move { how.finish(run).await });
             first.died().await;
             let before = shelf.log();
@@ -260,10 +260,10 @@ fn b222_a_new_key_is_the_threads_from_the_publish_on_and_a_repeated_append_is_th
             let second = stage.process().await;
             let client = scripted([Step::text("yes")]);
             let agent = self::agent(&second, &client, &shelf).build().unwrap();
-            let mut thread = agent.open(id.clone()).await.unwrap();
+            let thread = agent.open(id.clone()).await.unwrap();
             // Nothing is published, so the key is the one of before.
             assert_eq!(carried(&thread).as_deref(), Some(r#"{"revision":1}"#));
-            let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+            let outcome = how.finish(agent.resume(&thread)).await.unwrap();
             assert_eq!(outcome.stop, StopReason::Done);
             assert_eq!(client.calls(), 0);
             assert_eq!(before[1..], shelf.log()[1..]);
@@ -272,9 +272,7 @@ fn b222_a_new_key_is_the_threads_from_the_publish_on_and_a_repeated_append_is_th
             assert_eq!(carried(&thread).as_deref(), Some(r#"{"revision":2}"#));
             assert_eq!(second.history(&id).await, "u a u a(c1) t(c1) a");
 
-            how.finish(agent.run_on(&mut thread, "sure?"))
-                .await
-                .unwrap();
+            how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
             assert_eq!(short(&client.asked()[0].messages), "u a u a(c1) t(c1) a u");
         });
     }
@@ -291,10 +289,10 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
                 .persistence(mode)
                 .build()
                 .unwrap();
-            let mut thread = external(&agent, "7").await;
+            let thread = external(&agent, "7").await;
             let id = thread.id().clone();
             shelf.fail(2);
-            let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+            let failed = how.finish(agent.run_on(&thread, "when?")).await;
             let failed = failed.unwrap_err();
             assert!(matches!(failed.source, RunError::MessageStore { .. }));
             assert_eq!(short(&failed.outcome.messages), "u a(c1) t(c1) a");
@@ -304,12 +302,12 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
             );
             assert_eq!(shelf.under("7"), "");
             // Still not.
-            let failed = how.finish(agent.resume(&mut thread)).await;
+            let failed = how.finish(agent.resume(&thread)).await;
             assert!(matches!(
                 failed.unwrap_err().source,
                 RunError::MessageStore { .. }
             ));
-            let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+            let outcome = how.finish(agent.resume(&thread)).await.unwrap();
             assert_eq!(outcome.stop, StopReason::Done);
             assert_eq!(client.calls(), 2);
             assert_eq!(shelf.under("7"), "u a(c1) t(c1) a");
@@ -328,13 +326,11 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
         let shelf = Shelf::new(Shelving::Plain);
         let client = scripted(one_round().into_iter().chain([Step::text("yes")]));
         let agent = agent(&process, &client, &shelf).build().unwrap();
-        let mut thread = external(&agent, "7").await;
+        let thread = external(&agent, "7").await;
         shelf.fail(1);
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         assert_eq!(failed.unwrap_err().outcome.stop, StopReason::Failed);
-        how.finish(agent.run_on(&mut thread, "sure?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
         assert_eq!(client.calls(), 3);
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) a u");
         assert_eq!(shelf.under("7"), "u a(c1) t(c1) a u a");
@@ -352,28 +348,28 @@ fn b224_a_compound_key_stays_byte_for_byte() {
         let shelf = Shelf::new(Shelving::Plain);
         let client = scripted([Step::text("hello"), Step::text("yes"), Step::text("no")]);
         let agent = agent(&first, &client, &shelf).build().unwrap();
-        let mut thread = external(&agent, COMPOUND).await;
+        let thread = external(&agent, COMPOUND).await;
         let id = thread.id().clone();
         assert_eq!(thread.owner(), on_shelf(COMPOUND));
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         first.kill();
 
         // Another process, by the thread's JSON.
         let second = stage.process().await;
         let agent = self::agent(&second, &client, &shelf).build().unwrap();
         let text = thread.to_json().await.unwrap();
-        let mut moved = second.threads().from_json(&text).await.unwrap();
+        let moved = second.threads().from_json(&text).await.unwrap();
         assert_eq!((moved.id(), moved.owner()), (&id, on_shelf(COMPOUND)));
-        how.finish(agent.run_on(&mut moved, "sure?")).await.unwrap();
+        how.finish(agent.run_on(&moved, "sure?")).await.unwrap();
         assert_eq!(shelf.under(COMPOUND), "u a u a");
 
         // One with a store of its own brings its key along in its JSON.
         let own = Thread::new();
         own.set_owner(on_shelf(COMPOUND)).await.unwrap();
         let text = own.to_json().await.unwrap();
-        let mut own = Thread::from_json(&text).await.unwrap();
+        let own = Thread::from_json(&text).await.unwrap();
         assert_eq!(own.owner(), on_shelf(COMPOUND));
-        how.finish(agent.run_on(&mut own, "so?")).await.unwrap();
+        how.finish(agent.run_on(&own, "so?")).await.unwrap();
         assert_eq!(shelf.under(COMPOUND), "u a u a u a");
         let keys: BTreeSet<String> = shelf
             .log()
@@ -392,9 +388,9 @@ fn a_message_store_that_reduces_its_own_history_is_shown_as_it_is() {
         let shelf = Shelf::new(Shelving::Reducing);
         let client = scripted((0..4).map(|_| Step::text("yes")));
         let agent = agent(&process, &client, &shelf).build().unwrap();
-        let mut thread = external(&agent, r#""shelf 1""#).await;
+        let thread = external(&agent, r#""shelf 1""#).await;
         for _ in 0..4 {
-            how.finish(agent.run_on(&mut thread, "more")).await.unwrap();
+            how.finish(agent.run_on(&thread, "more")).await.unwrap();
             assert_eq!(shelf.under(r#""shelf 1""#), "u a");
         }
         // However long the conversation is, the model is shown one turn of it.
@@ -416,12 +412,12 @@ fn a_message_store_with_a_compound_key_keeps_conversations_apart() {
             r#"{"partition":"eu","id":7}"#,
             r#"{"partition":"us","id":7}"#,
         ];
-        let mut threads = [
+        let threads = [
             external(&agent, keys[0]).await,
             external(&agent, keys[1]).await,
         ];
         for turns in 1..=2 {
-            for thread in &mut threads {
+            for thread in &threads {
                 how.finish(agent.run_on(thread, "more")).await.unwrap();
             }
             let expected = vec!["u a"; turns].join(" ");
@@ -440,7 +436,7 @@ fn a_message_store_whose_key_changes_is_followed_from_key_to_key() {
         let mut thread = external(&agent, "7").await;
         let id = thread.id().clone();
         for (revision, history) in [(1, "u a"), (2, "u a u a"), (3, "u a u a u a")] {
-            how.finish(agent.run_on(&mut thread, "more")).await.unwrap();
+            how.finish(agent.run_on(&thread, "more")).await.unwrap();
             let key = format!(r#"{{"revision":{revision}}}"#);
             assert_eq!(carried(&thread), Some(key.clone()));
             assert_eq!(shelf.under(&key), history);

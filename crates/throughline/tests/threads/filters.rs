@@ -56,16 +56,12 @@ fn a_filter_changes_what_is_sent_and_never_the_record() {
                 .filter(last(3))
                 .build()
                 .unwrap();
-            let mut thread = plain.new_thread();
-            how.finish(plain.run_on(&mut thread, "when?"))
-                .await
-                .unwrap();
-            let outcome = how.finish(filtered.run_on(&mut thread, "a secret"));
+            let thread = plain.new_thread();
+            how.finish(plain.run_on(&thread, "when?")).await.unwrap();
+            let outcome = how.finish(filtered.run_on(&thread, "a secret"));
             let outcome = outcome.await.unwrap();
             assert_eq!(short(&outcome.messages), "u a");
-            how.finish(filtered.run_on(&mut thread, "and?"))
-                .await
-                .unwrap();
+            how.finish(filtered.run_on(&thread, "and?")).await.unwrap();
 
             let asked = client.asked();
             let sent = |call: usize| -> Vec<String> {
@@ -121,10 +117,8 @@ fn a_filter_is_asked_before_every_model_call_with_all_that_would_be_sent() {
             .filter(watching)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(
             *seen.lock().unwrap(),
             ["u", "u a(c1) t(c1)", "u a(c1) t(c1) a(c2) t(c2)"]

@@ -86,10 +86,10 @@ fn b213_each_result_stays_with_its_own_occurrence_of_a_reused_id() {
             Step::text("two"),
         ]);
         let agent = agent(&process, &asked, &[&tide]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         for input in ["when?", "and?"] {
-            let run = agent.run_on(&mut thread, input);
+            let run = agent.run_on(&thread, input);
             assert_eq!(how.finish(run).await.unwrap().stop, StopReason::Done);
         }
         let stored = owned(&process.threads().open(id).await.unwrap().history());
@@ -128,12 +128,9 @@ fn b214_two_calls_of_one_id_both_run_and_are_paired_by_position() {
         let twice = [("c1", "tide", "{}"), ("c1", "tide", "{}")];
         let asked = client([Step::calls(twice), Step::text("both")]);
         let agent = agent(&process, &asked, &[&tide]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let outcome = how
-            .finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c1) t(c1,c1) a");
         assert_eq!((tide.runs(), asked.calls()), (2, 2));
         let stored = owned(&process.threads().open(id).await.unwrap().history());
@@ -186,11 +183,8 @@ fn b215_a_call_without_an_id_gets_one_of_ours_and_goes_back_as_it_was() {
             assert!(!minted.value().is_empty());
             let asked = client([Step::response(response), Step::text("at four")]);
             let agent = agent(&process, &asked, &[&tide]);
-            let mut thread = agent.new_thread();
-            let outcome = how
-                .finish(agent.run_on(&mut thread, "when?"))
-                .await
-                .unwrap();
+            let thread = agent.new_thread();
+            let outcome = how.finish(agent.run_on(&thread, "when?")).await.unwrap();
             assert_eq!(said(&outcome), format!("u a({minted}) t({minted}) a"));
             assert_eq!(tide.runs(), 1);
             let opened = process.threads().open(thread.id().clone()).await.unwrap();
@@ -223,12 +217,9 @@ fn b216_a_long_id_is_kept_and_shortened_alike_only_where_a_vendor_has_a_limit() 
             Step::text("at four"),
         ]);
         let agent = agent(&process, &asked, &[&tide]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let outcome = how
-            .finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(said(&outcome), format!("u a({one},{two}) t({one},{two}) a"));
         let stored = owned(&process.threads().open(id).await.unwrap().history());
         assert_eq!(short(&stored), said(&outcome));
@@ -354,12 +345,10 @@ fn b218_a_real_result_that_comes_late_is_kept_beside_and_shown_instead() {
         let (tide, gate) = gated("tide");
         let asked = client([Step::calls([("c1", "tide", "{}")])]);
         let agent = agent(&process, &asked, &[&tide]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         let token = tokio_util::sync::CancellationToken::new();
-        let run = agent
-            .run_on(&mut thread, "when?")
-            .cancelled_by(token.clone());
+        let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
         let task = crate::acts::start(how, run);
         gate.reached().await;
         token.cancel();
@@ -374,7 +363,7 @@ fn b218_a_real_result_that_comes_late_is_kept_beside_and_shown_instead() {
             Message::user("it came"),
         ];
         asked.push(Step::text("at four"));
-        how.finish(agent.run_on(&mut thread, late)).await.unwrap();
+        how.finish(agent.run_on(&thread, late)).await.unwrap();
         let stored = owned(&process.threads().open(id).await.unwrap().history());
         assert_eq!(short(&stored), "u a(c1) t(c1:unknown) t(c1) u a");
         let shown = asked.last_asked().unwrap().messages;

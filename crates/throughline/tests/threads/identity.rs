@@ -26,7 +26,7 @@ fn echo(process: &Process) -> Agent {
         .unwrap()
 }
 
-async fn say(agent: &Agent, thread: &mut Thread, how: How, text: &str) -> throughline::RunId {
+async fn say(agent: &Agent, thread: &Thread, how: How, text: &str) -> throughline::RunId {
     how.finish(agent.run_on(thread, text)).await.unwrap().run
 }
 
@@ -55,12 +55,12 @@ fn b119_a_thread_has_one_id_and_opens_by_it_or_an_alias_in_one_round_trip() {
             Alias::new("a2a", "ctx"),
         ];
         let id = named("ticket-4711");
-        let mut thread = first.threads().make(NewThread {
+        let thread = first.threads().make(NewThread {
             aliases: aliases.to_vec(),
             ..NewThread::new(id.clone())
         });
         assert_eq!(thread.id(), &id);
-        say(&echo(&first), &mut thread, how, "one").await;
+        say(&echo(&first), &thread, how, "one").await;
         assert_eq!(thread.id(), &id);
 
         let second = stage.process().await;
@@ -93,10 +93,10 @@ fn b135_a_fork_sees_the_ancestors_of_its_node_and_the_state_recorded_there() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let (agent, threads) = (echo(&process), process.threads());
-        let mut thread = threads.make(NewThread::new(named("trunk")));
-        say(&agent, &mut thread, how, "one").await;
-        let second = say(&agent, &mut thread, how, "two").await;
-        say(&agent, &mut thread, how, "three").await;
+        let thread = threads.make(NewThread::new(named("trunk")));
+        say(&agent, &thread, how, "one").await;
+        let second = say(&agent, &thread, how, "two").await;
+        say(&agent, &thread, how, "three").await;
 
         // By the run whose node it is, and from there by the fork itself.
         let mut fork = threads
@@ -113,7 +113,7 @@ fn b135_a_fork_sees_the_ancestors_of_its_node_and_the_state_recorded_there() {
         say(&agent, &mut fork, how, "other").await;
         say(&agent, &mut fork, how, "more").await;
         say(&agent, &mut twig, how, "third").await;
-        say(&agent, &mut thread, how, "four").await;
+        say(&agent, &thread, how, "four").await;
         let other = stage.process().await;
         let expected = [
             ("trunk", &["one", "two", "three", "four"][..], "4"),
@@ -179,8 +179,8 @@ fn b225_opening_an_absent_thread_fails_and_open_or_create_makes_one_for_all() {
                 })
                 .build()
                 .unwrap();
-            let mut thread = process.threads().make(NewThread::new(id.clone()));
-            runs.spawn(async move { how.finish(agent.run_on(&mut thread, "hello")).await });
+            let thread = process.threads().make(NewThread::new(id.clone()));
+            runs.spawn(async move { how.finish(agent.run_on(&thread, "hello")).await });
         }
         while let Some(run) = runs.join_next().await {
             run.unwrap().unwrap();
@@ -214,8 +214,8 @@ fn b226_a_callers_own_id_is_used_as_it_is_and_tenants_never_meet() {
         let (ours, theirs) = (tenant("ours"), tenant("theirs"));
         let agent = echo(&process);
         for id in &good {
-            let mut thread = ours.make(NewThread::new(named(id)));
-            say(&agent, &mut thread, how, id).await;
+            let thread = ours.make(NewThread::new(named(id)));
+            say(&agent, &thread, how, id).await;
             assert_eq!(thread.id().as_str(), id);
             let error = theirs.open(named(id)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound);

@@ -75,17 +75,17 @@ fn b120_a_thread_of_a_store_is_its_id_in_json_and_opens_elsewhere_with_everythin
         let first = stage.process().await;
         let client = keeping([kept("one", "resp_1")]);
         let run = agent(&client).store(&first.store).build().unwrap();
-        let mut thread = first
+        let thread = first
             .threads()
             .make(throughline::store::NewThread::new(named("t")));
         thread.set_owner(service()).await.unwrap();
-        how.finish(run.run_on(&mut thread, "one?")).await.unwrap();
+        how.finish(run.run_on(&thread, "one?")).await.unwrap();
         let text = thread.to_json().await.unwrap();
         assert_eq!(text, r#"{"format":"throughline.thread/1","id":"t"}"#);
 
         let second = stage.process().await;
         second.counted.reset();
-        let mut back = second.threads().from_json(&text).await.unwrap();
+        let back = second.threads().from_json(&text).await.unwrap();
         assert_eq!(second.counted.log(), ["open"]);
         assert_eq!(messages(&back), messages(&thread));
         assert_eq!(messages(&back).len(), 2);
@@ -97,7 +97,7 @@ fn b120_a_thread_of_a_store_is_its_id_in_json_and_opens_elsewhere_with_everythin
         // A run goes on there: the service has the rest.
         let client = keeping([kept("two", "resp_2")]);
         let run = agent(&client).store(&second.store).build().unwrap();
-        how.finish(run.run_on(&mut back, "two?")).await.unwrap();
+        how.finish(run.run_on(&back, "two?")).await.unwrap();
         assert_eq!(short(&client.last_asked().unwrap().messages), "u");
         assert_eq!(back.service_ids(), [service_id("resp_2")]);
         assert_eq!(first.history(&named("t")).await, "u a u a");
@@ -123,10 +123,10 @@ fn what_a_provider_adds_reaches_a_service_that_keeps_the_conversation() {
             .provider(provider)
             .build()
             .unwrap();
-        let mut thread = Thread::new();
+        let thread = Thread::new();
         thread.set_owner(service()).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "one?")).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "two?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "one?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "two?")).await.unwrap();
         let sent = |call: usize| -> Vec<String> {
             let asked = client.asked();
             asked[call].messages.iter().map(Message::text).collect()
@@ -149,15 +149,13 @@ fn b121_a_thread_without_a_store_is_all_in_its_json_and_goes_on_from_there() {
                 _ => keeping([kept("at four", "resp_1")]),
             };
             let before = agent(&client).tool(Fake::named("tide")).build().unwrap();
-            let mut thread = Thread::with_id(named("mine"));
+            let thread = Thread::with_id(named("mine"));
             thread.set_owner(owner.clone()).await.unwrap();
             thread
                 .set_persistence(Some(Persistence::PerCall))
                 .await
                 .unwrap();
-            how.finish(before.run_on(&mut thread, "when?"))
-                .await
-                .unwrap();
+            how.finish(before.run_on(&thread, "when?")).await.unwrap();
             thread
                 .mailbox()
                 .leave(Message::user("and where?"))
@@ -168,7 +166,7 @@ fn b121_a_thread_without_a_store_is_all_in_its_json_and_goes_on_from_there() {
             thread.mailbox().leave(noted).await.unwrap();
 
             let text = thread.to_json().await.unwrap();
-            let mut back = Thread::from_json(&text).await.unwrap();
+            let back = Thread::from_json(&text).await.unwrap();
             assert_eq!(back.id(), thread.id());
             assert_eq!(messages(&back), messages(&thread));
             assert_eq!(back.state(), thread.state());
@@ -191,7 +189,7 @@ fn b121_a_thread_without_a_store_is_all_in_its_json_and_goes_on_from_there() {
                 _ => keeping([kept("here", "resp_2")]),
             };
             let after = agent(&client).build().unwrap();
-            let outcome = how.finish(after.run_on(&mut back, "so?")).await.unwrap();
+            let outcome = how.finish(after.run_on(&back, "so?")).await.unwrap();
             assert_eq!(short(&outcome.messages), "u u u a");
             let (sent, whole) = match owner {
                 Owner::Local => (
@@ -225,18 +223,15 @@ fn results_that_were_never_sent_are_in_the_json_of_a_thread() {
             .tool(tool)
             .build()
             .unwrap();
-        let mut thread = Thread::new();
-        let outcome = how
-            .finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let thread = Thread::new();
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Terminated);
         assert_eq!(short(&messages(&thread)), "u a(c1)");
         let text = thread.to_json().await.unwrap();
-        let mut back = Thread::from_json(&text).await.unwrap();
+        let back = Thread::from_json(&text).await.unwrap();
         assert_eq!(short(&messages(&back)), "u a(c1) t(c1)");
         assert_eq!(back.to_json().await.unwrap(), text);
-        how.finish(agent.run_on(&mut back, "and?")).await.unwrap();
+        how.finish(agent.run_on(&back, "and?")).await.unwrap();
         let asked = client.last_asked().unwrap();
         assert_eq!(short(&asked.messages), "u a(c1) t(c1) u");
     });
@@ -250,15 +245,15 @@ fn a_thread_with_a_run_that_waits_is_not_written() {
             .tool(Fake::named("pay").with(|spec| spec.approval = Approval::Always))
             .build()
             .unwrap();
-        let mut thread = Thread::new();
-        let parked = how.finish(agent.run_on(&mut thread, "pay")).await.unwrap();
+        let thread = Thread::new();
+        let parked = how.finish(agent.run_on(&thread, "pay")).await.unwrap();
         match thread.to_json().await.unwrap_err() {
             ThreadJsonError::Unsettled { run, state } => {
                 assert_eq!((run, state.as_str()), (parked.run, "parked"));
             }
             other => panic!("{other}"),
         }
-        let run = agent.resume(&mut thread).approve(&parked.pending[0].call);
+        let run = agent.resume(&thread).approve(&parked.pending[0]);
         how.finish(run).await.unwrap();
         let text = thread.to_json().await.unwrap();
         let back = Thread::from_json(&text).await.unwrap();
@@ -429,7 +424,7 @@ fn checked_in(name: &str) -> String {
 fn threads_of_the_first_format_are_read() {
     everywhere(async |stage, how| {
         let text = checked_in("thread-1.json");
-        let mut thread = Thread::from_json(&text).await.unwrap();
+        let thread = Thread::from_json(&text).await.unwrap();
         assert_eq!(thread.id().as_str(), "harbour");
         assert_eq!(short(&messages(&thread)), "u a(c1,c2) t(c1,c2:error) a");
         let said = messages(&thread);
@@ -447,7 +442,7 @@ fn threads_of_the_first_format_are_read() {
         assert_eq!(thread.to_json().await.unwrap(), text.trim_end());
         let client = keeping([Step::text("at ten")]);
         let agent = Agent::builder(Arc::clone(&client)).build().unwrap();
-        how.finish(agent.run_on(&mut thread, "and?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "and?")).await.unwrap();
         assert_eq!(
             short(&client.last_asked().unwrap().messages),
             "u a(c1,c2) t(c1,c2:error) a u u"

@@ -28,6 +28,7 @@ mod owners;
 mod prefixes;
 mod providers;
 mod remembered;
+mod same_run;
 mod sequences;
 mod sources;
 mod stacks;

@@ -152,12 +152,10 @@ async fn fill(stage: &Stage, how: How, cell: &Cell) {
         .persistence(mode)
         .build()
         .unwrap();
-    let mut thread = agent.new_thread();
+    let thread = agent.new_thread();
     let id = thread.id().clone();
     let token = CancellationToken::new();
-    let run = agent
-        .run_on(&mut thread, "when?")
-        .cancelled_by(token.clone());
+    let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
     let running = tokio::spawn(async move { how.finish(run).await });
     match exit {
         Cancelled => {
@@ -198,10 +196,8 @@ async fn fill(stage: &Stage, how: How, cell: &Cell) {
         .persistence(mode)
         .build()
         .unwrap();
-    let mut thread = agent.open(id.clone()).await.unwrap();
-    how.finish(agent.run_on(&mut thread, "well?"))
-        .await
-        .unwrap();
+    let thread = agent.open(id.clone()).await.unwrap();
+    how.finish(agent.run_on(&thread, "well?")).await.unwrap();
     let after = look(&next, &id).await;
     let closed = (&*after.history, after.open, &*after.unsent);
     assert_eq!(closed, (cell.then, false, ""), "{name}");
@@ -298,15 +294,13 @@ fn with_parity_the_history_equals_what_a_storing_service_holds() {
                 .limits(limits(row.name))
                 .build()
                 .unwrap();
-            let mut theirs = there.new_thread();
+            let theirs = there.new_thread();
             let upstream = "scripted".to_owned();
             theirs.set_owner(Owner::Service { upstream }).await.unwrap();
-            let mut ours = here.new_thread();
+            let ours = here.new_thread();
             for (turn, history, unsent) in [(1, row.history, row.unsent), (2, row.then, "")] {
-                how.finish(there.run_on(&mut theirs, "when?"))
-                    .await
-                    .unwrap();
-                how.finish(here.run_on(&mut ours, "when?")).await.unwrap();
+                how.finish(there.run_on(&theirs, "when?")).await.unwrap();
+                how.finish(here.run_on(&ours, "when?")).await.unwrap();
                 let held = service.held(&theirs.service_ids()[0].id);
                 assert_eq!(short(&held), history, "{} {turn}", row.name);
                 for thread in [&ours, &theirs] {

@@ -70,13 +70,13 @@ fn b7_an_answer_without_calls_is_one_model_call_one_read_and_two_writes() {
         let process = stage.process().await;
         let client = scripted([Step::text("hello"), Step::text("at four")]);
         let agent = agent(&process, &client).build().unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         let id = thread.id().clone();
 
         process.counted.reset();
-        let mut thread = agent.open(id.clone()).await.unwrap();
-        let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await;
         let outcome = outcome.unwrap();
         assert_eq!(
             (said(&outcome), outcome.text()),
@@ -120,9 +120,9 @@ fn b11_a_tool_can_read_where_it_is_as_the_journal_has_it() {
             .serial_calls()
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await;
         let outcome = outcome.unwrap();
 
         let journal = newest(&process, &id).await;
@@ -180,9 +180,9 @@ fn b18_the_run_after_a_limit_starts_with_all_tools_and_counters_at_zero() {
             .limits(limits)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         for turn in 1..=2 {
-            let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+            let outcome = how.finish(agent.run_on(&thread, "when?")).await;
             let outcome = outcome.unwrap();
             assert_eq!(outcome.stop, StopReason::ErrorLimit);
             // Two whole rounds each time: nothing is counted on from the run before.
@@ -221,7 +221,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             ]);
             let token = CancellationToken::new();
             let cancel = token.clone();
-            let mut thread = process.threads().new_thread();
+            let thread = process.threads().new_thread();
             let id = thread.id().clone();
             let mailbox = thread.mailbox();
             let tool = Fake::doing("tide", move |_, _| {
@@ -240,7 +240,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
                 }
             });
             let agent = agent(&process, &client).tool(tool.clone()).build().unwrap();
-            let run = agent.run_on(&mut thread, "when?").cancelled_by(token);
+            let run = agent.run_on(&thread, "when?").cancelled_by(token);
             let ended = match how.finish(run).await {
                 Ok(outcome) => outcome.stop,
                 Err(failed) => failed.outcome.stop,
@@ -251,11 +251,9 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             let second = stage.process().await;
             let client = scripted([Step::text("full"), Step::text("no")]);
             let agent = self::agent(&second, &client).tool(tool).build().unwrap();
-            let mut thread = agent.open(id.clone()).await.unwrap();
+            let thread = agent.open(id.clone()).await.unwrap();
             assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 1);
-            how.finish(agent.run_on(&mut thread, "well?"))
-                .await
-                .unwrap();
+            how.finish(agent.run_on(&thread, "well?")).await.unwrap();
             let texts: Vec<String> = client.asked()[0]
                 .messages
                 .iter()
@@ -265,7 +263,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
                 .collect();
             assert_eq!(texts, ["well?", "and the moon?"]);
             assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 0);
-            how.finish(agent.run_on(&mut thread, "so?")).await.unwrap();
+            how.finish(agent.run_on(&thread, "so?")).await.unwrap();
             assert_eq!(second.history(&id).await, format!("{left}u u a u a"));
         });
     }
@@ -277,7 +275,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             Step::fails(ErrorKind::Unavailable),
             Step::text("full"),
         ]);
-        let mut thread = process.threads().new_thread();
+        let thread = process.threads().new_thread();
         let mailbox = thread.mailbox();
         let tool = Fake::doing("tide", move |_, _| {
             let mailbox = mailbox.clone();
@@ -287,9 +285,9 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             }
         });
         let agent = agent(&process, &client).tool(tool).build().unwrap();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         assert_eq!(said(&failed.unwrap_err().outcome), "u a(c1) t(c1) u");
-        how.finish(agent.resume(&mut thread)).await.unwrap();
+        how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) u");
         assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) u a");
         assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 0);
@@ -298,7 +296,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let client = scripted(one_round());
-        let mut thread = process.threads().new_thread();
+        let thread = process.threads().new_thread();
         let mailbox = thread.mailbox();
         let tool = Fake::doing("tide", move |_, _| {
             let mailbox = mailbox.clone();
@@ -316,7 +314,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             .limits(limits)
             .build()
             .unwrap();
-        let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await;
         assert_eq!(outcome.unwrap().stop, StopReason::RoundLimit);
         let id = thread.id().clone();
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) u a");
@@ -334,13 +332,11 @@ fn b95_per_run_readers_see_the_old_head_and_then_everything_at_once() {
             .tool(Fake::named("tide"))
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         let id = thread.id().clone();
         let seen = watched(stage, &process, &id).await;
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(
             saw(&seen),
             [
@@ -368,10 +364,8 @@ async fn turn(stage: &Stage, how: How, mode: Persistence) -> Vec<Message> {
         .clock(clock)
         .build()
         .unwrap();
-    let mut thread = agent.new_thread();
-    how.finish(agent.run_on(&mut thread, "when?"))
-        .await
-        .unwrap();
+    let thread = agent.new_thread();
+    how.finish(agent.run_on(&thread, "when?")).await.unwrap();
     let opened = process.threads().open(thread.id().clone()).await.unwrap();
     let history = opened.history();
     history.iter().map(|one| Message::clone(one)).collect()
@@ -387,12 +381,10 @@ fn b96_per_call_the_head_moves_with_each_model_call_and_ends_as_per_run() {
             .persistence(Persistence::PerCall)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
         let seen = watched(stage, &process, &id).await;
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(
             saw(&seen),
             [
@@ -436,9 +428,9 @@ fn b97_a_parked_run_leaves_the_head_or_the_node_of_its_last_call() {
                 .persistence(mode)
                 .build()
                 .unwrap();
-            let mut thread = agent.new_thread();
+            let thread = agent.new_thread();
             let id = thread.id().clone();
-            let outcome = how.finish(agent.run_on(&mut thread, "book it")).await;
+            let outcome = how.finish(agent.run_on(&thread, "book it")).await;
             assert_eq!(outcome.unwrap().stop, StopReason::Parked);
             assert_eq!(look(&process, &id).await.to_string(), expected);
             // Whoever opens it reads through the run what waits.
@@ -470,9 +462,9 @@ fn b98_per_call_results_that_no_model_call_took_are_in_the_journal_and_not_in_th
             .persistence(Persistence::PerCall)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         let task = tokio::spawn(async move { how.finish(run).await });
         client.begun(2).await;
         let during = look(&process, &id).await;
@@ -496,11 +488,9 @@ fn b98_per_call_results_that_no_model_call_took_are_in_the_journal_and_not_in_th
             .persistence(Persistence::PerCall)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         let after = look(&process, &id).await;
         assert_eq!((&*after.history, &*after.unsent), ("u a(c1)", "t(c1)"));
     });
@@ -521,9 +511,9 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
             .persistence(Persistence::PerCall)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
         assert_eq!(
@@ -531,7 +521,7 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
             "history [u a(c1)] v1 open unsent [] run failed calls [c1 done] \
              journal [u a(c1) t(c1)]"
         );
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!((client.calls(), tool.runs()), (3, 1));
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1)");
@@ -555,11 +545,11 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
             .persistence(Persistence::PerCall)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         assert_eq!(failed.unwrap_err().outcome.stop, StopReason::Failed);
-        let outcome = how.finish(agent.run_on(&mut thread, "well?")).await;
+        let outcome = how.finish(agent.run_on(&thread, "well?")).await;
         assert_eq!(said(&outcome.unwrap()), "u a");
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) u");
         assert_eq!((client.calls(), tool.runs()), (3, 1));
@@ -578,9 +568,9 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
         ]);
         let tool = Fake::named("tide");
         let agent = agent(&process, &client).tool(tool.clone()).build().unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         assert!(matches!(failed.source, RunError::Client(_)));
         assert_eq!(failed.outcome.stop, StopReason::Failed);
@@ -592,7 +582,7 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
             "history [] v0 unsent [] run failed calls [c1 done] journal [u a(c1) t(c1)]"
         );
 
-        let outcome = how.finish(agent.resume(&mut thread)).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
         assert_ne!(outcome.run, failed.outcome.run);
         assert_eq!((client.calls(), tool.runs()), (3, 1));
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
@@ -615,7 +605,7 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
             Some(outcome.run)
         );
         // Nothing is left to go on with.
-        let again = how.finish(agent.resume(&mut thread)).await.unwrap_err();
+        let again = how.finish(agent.resume(&thread)).await.unwrap_err();
         assert!(matches!(again.source, RunError::NothingToResume { .. }));
     });
 }
@@ -627,19 +617,17 @@ fn b101_a_first_call_that_fails_leaves_no_history_and_the_input_can_be_sent_agai
             let process = stage.process().await;
             let client = scripted([Step::fails(ErrorKind::Unavailable), Step::text("at four")]);
             let agent = agent(&process, &client).persistence(mode).build().unwrap();
-            let mut thread = agent.new_thread();
+            let thread = agent.new_thread();
             let id = thread.id().clone();
-            let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+            let failed = how.finish(agent.run_on(&thread, "when?")).await;
             assert_eq!(said(&failed.unwrap_err().outcome), "u");
             assert_eq!(
                 look(&process, &id).await.to_string(),
                 "history [] v0 unsent [] run failed calls [] journal [u]"
             );
-            let nothing = how.finish(agent.resume(&mut thread)).await.unwrap_err();
+            let nothing = how.finish(agent.resume(&thread)).await.unwrap_err();
             assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
-            how.finish(agent.run_on(&mut thread, "when?"))
-                .await
-                .unwrap();
+            how.finish(agent.run_on(&thread, "when?")).await.unwrap();
             assert_eq!(process.history(&id).await, "u a");
             assert_eq!(short(&client.asked()[1].messages), "u");
         });
@@ -661,9 +649,9 @@ fn b102_per_call_results_of_a_terminated_run_go_out_first_with_the_next() {
             .persistence(Persistence::PerCall)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await;
         let outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Terminated);
         assert_eq!(said(&outcome), "u a(c1) t(c1)");
@@ -671,12 +659,12 @@ fn b102_per_call_results_of_a_terminated_run_go_out_first_with_the_next() {
         assert_eq!((&*before.history, &*before.unsent), ("u a(c1)", "t(c1)"));
 
         // A call that fails has not sent them.
-        let failed = how.finish(agent.run_on(&mut thread, "sure?")).await;
+        let failed = how.finish(agent.run_on(&thread, "sure?")).await;
         assert_eq!(said(&failed.unwrap_err().outcome), "u");
         let between = look(&process, &id).await;
         assert_eq!((&*between.history, &*between.unsent), ("u a(c1)", "t(c1)"));
 
-        let outcome = how.finish(agent.run_on(&mut thread, "sure?")).await;
+        let outcome = how.finish(agent.run_on(&thread, "sure?")).await;
         assert_eq!(said(&outcome.unwrap()), "u a");
         for asked in &client.asked()[1..] {
             assert_eq!(short(&asked.messages), "u a(c1) t(c1) u");
@@ -704,13 +692,13 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
                 .tool(ending())
                 .build()
                 .unwrap();
-            let mut there = kept.new_thread();
+            let there = kept.new_thread();
             let upstream = "scripted".to_owned();
             there
                 .set_owner(throughline::Owner::Service { upstream })
                 .await
                 .unwrap();
-            how.finish(kept.run_on(&mut there, "when?")).await.unwrap();
+            how.finish(kept.run_on(&there, "when?")).await.unwrap();
             let held = service.held("resp_held_1");
             assert_eq!(short(&held), "u a(c1)");
 
@@ -723,17 +711,13 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
                 })
                 .build()
                 .unwrap();
-            let mut thread = agent.new_thread();
+            let thread = agent.new_thread();
             let id = thread.id().clone();
-            how.finish(agent.run_on(&mut thread, "when?"))
-                .await
-                .unwrap();
+            how.finish(agent.run_on(&thread, "when?")).await.unwrap();
             let after = look(&process, &id).await;
             assert_eq!((&*after.history, &*after.unsent), (history, unsent));
             assert_eq!((after.version, after.run), (1, "committed"));
-            how.finish(agent.run_on(&mut thread, "sure?"))
-                .await
-                .unwrap();
+            how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
             assert_eq!(process.history(&id).await, "u a(c1) t(c1) u a");
         });
     }
@@ -749,10 +733,8 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
             })
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         let after = look(&process, thread.id()).await;
         assert_eq!((&*after.history, &*after.unsent), ("u a(c1) t(c1) a", ""));
     });

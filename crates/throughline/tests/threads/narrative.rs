@@ -71,16 +71,16 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
             // Every turn in a process of its own: what waits for the next epoch is kept.
             let process = stage.process().await;
             let agent = agent(&client, Some(&narrator), &process, policy());
-            let mut thread = match &id {
+            let thread = match &id {
                 None => agent.new_thread(),
                 Some(id) => process.threads().open(At::from(id.clone())).await.unwrap(),
             };
-            let (events, outcome) = how.events(agent.run_on(&mut thread, "read on")).await;
+            let (events, outcome) = how.events(agent.run_on(&thread, "read on")).await;
             let outcome = outcome.unwrap();
             agent.narrated().await;
             // One more turn hears of what was written meanwhile, in the same process.
             client.push(Step::text("well").without_usage());
-            let (more, after) = how.events(agent.run_on(&mut thread, "and?")).await;
+            let (more, after) = how.events(agent.run_on(&thread, "and?")).await;
             for event in events.iter().chain(&more) {
                 match event {
                     RunEvent::Compacted { report, .. } => made.push(report.epoch),
@@ -146,10 +146,10 @@ async fn turns(
         None => Policy::default(),
     };
     let agent = agent(&client, narrator, process, compaction);
-    let mut thread = agent.new_thread();
+    let thread = agent.new_thread();
     let mut told = Vec::new();
     for _ in 0..10 {
-        let (events, outcome) = how.events(agent.run_on(&mut thread, "read on")).await;
+        let (events, outcome) = how.events(agent.run_on(&thread, "read on")).await;
         let outcome: Outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         for event in events {
@@ -224,11 +224,9 @@ fn b171_a_cancel_while_a_summary_is_written_cancels_the_run_and_the_summary() {
             }
         }));
         let agent = agent(&client, Some(&narrator), &process, policy());
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let token = CancellationToken::new();
-        let run = agent
-            .run_on(&mut thread, "read")
-            .cancelled_by(token.clone());
+        let run = agent.run_on(&thread, "read").cancelled_by(token.clone());
         let work = tokio::spawn(async move { how.finish(run).await });
         narrator.begun(1).await;
         client.begun(15).await;
@@ -256,9 +254,9 @@ fn the_model_itself_is_asked_with_what_it_was_sent_before() {
             }
         }));
         let agent = agent(&client, None, &process, policy());
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         for _ in 0..6 {
-            let run = agent.run_on(&mut thread, "read on");
+            let run = agent.run_on(&thread, "read on");
             how.finish(run).await.unwrap();
             agent.narrated().await;
         }
@@ -289,18 +287,18 @@ async fn a_summary_that_takes_too_long_is_given_up() {
     let client = Arc::new(model(12));
     let narrator = Arc::new(ScriptedClient::answering(|_| Step::hang()));
     let agent = agent(&client, Some(&narrator), &process, policy());
-    let mut thread = agent.new_thread();
-    agent.run_on(&mut thread, "read").await.unwrap();
+    let thread = agent.new_thread();
+    agent.run_on(&thread, "read").await.unwrap();
     assert_eq!((narrator.calls(), narrator.running()), (1, 1));
     tokio::time::sleep(Duration::from_secs(121)).await;
     agent.narrated().await;
     client.push(Step::text("well").without_usage());
-    let outcome = agent.run_on(&mut thread, "and?").await.unwrap();
+    let outcome = agent.run_on(&thread, "and?").await.unwrap();
     let narrated = outcome.compaction.unwrap().narrative.unwrap();
     assert_eq!(narrated.refused, Some(Refused::Late));
     assert_eq!(narrator.running(), 0);
     // When nobody has the conversation any more, nothing is written about it.
-    let run = agent.run_on(&mut thread, "read on");
+    let run = agent.run_on(&thread, "read on");
     run.await.unwrap();
     let waiting = narrator.running();
     drop(thread);

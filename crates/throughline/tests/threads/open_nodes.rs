@@ -2,7 +2,7 @@
 //! the next run.
 
 use futures_util::StreamExt;
-use throughline::model::{Body, CallId, Message, Role};
+use throughline::model::{Body, Message, Role};
 use throughline::store::{ApprovalFilter, ApprovalState, Decision, Error, NewThread, RunState};
 use throughline::{
     Agent, Approval, Effect, ErrorKind, HistoryPolicy, Input, OnOpenCalls, OnPark, OnRepeat,
@@ -11,7 +11,9 @@ use throughline::{
 };
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
-use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text, said, short};
+use throughline_testkit::stage::{
+    Fake, How, MadeCalls, Process, everywhere, result_text, said, short,
+};
 
 use crate::acts::{Client, built, client, start};
 
@@ -41,8 +43,9 @@ fn declared(name: &str) -> Fake {
     Fake::named(name).with(|spec| spec.runs = Runs::Outside)
 }
 
-fn id(value: &str) -> CallId {
-    CallId::natural(value).unwrap()
+/// The calls that a run left waiting.
+async fn left(process: &Process, outcome: &Outcome) -> MadeCalls {
+    MadeCalls::on(&process.threads(), &outcome.thread).await
 }
 
 /// What a response leaves: a thread that goes on after a run.
@@ -57,8 +60,8 @@ fn free(process: &Process) -> Thread {
 
 /// A run that ends in calls.
 async fn asked(how: How, agent: &Agent, process: &Process) -> Outcome {
-    let mut thread = free(process);
-    let outcome = how.finish(agent.run_on(&mut thread, "go")).await.unwrap();
+    let thread = free(process);
+    let outcome = how.finish(agent.run_on(&thread, "go")).await.unwrap();
     assert_eq!(outcome.stop, StopReason::Parked);
     let run = process
         .store
@@ -92,10 +95,11 @@ fn results_from_outside_begin_the_next_run_and_every_branch_may_have_its_own() {
         let history = process.threads().open(first.run).await.unwrap().history();
         assert_eq!(short(history.iter().map(|one| &**one)), said(&first));
 
+        let calls = left(&process, &first).await;
         for (text, heard) in [("four", "at four"), ("five", "at five")] {
-            let mut thread = after(&process, first.run).await;
-            let run = agent.reply_on(&mut thread, Vec::new());
-            let told = how.finish(run.answer(&id("c1"), text)).await.unwrap();
+            let thread = after(&process, first.run).await;
+            let run = agent.reply_on(&thread, Vec::new());
+            let told = how.finish(run.answer(&calls.of("c1"), text)).await.unwrap();
             assert_eq!((told.stop, told.text().as_str()), (StopReason::Done, heard));
             let shown = model.last_asked().unwrap().messages;
             assert_eq!(result_text(&shown, "c1"), text);
@@ -115,8 +119,8 @@ fn results_may_be_input_and_what_is_owed_is_refused_or_closed() {
         let agent = agent(&process, &model, &[&tide]);
         let first = asked(how, &agent, &process).await;
 
-        let mut thread = after(&process, first.run).await;
-        let owed = refusal(how.finish(agent.run_on(&mut thread, "well?")).await);
+        let thread = after(&process, first.run).await;
+        let owed = refusal(how.finish(agent.run_on(&thread, "well?")).await);
         let RunError::OpenCalls { run, pending } = owed else {
             panic!("{owed:?}")
         };
@@ -132,14 +136,14 @@ fn results_may_be_input_and_what_is_owed_is_refused_or_closed() {
             });
             Input::of([Message::new(Role::Tool, answers.collect())])
         };
-        let mut thread = after(&process, first.run).await;
+        let thread = after(&process, first.run).await;
         let both = how
-            .finish(agent.run_on(&mut thread, results(&["c1", "c2"])))
+            .finish(agent.run_on(&thread, results(&["c1", "c2"])))
             .await;
         assert_eq!(both.unwrap().text(), "both");
 
-        let mut thread = after(&process, first.run).await;
-        let run = agent.run_on(&mut thread, results(&["c2"]));
+        let thread = after(&process, first.run).await;
+        let run = agent.run_on(&thread, results(&["c2"]));
         let one = how
             .finish(run.on_open_calls(OnOpenCalls::Close))
             .await
@@ -149,8 +153,9 @@ fn results_may_be_input_and_what_is_owed_is_refused_or_closed() {
         assert_eq!(result_text(&shown, "c2"), "said");
         assert_ne!(result_text(&shown, "c1"), "said");
 
-        let mut thread = after(&process, one.run).await;
-        let stray = agent.reply_on(&mut thread, "x").answer(&id("c1"), "late");
+        let calls = left(&process, &one).await;
+        let thread = after(&process, one.run).await;
+        let stray = agent.reply_on(&thread, "x").answer(&calls.of("c1"), "late");
         let stray = refusal(how.finish(stray).await);
         assert!(matches!(stray, RunError::NotPending { .. }), "{stray:?}");
     });
@@ -173,24 +178,29 @@ fn r25_a_call_that_needs_leave_is_run_by_the_one_run_that_takes_it() {
         assert!(first.pending.iter().all(|one| one.approval.is_some()));
 
         // One of two is not enough, and nothing of it counts.
-        let mut thread = after(&process, first.run).await;
-        let half = agent.reply_on(&mut thread, Vec::new()).approve(&id("c1"));
+        let calls = left(&process, &first).await;
+        let thread = after(&process, first.run).await;
+        let half = agent.reply_on(&thread, Vec::new()).approve(&calls.of("c1"));
         let half = refusal(how.finish(half).await);
         assert!(matches!(half, RunError::OpenCalls { .. }), "{half:?}");
         assert_eq!(pay.runs(), 0);
 
-        let mut thread = after(&process, first.run).await;
-        let run = agent.reply_on(&mut thread, Vec::new());
-        let run = run.approve(&id("c1")).reject(&id("c2"), Some("not b"));
+        let thread = after(&process, first.run).await;
+        let run = agent.reply_on(&thread, Vec::new());
+        let run = run
+            .approve(&calls.of("c1"))
+            .reject(&calls.of("c2"), Some("not b"));
         let paid = how.finish(run).await.unwrap();
         assert_eq!((paid.stop, pay.runs()), (StopReason::Done, 1));
         let shown = model.last_asked().unwrap().messages;
         assert_eq!(result_text(&shown, "c2"), "not b");
 
         // Another branch comes too late, and is told who was first.
-        let mut thread = after(&process, first.run).await;
-        let run = agent.reply_on(&mut thread, Vec::new());
-        let late = how.finish(run.approve(&id("c1")).approve(&id("c2"))).await;
+        let thread = after(&process, first.run).await;
+        let run = agent.reply_on(&thread, Vec::new());
+        let late = how
+            .finish(run.approve(&calls.of("c1")).approve(&calls.of("c2")))
+            .await;
         match refusal(late) {
             RunError::Store(Error::Taken { by, .. }) => assert_eq!(by, paid.run),
             other => panic!("{other:?}"),
@@ -225,11 +235,8 @@ fn what_was_agreed_to_elsewhere_runs_when_the_response_is_continued() {
             .await
             .unwrap();
         assert_eq!(pay.runs(), 0, "an answer alone runs nothing");
-        let mut thread = after(&process, first.run).await;
-        let paid = how
-            .finish(agent.reply_on(&mut thread, "go on"))
-            .await
-            .unwrap();
+        let thread = after(&process, first.run).await;
+        let paid = how.finish(agent.reply_on(&thread, "go on")).await.unwrap();
         assert_eq!((paid.text().as_str(), pay.runs()), ("paid", 1));
     });
 }
@@ -255,8 +262,9 @@ fn r3_a_run_that_dies_with_a_call_it_took_over_goes_on_and_never_runs_it_twice()
             let calls = Step::calls([("c1", "pay", "{}")]);
             let model = client([calls, Step::text("paid"), Step::text("paid")]);
             let dying = agent(&first, &model, &[&pay]);
-            let left = asked(how, &dying, &first).await;
-            let mut thread = after(&first, left.run).await;
+            let waits = asked(how, &dying, &first).await;
+            let calls = left(&first, &waits).await;
+            let thread = after(&first, waits.run).await;
             let run = first.store.ids().run();
             let options = RunOptions {
                 run: Some(run),
@@ -264,8 +272,8 @@ fn r3_a_run_that_dies_with_a_call_it_took_over_goes_on_and_never_runs_it_twice()
                 ..RunOptions::default()
             };
             first.die_in(method, fault);
-            let reply = dying.reply_on(&mut thread, Vec::new()).options(&options);
-            start(how, reply.approve(&id("c1")));
+            let reply = dying.reply_on(&thread, Vec::new()).options(&options);
+            start(how, reply.approve(&calls.of("c1")));
             first.died().await;
 
             let second = stage.process().await;
@@ -301,8 +309,9 @@ fn a_call_that_was_taken_over_keeps_the_key_of_where_it_was_called() {
         let model = client([Step::calls([("c1", "pay", "{}")]), Step::text("paid")]);
         let agent = agent(&process, &model, &[&pay]);
         let first = asked(how, &agent, &process).await;
-        let mut thread = after(&process, first.run).await;
-        let run = agent.reply_on(&mut thread, Vec::new()).approve(&id("c1"));
+        let calls = left(&process, &first).await;
+        let thread = after(&process, first.run).await;
+        let run = agent.reply_on(&thread, Vec::new()).approve(&calls.of("c1"));
         how.finish(run).await.unwrap();
         let journal = process
             .store
@@ -319,15 +328,15 @@ fn a_free_run_that_died_is_finished_under_its_own_id() {
         let first = stage.process().await;
         let model = client([Step::text("one"), Step::hang_after("tw"), Step::text("two")]);
         let dying = agent(&first, &model, &[]);
-        let mut thread = free(&first);
-        let one = how.finish(dying.run_on(&mut thread, "1")).await.unwrap();
-        let mut thread = after(&first, one.run).await;
+        let thread = free(&first);
+        let one = how.finish(dying.run_on(&thread, "1")).await.unwrap();
+        let thread = after(&first, one.run).await;
         let run = first.store.ids().run();
         let options = RunOptions {
             run: Some(run),
             ..RunOptions::default()
         };
-        start(how, dying.run_on(&mut thread, "2").options(&options));
+        start(how, dying.run_on(&thread, "2").options(&options));
         model.begun(2).await;
         first.kill();
         let second = stage.process().await;
@@ -356,11 +365,8 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
             Step::text("at last"),
         ]);
         let agent = agent(&process, &model, &[&tide]);
-        let mut thread = free(&process);
-        let failed = how
-            .finish(agent.run_on(&mut thread, "go"))
-            .await
-            .unwrap_err();
+        let thread = free(&process);
+        let failed = how.finish(agent.run_on(&thread, "go")).await.unwrap_err();
         let record = process
             .store
             .run(&process.scope(), failed.outcome.run)
@@ -372,9 +378,9 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
             (StopReason::Failed, "invalid")
         );
 
-        let mut thread = after(&process, failed.outcome.run).await;
+        let thread = after(&process, failed.outcome.run).await;
         let again = how
-            .finish(agent.run_on(&mut thread, "try again"))
+            .finish(agent.run_on(&thread, "try again"))
             .await
             .unwrap();
         assert_eq!(
@@ -387,11 +393,8 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
             "u a(c1) t(c1) u"
         );
         // Without input the loop is finished.
-        let mut thread = after(&process, failed.outcome.run).await;
-        let last = how
-            .finish(agent.run_on(&mut thread, Vec::new()))
-            .await
-            .unwrap();
+        let thread = after(&process, failed.outcome.run).await;
+        let last = how.finish(agent.run_on(&thread, Vec::new())).await.unwrap();
         assert_eq!(
             (last.text().as_str(), said(&last).as_str()),
             ("at last", "a")
@@ -416,24 +419,21 @@ fn whoever_asks_again_with_a_key_may_be_told_at_once() {
             on_repeat: OnRepeat::Tell,
             ..RunOptions::default()
         };
-        let mut thread = free(&process);
-        let mut stream = agent
-            .run_on(&mut thread, "go")
-            .options(&options(1))
-            .stream();
+        let thread = free(&process);
+        let mut stream = agent.run_on(&thread, "go").options(&options(1)).stream();
         let Some(RunEvent::Started { run, .. }) = stream.next().await else {
             panic!("a run begins with its start");
         };
-        let mut other = free(&process);
+        let other = free(&process);
         let again = how
-            .finish(agent.run_on(&mut other, "go").options(&options(1)))
+            .finish(agent.run_on(&other, "go").options(&options(1)))
             .await;
         match refusal(again) {
             RunError::Repeated { run: before } => assert_eq!(before, run),
             other => panic!("{other:?}"),
         }
         let otherwise = how
-            .finish(agent.run_on(&mut other, "go").options(&options(2)))
+            .finish(agent.run_on(&other, "go").options(&options(2)))
             .await;
         match refusal(otherwise) {
             RunError::Store(error) => assert!(matches!(error, Error::KeyReused { .. }), "{error}"),
@@ -452,22 +452,22 @@ fn views_that_are_kept_save_reading_and_change_nothing() {
             let agent = agent(&process, &model, &[]);
             let views = Views::new(1 << 20);
             let threads = Threads::of(&process.store).with_views(views.clone());
-            let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
-            let run = agent.run_on(&mut thread, opening.as_str());
+            let thread = threads.make_free(NewThread::new(process.store.ids().thread()));
+            let run = agent.run_on(&thread, opening.as_str());
             let mut last = how.finish(run).await.unwrap();
             let first = last.run;
             for turn in 1..4 {
                 let kept = if stays { turn } else { 1 };
                 assert_eq!(views.len(), kept);
-                let mut thread = threads.open_after(last.run).await.unwrap();
+                let thread = threads.open_after(last.run).await.unwrap();
                 assert_eq!(views.len(), if stays { turn } else { 0 });
-                last = how.finish(agent.run_on(&mut thread, "next")).await.unwrap();
+                last = how.finish(agent.run_on(&thread, "next")).await.unwrap();
                 let shown = model.last_asked().unwrap().messages;
                 assert_eq!(shown.len(), 2 * turn + 1);
             }
             // Whoever goes on from the first sees what was there.
-            let mut thread = threads.open_after(first).await.unwrap();
-            let run = agent.run_on(&mut thread, "other");
+            let thread = threads.open_after(first).await.unwrap();
+            let run = agent.run_on(&thread, "other");
             let branch = how.finish(run).await.unwrap();
             assert_eq!(short(&model.last_asked().unwrap().messages), "u a u");
             assert_eq!(branch.text(), "4");
@@ -490,8 +490,8 @@ fn approvals_that_are_closed_can_no_longer_be_answered() {
         let model = client([Step::calls([("c1", "pay", "{}")]), Step::text("well")]);
         let agent = agent(&process, &model, &[&pay]);
         let first = asked(how, &agent, &process).await;
-        let mut thread = after(&process, first.run).await;
-        let run = agent.run_on(&mut thread, "never mind");
+        let thread = after(&process, first.run).await;
+        let run = agent.run_on(&thread, "never mind");
         let well = how
             .finish(run.on_open_calls(OnOpenCalls::Close))
             .await

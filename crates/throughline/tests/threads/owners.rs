@@ -91,14 +91,10 @@ fn b109_a_service_is_sent_only_what_is_new_and_the_newest_id() {
             [call("c1"), Step::text("at four"), Step::text("yes")],
         );
         let agent = agent(&process, &service).build().unwrap();
-        let mut thread = kept(&agent).await;
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let thread = kept(&agent).await;
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(ids(&thread), [id("scripted", "resp_held_2")]);
-        how.finish(agent.run_on(&mut thread, "sure?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
         assert_eq!(
             sent(service.script()),
             ["[u] new", "[t(c1)] of resp_held_1", "[u] of resp_held_2"]
@@ -119,11 +115,11 @@ fn b110_after_a_crash_the_id_of_the_last_call_is_used() {
         let first = stage.process().await;
         let service = service(Ids::PerCall, [Step::text("hello"), call("c1")]);
         let agent = agent(&first, &service).build().unwrap();
-        let mut thread = kept(&agent).await;
+        let thread = kept(&agent).await;
         let thread_id = thread.id().clone();
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         first.die_in("intend", Fault::HangBefore);
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         tokio::spawn(async move { how.finish(run).await });
         first.died().await;
 
@@ -135,12 +131,10 @@ fn b110_after_a_crash_the_id_of_the_last_call_is_used() {
         service.script().push(Step::text("at four"));
         service.script().push(Step::text("yes"));
         let agent = self::agent(&second, &service).build().unwrap();
-        let mut thread = agent.open(thread_id.clone()).await.unwrap();
+        let thread = agent.open(thread_id.clone()).await.unwrap();
         assert_eq!(ids(&thread), [id("scripted", "resp_held_1")]);
-        how.finish(agent.resume(&mut thread)).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "sure?"))
-            .await
-            .unwrap();
+        how.finish(agent.resume(&thread)).await.unwrap();
+        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
         assert_eq!(
             sent(service.script()),
             [
@@ -171,9 +165,9 @@ fn b111_a_service_without_an_id_fails_the_run_and_the_last_good_id_stays() {
             .tool(Fake::named("tide"))
             .build()
             .unwrap();
-        let mut thread = kept(&agent).await;
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let thread = kept(&agent).await;
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         assert!(
             matches!(&failed.source, RunError::NoServiceId { upstream } if upstream == "scripted")
@@ -196,14 +190,14 @@ fn b112_another_service_id_in_the_options_is_refused_before_the_call() {
             [Step::text("hello"), Step::text("yes"), Step::text("no")],
         );
         let agent = agent(&process, &service).build().unwrap();
-        let mut thread = kept(&agent).await;
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        let thread = kept(&agent).await;
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         let options = |id: &str| RunOptions {
             service_id: Some(id.to_owned()),
             ..RunOptions::default()
         };
         let other = options("resp_other");
-        let run = agent.run_on(&mut thread, "sure?").options(&other);
+        let run = agent.run_on(&thread, "sure?").options(&other);
         let refused = how.finish(run).await.unwrap_err();
         assert!(matches!(
             &refused.source,
@@ -214,15 +208,15 @@ fn b112_another_service_id_in_the_options_is_refused_before_the_call() {
         assert_eq!(newest(&process, thread.id()).await.run.next_step, 1);
 
         let same = options("resp_held_1");
-        let run = agent.run_on(&mut thread, "sure?").options(&same);
+        let run = agent.run_on(&thread, "sure?").options(&same);
         how.finish(run).await.unwrap();
         assert_eq!(process.history(thread.id()).await, "u a u a");
         assert_eq!(other.service_id.as_deref(), Some("resp_other"));
         assert_eq!(same.service_id.as_deref(), Some("resp_held_1"));
 
         // One that is ours has no id to name.
-        let mut ours = agent.new_thread();
-        let run = agent.run_on(&mut ours, "hi").options(&same);
+        let ours = agent.new_thread();
+        let run = agent.run_on(&ours, "hi").options(&same);
         let refused = how.finish(run).await.unwrap_err();
         assert!(matches!(
             refused.source,
@@ -246,20 +240,16 @@ fn b113_a_local_thread_never_sends_a_service_id() {
             ],
         );
         let agent = agent(&process, &service).build().unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         assert_eq!(thread.owner(), Owner::Local);
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
-        how.finish(agent.run_on(&mut thread, "sure?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
         // An id that the thread has from other days changes nothing: only the owner does.
         thread.set_owner(at("scripted")).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "so?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "so?")).await.unwrap();
         thread.set_owner(Owner::Local).await.unwrap();
         service.script().push(Step::text("well"));
-        how.finish(agent.run_on(&mut thread, "now?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "now?")).await.unwrap();
         assert_eq!(ids(&thread).len(), 1);
         assert_eq!(
             sent(service.script()),
@@ -282,8 +272,8 @@ fn b114_a_service_that_always_keeps_history_is_refused_before_the_first_call() {
         let always = StoringService::new(Ids::PerCall, steps).storing(StoresHistory::Always);
         let always = Arc::new(always);
         let agent = agent(&process, &always).build().unwrap();
-        let mut thread = agent.new_thread();
-        let refused = how.finish(agent.run_on(&mut thread, "hi")).await;
+        let thread = agent.new_thread();
+        let refused = how.finish(agent.run_on(&thread, "hi")).await;
         let refused = refused.unwrap_err();
         assert!(matches!(
             &refused.source,
@@ -296,8 +286,8 @@ fn b114_a_service_that_always_keeps_history_is_refused_before_the_first_call() {
 
         let optional = service(Ids::PerCall, [Step::text("hello")]);
         let agent = self::agent(&process, &optional).build().unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         assert_eq!(sent(optional.script()), ["[u] ours"]);
         assert!(optional.ids().is_empty());
     });
@@ -330,8 +320,8 @@ fn b115_an_id_that_nobody_asked_for_fails_the_run_and_is_not_adopted() {
             .tool(tool.clone())
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let thread = agent.new_thread();
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         assert!(matches!(
             failed.source,
@@ -358,12 +348,10 @@ async fn turns(
     warnings::listen();
     let client = unasked([call("c1"), Step::text("at four"), Step::text("yes")]);
     let agent = local(process, &client, on_service_id);
-    let mut thread = agent.new_thread();
-    let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+    let thread = agent.new_thread();
+    let outcome = how.finish(agent.run_on(&thread, "when?")).await;
     let warned = warnings::of(outcome.unwrap().run);
-    how.finish(agent.run_on(&mut thread, "sure?"))
-        .await
-        .unwrap();
+    how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
     (thread, sent(&client), warned)
 }
 
@@ -406,16 +394,14 @@ fn b116_warn_keeps_the_history_and_clear_hands_this_thread_over() {
         let process = stage.process().await;
         let plain = Arc::new(ScriptedClient::new([Step::text("hello"), Step::text("oh")]));
         let agent = local(&process, &plain, OnServiceId::Clear);
-        let mut other = agent.new_thread();
-        how.finish(agent.run_on(&mut other, "hi")).await.unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        let other = agent.new_thread();
+        how.finish(agent.run_on(&other, "hi")).await.unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         plain.push(Step::text("at four").kept_as("resp_1"));
         plain.push(Step::text("yes"));
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
-        how.finish(agent.run_on(&mut other, "well?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
+        how.finish(agent.run_on(&other, "well?")).await.unwrap();
         for (thread, owner) in [(&thread, at("scripted")), (&other, Owner::Local)] {
             let opened = process.threads().open(thread.id().clone()).await.unwrap();
             assert_eq!(opened.owner(), owner);
@@ -441,8 +427,8 @@ fn b116_warn_keeps_the_history_and_clear_hands_this_thread_over() {
                 .history(policy(how_to))
                 .build()
                 .unwrap();
-            let mut thread = agent.new_thread();
-            let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+            let thread = agent.new_thread();
+            let outcome = how.finish(agent.run_on(&thread, "when?")).await;
             let outcome = outcome.unwrap();
             assert_eq!(warnings::of(outcome.run).len(), warnings_given);
             assert_eq!(sent(always.script())[0], first);
@@ -465,11 +451,11 @@ fn b117_each_upstream_has_its_own_id_and_only_the_owner_is_run_on() {
         let west = named(Ids::Stable, "west", [Step::text("two")]);
         let at_east = agent(&process, &east).build().unwrap();
         let at_west = agent(&process, &west).build().unwrap();
-        let mut thread = at_east.new_thread();
+        let thread = at_east.new_thread();
         thread.set_owner(at("east")).await.unwrap();
-        how.finish(at_east.run_on(&mut thread, "hi")).await.unwrap();
+        how.finish(at_east.run_on(&thread, "hi")).await.unwrap();
 
-        let refused = how.finish(at_west.run_on(&mut thread, "hi")).await;
+        let refused = how.finish(at_west.run_on(&thread, "hi")).await;
         let refused = refused.unwrap_err();
         assert!(matches!(
             &refused.source,
@@ -480,16 +466,12 @@ fn b117_each_upstream_has_its_own_id_and_only_the_owner_is_run_on() {
         assert_eq!(process.history(thread.id()).await, "u a");
 
         thread.set_owner(at("west")).await.unwrap();
-        how.finish(at_west.run_on(&mut thread, "and?"))
-            .await
-            .unwrap();
+        how.finish(at_west.run_on(&thread, "and?")).await.unwrap();
         let both = [id("east", "resp_held_1"), id("west", "conv_held_1")];
         assert_eq!(ids(&thread), both);
         // Back again: the old id, and what was said elsewhere meanwhile.
         thread.set_owner(at("east")).await.unwrap();
-        how.finish(at_east.run_on(&mut thread, "so?"))
-            .await
-            .unwrap();
+        how.finish(at_east.run_on(&thread, "so?")).await.unwrap();
         assert_eq!(sent(east.script()), ["[u] new", "[u a u] of resp_held_1"]);
         assert_eq!(sent(west.script()), ["[u a u] new"]);
         assert_eq!(
@@ -515,17 +497,13 @@ fn b118_a_service_that_takes_over_is_sent_everything_once_and_gives_back_nothing
             ],
         );
         let agent = agent(&process, &service).build().unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "when?"))
-            .await
-            .unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         thread.set_owner(at("scripted")).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "sure?"))
-            .await
-            .unwrap();
-        how.finish(agent.run_on(&mut thread, "so?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "so?")).await.unwrap();
         thread.set_owner(Owner::Local).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "now?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "now?")).await.unwrap();
         assert_eq!(
             sent(service.script()),
             [
@@ -547,9 +525,9 @@ fn b118_a_service_that_takes_over_is_sent_everything_once_and_gives_back_nothing
         let process = stage.process().await;
         let service = service(Ids::PerCall, [call("c1"), Step::hang()]);
         let agent = agent(&process, &service).build().unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let handle = thread.mailbox();
-        let run = agent.run_on(&mut thread, "when?");
+        let run = agent.run_on(&thread, "when?");
         let task = tokio::spawn(async move { how.finish(run).await });
         service.script().begun(2).await;
         let refused = thread.set_owner(at("scripted")).await.unwrap_err();
@@ -568,10 +546,10 @@ fn b219_a_service_id_that_never_changes_costs_no_write_of_its_own() {
             [Step::text("one"), Step::text("two"), Step::text("three")],
         );
         let agent = agent(&process, &service).build().unwrap();
-        let mut thread = kept(&agent).await;
+        let thread = kept(&agent).await;
         for turn in 1..=3 {
             process.counted.reset();
-            how.finish(agent.run_on(&mut thread, "more")).await.unwrap();
+            how.finish(agent.run_on(&thread, "more")).await.unwrap();
             let counted = &process.counted;
             let reads = usize::from(turn > 1);
             assert_eq!((counted.reads(), counted.writes()), (reads, 2));
@@ -670,11 +648,9 @@ async fn after(process: Process, how: How, ids: Ids, leaves: Leaves, next: &str)
         }
         Leaves::Terminated | Leaves::CancelledInTool => {}
     }
-    let mut thread = kept(&agent).await;
-    how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
-    let run = agent
-        .run_on(&mut thread, "when?")
-        .cancelled_by(token.clone());
+    let thread = kept(&agent).await;
+    how.finish(agent.run_on(&thread, "hi")).await.unwrap();
+    let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
     let running = tokio::spawn(async move { how.finish(run).await });
     if leaves == Leaves::CancelledInAnswer {
         service.script().begun(3).await;
@@ -682,11 +658,11 @@ async fn after(process: Process, how: How, ids: Ids, leaves: Leaves, next: &str)
     }
     drop(running.await.unwrap());
     service.script().push(Step::text("so"));
-    let run = match leaves {
-        Leaves::FailedThenResumed => agent.resume(&mut thread),
-        _ => agent.run_on(&mut thread, "well?"),
+    let ended = match leaves {
+        Leaves::FailedThenResumed => how.finish(agent.resume(&thread)).await,
+        _ => how.finish(agent.run_on(&thread, "well?")).await,
     };
-    how.finish(run).await.unwrap();
+    ended.unwrap();
     let last = sent(service.script()).pop().unwrap();
     assert!(last.starts_with(next), "{leaves:?}: {last}");
     let id = thread.service_ids().pop().unwrap().id;

@@ -114,13 +114,13 @@ fn agent(process: &Process, script: &Script, ledger: &Ledger) -> (Agent, Arc<Scr
 
 /// Answer what waits until the run is over.
 async fn settle(agent: &Agent, how: How, id: &ThreadId, mut outcome: Outcome) -> Outcome {
-    let mut thread = agent.open(id.clone()).await.unwrap();
+    let thread = agent.open(id.clone()).await.unwrap();
     while outcome.stop == StopReason::Parked {
-        let mut run = agent.resume(&mut thread);
+        let mut run = agent.resume(&thread);
         for waiting in &outcome.pending {
             run = match waiting.awaits {
-                Awaits::Result => run.answer(&waiting.call, "from outside"),
-                Awaits::Approval | Awaits::VendorApproval => run.approve(&waiting.call),
+                Awaits::Result => run.answer(waiting, "from outside"),
+                Awaits::Approval | Awaits::VendorApproval => run.approve(waiting),
             };
         }
         outcome = how.finish(run).await.unwrap();
@@ -141,9 +141,9 @@ async fn dies(
     let (agent_, asked) = agent(&first, script, &ledger);
     first.faulty.skip(method, occurrence);
     first.die_in(method, fault);
-    let mut thread = agent_.new_thread();
+    let thread = agent_.new_thread();
     let id = thread.id().clone();
-    let run = agent_.run_on(&mut thread, "go");
+    let run = agent_.run_on(&thread, "go");
     let (whole, place) = (agent_.clone(), id.clone());
     let ended = tokio::spawn(async move {
         let outcome = how.finish(run).await.unwrap();
@@ -159,7 +159,7 @@ async fn dies(
     let asked_before = asked.calls();
     let second = stage.process().await;
     let (agent_, asked_after) = agent(&second, script, &ledger);
-    let Ok(mut thread) = agent_.open(id.clone()).await else {
+    let Ok(thread) = agent_.open(id.clone()).await else {
         // Nothing was stored: sending again is safe.
         return Some(match ledger.lock().unwrap().is_empty() {
             true => Ok(()),
@@ -167,7 +167,7 @@ async fn dies(
         });
     };
     let seen = short(thread.history().iter().map(|message| &**message));
-    let resumed = how.finish(agent_.resume(&mut thread)).await;
+    let resumed = how.finish(agent_.resume(&thread)).await;
     let outcome = match resumed {
         Ok(outcome) => settle(&agent_, how, &id, outcome).await,
         // It was over when the process died.
@@ -245,9 +245,9 @@ async fn writes(stage: &Stage, script: &Script) -> Vec<(&'static str, usize)> {
     let ledger = Ledger::default();
     let process = stage.process().await;
     let (agent_, _) = agent(&process, script, &ledger);
-    let mut thread = agent_.new_thread();
+    let thread = agent_.new_thread();
     let id = thread.id().clone();
-    let outcome = script.how.finish(agent_.run_on(&mut thread, "go")).await;
+    let outcome = script.how.finish(agent_.run_on(&thread, "go")).await;
     settle(&agent_, script.how, &id, outcome.unwrap()).await;
     let (scope, filter) = (process.scope(), RunFilter::default());
     let runs = process.store.runs(&scope, &filter, None, 10).await.unwrap();

@@ -209,12 +209,10 @@ fn b124_a_state_of_null_is_no_absent_state_and_another_type_is_an_error_that_lea
         });
         let client = client((0..5).map(|_| Step::text("yes")));
         let agent = agent(&process, &client).provider(provider).build().unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let mut states = Vec::new();
         for _ in 0..5 {
-            how.finish(agent.run_on(&mut thread, "go on"))
-                .await
-                .unwrap();
+            how.finish(agent.run_on(&thread, "go on")).await.unwrap();
             states.push(kept(&process, &thread, "memory").await);
         }
         let some = |text: &str| Some(text.to_owned());
@@ -252,8 +250,8 @@ fn b125_two_providers_with_one_state_are_refused_and_one_may_stand_in_for_anothe
             .provider(Provider::counting("memory"))
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "one?")).await.unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "one?")).await.unwrap();
         // For one run, with the state of the one it stands in for.
         let tens = Provider::named("memory").before(|context| {
             let count = context.state.get::<u32>()?.unwrap_or(0);
@@ -264,12 +262,10 @@ fn b125_two_providers_with_one_state_are_refused_and_one_may_stand_in_for_anothe
             providers: vec![Arc::new(tens)],
             ..RunOptions::default()
         };
-        let run = agent.run_on(&mut thread, "two?").options(&options);
+        let run = agent.run_on(&thread, "two?").options(&options);
         how.finish(run).await.unwrap();
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "11");
-        how.finish(agent.run_on(&mut thread, "three?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "three?")).await.unwrap();
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "12");
         let asked = client.asked();
         assert_eq!(
@@ -282,7 +278,7 @@ fn b125_two_providers_with_one_state_are_refused_and_one_may_stand_in_for_anothe
         );
 
         // Two of one name, or one that is not theirs, are refused for a run, too.
-        let refused = async |names: &[&str], thread: &mut Thread| {
+        let refused = async |names: &[&str], thread: &Thread| {
             let providers = names.iter().map(|name| Provider::named(name));
             let options = RunOptions {
                 providers: providers.map(|one| Arc::new(one) as _).collect(),
@@ -294,10 +290,10 @@ fn b125_two_providers_with_one_state_are_refused_and_one_may_stand_in_for_anothe
                 other => panic!("{other}"),
             }
         };
-        assert_eq!(refused(&["memory", "memory"], &mut thread).await, clash);
+        assert_eq!(refused(&["memory", "memory"], &thread).await, clash);
         let name = "throughline.key".to_owned();
         assert_eq!(
-            refused(&["throughline.key"], &mut thread).await,
+            refused(&["throughline.key"], &thread).await,
             BuildError::ProviderName { name }
         );
         assert_eq!(client.calls(), 3);
@@ -333,9 +329,9 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
             .provider(Provider::counting("memory"))
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id = thread.id().clone();
-        let outcome = how.finish(agent.run_on(&mut thread, "one?")).await.unwrap();
+        let outcome = how.finish(agent.run_on(&thread, "one?")).await.unwrap();
         let result = |messages: &[Message], call: &str| {
             throughline_testkit::stage::result_text(messages, call)
         };
@@ -343,14 +339,14 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
 
         // A run that fails.
-        let failed = how.finish(agent.run_on(&mut thread, "two?")).await;
+        let failed = how.finish(agent.run_on(&thread, "two?")).await;
         let failed = failed.unwrap_err();
         assert_eq!(result(&failed.outcome.messages, "c2"), "1");
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
 
         // One that is parked, and then discarded.
         client.push(Step::calls([("c3", "ask", "{}")]));
-        let parked = how.finish(agent.run_on(&mut thread, "three?")).await;
+        let parked = how.finish(agent.run_on(&thread, "three?")).await;
         let parked = parked.unwrap();
         assert_eq!(parked.stop, StopReason::Parked);
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
@@ -371,7 +367,7 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
         // One whose process dies before the publish: as before, until somebody publishes it.
         client.push(Step::text("almost"));
         process.die_in("publish", Fault::HangBefore);
-        let run = agent.run_on(&mut thread, "four?");
+        let run = agent.run_on(&thread, "four?");
         tokio::spawn(async move { how.finish(run).await });
         process.died().await;
         other.live().await;
@@ -383,8 +379,8 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
             .provider(Provider::counting("memory"))
             .build()
             .unwrap();
-        let mut thread = agent.open(id).await.unwrap();
-        how.finish(agent.resume(&mut thread)).await.unwrap();
+        let thread = agent.open(id).await.unwrap();
+        how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(kept(&other, &thread, "memory").await.unwrap(), "2");
     });
 }
@@ -403,8 +399,8 @@ fn the_state_of_a_published_call_stands_when_the_run_fails_later() {
             .provider(Provider::counting("memory").each_call())
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        let failed = how.finish(agent.run_on(&mut thread, "when?")).await;
+        let thread = agent.new_thread();
+        let failed = how.finish(agent.run_on(&thread, "when?")).await;
         assert!(matches!(failed.unwrap_err().source, RunError::Client(_)));
         // Asked for two calls, and the first of them is history.
         assert_eq!(process.history(thread.id()).await, "u a(c1)");
@@ -460,9 +456,9 @@ fn b127_one_agent_on_a_hundred_threads_mixes_nothing() {
             runs.spawn(async move {
                 let id = ThreadId::new(&format!("t{n}")).unwrap();
                 let new = throughline::store::NewThread::new(id);
-                let mut thread = threads.open_or_create(new).await.unwrap();
+                let thread = threads.open_or_create(new).await.unwrap();
                 for _ in 0..2 {
-                    let run = agent.run_on(&mut thread, format!("t{n}"));
+                    let run = agent.run_on(&thread, format!("t{n}"));
                     let outcome = how.finish(run).await.unwrap();
                     assert_eq!(outcome.text(), format!("t{n}"));
                 }
@@ -516,10 +512,10 @@ fn b128_a_request_has_instructions_history_what_providers_add_and_the_input_in_t
             .provider(seeing("b"))
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "one?")).await.unwrap();
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "one?")).await.unwrap();
         log.take();
-        how.finish(agent.run_on(&mut thread, "two?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "two?")).await.unwrap();
         assert_eq!(
             log.take(),
             [
@@ -578,8 +574,8 @@ fn b129_what_a_provider_adds_is_for_the_run_only_unless_it_asks_for_storing() {
             .provider(watching)
             .build()
             .unwrap();
-        let mut thread = with.new_thread();
-        let outcome = how.finish(with.run_on(&mut thread, "one?")).await.unwrap();
+        let thread = with.new_thread();
+        let outcome = how.finish(with.run_on(&thread, "one?")).await.unwrap();
         assert_eq!(short(&outcome.messages), "u u a(c1) t(c1) a");
         for asked in client.asked() {
             assert_eq!(asked.instructions.as_deref(), Some("be brief"));
@@ -601,9 +597,7 @@ fn b129_what_a_provider_adds_is_for_the_run_only_unless_it_asks_for_storing() {
         );
         // The next run, of an agent without providers, has what was stored and nothing else.
         let without = agent(&process, &client).build().unwrap();
-        how.finish(without.run_on(&mut thread, "two?"))
-            .await
-            .unwrap();
+        how.finish(without.run_on(&thread, "two?")).await.unwrap();
         let asked = client.last_asked().unwrap();
         assert_eq!((asked.instructions, asked.tools), (None, vec![]));
         assert_eq!(
@@ -633,11 +627,11 @@ fn what_a_provider_stored_is_there_once_when_a_failed_run_is_gone_on_with() {
             .provider(storing)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
-        how.finish(agent.run_on(&mut thread, "when?"))
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "when?"))
             .await
             .unwrap_err();
-        how.finish(agent.resume(&mut thread)).await.unwrap();
+        how.finish(agent.resume(&thread)).await.unwrap();
         let history = thread.history();
         let texts: Vec<String> = history.iter().map(|message| message.text()).collect();
         assert_eq!(texts, ["entry", "when?", "", "", "at four"]);
@@ -664,8 +658,8 @@ fn b130_providers_are_asked_once_and_told_once_in_a_run_or_for_every_call() {
                 .provider(Provider::logging("call", &log).each_call())
                 .build()
                 .unwrap();
-            let mut thread = agent.new_thread();
-            let parked = how.finish(agent.run_on(&mut thread, "when?")).await;
+            let thread = agent.new_thread();
+            let parked = how.finish(agent.run_on(&thread, "when?")).await;
             let parked = parked.unwrap();
             assert_eq!(
                 log.take(),
@@ -679,8 +673,8 @@ fn b130_providers_are_asked_once_and_told_once_in_a_run_or_for_every_call() {
                 "{mode:?}"
             );
             // It is the same run that goes on: what was added is added again, and it ends once.
-            let call = &parked.pending[0].call;
-            let run = agent.resume(&mut thread).approve(call);
+            let call = &parked.pending[0];
+            let run = agent.resume(&thread).approve(call);
             how.finish(run).await.unwrap();
             let said = "u a(c1) t(c1) a(c2) t(c2) a";
             assert_eq!(
@@ -709,11 +703,9 @@ fn a_provider_of_each_call_hears_of_the_call_in_which_a_run_is_cancelled() {
             .provider(Provider::logging("call", &log).each_call())
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let cancel = tokio_util::sync::CancellationToken::new();
-        let run = agent
-            .run_on(&mut thread, "when?")
-            .cancelled_by(cancel.clone());
+        let run = agent.run_on(&thread, "when?").cancelled_by(cancel.clone());
         let ending = tokio::spawn(async move { how.finish(run).await });
         client.begun(1).await;
         cancel.cancel();
@@ -752,8 +744,8 @@ fn tools_that_a_provider_adds_for_a_call_are_there_for_that_call() {
             Step::text("done"),
         ]);
         let agent = agent(&process, &client).provider(provider).build().unwrap();
-        let mut thread = agent.new_thread();
-        let outcome = how.finish(agent.run_on(&mut thread, "go")).await.unwrap();
+        let thread = agent.new_thread();
+        let outcome = how.finish(agent.run_on(&thread, "go")).await.unwrap();
         assert_eq!(short(&outcome.messages), "u a(c1) t(c1) a(c2) t(c2) a");
         let offered: Vec<Vec<String>> = client.asked().into_iter().map(|one| one.tools).collect();
         assert_eq!(
@@ -790,8 +782,8 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
             .provider(Provider::logging("three", &log).each_call())
             .build()
             .unwrap();
-        let mut thread = first.new_thread();
-        let failed = how.finish(first.run_on(&mut thread, "when?")).await;
+        let thread = first.new_thread();
+        let failed = how.finish(first.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         assert_eq!(failed.outcome.stop, StopReason::Failed);
         match &failed.source {
@@ -822,8 +814,8 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
             .provider(Provider::logging("one", &log))
             .build()
             .unwrap();
-        let mut thread = second.new_thread();
-        let outcome = how.finish(second.run_on(&mut thread, "when?")).await;
+        let thread = second.new_thread();
+        let outcome = how.finish(second.run_on(&thread, "when?")).await;
         assert_eq!(outcome.unwrap().stop, StopReason::Done);
         assert_eq!(
             log.take(),
@@ -846,8 +838,8 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
             .provider(Provider::logging("call", &log).each_call())
             .build()
             .unwrap();
-        let mut thread = third.new_thread();
-        let failed = how.finish(third.run_on(&mut thread, "when?")).await;
+        let thread = third.new_thread();
+        let failed = how.finish(third.run_on(&thread, "when?")).await;
         assert!(matches!(failed.unwrap_err().source, RunError::Client(_)));
         let why = "the model call failed: u a(c1) t(c1)";
         assert_eq!(
@@ -865,8 +857,8 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
 
         // The store refuses the run after providers were asked.
         process.faulty.always("begin", Fault::Before);
-        let mut thread = second.new_thread();
-        let failed = how.finish(second.run_on(&mut thread, "when?")).await;
+        let thread = second.new_thread();
+        let failed = how.finish(second.run_on(&thread, "when?")).await;
         assert!(matches!(failed.unwrap_err().source, RunError::Store(_)));
         let why = "the store did not take it: u";
         assert_eq!(

@@ -27,8 +27,8 @@ async fn host(process: Process, how: How) -> Host {
     let agent = built(&process, &client, &[], |builder| builder);
     let views = Views::new(1 << 20);
     let threads = Threads::of(&process.store).with_views(views.clone());
-    let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
-    let first = how.finish(agent.run_on(&mut thread, "first")).await;
+    let thread = threads.make_free(NewThread::new(process.store.ids().thread()));
+    let first = how.finish(agent.run_on(&thread, "first")).await;
     Host {
         views,
         first: first.unwrap().run,
@@ -49,8 +49,8 @@ impl Host {
     }
 
     async fn turn(&self, how: How, after: RunId) -> Result<throughline::Outcome, RunFailed> {
-        let mut thread = self.after(after).await;
-        how.finish(self.agent.run_on(&mut thread, "next")).await
+        let thread = self.after(after).await;
+        how.finish(self.agent.run_on(&thread, "next")).await
     }
 
     fn asked(&self) -> Vec<Message> {
@@ -88,7 +88,7 @@ fn a_long_list_of_messages_is_handed_on_and_copied_only_if_somebody_has_it() {
         let host = host(stage.process().await, how).await;
         let mut thread = host.after(host.first).await;
         let long = "x".repeat(64 << 10);
-        let run = how.finish(host.agent.run_on(&mut thread, long)).await;
+        let run = how.finish(host.agent.run_on(&thread, long)).await;
         let mut last = run.unwrap().run;
         let mut older = None;
         for turn in 2..6 {
@@ -98,7 +98,7 @@ fn a_long_list_of_messages_is_handed_on_and_copied_only_if_somebody_has_it() {
             if turn == 4 {
                 older = Some(thread.snapshot());
             }
-            let run = how.finish(host.agent.run_on(&mut thread, "next")).await;
+            let run = how.finish(host.agent.run_on(&thread, "next")).await;
             last = run.unwrap().run;
             assert_eq!(thread.snapshot().len(), 2 * turn + 2);
             let is_same = Arc::as_ptr(&thread.snapshot()) == list;
@@ -174,9 +174,9 @@ fn what_another_process_changed_is_heeded() {
         // Whoever has a handle on it sees the change with the next run.
         let elsewhere = other.threads().open_after(host.first).await.unwrap();
         assert!(elsewhere.pin(1).await.unwrap());
-        let mut thread = host.after(second.run).await;
+        let thread = host.after(second.run).await;
         assert_eq!(thread.pinned(), [0; 0], "as it is remembered");
-        let third = how.finish(host.agent.run_on(&mut thread, "next")).await;
+        let third = how.finish(host.agent.run_on(&thread, "next")).await;
         assert_eq!(thread.pinned(), [1]);
         drop(thread);
         let thread = host.after(third.unwrap().run).await;
@@ -230,11 +230,11 @@ fn where_something_is_still_to_come_the_store_is_asked() {
             })
         });
         let threads = Threads::of(&process.store).with_views(Views::new(1 << 20));
-        let mut thread = threads.make_free(NewThread::new(process.store.ids().thread()));
-        let first = how.finish(agent.run_on(&mut thread, "pay")).await.unwrap();
+        let thread = threads.make_free(NewThread::new(process.store.ids().thread()));
+        let first = how.finish(agent.run_on(&thread, "pay")).await.unwrap();
         assert_eq!(first.stop, StopReason::Parked);
         process.counted.reset();
         let _thread = threads.after(first.run).await.unwrap();
-        assert_eq!(process.counted.log(), ["open"]);
+        assert_eq!(process.counted.log(), ["open", "journal"]);
     });
 }

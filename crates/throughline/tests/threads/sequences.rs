@@ -124,7 +124,7 @@ async fn follow(stage: &Stage, how: How, sequence: &Sequence) {
     thread.set_owner(owner(sequence)).await.unwrap();
     let id = thread.id().clone();
     if sequence.begins != Begins::New {
-        how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        how.finish(agent.run_on(&thread, "hi")).await.unwrap();
     }
     process.counted.reset();
     if sequence.begins != Begins::New {
@@ -132,7 +132,7 @@ async fn follow(stage: &Stage, how: How, sequence: &Sequence) {
     }
     for (number, turn) in sequence.turns.iter().enumerate() {
         let (history, service, key, version, (reads, writes)) = *turn;
-        how.finish(agent.run_on(&mut thread, Message::user("more")))
+        how.finish(agent.run_on(&thread, Message::user("more")))
             .await
             .unwrap();
         let counted = &process.counted;

@@ -82,7 +82,7 @@ fn b132_a_source_survives_json_and_the_store() {
         let first = stage.process().await;
         first.threads().from_json(&text).await.unwrap();
         let second = stage.process().await;
-        let mut opened = second.threads().open(named("t")).await.unwrap();
+        let opened = second.threads().open(named("t")).await.unwrap();
         assert_eq!(sources(&opened), words);
         // A run on it changes none of them, and adds its own.
         let agent = Agent::builder(ScriptedClient::new([
@@ -93,9 +93,7 @@ fn b132_a_source_survives_json_and_the_store() {
         .store(&second.store)
         .build()
         .unwrap();
-        how.finish(agent.run_on(&mut opened, "caller"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&opened, "caller")).await.unwrap();
         let opened = first.threads().open(named("t")).await.unwrap();
         let all = messages(&opened);
         let found: Vec<_> = all.iter().map(|one| one.source.clone().unwrap()).collect();
@@ -119,8 +117,8 @@ fn b133_input_is_the_callers_whatever_it_claims_and_the_callers_objects_stay_as_
         claimed.source = Some(Source::Model);
         let input = vec![assistant, claimed];
         let before = input.clone();
-        let mut thread = agent.new_thread();
-        let run = agent.run_on(&mut thread, input.clone());
+        let thread = agent.new_thread();
+        let run = agent.run_on(&thread, input.clone());
         let outcome = how.finish(run).await.unwrap();
         assert_eq!(input, before);
         assert_eq!(short(&outcome.messages), "a u a");
@@ -131,7 +129,7 @@ fn b133_input_is_the_callers_whatever_it_claims_and_the_callers_objects_stay_as_
         let kept = left.clone();
         thread.mailbox().leave(left.clone()).await.unwrap();
         assert_eq!(left, kept);
-        how.finish(agent.run_on(&mut thread, "and?")).await.unwrap();
+        how.finish(agent.run_on(&thread, "and?")).await.unwrap();
 
         let opened = process.threads().open(thread.id().clone()).await.unwrap();
         let stored: Vec<_> = messages(&opened)
@@ -242,7 +240,7 @@ fn b134_what_is_one_vendors_own_is_not_sent_to_another_and_comes_back_byte_equal
             let text = history.to_json().await.unwrap();
             let id = named(&format!("moves-{}", a.wire.as_str()));
             let text = text.replace("\"moves\"", &format!("\"{id}\""));
-            let mut thread = process.threads().from_json(&text).await.unwrap();
+            let thread = process.threads().from_json(&text).await.unwrap();
             let mut left = messages(&thread);
             left.push(Message::user("and here?"));
             let first = a.render(&left);
@@ -262,7 +260,7 @@ fn b134_what_is_one_vendors_own_is_not_sent_to_another_and_comes_back_byte_equal
                     .build()
                     .unwrap()
             };
-            how.finish(agent(&client).run_on(&mut thread, "and here?"))
+            how.finish(agent(&client).run_on(&thread, "and here?"))
                 .await
                 .unwrap();
             let asked = client.asked();
@@ -290,15 +288,13 @@ fn b134_what_is_one_vendors_own_is_not_sent_to_another_and_comes_back_byte_equal
 
             // Back at the first, in another process: byte-equal up to where it was left.
             let other = stage.process().await;
-            let mut thread = other.threads().open(id).await.unwrap();
+            let thread = other.threads().open(id).await.unwrap();
             let client = Arc::new(ScriptedClient::new([Step::text("welcome back")]));
             let back = Agent::builder(Arc::clone(&client))
                 .store(&other.store)
                 .build()
                 .unwrap();
-            how.finish(back.run_on(&mut thread, "and now?"))
-                .await
-                .unwrap();
+            how.finish(back.run_on(&thread, "and now?")).await.unwrap();
             let sent = a.render(&client.last_asked().unwrap().messages);
             let same = first.strip_suffix(']').unwrap();
             assert!(sent.starts_with(same), "{same}\n\n{sent}");

@@ -209,7 +209,7 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
         false => builder,
     };
     let agent = agent.build().unwrap();
-    let mut thread = agent.new_thread();
+    let thread = agent.new_thread();
     let id = thread.id().clone();
     let reader = Arc::new(stage.process().await);
     let during: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -223,7 +223,7 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
     });
     // However fast the store is, it is waited for.
     process.faulty.on("begin", tokio::task::yield_now);
-    let outcome = how.finish(agent.run_on(&mut thread, "when?")).await;
+    let outcome = how.finish(agent.run_on(&thread, "when?")).await;
     let outcome = outcome.unwrap();
     assert_eq!(outcome.stop, StopReason::Done);
     assert_eq!(said(&outcome), "u a(c1) t(c1) a");
@@ -313,13 +313,13 @@ fn b108_as_is_and_each_call_without_the_layer_warns_and_publishes_nothing() {
     everywhere_as(&TABLE[5..]);
     everywhere(async |stage, how| {
         for publish in [true, false] {
-            let (process, agent, mut thread) = turn(stage, how, &TABLE[5]).await;
+            let (process, agent, thread) = turn(stage, how, &TABLE[5]).await;
             let scope = process.scope();
             let run = newest(&process, thread.id()).await.run;
             // It is nobody's to settle: not the next process's, not resume's.
             let other = stage.process().await;
             assert!(other.store.orphans(10).await.unwrap().is_empty());
-            let nothing = how.finish(agent.resume(&mut thread)).await;
+            let nothing = how.finish(agent.resume(&thread)).await;
             assert!(nothing.is_err());
             assert_eq!(newest(&process, thread.id()).await.run, run);
 
@@ -348,9 +348,9 @@ fn b108_as_is_and_each_call_without_the_layer_warns_and_publishes_nothing() {
     });
     // The next run goes on from the old head, and the run stays as it is.
     everywhere(async |stage, how| {
-        let (process, agent, mut thread) = turn(stage, how, &TABLE[5]).await;
+        let (process, agent, thread) = turn(stage, how, &TABLE[5]).await;
         let run = newest(&process, thread.id()).await.run;
-        let next = agent.run_on(&mut thread, "sure?");
+        let next = agent.run_on(&thread, "sure?");
         let next = next.persistence(Persistence::PerRun);
         how.finish(next).await.unwrap();
         assert_eq!(process.history(thread.id()).await, "u a");

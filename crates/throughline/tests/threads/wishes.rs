@@ -40,7 +40,7 @@ async fn asks(
     agent: &Agent,
     client: &ScriptedClient,
     how: How,
-    thread: &mut Thread,
+    thread: &Thread,
 ) -> (Vec<Message>, Outcome) {
     client.push(Step::text("here").without_usage());
     let outcome = how.finish(agent.run_on(thread, "and now?")).await.unwrap();
@@ -54,12 +54,12 @@ fn after_an_uncompact_the_next_prompt_is_the_raw_history() {
             let first = stage.process().await;
             let client = Arc::new(model(12));
             let writer = agent(&client, &first, mode, Compaction::default());
-            let mut thread = writer.new_thread();
+            let thread = writer.new_thread();
             assert!(!thread.uncompact().await.unwrap(), "nothing is there");
-            let made = how.finish(writer.run_on(&mut thread, "read them all"));
+            let made = how.finish(writer.run_on(&thread, "read them all"));
             let made = made.await.unwrap();
             assert!(epoch(&made) > 0);
-            let (shown, _) = asks(&writer, &client, how, &mut thread).await;
+            let (shown, _) = asks(&writer, &client, how, &thread).await;
             assert!(digests(&shown) > 0);
             let id = thread.id().clone();
             let before = texts(thread.history().iter().map(|one| &**one));
@@ -82,11 +82,11 @@ fn after_an_uncompact_the_next_prompt_is_the_raw_history() {
             // It stays so, wherever it is opened, until there is more.
             let third = stage.process().await;
             let later = agent(&client, &third, mode, Compaction::default());
-            let mut thread = third.threads().open(At::from(id.clone())).await.unwrap();
+            let thread = third.threads().open(At::from(id.clone())).await.unwrap();
             assert!(!thread.uncompact().await.unwrap(), "nothing is folded");
-            let (shown, _) = asks(&later, &client, how, &mut thread).await;
+            let (shown, _) = asks(&later, &client, how, &thread).await;
             assert_eq!(digests(&shown), 0);
-            let more = how.finish(later.run_on(&mut thread, "read on"));
+            let more = how.finish(later.run_on(&thread, "read on"));
             assert!(epoch(&more.await.unwrap()) > epoch(&made));
             let record = texts(thread.history().iter().map(|one| &**one));
             assert_eq!(record[..before.len()], before);
@@ -101,15 +101,15 @@ fn a_budget_holds_after_an_uncompact() {
         let client = Arc::new(model(12));
         let policy = Policy::with_budget(12_000);
         let agent = agent(&client, &process, Persistence::PerRun, policy);
-        let mut thread = agent.new_thread();
-        let made = how.finish(agent.run_on(&mut thread, "read them all"));
+        let thread = agent.new_thread();
+        let made = how.finish(agent.run_on(&thread, "read them all"));
         let made = epoch(&made.await.unwrap());
         assert!(thread.uncompact().await.unwrap());
-        let (shown, outcome) = asks(&agent, &client, how, &mut thread).await;
+        let (shown, outcome) = asks(&agent, &client, how, &thread).await;
         assert!(digests(&shown) > 0);
         assert!(epoch(&outcome) > made);
         // The new one is another, and stays.
-        let (again, outcome) = asks(&agent, &client, how, &mut thread).await;
+        let (again, outcome) = asks(&agent, &client, how, &thread).await;
         assert_eq!(again[..shown.len()], shown);
         assert_eq!(epoch(&outcome), made + 1);
     });
@@ -121,8 +121,8 @@ fn what_is_pinned_is_never_folded() {
         let first = stage.process().await;
         let client = Arc::new(model(3));
         let writer = agent(&client, &first, Persistence::PerRun, Compaction::default());
-        let mut thread = writer.new_thread();
-        how.finish(writer.run_on(&mut thread, "read them all"))
+        let thread = writer.new_thread();
+        how.finish(writer.run_on(&thread, "read them all"))
             .await
             .unwrap();
         // The second call and its result: the message behind the first round.
@@ -146,9 +146,9 @@ fn what_is_pinned_is_never_folded() {
                 Persistence::PerRun,
                 Compaction::default(),
             );
-            let mut thread = process.threads().open(At::from(id.clone())).await.unwrap();
+            let thread = process.threads().open(At::from(id.clone())).await.unwrap();
             assert_eq!(thread.pinned(), [5]);
-            let outcome = how.finish(agent.run_on(&mut thread, "read on"));
+            let outcome = how.finish(agent.run_on(&thread, "read on"));
             folded = epoch(&outcome.await.unwrap());
             let shown = client.last_asked().unwrap().messages;
             assert!(has(&shown, 1), "turn {turn}");
@@ -175,7 +175,7 @@ fn what_is_pinned_is_never_folded() {
         assert!(!fork.unpin(5).await.unwrap());
         assert!(fork.uncompact().await.unwrap());
         for _ in 0..4 {
-            let run = agent.run_on(&mut fork, "read on");
+            let run = agent.run_on(&fork, "read on");
             how.finish(run).await.unwrap();
         }
         assert!(!has(&client.last_asked().unwrap().messages, 1));

@@ -56,7 +56,10 @@ fn replace(messages: &[Message], found: &mut [Pair]) -> Vec<ContentAt> {
             let of_id = |pair: &&mut Pair| {
                 let known = answers(pair.result);
                 pair.result < at
-                    && known.is_some_and(|one| one.call().value() == late.call().value())
+                    && known.is_some_and(|one| {
+                        one.call().value() == late.call().value()
+                            && one.occurrence() == late.occurrence()
+                    })
             };
             let newest = found.iter_mut().filter(of_id).max_by_key(|pair| pair.call);
             if let Some(pair) = newest.filter(|pair| answers(pair.result).is_some_and(stands_in)) {

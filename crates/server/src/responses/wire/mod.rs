@@ -38,4 +38,4 @@ pub use request::{
     RequireApproval, ToolFilter, ToolPick, Wished,
 };
 pub use same::same_item;
-pub use scene::{Asked, Dialect, Ending, Labels, Scene, ServerTool, ToolList};
+pub use scene::{Asked, Dialect, Ending, KnownCall, Labels, Scene, ServerTool, ToolList};

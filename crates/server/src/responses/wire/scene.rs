@@ -82,8 +82,18 @@ pub struct Scene {
     pub labels: Labels,
     /// The tool lists that this response shows.
     pub lists: Vec<ToolList>,
-    /// Calls of the history that may get their results in this run.
-    pub known_calls: Vec<ToolCall>,
+    /// Calls for which the response before waited, and which get their results in this run, by
+    /// position.
+    pub known_calls: Vec<KnownCall>,
+}
+
+/// A call of the response before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCall {
+    /// The call.
+    pub call: ToolCall,
+    /// How many calls of the same id stand before it in its message.
+    pub occurrence: u32,
 }
 
 /// A call that waits for somebody's leave when a response ends.
@@ -93,6 +103,8 @@ pub struct Asked {
     pub step: u32,
     /// The id of the call.
     pub call: String,
+    /// How many calls of the same id stand before it in its message.
+    pub occurrence: u32,
     /// The record that is to be answered.
     pub approval: ApprovalId,
 }

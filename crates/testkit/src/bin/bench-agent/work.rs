@@ -210,19 +210,19 @@ impl Runs {
         let earlier = agent(client(wire, &Service::whole(vec![earlier]))?)?;
         for _ in 0..times {
             let history = sample::history(wire, messages.saturating_sub(2));
-            let mut thread = Thread::of(Thread::new().id().clone(), history);
-            let run = earlier.run_on(&mut thread, "And before?");
+            let thread = Thread::of(Thread::new().id().clone(), history);
+            let run = earlier.run_on(&thread, "And before?");
             runs.runtime.block_on(async { run.await.ok() })?;
             runs.threads.push(thread);
         }
         // What is made once for an agent is made on another thread; and the allocator joins what
         // was freed until now, which it does when it is next asked for something large.
-        runs.run(&mut Thread::new());
-        runs.run(&mut Thread::new());
+        runs.run(&Thread::new());
+        runs.run(&Thread::new());
         Some(runs)
     }
 
-    fn run(&mut self, thread: &mut Thread) {
+    fn run(&mut self, thread: &Thread) {
         let run = self.agent.run_on(thread, "When is high water tomorrow?");
         let outcome = match self.how {
             How::Whole => self.runtime.block_on(async { run.await }),
@@ -241,8 +241,8 @@ impl Runs {
 
 impl Counted for Runs {
     fn go(&mut self) {
-        for mut thread in std::mem::take(&mut self.threads) {
-            self.run(&mut thread);
+        for thread in std::mem::take(&mut self.threads) {
+            self.run(&thread);
             // Taking a thread down is not part of a run.
             std::mem::forget(thread);
         }

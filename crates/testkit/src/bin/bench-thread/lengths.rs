@@ -122,9 +122,9 @@ fn turns(runtime: &Runtime, agent: &Agent, place: &Place, held: Held) -> f64 {
         for _ in 0..THREADS {
             let new = NewThread::new(place.threads.store().ids().thread());
             let forked = place.threads.fork(place.origin.clone(), new).await;
-            let mut thread = forked.expect("a thread is forked");
+            let thread = forked.expect("a thread is forked");
             // What is made once for a thread is made here.
-            turn(agent, &mut thread).await;
+            turn(agent, &thread).await;
             known.push(thread);
         }
     });
@@ -145,7 +145,7 @@ fn turns(runtime: &Runtime, agent: &Agent, place: &Place, held: Held) -> f64 {
     (processor() - started) / (THREADS * TURNS) as f64
 }
 
-async fn turn(agent: &Agent, thread: &mut Thread) {
+async fn turn(agent: &Agent, thread: &Thread) {
     let outcome = agent.run_on(thread, "When is high water?").await;
     assert_eq!(outcome.ok().map(|one| one.stop), Some(StopReason::Done));
 }

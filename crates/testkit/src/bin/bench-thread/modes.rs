@@ -32,7 +32,7 @@ fn persistence() -> Report {
         let threads = RefCell::new(agent.new_thread());
         let (agent, runtime, text) = (&agent, &runtime, &*text);
         move || {
-            let thread: &mut Thread = &mut threads.borrow_mut();
+            let thread: &Thread = &threads.borrow_mut();
             let run = agent.run_on(thread, text).persistence(persistence);
             let outcome = runtime.block_on(async { run.await });
             assert_eq!(outcome.ok().map(|one| one.stop), Some(StopReason::Done));
@@ -56,12 +56,12 @@ fn readers() -> Report {
     let (mut awaited, mut heard) = (agent.new_thread(), agent.new_thread());
     let mut bench = Bench::new(format!("a plain turn, SQLite, {DELTAS} deltas"));
     bench.case("awaited", || {
-        let run = agent.run_on(&mut awaited, &*text);
+        let run = agent.run_on(&awaited, &*text);
         black_box(runtime.block_on(async { run.await }).is_ok());
     });
     bench.shown_against("streamed to a reader", "awaited", || {
         runtime.block_on(async {
-            let mut stream = agent.run_on(&mut heard, &*text).stream();
+            let mut stream = agent.run_on(&heard, &*text).stream();
             while let Some(event) = stream.next().await {
                 black_box(event);
             }

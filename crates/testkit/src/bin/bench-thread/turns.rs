@@ -108,7 +108,7 @@ fn all(
                 let mut rng = Rng::new(n as u64 + 1);
                 for turn in 0..turns {
                     let place = choose(&mut rng, turn);
-                    let outcome = agent.run_on(&mut part[place], &*text).await;
+                    let outcome = agent.run_on(&part[place], &*text).await;
                     let stop = outcome.map(|outcome| outcome.stop);
                     assert_eq!(stop.ok(), Some(StopReason::Done));
                 }
@@ -154,7 +154,7 @@ fn raw_turns(raw: &raw::Raw, clients: &mut [Client<'_>], text: &str, turns: usiz
                 let mut rng = Rng::new(n as u64 + 1);
                 for _ in 0..turns {
                     let place = rng.below(threads.len());
-                    let (row, thread) = &mut threads[place];
+                    let (row, thread) = &threads[place];
                     read(connection, *row);
                     raw.turn(thread, text);
                 }

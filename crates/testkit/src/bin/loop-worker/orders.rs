@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
-use throughline::model::{CallId, Message, Settings as ModelSettings, Wire};
+use throughline::model::{Message, Settings as ModelSettings, Wire};
 use throughline::store::{
     Approval, ApprovalFilter, Authority, Clock, Decision, Error, NewThread, Store, Tenant, ThreadId,
 };
 use throughline::{
-    Agent, Awaits, OnInterrupt, Owner, Persistence, Run, RunEvent, StopReason, Thread, Threads,
+    Agent, Awaits, OnInterrupt, Owner, Pending, Persistence, Run, RunEvent, StopReason, Thread,
+    Threads,
 };
 use throughline_testkit::loopkill::{Code, TOOLS, ask, fold};
 
@@ -119,14 +120,14 @@ impl Orders {
     }
 
     async fn carry_out(&self, verb: &str, order: &Order<'_>) -> Result<(), String> {
-        let mut thread = self.thread(order.thread).await?;
+        let thread = self.thread(order.thread).await?;
         let done = match verb {
-            "turn" => self.turn(&mut thread, order).await,
-            "resume" => self.resume(&mut thread, order).await,
-            "reply" => self.reply(&mut thread, order).await,
+            "turn" => self.turn(&thread, order).await,
+            "resume" => self.resume(&thread, order).await,
+            "reply" => self.reply(&thread, order).await,
             "cancel" => {
                 let agent = self.agent(order.word(0)?, true)?;
-                self.hear(agent.cancel(&mut thread), order, "whole").await
+                self.hear(agent.cancel(&thread), order, "whole").await
             }
             "decide" => self.decide(order).await,
             "own" => self.own(&thread, order).await,
@@ -148,7 +149,7 @@ impl Orders {
     }
 
     /// `turn THREAD CODE WIRE per_run|per_call whole|events whole|streamed resume|close`
-    async fn turn(&self, thread: &mut Thread, order: &Order<'_>) -> Result<(), String> {
+    async fn turn(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
         let code: Code = order.word(0)?.parse()?;
         let agent = self.agent(order.word(1)?, order.word(4)? == "streamed")?;
         let persistence = match order.word(2)? {
@@ -167,20 +168,19 @@ impl Orders {
     }
 
     /// `resume THREAD WIRE whole|events`
-    async fn resume(&self, thread: &mut Thread, order: &Order<'_>) -> Result<(), String> {
+    async fn resume(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
         let agent = self.agent(order.word(0)?, true)?;
         self.hear(agent.resume(thread), order, order.word(1)?).await
     }
 
     /// `reply THREAD WIRE whole|events yes|no`: answer what waits, and go on.
-    async fn reply(&self, thread: &mut Thread, order: &Order<'_>) -> Result<(), String> {
+    async fn reply(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
         let agent = self.agent(order.word(0)?, true)?;
         thread.refresh().await.map_err(|error| words_of(&error))?;
-        let waiting: Vec<CallId> = thread
+        let waiting: Vec<Pending> = thread
             .pending()
             .into_iter()
             .filter(|one| one.awaits == Awaits::Approval)
-            .map(|one| one.call)
             .collect();
         let mut run = agent.resume(thread);
         for call in &waiting {
@@ -262,7 +262,12 @@ impl Orders {
     }
 
     /// Hear a run to its end.
-    async fn hear(&self, run: Run, order: &Order<'_>, how: &str) -> Result<(), String> {
+    async fn hear(
+        &self,
+        run: Run<impl throughline::order::Order>,
+        order: &Order<'_>,
+        how: &str,
+    ) -> Result<(), String> {
         let no = order.no;
         let outcome = match how {
             "events" => {

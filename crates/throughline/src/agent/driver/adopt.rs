@@ -4,12 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_model::{CallId, Message, Outcome as Ending, Role, Source};
+use throughline_model::{Message, Outcome as Ending, Role, Source};
 use throughline_store::{
     CallState, Entry, Error, Journal, NewItem, Run, RunFilter, RunKind, RunState,
 };
 
 use super::begin::{Adopted, Entered, Said, begin};
+use super::calls::Calls;
+use super::carried::spent_by;
 use super::enter::{ATTEMPTS, Place, waiting};
 use super::note::{StepNote, ended};
 use super::opening::Opening;
@@ -21,10 +23,11 @@ use crate::agent::event::RunEvent;
 use crate::agent::inner::Inner;
 use crate::agent::options::RunOptions;
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
-use crate::agent::run::Reply;
+use crate::agent::run::Answered;
 use crate::agent::stop::StopReason;
+use crate::agent::turn::Spent;
 use crate::agent::usage::RunUsage;
-use crate::history::{Loaded, live};
+use crate::history::{Home, Loaded, live};
 
 use super::taken::{claim, claimed, published, taken};
 
@@ -36,7 +39,7 @@ pub(super) async fn resumed(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
-    replies: Vec<(CallId, Reply)>,
+    replies: Vec<Answered>,
 ) -> Result<Outcome, RunFailed> {
     let fresh = agent.ids.run();
     job.thread.distrust();
@@ -64,7 +67,7 @@ pub(super) async fn taken_over(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
-    run: &Run,
+    (run, replies): (&Run, &[Answered]),
 ) -> Result<Outcome, RunFailed> {
     job.thread.distrust();
     let loaded = match job.thread.load().await {
@@ -75,7 +78,7 @@ pub(super) async fn taken_over(
         true => Restoring::Seal,
         false => Restoring::Resume,
     };
-    claimed(&agent, job, loaded, run, (restoring, options), &[]).await
+    claimed(&agent, job, loaded, run, (restoring, options), replies).await
 }
 
 /// Cancel what is left on the thread, or at work on it.
@@ -140,7 +143,7 @@ async fn adopted(
     job: Job,
     options: RunOptions,
     loaded: Loaded,
-    replies: &[(CallId, Reply)],
+    replies: &[Answered],
 ) -> Result<Outcome, RunFailed> {
     let fresh = agent.ids.run();
     let nothing = |job: &Job, loaded: Loaded| {
@@ -148,13 +151,9 @@ async fn adopted(
         let thread = job.id().clone();
         refused(fresh, job, RunError::NothingToResume { thread })
     };
-    let stray = |job: &Job, loaded: Loaded, (call, _): &(CallId, Reply)| {
+    let stray = |job: &Job, loaded: Loaded, answered: &Answered| {
         job.thread.put_back(loaded);
-        let error = RunError::NotPending {
-            call: call.to_string(),
-            pending: Vec::new(),
-        };
-        refused(fresh, job, error)
+        refused(fresh, job, answered.not_pending(Vec::new()))
     };
     if loaded.found.is_none() {
         return Err(match replies.first() {
@@ -167,18 +166,19 @@ async fn adopted(
         Ok(newest) => newest,
         Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
     };
-    let failed = newest.filter(|run| {
-        run.kind == RunKind::Turn && run.state == RunState::Failed && run.next_step > 0
-    });
-    let Some(failed) = failed else {
+    let failed = newest.filter(|run| run.kind == RunKind::Turn && run.state == RunState::Failed);
+    let journal = match failed {
+        Some(failed) => match home.store.journal(&home.scope, failed.id).await {
+            Ok(journal) => Some(journal).filter(has_finished_steps),
+            Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
+        },
+        None => None,
+    };
+    let Some(journal) = journal else {
         return Err(match replies.first() {
             Some(reply) => stray(&job, loaded, reply),
             None => nothing(&job, loaded),
         });
-    };
-    let journal = match home.store.journal(&home.scope, failed.id).await {
-        Ok(journal) => journal,
-        Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
     };
     let mode = journal.run.mode;
     let planned = Plan::resumed(&agent, options, journal.request.as_ref(), mode);
@@ -199,16 +199,28 @@ async fn adopted(
         branch: loaded.at_node.is_some(),
         loaded,
     };
-    let queued = match waiting(&job, &place.loaded).await {
-        Ok(queued) => queued,
+    let queued = waiting(&job, &place.loaded).await;
+    let left = left(&home, &journal).await;
+    let (queued, left) = match queued.and_then(|queued| Ok((queued, left?))) {
+        Ok(read) => read,
         Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
     };
+    let spent = match plan.names_no_limits {
+        true => spent_of(&job, &journal, &plan).await,
+        false => Ok(Spent::default()),
+    };
+    let spent = match spent {
+        Ok(spent) => spent,
+        Err(error) => return Err(refused(fresh, &job, error)),
+    };
     let said = Said {
-        adopted: Some(left(&journal)),
+        adopted: Some(left),
         queued,
         input: Vec::new(),
         opening: Opening::default(),
         key: None,
+        spent,
+        after_results: false,
     };
     let begun = begin(&agent, &job, fresh, plan, place, said).await;
     match begun {
@@ -226,6 +238,39 @@ async fn adopted(
     }
 }
 
+/// Whether a failed run has finished something, itself or in the runs in whose place it went on.
+fn has_finished_steps(journal: &Journal) -> bool {
+    let said = journal.entries.iter().map(|entry| &entry.message);
+    let by_model = |message: &Message| message.source == Some(Source::Model);
+    journal.run.next_step > 0 || said.into_iter().any(by_model)
+}
+
+/// What a run has used of its limits.
+async fn spent_of(job: &Job, journal: &Journal, plan: &Plan) -> Result<Spent, RunError> {
+    let made = Calls::of(&job.thread.home, journal).await;
+    let made = made.map_err(RunError::Store)?;
+    spent_by(journal, &made, plan).map_err(|error| RunError::Journal {
+        why: error.to_string(),
+    })
+}
+
+/// What the failed run has used of its limits in whose place the next one goes on.
+pub(super) async fn spent_before(
+    agent: &Inner,
+    job: &Job,
+    loaded: &Loaded,
+) -> Result<Spent, RunError> {
+    let Some(failed) = loaded.failed else {
+        return Ok(Spent::default());
+    };
+    let home = &job.thread.home;
+    let journal = home.store.journal(&home.scope, failed).await;
+    let journal = journal.map_err(RunError::Store)?;
+    let mode = journal.run.mode;
+    let plan = Plan::resumed(agent, RunOptions::default(), journal.request.as_ref(), mode)?;
+    spent_of(job, &journal, &plan).await
+}
+
 /// The newest run of the thread.
 async fn newest(job: &Job) -> throughline_store::Result<Option<Run>> {
     let home = &job.thread.home;
@@ -237,8 +282,8 @@ async fn newest(job: &Job) -> throughline_store::Result<Option<Run>> {
     Ok(listing.found.pop())
 }
 
-/// What a failed run left of the node that it published: results that no model call took. The head
-/// waits for them, so whoever goes on there says them first.
+/// What a run that failed or was killed left after the node that it published: results that no model
+/// call took. The node waits for them, so a run that begins there says them first.
 pub(super) async fn left_open(
     job: &Job,
     loaded: &Loaded,
@@ -248,7 +293,7 @@ pub(super) async fn left_open(
         let journal = home.store.journal(&home.scope, failed).await?;
         return Ok(Some(Adopted {
             own: false,
-            ..left(&journal)
+            ..left(home, &journal).await?
         }));
     }
     let Some(end) = loaded.end().filter(|end| end.open && !end.unsent) else {
@@ -256,16 +301,20 @@ pub(super) async fn left_open(
     };
     let journal = home.store.journal(&home.scope, end.node.run).await?;
     let ends_here = journal.run.published == Some(end.node);
-    Ok(
-        (journal.run.state == RunState::Failed && ends_here).then(|| Adopted {
-            own: false,
-            ..left(&journal)
-        }),
-    )
+    // What a run that was killed has finished is as durable as what a failed one has.
+    let is_left = matches!(journal.run.state, RunState::Failed | RunState::Interrupted);
+    if !is_left || !ends_here {
+        return Ok(None);
+    }
+    Ok(Some(Adopted {
+        own: false,
+        ..left(home, &journal).await?
+    }))
 }
 
 /// What a failed run left that is no history.
-fn left(journal: &Journal) -> Adopted {
+async fn left(home: &Home, journal: &Journal) -> throughline_store::Result<Adopted> {
+    let calls = Calls::of(home, journal).await?;
     let published = published(journal);
     let entries: Vec<&Entry> = journal.entries.iter().skip(published).collect();
     let mut items = Vec::new();
@@ -285,7 +334,7 @@ fn left(journal: &Journal) -> Adopted {
             CallState::Intent => Ending::Unknown,
             _ => Ending::Cancelled,
         };
-        let Some(asked) = called(journal, &call.call) else {
+        let Some(asked) = calls.at(call.at) else {
             continue;
         };
         let ended = crate::agent::turn::closed(outcome);
@@ -300,7 +349,7 @@ fn left(journal: &Journal) -> Adopted {
     let last = journal.steps.last();
     let note = last.and_then(|step| StepNote::read(step.note.as_ref()).ok());
     let kept = note.and_then(|note| note.service).zip(last);
-    Adopted {
+    Ok(Adopted {
         items,
         messages,
         kept: kept.map(|(id, step)| {
@@ -309,20 +358,7 @@ fn left(journal: &Journal) -> Adopted {
             (id, sent.count())
         }),
         own: true,
-    }
-}
-
-pub(super) fn called<'j>(
-    journal: &'j Journal,
-    id: &str,
-) -> Option<&'j throughline_model::ToolCall> {
-    let contents = journal
-        .entries
-        .iter()
-        .flat_map(|entry| &entry.message.contents);
-    let mut calls = contents.filter_map(|content| content.as_tool_call());
-    // The newest of its id: ids may repeat, and older ones have their results.
-    calls.rfind(|call| call.call.value() == id)
+    })
 }
 
 /// A run once nobody works on it any more.
@@ -372,7 +408,10 @@ pub(super) async fn repeated(
         drop(events.send(Told::unstored(RunEvent::Ended { stop })));
     }
     let pending = match run.state {
-        RunState::Parked => pending_of(&journal),
+        RunState::Parked => match Calls::of(home, &journal).await {
+            Ok(calls) => pending_of(&journal, &calls),
+            Err(error) => return Err(refused(run.id, job, RunError::Store(error))),
+        },
         _ => Vec::new(),
     };
     Ok(Outcome {

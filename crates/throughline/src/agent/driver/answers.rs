@@ -1,6 +1,5 @@
 //! What was said about calls that wait, here and elsewhere.
 
-use throughline_model::CallId;
 use throughline_store::{
     Answer, Approval, ApprovalFilter, ApprovalState, Decision, Error, Journal, Shown, Unanswerable,
 };
@@ -8,7 +7,7 @@ use throughline_store::{
 use super::{Broken, Driver, judge};
 use crate::agent::event::RunEvent;
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
-use crate::agent::run::Reply;
+use crate::agent::run::Answered;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{Awaits, Order, Resolution};
 
@@ -18,11 +17,12 @@ impl Driver {
         &mut self,
         order: Order,
         journal: &Journal,
-        replies: &[(CallId, Reply)],
+        replies: &[Answered],
     ) -> Result<Order, Broken> {
         self.ask_leave().await?;
         let tools = self.tools.set();
-        let checked = judge::replies(&self.turn, &tools, journal, replies);
+        let here = (self.run, self.round.step, &self.turn);
+        let checked = judge::replies(here, &tools, journal, replies);
         let (resolved, prepared) = checked.map_err(Broken::Run)?;
         let known = self.approvals().await?;
         for one in resolved {

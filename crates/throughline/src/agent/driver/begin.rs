@@ -4,13 +4,15 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, NewItem, NodeRef, Run, RunId, State,
-    StoredEvent,
+    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, NewItem, NodeRef, QueueNo, Run, RunId,
+    State, StoredEvent,
 };
 
+use super::carried::Carried;
 use super::context::{self, Unbegun};
 use super::opening::Opening;
 use super::owned::Ownership;
@@ -22,7 +24,7 @@ use crate::agent::event::RunEvent;
 use crate::agent::events::encode;
 use crate::agent::inner::Inner;
 use crate::agent::outcome::RunError;
-use crate::agent::turn::{Fresh, Turn};
+use crate::agent::turn::{Fresh, Spent, Turn};
 use crate::history::{AtWork, Loaded, Recorder};
 use crate::telemetry;
 
@@ -42,11 +44,15 @@ pub(super) struct Adopted {
 pub(super) struct Said {
     /// What a failed run left, in the place of what was never sent.
     pub(super) adopted: Option<Adopted>,
-    pub(super) queued: Vec<(throughline_store::QueueNo, Message)>,
+    pub(super) queued: Vec<(QueueNo, Message)>,
     /// What is said about calls for which the node waits.
     pub(super) opening: Opening,
     pub(super) input: Vec<Message>,
     pub(super) key: Option<Idempotency>,
+    /// What the run that is adopted has used of its limits.
+    pub(super) spent: Spent,
+    /// Whether the input is said after the results of calls that are taken over.
+    pub(super) after_results: bool,
 }
 
 impl Said {
@@ -154,6 +160,7 @@ async fn begin_asked(
     let sight = owner.sight(&plan, base, &provided.run.messages).await?;
 
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
+    turn.charge(&said.spent);
     let (again, before) = match said.adopted {
         Some(adopted) => {
             let messages = adopted.messages.into_iter().map(Arc::new).collect();
@@ -169,7 +176,25 @@ async fn begin_asked(
         }
     };
     turn.carry(again.len());
-    let (dequeue, queued): (Vec<_>, Vec<_>) = said.queued.into_iter().unzip();
+    let mut queued = said.queued;
+    for (_, message) in &mut queued {
+        message.source = Some(Source::Caller);
+    }
+    // What waited was said before the input.
+    let (dequeue, now, later) = match said.after_results {
+        true => (Vec::new(), Vec::new(), Some((queued, said.input))),
+        false => {
+            let (dequeue, mut now): (Vec<_>, Vec<_>) = queued.into_iter().unzip();
+            now.extend(said.input);
+            (dequeue, now, None)
+        }
+    };
+    let carried_along = Carried {
+        spent: said.spent,
+        later: later
+            .as_ref()
+            .map_or_else(Vec::new, |(_, input)| input.clone()),
+    };
     // What a failed run left has what providers had stored there.
     let mut input = match before {
         Before::Adopted(_) => Vec::new(),
@@ -180,12 +205,7 @@ async fn begin_asked(
         // Results stand next to their calls.
         input.insert(0, results);
     }
-    // What waited was said before.
-    input.extend(queued.into_iter().map(|mut message: Message| {
-        message.source = Some(Source::Caller);
-        message
-    }));
-    input.extend(said.input);
+    input.extend(now);
     let order = turn.start(input);
     let mut items = again;
     let (mut messages, carried) = match before {
@@ -221,7 +241,7 @@ async fn begin_asked(
         at: anchor(job, &mut loaded, branch, &settings),
         mode: plan.policy.persistence,
         input: items,
-        request: plan.request.clone(),
+        request: carried_along.into_request(plan.request.clone()),
         key: said.key,
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: dequeue.clone(),
@@ -282,11 +302,15 @@ async fn begin_asked(
             state,
             node,
             at_work,
+            used: Duration::from_millis(said.spent.ms),
         },
     );
     driver.carried = carried;
     driver.held = Some(held);
     driver.taken = dequeue.into_iter().collect();
+    if let Some((queued, input)) = later {
+        driver.say_later(queued, input);
+    }
     for (place, message) in messages.into_iter().enumerate() {
         if place >= sent {
             driver.sight.push(Arc::clone(&message));
@@ -364,9 +388,25 @@ pub(super) struct Parts {
     pub(super) state: State,
     pub(super) node: Option<throughline_store::NodeId>,
     pub(super) at_work: AtWork,
+    /// How long the run, or those before it in its place, were worked on.
+    pub(super) used: Duration,
 }
 
 impl Driver {
+    /// Say messages with the next model call: queued ones, then input of the run itself.
+    pub(super) fn say_later(&mut self, queued: Vec<(QueueNo, Message)>, input: Vec<Message>) {
+        for (no, message) in queued {
+            if self.taken.insert(no) {
+                self.queued.push_back(Some(no));
+                self.turn.inject(message);
+            }
+        }
+        for message in input {
+            self.queued.push_back(None);
+            self.turn.inject(message);
+        }
+    }
+
     pub(super) fn new(agent: Arc<Inner>, job: Job, parts: Parts) -> Self {
         telemetry::name_run(parts.run);
         let time = parts.plan.limits.time;
@@ -400,7 +440,8 @@ impl Driver {
             queued: std::collections::VecDeque::new(),
             taken: std::collections::HashSet::new(),
             looked: job.thread.left(),
-            deadline: time.map(|time| tokio::time::Instant::now() + time),
+            deadline: time
+                .map(|time| tokio::time::Instant::now() + time.saturating_sub(parts.used)),
             stop_tools: job.cancel.child_token(),
             _at_work: parts.at_work,
             agent,

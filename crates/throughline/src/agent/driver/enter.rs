@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_model::{Body, CallId, Message, Source};
+use throughline_model::{Body, Message, Source};
 use throughline_store::{Anchor, Begin, Begun, Error, Idempotency, Run, RunId, RunState, Version};
 
 use super::opening::opening;
@@ -15,8 +15,8 @@ use crate::agent::inner::Inner;
 use crate::agent::input::Input;
 use crate::agent::options::{OnRepeat, RunOptions};
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
-use crate::agent::run::{Reply, Start};
-use crate::agent::turn::Order;
+use crate::agent::run::{Answered, Command};
+use crate::agent::turn::{Order, Spent};
 use crate::history::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
@@ -32,17 +32,25 @@ pub(super) async fn driven(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
-    start: Start,
+    command: Command,
 ) -> Result<Outcome, RunFailed> {
-    match start {
-        Start::Input(input) => started(agent, job, options, (input, Vec::new())).await,
-        Start::Replies(input, replies) => started(agent, job, options, (input, replies)).await,
+    match command {
+        Command::Start(input) => started(agent, job, options, (input, Vec::new())).await,
+        Command::Reply(input, replies) => started(agent, job, options, (input, replies)).await,
         // In boxes: every run would have room for what few of them do.
-        Start::TakeOver(run) => Box::pin(super::adopt::taken_over(agent, job, options, &run)).await,
-        Start::Unsettled(replies) => {
+        Command::TakeOver(run, replies) => {
+            Box::pin(super::adopt::taken_over(
+                agent,
+                job,
+                options,
+                (&run, &replies),
+            ))
+            .await
+        }
+        Command::Resume(replies) => {
             Box::pin(super::adopt::resumed(agent, job, options, replies)).await
         }
-        Start::Cancel => Box::pin(super::adopt::cancelled(agent, job, options)).await,
+        Command::Cancel => Box::pin(super::adopt::cancelled(agent, job, options)).await,
     }
 }
 
@@ -51,7 +59,7 @@ async fn started(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
-    (input, replies): (Input, Vec<(CallId, Reply)>),
+    (input, replies): (Input, Vec<Answered>),
 ) -> Result<Outcome, RunFailed> {
     let run = options.run.unwrap_or_else(|| agent.ids.run());
     let chosen = options.persistence;
@@ -107,7 +115,7 @@ async fn fresh(
     job: Job,
     run: RunId,
     (mut plan, chosen): (Plan, Option<crate::history::Persistence>),
-    (input, replies): (Input, Vec<(CallId, Reply)>),
+    (input, replies): (Input, Vec<Answered>),
 ) -> Result<Way, RunFailed> {
     let mut input = input.into_messages();
     for message in &mut input {
@@ -125,7 +133,7 @@ async fn fresh(
     loop {
         // What is left from here on is looked for.
         let looked = job.thread.left();
-        let place = match free(&agent, &job, &plan, key.as_ref()).await {
+        let place = match free(&agent, &job, &plan, key.as_ref(), !replies.is_empty()).await {
             Ok(place) => place,
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
@@ -148,7 +156,7 @@ async fn fresh(
         plan.on_thread(&place.loaded.settings, chosen);
         plan.layered(&agent);
         let by = agent.name.as_str();
-        let opening = opening(&job, &plan, by, &place.loaded, &input, &replies).await;
+        let opening = opening(&job, &plan, by, &place.loaded, &mut input, &replies).await;
         let mut opening = match opening {
             Ok(opening) => opening,
             Err(error) => {
@@ -160,15 +168,23 @@ async fn fresh(
         let goes_on = place.loaded.failed.is_some() && input.is_empty();
         let left = super::adopt::left_open(&job, &place.loaded).await;
         let queued = waiting(&job, &place.loaded).await;
-        let said = match left.and_then(|adopted| Ok((adopted, queued?))) {
-            Ok((adopted, queued)) => Said {
+        let spent = match goes_on && plan.names_no_limits {
+            true => super::adopt::spent_before(&agent, &job, &place.loaded).await,
+            false => Ok(Spent::default()),
+        };
+        let read = left.and_then(|adopted| Ok((adopted, queued?)));
+        let read = read.map_err(RunError::Store);
+        let said = match read.and_then(|(adopted, queued)| Ok((adopted, queued, spent?))) {
+            Ok((adopted, queued, spent)) => Said {
                 adopted,
                 queued,
                 opening,
                 input: input.clone(),
                 key: key.clone(),
+                spent,
+                after_results: !here.is_empty(),
             },
-            Err(error) => return Err(refused(run, &job, RunError::Store(error))),
+            Err(error) => return Err(refused(run, &job, error)),
         };
         let tells = plan.on_repeat == OnRepeat::Tell;
         match begin(&agent, &job, run, plan, place, said).await {
@@ -242,6 +258,7 @@ async fn free(
     job: &Job,
     plan: &Plan,
     key: Option<&Idempotency>,
+    answers: bool,
 ) -> Result<Place, Blocked> {
     loop {
         let loaded = job.thread.load().await?;
@@ -260,6 +277,11 @@ async fn free(
         {
             job.thread.put_back(loaded);
             return Err(Blocked::Repeated(before));
+        }
+        let refuses = answers && !planted("loop-input-with-answers");
+        if refuses && run.state == RunState::Parked {
+            job.thread.put_back(loaded);
+            return Err(Blocked::Refused(RunError::Parked { run: run.id }));
         }
         // One of this process that no task works on was left, like that of a process that is gone.
         let held =

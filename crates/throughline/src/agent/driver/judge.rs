@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use throughline_model::json::RawJson;
-use throughline_model::{Body, CallId, Content, Outcome as Ending, Response, Runner, ToolCall};
-use throughline_store::{CallState, Execution, Journal};
+use throughline_model::{Body, Outcome as Ending, Response, Runner, ToolCall};
+use throughline_store::{CallRef, Journal, RunId};
 
 use super::Driver;
+use super::calls::result_of;
 use crate::agent::outcome::RunError;
-use crate::agent::run::Reply;
+use crate::agent::run::{Answered, Reply};
 use crate::agent::turn::{Awaits, Order, Resolution, Turn, Verdict, gone, unknown_tool};
 use crate::tool::{Runs, Tool, ToolSet, prepare};
 
@@ -117,22 +118,26 @@ pub(super) struct Resolved {
 /// What was said about waiting calls: all of it or, when something does not fit, nothing. What was
 /// said before in the same words says nothing new.
 pub(super) fn replies(
-    turn: &Turn,
+    (run, step, turn): (RunId, u32, &Turn),
     tools: &ToolSet,
     journal: &Journal,
-    replies: &[(CallId, Reply)],
+    replies: &[Answered],
 ) -> Result<(Vec<Resolved>, HashMap<u32, Prepared>), RunError> {
     let mut turn = turn.clone();
     let mut prepared = HashMap::new();
     let mut resolved = Vec::new();
-    for said in replies {
-        let (call, reply) = said;
-        let Some(position) = find(&turn, call, reply) else {
-            let waiting = pending(&turn);
-            said_before(journal, tools, &waiting, said)?;
+    for answered in replies {
+        let CallRef {
+            run: of,
+            step: at,
+            position,
+        } = answered.at;
+        let here = (of, at) == (run, step);
+        if !here || !awaits(&turn, position, &answered.reply) {
+            said_before(journal, tools, &pending(&turn), answered)?;
             continue;
-        };
-        let resolution = match reply {
+        }
+        let resolution = match &answered.reply {
             Reply::Approve => {
                 let (verdict, ready) = approved(tools, turn.call(position));
                 if let Some(ready) = ready {
@@ -150,7 +155,7 @@ pub(super) fn replies(
             },
         };
         turn.resolve(position, resolution.clone())
-            .map_err(|_| not_pending(&turn, call))?;
+            .map_err(|_| answered.not_pending(pending(&turn)))?;
         resolved.push(Resolved {
             position,
             resolution,
@@ -164,24 +169,19 @@ pub(super) fn said_before(
     journal: &Journal,
     tools: &ToolSet,
     pending: &[String],
-    (call, reply): &(CallId, Reply),
+    answered: &Answered,
 ) -> Result<(), RunError> {
     let outside = |name: &str| {
         let tool = tools.find(name);
         tool.is_none_or(|tool| tool.spec().runs == Runs::Outside)
     };
-    // The newest of its id: ids may repeat. And only what somebody was to say: not what a tool of
-    // ours said itself.
-    let mut executions = journal.calls.iter().rev();
-    let known = executions.find(|one| one.call == call.value());
+    // Only what comes from outside can be said again: not what a tool of ours returned.
+    let known = journal.calls.iter().find(|one| one.at == answered.at);
     let known = known.filter(|one| one.approval.is_some() || outside(&one.tool));
-    let Some(content) = known.and_then(|one| result(journal, one)) else {
-        return Err(RunError::NotPending {
-            call: call.to_string(),
-            pending: pending.to_vec(),
-        });
+    let Some(content) = known.and_then(|one| result_of(journal, one)) else {
+        return Err(answered.not_pending(pending.to_vec()));
     };
-    let same = match (reply, &content.body) {
+    let same = match (&answered.reply, &content.body) {
         (Reply::Result(outcome, output), Body::ToolResult(result)) => {
             result.outcome == *outcome && result.output == *output
         }
@@ -198,22 +198,9 @@ pub(super) fn said_before(
     match same {
         true => Ok(()),
         false => Err(RunError::AlreadyAnswered {
-            call: call.to_string(),
+            call: answered.call.to_string(),
         }),
     }
-}
-
-/// What a call came to, if the journal has it.
-fn result<'j>(journal: &'j Journal, call: &Execution) -> Option<&'j Content> {
-    if call.state != CallState::Done {
-        return None;
-    }
-    let mut entries = journal.entries.iter().flat_map(|entry| {
-        let items = entry.item_refs().map(|item| item.no);
-        items.zip(&entry.message.contents)
-    });
-    let (_, content) = entries.find(|(no, _)| *no == call.result)?;
-    Some(content)
 }
 
 /// The requirement at the moment of dispatch decides, and so do the tools of that moment.
@@ -225,32 +212,20 @@ pub(super) fn approved(tools: &ToolSet, call: Option<&ToolCall>) -> (Verdict, Op
     }
 }
 
-/// The first call of an id that waits for such a reply: ids may repeat.
-fn find(turn: &Turn, call: &CallId, reply: &Reply) -> Option<u32> {
-    let fits = |awaits| match reply {
-        Reply::Approve | Reply::Reject(_) => {
-            matches!(awaits, Awaits::Approval | Awaits::VendorApproval)
-        }
-        Reply::Result(..) => awaits == Awaits::Result,
-        Reply::Expire => true,
-    };
+/// Whether the call at a position waits for such a reply.
+fn awaits(turn: &Turn, position: u32, reply: &Reply) -> bool {
     let waiting = turn.waiting();
-    let mut found = waiting
-        .iter()
-        .filter(|one| one.call.call.value() == call.value());
-    found
-        .find(|one| fits(one.awaits))
-        .map(|waiting| waiting.position)
+    let found = waiting.iter().find(|one| one.position == position);
+    found.is_some_and(|one| match reply {
+        Reply::Approve | Reply::Reject(_) => {
+            matches!(one.awaits, Awaits::Approval | Awaits::VendorApproval)
+        }
+        Reply::Result(..) => one.awaits == Awaits::Result,
+        Reply::Expire => true,
+    })
 }
 
-fn not_pending(turn: &Turn, call: &CallId) -> RunError {
-    RunError::NotPending {
-        call: call.to_string(),
-        pending: pending(turn),
-    }
-}
-
-/// The calls that wait, for whoever asks about another.
+/// The ids of the calls that wait, for the error about another.
 fn pending(turn: &Turn) -> Vec<String> {
     let waiting = turn.waiting();
     waiting

@@ -5,6 +5,8 @@ mod adopt;
 mod answers;
 mod ask;
 mod begin;
+mod calls;
+mod carried;
 mod compact;
 mod context;
 mod enter;
@@ -42,12 +44,13 @@ use super::event::RunEvent;
 use super::inner::Inner;
 use super::options::RunOptions;
 use super::outcome::{Outcome, RunError, RunFailed, Step};
-use super::run::Start;
+use super::run::Command;
 use super::stop::StopReason;
-use super::turn::{Fresh, Order, Turn};
+use super::turn::{Ask, Fresh, Order, Turn};
 use crate::client::ClientError;
 use crate::history::{AtWork, Recorder, Shared, Thread};
 use ask::Asked;
+pub(crate) use calls::Calls;
 use context::Provided;
 use judge::Prepared;
 pub(crate) use note::end_of;
@@ -144,8 +147,9 @@ struct Driver {
     tasks: HashMap<Id, u32>,
     /// Calls that were judged fit to run.
     prepared: HashMap<u32, Prepared>,
-    /// Numbers of queued messages that the turn was given, in its order.
-    queued: VecDeque<QueueNo>,
+    /// Numbers of the messages that the turn was given, in its order; none for input of the run
+    /// itself that is said later.
+    queued: VecDeque<Option<QueueNo>>,
     /// Numbers of queued messages that were taken.
     taken: HashSet<QueueNo>,
     /// How often something had been left when the queue was last looked at.
@@ -195,11 +199,11 @@ pub(crate) fn drive(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
-    start: Start,
+    command: Command,
 ) -> Pin<Box<dyn Future<Output = Result<Outcome, RunFailed>> + Send>> {
     let watch = agent.telemetry.run(agent.client.abilities(), job.id());
     // In a box, because what is put around it would move it, and it is large.
-    Box::pin(watch.over(Box::pin(enter::driven(agent, job, options, start))))
+    Box::pin(watch.over(Box::pin(enter::driven(agent, job, options, command))))
 }
 
 impl Driver {
@@ -220,6 +224,9 @@ impl Driver {
             order = match order {
                 Order::Ask(ask) => {
                     self.store_results().await?;
+                    if ask != Ask::First {
+                        self.mail_for_call().await?;
+                    }
                     match self.ask(ask).await? {
                         Asked::Answered(response) => self.answered(response).await?,
                         Asked::Failed(error) => {
@@ -245,16 +252,32 @@ impl Driver {
         }
     }
 
-    /// Bring what was left in the mailbox to the turn.
+    /// Bring what was left in the mailbox through this handle to the turn.
     async fn mail(&mut self) -> Result<(), Broken> {
         let left = self.job.thread.left();
         if left == self.looked {
             return Ok(());
         }
         self.looked = left;
+        self.read_queue().await
+    }
+
+    /// Bring what was left in the mailbox, also by others, to the model call that comes next.
+    async fn mail_for_call(&mut self) -> Result<(), Broken> {
+        match self.job.thread.is_private() {
+            true => self.mail().await?,
+            false => self.read_queue().await?,
+        }
+        self.turn.deliver_now();
+        self.tell();
+        Ok(())
+    }
+
+    /// Hand queued messages to the turn, each once.
+    async fn read_queue(&mut self) -> Result<(), Broken> {
         for (no, message) in self.job.thread.queued().await? {
             if self.taken.insert(no) {
-                self.queued.push_back(no);
+                self.queued.push_back(Some(no));
                 self.turn.inject(message);
             }
         }
@@ -264,28 +287,33 @@ impl Driver {
     /// Put what entered the transcript into the view and the journal, and tell readers.
     fn tell(&mut self) {
         for fresh in self.turn.take_fresh() {
-            let message = match fresh {
-                Fresh::Said(mut message) => {
-                    message.created = Some(self.agent.clock.now());
-                    self.recorder.say(&message);
-                    self.trailing = false;
-                    message
-                }
-                Fresh::Results(mut message) => {
-                    message.created = self.round.at;
-                    self.note_results(&message);
-                    self.trailing = true;
-                    message
-                }
-            };
-            self.enter(Arc::new(message));
+            self.enter_fresh(fresh);
         }
         // What is no longer with the turn was delivered, oldest first.
         while self.queued.len() > self.turn.injected() {
-            if let Some(no) = self.queued.pop_front() {
+            if let Some(Some(no)) = self.queued.pop_front() {
                 self.recorder.deliver(no);
             }
         }
+    }
+
+    /// Put one thing that entered the transcript into the view and the journal.
+    fn enter_fresh(&mut self, fresh: Fresh) {
+        let message = match fresh {
+            Fresh::Said(mut message) => {
+                message.created = Some(self.agent.clock.now());
+                self.recorder.say(&message);
+                self.trailing = false;
+                message
+            }
+            Fresh::Results(mut message) => {
+                message.created = self.round.at;
+                self.note_results(&message);
+                self.trailing = true;
+                message
+            }
+        };
+        self.enter(Arc::new(message));
     }
 
     /// A message is in the transcript.

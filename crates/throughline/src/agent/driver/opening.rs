@@ -5,25 +5,25 @@
 //! call that waits for leave is different: one run takes it over, by compare-and-set when it begins,
 //! and runs it at most once.
 
-use throughline_model::{Body, CallId, Content, Message, Outcome, Output, Role, Source, ToolCall};
+use throughline_model::{Body, Content, Message, Outcome, Output, Role, Source};
 use throughline_store::{
     Answer, Approval, ApprovalFilter, ApprovalState, CallRef, CallState, Decision, Error,
     Execution, Journal, NodeId, RunState, Unanswerable,
 };
 
 use super::Job;
-use super::adopt::called;
+use super::calls::Calls;
 use super::plan::Plan;
 use crate::agent::outcome::RunError;
-use crate::agent::run::Reply;
-use crate::agent::turn::closed;
+use crate::agent::run::{Answered, Reply};
+use crate::agent::turn::{Open, closed};
 use crate::history::{Loaded, OnOpenCalls};
 
 /// A call of an earlier run that is to run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) at: CallRef,
-    pub(super) call: ToolCall,
+    pub(super) call: Open,
 }
 
 /// What a run at an open node begins with.
@@ -55,8 +55,8 @@ pub(super) async fn opening(
     plan: &Plan,
     by: &str,
     loaded: &Loaded,
-    input: &[Message],
-    replies: &[(CallId, Reply)],
+    input: &mut [Message],
+    replies: &[Answered],
 ) -> Result<Opening, RunError> {
     let journal = match loaded
         .end()
@@ -67,36 +67,33 @@ pub(super) async fn opening(
     };
     let Some(journal) = journal else {
         return match replies.first() {
-            Some((call, _)) => Err(not_pending(call, Vec::new())),
+            Some(answered) => Err(answered.not_pending(Vec::new())),
             None => Ok(Opening::default()),
         };
     };
+    let calls = Calls::of(&job.thread.home, &journal).await;
+    let calls = calls.map_err(RunError::Store)?;
+    let waiting: Vec<&Execution> = journal.calls.iter().filter(|one| waits(one)).collect();
+    let answered = answered_by_input(&calls, &waiting, input);
     let mut look = Look {
         job,
         by,
         journal: &journal,
+        calls: &calls,
         replies: replies.to_vec(),
-        answered: answered(input),
+        answered,
         approvals: approvals(job, &journal).await?,
         opening: Opening::default(),
         owed: Vec::new(),
     };
-    let waiting: Vec<&Execution> = journal.calls.iter().filter(|one| waits(one)).collect();
     for call in &waiting {
         look.decide(call).await?;
     }
-    if let Some((call, _)) = look.replies.first() {
+    if let Some(answered) = look.replies.first() {
         let pending = waiting.iter().map(|one| one.call.clone()).collect();
-        return Err(not_pending(call, pending));
+        return Err(answered.not_pending(pending));
     }
     look.close_owed(plan.policy.on_open_calls)
-}
-
-fn not_pending(call: &CallId, pending: Vec<String>) -> RunError {
-    RunError::NotPending {
-        call: call.to_string(),
-        pending,
-    }
 }
 
 /// The journal of the run that left a node open, if answers can come.
@@ -125,12 +122,36 @@ fn waits(call: &Execution) -> bool {
     }
 }
 
-/// The ids of calls for which the input has results, one for each.
-pub(super) fn answered<'m>(input: impl IntoIterator<Item = &'m Message>) -> Vec<String> {
-    let input = input.into_iter();
-    let contents = input.flat_map(|message| &message.contents);
-    let results = contents.filter_map(Content::as_tool_result);
-    results.map(|one| one.call().value().to_owned()).collect()
+/// The places of calls for which the input has results. Ids come from outside here and become
+/// places: of calls with equal ids the first result answers the first, and is marked as its own.
+fn answered_by_input(
+    calls: &Calls<'_>,
+    waiting: &[&Execution],
+    input: &mut [Message],
+) -> Vec<CallRef> {
+    let mut open: Vec<(CallRef, Open)> = Vec::new();
+    for execution in waiting {
+        if matches!(execution.state, CallState::Client | CallState::Intent)
+            && let Some(call) = calls.at(execution.at)
+        {
+            open.push((execution.at, call));
+        }
+    }
+    let mut answered = Vec::new();
+    let contents = input.iter_mut().flat_map(|message| &mut message.contents);
+    for content in contents {
+        let Body::ToolResult(result) = &mut content.body else {
+            continue;
+        };
+        let id = result.call().value();
+        let Some(place) = open.iter().position(|(_, one)| one.call.call.value() == id) else {
+            continue;
+        };
+        let (at, call) = open.remove(place);
+        *result = call.claim(result);
+        answered.push(at);
+    }
+    answered
 }
 
 /// The approvals of the journal's calls.
@@ -165,23 +186,28 @@ struct Look<'a> {
     /// Who answers approvals here.
     by: &'a str,
     journal: &'a Journal,
-    /// What was said and has not found its call.
-    replies: Vec<(CallId, Reply)>,
-    answered: Vec<String>,
+    calls: &'a Calls<'a>,
+    /// Answers that have not found their call.
+    replies: Vec<Answered>,
+    /// Calls that the input answers.
+    answered: Vec<CallRef>,
     approvals: Vec<Approval>,
     opening: Opening,
     /// Calls about which nothing was said.
-    owed: Vec<(ToolCall, CallRef, CallState)>,
+    owed: Vec<(Open, CallRef, CallState)>,
 }
 
 impl Look<'_> {
     /// Decide about a call that waits.
     async fn decide(&mut self, execution: &Execution) -> Result<(), RunError> {
-        let Some(call) = called(self.journal, &execution.call).cloned() else {
+        let Some(call) = self.calls.at(execution.at) else {
             return Ok(());
         };
-        let reply = self.reply_to(&call);
-        match (execution.state, reply) {
+        let answered = self.answer_at(execution.at);
+        if let Some(answered) = answered.as_ref().filter(|one| !one.fits(execution.state)) {
+            return Err(answered.not_pending(vec![execution.call.clone()]));
+        }
+        match (execution.state, answered.map(|one| one.reply)) {
             (CallState::Taken, Some(_)) => Err(taken(execution)),
             (CallState::Taken, None) => {
                 self.owed.push((call, execution.at, CallState::Taken));
@@ -192,24 +218,22 @@ impl Look<'_> {
                 self.result(&call, outcome, output);
                 Ok(())
             }
-            (_, Some(_)) => Err(not_pending(&call.call, Vec::new())),
-            (state, None) => {
-                let known = self.answered.iter().position(|id| *id == execution.call);
-                match known {
-                    Some(place) => drop(self.answered.swap_remove(place)),
-                    None => self.owed.push((call, execution.at, state)),
+            (state, reply) => {
+                debug_assert!(reply.is_none(), "answers that do not fit are refused above");
+                if !self.answered.contains(&execution.at) {
+                    self.owed.push((call, execution.at, state));
                 }
                 Ok(())
             }
         }
     }
 
-    fn reply_to(&mut self, call: &ToolCall) -> Option<Reply> {
-        let place = self.replies.iter().position(|(id, _)| *id == call.call)?;
-        Some(self.replies.remove(place).1)
+    fn answer_at(&mut self, at: CallRef) -> Option<Answered> {
+        let place = self.replies.iter().position(|one| one.at == at)?;
+        Some(self.replies.remove(place))
     }
 
-    fn result(&mut self, call: &ToolCall, outcome: Outcome, output: Output) {
+    fn result(&mut self, call: &Open, outcome: Outcome, output: Output) {
         let result = call.answer(outcome, output);
         self.opening
             .results
@@ -220,7 +244,7 @@ impl Look<'_> {
     async fn decide_leave(
         &mut self,
         execution: &Execution,
-        call: ToolCall,
+        call: Open,
         reply: Option<Reply>,
     ) -> Result<(), RunError> {
         let known = self
@@ -236,7 +260,8 @@ impl Look<'_> {
             Some(Reply::Approve) => self.word(&call, approval, Decision::Approved, None).await?,
             Some(Reply::Reject(why)) => self.word(&call, approval, Decision::Denied, why).await?,
             Some(Reply::Expire) => return self.refuse(execution, &call, Outcome::Expired, None),
-            Some(Reply::Result(..)) => return Err(not_pending(&call.call, Vec::new())),
+            // Refused above: a call that waits for an approval takes no result.
+            Some(Reply::Result(..)) => approval,
         };
         match approval.state {
             ApprovalState::Approved | ApprovalState::Used => {
@@ -262,7 +287,7 @@ impl Look<'_> {
     fn refuse(
         &mut self,
         execution: &Execution,
-        call: &ToolCall,
+        call: &Open,
         outcome: Outcome,
         reason: Option<String>,
     ) -> Result<(), RunError> {
@@ -278,7 +303,7 @@ impl Look<'_> {
     /// Record an answer before it counts. What was said first stands.
     async fn word(
         &self,
-        call: &ToolCall,
+        call: &Open,
         approval: Approval,
         decision: Decision,
         reason: Option<String>,
@@ -304,7 +329,7 @@ impl Look<'_> {
                 why: Unanswerable::Answered,
                 ..
             } => RunError::AlreadyAnswered {
-                call: call.call.to_string(),
+                call: call.call.call.to_string(),
             },
             error => RunError::Store(error),
         })
@@ -318,7 +343,7 @@ impl Look<'_> {
                 pending: self
                     .owed
                     .iter()
-                    .map(|(call, ..)| call.call.value().to_owned())
+                    .map(|(call, ..)| call.call.call.value().to_owned())
                     .collect(),
             });
         }

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) model: Option<String>,
     pub(super) choice: ToolChoice,
     pub(super) limits: Limits,
+    /// Whether the limits are not named by the order itself.
+    pub(super) names_no_limits: bool,
     pub(super) calling: Calling,
     pub(super) tools: ToolSet,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
@@ -48,6 +50,7 @@ impl Plan {
     /// What the agent and the options say together.
     pub(super) fn of(agent: &Inner, options: RunOptions) -> Result<Self, RunError> {
         let request = kept(&options);
+        let names_no_limits = options.limits.is_none();
         let limits = options.limits.unwrap_or_else(|| agent.limits.clone());
         limits.check().map_err(RunError::Limits)?;
         let tools = match options.tools.is_empty() {
@@ -85,6 +88,7 @@ impl Plan {
             model: options.model.or_else(|| agent.model.clone()),
             choice: options.choice,
             limits,
+            names_no_limits,
             calling: options.calling.unwrap_or(agent.calling),
             tools,
             providers,
@@ -134,6 +138,7 @@ impl Plan {
         request: Option<&RawJson>,
         mode: Persistence,
     ) -> Result<Self, RunError> {
+        let names_no_limits = options.limits.is_none();
         if let Some(request) = request {
             let known = read(request, options.clone());
             options = known.map_err(|error| RunError::Journal {
@@ -141,7 +146,10 @@ impl Plan {
             })?;
         }
         options.persistence = Some(mode);
-        Self::of(agent, options)
+        Ok(Self {
+            names_no_limits,
+            ..Self::of(agent, options)?
+        })
     }
 }
 
@@ -322,7 +330,8 @@ fn read(request: &RawJson, mut options: RunOptions) -> Result<RunOptions, Stored
         Some(_) => Some(Calling::Concurrent),
         None => options.calling,
     };
-    if let Some(value) = fields.get("limits") {
+    // Limits that the order to go on names hold from then on.
+    if let Some(value) = fields.get("limits").filter(|_| options.limits.is_none()) {
         options.limits = Some(read_limits(value, &root.key("limits"))?);
     }
     if let Some(value) = fields.get("settings") {

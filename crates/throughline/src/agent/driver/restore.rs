@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use throughline_model::{
-    Body, Content, Message, Outcome, Output, Response, Source, Stop, ToolCall,
+    Body, CallId, Content, Message, Outcome, Output, Response, Scope, Source, Stop, ToolCall,
 };
 use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, StepRecord};
 
+use super::calls::Calls;
+use super::carried::Carried;
 use super::judge::{self, Prepared};
 use super::note::StepNote;
 use super::opening::Taken;
@@ -16,7 +18,7 @@ use crate::agent::event::RunEvent;
 use crate::agent::events::{Logged, replayed};
 use crate::agent::outcome::{RunError, Step};
 use crate::agent::stop::StopReason;
-use crate::agent::turn::{self, Ended, Fresh, Order, Verdict};
+use crate::agent::turn::{self, Ended, Fresh, Open, Order, Verdict};
 use crate::history::OnLost;
 use crate::tool::{Probe, ToolSet};
 use crate::trials::planted;
@@ -48,14 +50,14 @@ pub(super) fn waiting(journal: &Journal) -> Vec<String> {
 }
 
 /// What the journal says, looked up by item and by step.
-struct Told<'j> {
+pub(super) struct Told<'j> {
     journal: &'j Journal,
     /// Where a result stands: entry and content.
     results: HashMap<ItemNo, &'j Content>,
 }
 
 impl<'j> Told<'j> {
-    fn new(journal: &'j Journal) -> Self {
+    pub(super) fn new(journal: &'j Journal) -> Self {
         let mut results = HashMap::new();
         for entry in &journal.entries {
             for (item, content) in entry.item_refs().zip(&entry.message.contents) {
@@ -65,7 +67,7 @@ impl<'j> Told<'j> {
         Self { journal, results }
     }
 
-    fn calls(&self, step: u32) -> Vec<&'j Execution> {
+    pub(super) fn calls(&self, step: u32) -> Vec<&'j Execution> {
         let mut calls: Vec<_> = self.journal.calls.iter().collect();
         calls.retain(|call| call.at.step == step);
         calls.sort_by_key(|call| call.at.position);
@@ -73,7 +75,7 @@ impl<'j> Told<'j> {
     }
 
     /// What was said in a step.
-    fn entries(&self, step: &StepRecord) -> impl Iterator<Item = &'j Entry> {
+    pub(super) fn entries(&self, step: &StepRecord) -> impl Iterator<Item = &'j Entry> {
         let range = step.first..step.first + step.items;
         let entries = self.journal.entries.iter();
         entries.filter(move |entry| range.contains(&entry.at.no))
@@ -96,7 +98,7 @@ impl<'j> Told<'j> {
     }
 
     /// What a call that has ended came to.
-    fn ended(&self, call: &Execution) -> Option<Verdict> {
+    pub(super) fn ended(&self, call: &Execution) -> Option<Verdict> {
         let content = self.results.get(&call.result)?;
         let ended = match &content.body {
             Body::ToolResult(result) => Ended {
@@ -126,7 +128,7 @@ impl<'j> Told<'j> {
 }
 
 /// The model's answer of a step.
-fn response(entries: &[&Entry], note: &StepNote) -> Response {
+pub(super) fn response(entries: &[&Entry], note: &StepNote) -> Response {
     let messages: Vec<Message> = entries
         .iter()
         .filter(|entry| entry.message.source != Some(Source::Caller))
@@ -206,9 +208,9 @@ impl Driver {
         };
         let mut order = self.turn.stand_after(journal.inputs as usize);
         drop(self.turn.take_fresh());
-        let origin = self.origin(journal).await?;
+        let made = Calls::of(self.recorder.home(), journal).await?;
         let probed = match journal.steps.last() {
-            Some(step) if restoring == Restoring::Resume => self.probe(&told, step).await,
+            Some(step) if restoring == Restoring::Resume => self.probe(&told, &made, step).await,
             _ => HashMap::new(),
         };
         let last = journal.steps.len().saturating_sub(1);
@@ -227,8 +229,7 @@ impl Driver {
                 self.stand_in(step, &entries, &calls);
                 self.round.taken = note.taken;
                 self.round.at = entries.last().and_then(|entry| entry.message.created);
-                let calls = taken_calls(&origin, &calls);
-                order = self.retake(&told, (step, place == last), calls, restoring, &probed);
+                order = self.retake(&told, (step, place == last), &made, restoring, &probed);
                 replayed.extend(self.turn.take_fresh());
                 continue;
             }
@@ -256,19 +257,47 @@ impl Driver {
             // It ended here, and only what came after was missing.
             order = Order::End(stop);
         }
+        let goes_on = !matches!(order, Order::End(stop) if stop != StopReason::Parked);
+        if restoring == Restoring::Resume && goes_on {
+            self.bring_queued(journal).await?;
+            // A call that was tried before the crash is made again, with what came since.
+            self.turn.deliver_now();
+            replayed.extend(self.turn.take_fresh());
+        }
         if self.telling.is_heard() {
             self.catch_up(&told).await?;
         }
         self.recall(&told, replayed);
-        let here = match (&origin, journal.steps.is_empty()) {
-            (Some(origin), true) if restoring == Restoring::Resume => taken_by(origin, journal),
-            _ => Vec::new(),
+        let here = match restoring == Restoring::Resume && journal.steps.is_empty() {
+            true => unplanned(&made, journal),
+            false => Vec::new(),
         };
         if !here.is_empty() {
             // It died between taking calls over and planning them.
             order = self.take(here).await?;
         }
         Ok(order)
+    }
+
+    /// Hand the turn what is to be said with its next model call: messages that were queued, in
+    /// whichever process, and input that waits for the results of calls that were taken over.
+    async fn bring_queued(&mut self, journal: &Journal) -> Result<(), Broken> {
+        let carried = Carried::read(journal.request.as_ref());
+        let carried = carried.map_err(|error| {
+            let why = error.to_string();
+            Broken::Run(RunError::Journal { why })
+        })?;
+        let answered = journal.steps.iter().any(|step| step.items > 0);
+        let later = match answered {
+            true => Vec::new(),
+            false => carried.later,
+        };
+        let queued = match planted("loop-queue-forgotten") {
+            true => Vec::new(),
+            false => self.job.thread.queued().await?,
+        };
+        self.say_later(queued, later);
+        Ok(())
     }
 
     /// What is known of the calls of a step.
@@ -293,37 +322,24 @@ impl Driver {
         };
     }
 
-    /// The journal of the run where this one began, if calls were taken over from it.
-    async fn origin(&self, journal: &Journal) -> Result<Option<Journal>, Broken> {
-        let Some(base) = journal.run.base else {
-            return Ok(None);
-        };
-        let took = match journal.steps.first() {
-            Some(step) => StepNote::read(step.note.as_ref()).is_ok_and(|one| !one.taken.is_empty()),
-            None => true,
-        };
-        if !took {
-            return Ok(None);
-        }
-        let home = self.recorder.home();
-        match home.store.journal(&home.scope, base.run).await {
-            Ok(origin) => Ok(Some(origin)),
-            // Hidden or gone: nothing of it can be run.
-            Err(throughline_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Go through a step again in which calls were taken over.
     fn retake(
         &mut self,
         told: &Told<'_>,
         (step, is_last): (&StepRecord, bool),
-        asked: Vec<ToolCall>,
+        made: &Calls<'_>,
         restoring: Restoring,
         probed: &HashMap<u32, Probe>,
     ) -> Order {
         let calls = told.calls(step.no);
+        let mut deleted = HashSet::new();
+        let asked = calls.iter().map(|call| {
+            made.at(call.at).unwrap_or_else(|| {
+                deleted.insert(call.at.position);
+                lost_call(call)
+            })
+        });
+        let asked: Vec<Open> = asked.collect();
         let tools = self.tools.set();
         let on_lost = self.plan.policy.on_lost;
         let mut prepared = HashMap::new();
@@ -336,6 +352,9 @@ impl Driver {
             };
             if let Some(ended) = told.ended(execution) {
                 return ended;
+            }
+            if deleted.contains(&place) {
+                return without_arguments(execution);
             }
             match execution.state {
                 CallState::Intent => lost(
@@ -472,16 +491,11 @@ impl Driver {
                 .iter()
                 .any(|call| Some(call.at.step) == journal.steps.last().map(|step| step.no));
         for fresh in replayed {
-            let Fresh::Results(mut message) = fresh else {
-                continue;
-            };
+            let (Fresh::Results(message) | Fresh::Said(message)) = &fresh;
             if ids.contains(&message.id) {
                 continue;
             }
-            message.created = self.round.at;
-            self.note_results(&message);
-            self.trailing = true;
-            self.enter(Arc::new(message));
+            self.enter_fresh(fresh);
         }
     }
 
@@ -495,17 +509,18 @@ impl Driver {
     }
 
     /// Ask tools that can say so whether a lost call had its effect.
-    async fn probe(&mut self, told: &Told<'_>, step: &StepRecord) -> HashMap<u32, Probe> {
+    async fn probe(
+        &mut self,
+        told: &Told<'_>,
+        made: &Calls<'_>,
+        step: &StepRecord,
+    ) -> HashMap<u32, Probe> {
         let mut probed = HashMap::new();
         let tools = self.tools.set();
-        let entries: Vec<&Entry> = told.entries(step).collect();
-        let messages: Vec<Message> = entries.iter().map(|entry| entry.message.clone()).collect();
-        let asked = turn::open_calls(&messages);
         self.round.step = step.no;
         for execution in told.calls(step.no) {
             let lost = execution.state == CallState::Intent && execution.effect == Effect::Probe;
-            let call = asked.get(execution.at.position as usize);
-            let (true, Some(call)) = (lost, call) else {
+            let (true, Some(call)) = (lost, made.at(execution.at)) else {
                 continue;
             };
             let call = &call.call;
@@ -525,36 +540,40 @@ impl Driver {
     }
 }
 
-/// The calls of an earlier run that a run took over and is to run.
-fn taken_by(origin: &Journal, journal: &Journal) -> Vec<Taken> {
-    let said = journal.entries.iter().map(|entry| &entry.message);
-    let mut answered = super::opening::answered(said);
-    let run = journal.run.id;
-    let mine = origin
-        .calls
+/// The calls that a run took over and has not planned yet. What may not run has its result in the
+/// input.
+fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<Taken> {
+    let contents = journal
+        .entries
         .iter()
-        .filter(|call| call.taken_by == Some(run));
-    let taken = mine.filter_map(|execution| {
-        // What may not run has its result in the input.
-        if let Some(place) = answered.iter().position(|id| *id == execution.call) {
-            answered.swap_remove(place);
-            return None;
-        }
-        Some(Taken {
-            at: execution.at,
-            call: super::adopt::called(origin, &execution.call)?.clone(),
-        })
-    });
-    taken.collect()
+        .flat_map(|entry| &entry.message.contents);
+    let results: Vec<_> = contents.filter_map(Content::as_tool_result).collect();
+    let taken = made.taken_over().into_iter();
+    let open = taken.filter(|(_, call)| !results.iter().any(|one| call.is_answered_by(one)));
+    open.map(|(execution, call)| Taken {
+        at: execution.at,
+        call,
+    })
+    .collect()
 }
 
-/// The calls of a step in which calls were taken over, by position.
-fn taken_calls(origin: &Option<Journal>, calls: &[&Execution]) -> Vec<ToolCall> {
-    let found = calls.iter().filter_map(|execution| {
-        let origin = origin.as_ref()?;
-        super::adopt::called(origin, &execution.call).cloned()
-    });
-    found.collect()
+/// A call of a run that was deleted.
+pub(super) fn lost_call(call: &Execution) -> Open {
+    let id = CallId::natural(&call.call);
+    let id = id.unwrap_or_else(|| CallId::minted(Scope::Response(&call.key), 0));
+    Open::lost(id, &call.tool)
+}
+
+/// How a call ends whose arguments are gone: it can never run.
+pub(super) fn without_arguments(execution: &Execution) -> Verdict {
+    let dispatched = execution.state == CallState::Intent;
+    Verdict::Ended {
+        ended: turn::closed(match dispatched {
+            true => Outcome::Unknown,
+            false => Outcome::Cancelled,
+        }),
+        ran: dispatched,
+    }
 }
 
 /// How a stop is called in a run that is closed by others.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use throughline_model::{Message, Runner};
-use throughline_store::{CallState, Ending, Journal, RunId, State, Stopped, Through};
+use throughline_store::{CallRef, CallState, Ending, Journal, RunId, State, Stopped, Through};
 
+use super::calls::Calls;
 use super::note::EndNote;
 use super::{Broken, Driver, Job, Told};
 use crate::agent::event::RunEvent;
 use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};
 use crate::agent::stop::StopReason;
-use crate::agent::turn::{Awaits, Turn, open_calls};
+use crate::agent::turn::Awaits;
 use crate::agent::usage::RunUsage;
-use crate::history::{Closing, Leaving, OnPark, Parity, Persistence};
+use crate::history::{Closing, Leaving, OnPark, Parity, Persistence, is_refused_by_disk};
 use crate::trials::planted;
 
 /// A run that never began.
@@ -45,17 +46,11 @@ pub(crate) fn told(error: &RunError) -> (&'static str, String) {
     }
 }
 
-/// The calls that a parked run of the journal waits for.
-pub(crate) fn pending_of(journal: &Journal) -> Vec<Pending> {
-    let messages = journal.entries.iter().map(|entry| entry.message.clone());
-    let calls = open_calls(&messages.collect::<Vec<_>>());
+/// The calls that a run of the journal waits for.
+pub(crate) fn pending_of(journal: &Journal, calls: &Calls<'_>) -> Vec<Pending> {
     let waits = journal.calls.iter().filter_map(|execution| {
-        // The newest of its id: ids may repeat.
-        let call = calls
-            .iter()
-            .rev()
-            .map(|open| &open.call)
-            .find(|call| call.call.value() == execution.call)?;
+        let open = calls.at(execution.at)?;
+        let (call, occurrence) = (open.call, open.occurrence.unwrap_or(0));
         let awaits = match (execution.state, call.runner) {
             (CallState::Approval, Runner::Client) => Awaits::Approval,
             (CallState::Approval, Runner::Vendor) => Awaits::VendorApproval,
@@ -68,26 +63,12 @@ pub(crate) fn pending_of(journal: &Journal) -> Vec<Pending> {
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
             awaits,
-            position: execution.at.position,
+            at: execution.at,
+            occurrence,
             approval: execution.approval,
         })
     });
     waits.collect()
-}
-
-/// The calls that wait.
-pub(super) fn pending(turn: &Turn) -> Vec<Pending> {
-    let waiting = turn.waiting().into_iter();
-    waiting
-        .map(|one| Pending {
-            call: one.call.call.clone(),
-            tool: one.call.name.clone(),
-            arguments: one.call.arguments.clone(),
-            awaits: one.awaits,
-            position: one.position,
-            approval: None,
-        })
-        .collect()
 }
 
 /// What becomes of results that no model was shown.
@@ -283,7 +264,10 @@ impl Driver {
             Broken::Run(error) => (error, false),
             Broken::Wait(error) => (error, true),
             Broken::Journal(error) => {
-                // The journal says what is done, or somebody else does: nothing more from here.
+                if is_refused_by_disk(&error) {
+                    self.keep_results_of_running().await;
+                }
+                // The journal says what is done, or another owner does: nothing more from here.
                 let error = RunError::Store(error);
                 self.telling.say_unstored(RunEvent::Ended { stop });
                 return Err((stop, error));
@@ -327,6 +311,25 @@ impl Driver {
         Err((stop, error))
     }
 
+    /// The calls that wait.
+    fn pending(&self) -> Vec<Pending> {
+        let waiting = self.turn.waiting().into_iter();
+        let pending = waiting.map(|one| Pending {
+            call: one.call.call.clone(),
+            tool: one.call.name.clone(),
+            arguments: one.call.arguments.clone(),
+            awaits: one.awaits,
+            at: CallRef {
+                run: self.run,
+                step: self.round.step,
+                position: one.position,
+            },
+            occurrence: one.occurrence,
+            approval: self.round.approvals.get(&one.position).map(|(id, _)| *id),
+        });
+        pending.collect()
+    }
+
     /// What the caller gets, and what the next run finds.
     pub(super) fn leave(self, stop: StopReason) -> Outcome {
         let said = self.said[self.carried..].iter();
@@ -334,11 +337,7 @@ impl Driver {
         if self.plan.policy.on_park == OnPark::Wait {
             messages.extend(self.turn.partial_results());
         }
-        let mut pending = pending(&self.turn);
-        for one in &mut pending {
-            let approval = self.round.approvals.get(&one.position);
-            one.approval = approval.map(|(id, _)| *id);
-        }
+        let pending = self.pending();
         let outcome = Outcome {
             run: self.run,
             thread: self.job.thread.id.clone(),

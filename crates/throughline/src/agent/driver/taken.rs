@@ -1,11 +1,13 @@
 //! Taking a run over that was left, and putting it together again from its journal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use throughline_model::{CallId, Message};
+use throughline_model::Message;
 use throughline_store::{Claim, Error, Journal, Run, RunState, Started, Stopped};
 
 use super::begin::Parts;
+use super::carried::Carried;
 use super::context::{self, Unbegun};
 use super::note::{EndNote, StepNote};
 use super::owned::{Ownership, is_models};
@@ -19,10 +21,11 @@ use crate::agent::events::{encode, replayed};
 use crate::agent::inner::Inner;
 use crate::agent::options::RunOptions;
 use crate::agent::outcome::{Outcome, RunError, RunFailed};
-use crate::agent::run::Reply;
+use crate::agent::run::Answered;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Turn;
-use crate::history::{AtWork, Loaded, Owner, Recorder};
+use crate::history::{AtWork, Loaded, Owner, Recorder, write_unwritten};
+use crate::trials::planted;
 
 /// A run that was taken over.
 pub(super) struct Claimed {
@@ -58,7 +61,7 @@ pub(super) async fn claimed(
     loaded: Loaded,
     run: &Run,
     how: (Restoring, RunOptions),
-    replies: &[(CallId, Reply)],
+    replies: &[Answered],
 ) -> Result<Outcome, RunFailed> {
     match claim(&job, run).await {
         Ok(claimed) => taken(agent, job, loaded, run, claimed, how, replies).await,
@@ -77,9 +80,13 @@ pub(super) async fn taken(
     run: &Run,
     Claimed { started, at_work }: Claimed,
     (restoring, options): (Restoring, RunOptions),
-    replies: &[(CallId, Reply)],
+    replies: &[Answered],
 ) -> Result<Outcome, RunFailed> {
     let home = job.thread.home.clone();
+    if let Err(error) = write_unwritten(&home, started.lease).await {
+        job.thread.put_back(loaded);
+        return Err(refused(run.id, &job, RunError::Store(error)));
+    }
     let journal = match home.store.journal(&home.scope, run.id).await {
         Ok(journal) => journal,
         Err(error) => return Err(refused(run.id, &job, RunError::Store(error))),
@@ -167,7 +174,7 @@ async fn rebuilt(
     let mut settings = loaded.settings.clone();
     let owner = Ownership::of(agent, &plan, &mut settings, &state, run);
     let mut owner = owner.map_err(|error| fail(&job, error))?;
-    let forgets = crate::trials::planted("loop-service-forgotten");
+    let forgets = planted("loop-service-forgotten");
     let service = note.service.filter(|_| !forgets);
     if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, service) {
         // The id is as durable as the step that it came with.
@@ -238,7 +245,17 @@ async fn rebuilt(
         run,
         thread: job.id().clone(),
     });
-    let turn = Turn::new(run, plan.limits.clone(), plan.calling);
+    let spent = Carried::read(journal.request.as_ref()).map(|carried| carried.spent);
+    let spent = spent.map_err(|error| {
+        let why = error.to_string();
+        fail(&job, RunError::Journal { why })
+    })?;
+    let used = match planted("loop-time-forgotten") {
+        true => 0,
+        false => spent.ms.saturating_add(journal.run.worked),
+    };
+    let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
+    turn.charge(&spent);
     let mut driver = Driver::new(
         Arc::clone(agent),
         job,
@@ -255,6 +272,7 @@ async fn rebuilt(
             state,
             node,
             at_work,
+            used: Duration::from_millis(used),
         },
     );
     driver.published = published;

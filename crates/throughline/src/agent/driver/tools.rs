@@ -177,6 +177,33 @@ impl Driver {
         self.ended(finished).await
     }
 
+    /// The store does not take results. The calls that still run have been dispatched: their results
+    /// are waited for and kept in memory, for the worker that resumes the run in this process.
+    pub(super) async fn keep_results_of_running(&mut self) {
+        loop {
+            let ended = tokio::select! {
+                biased;
+                () = self.job.cancel.cancelled() => return,
+                () = until(self.deadline) => return,
+                ended = self.running.join_next_with_id() => ended,
+            };
+            let Some(ended) = ended else {
+                return;
+            };
+            let (position, ended, _) = self.finished(ended);
+            let output = ended.output.clone();
+            let result = position.and_then(|position| {
+                Some((position, self.turn.result(position, ended.outcome, output)?))
+            });
+            if let Some((position, result)) = result {
+                let one = self.result_item(result.into());
+                let mut stored = CallResult::new(self.round.step, position, &one, 0);
+                stored.ends = ended.terminate;
+                self.recorder.keep_results(vec![stored]);
+            }
+        }
+    }
+
     /// Which call a task answered, and how.
     fn finished(
         &mut self,
@@ -207,7 +234,10 @@ impl Driver {
             let (Some(position), Some(call)) = (position, call) else {
                 continue;
             };
-            let result = call.answer(ended.outcome, ended.output.clone());
+            let output = ended.output.clone();
+            let Some(result) = self.turn.result(position, ended.outcome, output) else {
+                continue;
+            };
             self.steps.push(Step::Tool {
                 step,
                 position,

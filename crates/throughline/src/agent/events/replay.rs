@@ -118,18 +118,18 @@ fn tell_content(events: &mut Vec<RunEvent>, step: u32, at: Place, content: &Cont
 
 /// Tell the results of a round in the order of its calls, then the message that they are.
 fn tell_round(events: &mut Vec<RunEvent>, calls: &[&Execution], round: &[Entry]) {
-    // Ids may repeat in a round; results stand in the order of the calls.
-    let mut open: Vec<&Execution> = calls.to_vec();
-    let contents = round.iter().flat_map(|entry| &entry.message.contents);
-    for content in contents {
+    let items = round.iter().flat_map(|entry| {
+        let items = entry.item_refs().map(|item| item.no);
+        items.zip(&entry.message.contents)
+    });
+    for (no, content) in items {
         let Body::ToolResult(result) = &content.body else {
             continue;
         };
-        let id = result.call().value();
-        let Some(place) = open.iter().position(|call| call.call == id) else {
+        // The record keeps a place for the result of each call.
+        let Some(call) = calls.iter().find(|call| call.result == no) else {
             continue;
         };
-        let call = open.remove(place);
         events.push(RunEvent::Result {
             step: call.at.step,
             position: call.at.position,

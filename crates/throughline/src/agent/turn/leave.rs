@@ -31,6 +31,7 @@ impl Turn {
                     } else {
                         self.executed += 1;
                         slot.state = State::Planned(effect);
+                        slot.approved = true;
                     }
                 }
                 Verdict::Outside => slot.state = State::Waiting(Awaits::Result),

@@ -8,6 +8,7 @@ mod leave;
 mod order;
 mod restore;
 mod round;
+mod spent;
 mod words;
 
 #[cfg(test)]
@@ -16,7 +17,8 @@ mod simulation;
 use std::collections::VecDeque;
 
 use throughline_model::{
-    Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop, ToolCall, Usage,
+    Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop, ToolCall, ToolResult,
+    Usage,
 };
 use throughline_store::{ItemNo, ItemRef, NewItem, RunId};
 
@@ -26,8 +28,9 @@ use super::usage::RunUsage;
 pub(crate) use order::{Ask, Fresh, Order, Resolution, Waiting};
 pub(crate) use restore::Recorded;
 pub use round::Awaits;
-pub(crate) use round::{Done, Ended, Planned, Verdict, closed, open_calls};
-use round::{Open, Round, Slot, State};
+pub(crate) use round::{Done, Ended, Open, Planned, Verdict, closed, open_calls};
+use round::{Round, Slot, State};
+pub(crate) use spent::Spent;
 pub(crate) use words::{gone, unknown_tool};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub(crate) struct Turn {
     failed_rounds: u32,
     executed: u32,
     usage: RunUsage,
+    /// Tokens of runs in whose place this one goes on.
+    tokens_before: u64,
     finish: Option<Stop>,
     /// Why the next model call is the last.
     closing: Option<StopReason>,
@@ -79,6 +84,7 @@ impl Turn {
             failed_rounds: 0,
             executed: 0,
             usage: RunUsage::default(),
+            tokens_before: 0,
             finish: None,
             closing: None,
             planned: Vec::new(),
@@ -96,11 +102,6 @@ impl Turn {
             self.say(message);
         }
         self.ask(Ask::First)
-    }
-
-    /// Go on where another run failed: what it left was carried.
-    pub(crate) fn adopt(&mut self) -> Order {
-        self.ask(Ask::Next)
     }
 
     /// What entered the transcript since this was last called.
@@ -148,6 +149,17 @@ impl Turn {
         Some(&slot.call)
     }
 
+    /// The result of a call of the round that is going on.
+    pub(crate) fn result(
+        &self,
+        position: u32,
+        outcome: Outcome,
+        output: Output,
+    ) -> Option<ToolResult> {
+        let slot = self.open_round()?.slots.get(position as usize)?;
+        Some(slot.answer(outcome, output))
+    }
+
     /// The calls of the answer that came last, as a step records them: which of them start now, wait,
     /// or have their result already.
     pub(crate) fn planned(&self) -> &[Planned] {
@@ -180,6 +192,7 @@ impl Turn {
                 State::Waiting(awaits) => Some(Waiting {
                     position,
                     call: &slot.call,
+                    occurrence: slot.occurrence.unwrap_or(0),
                     awaits,
                 }),
                 State::Planned(_) | State::Running(_) | State::Done { .. } => None,
@@ -223,6 +236,13 @@ impl Turn {
         }
     }
 
+    /// Say what was injected with the model call that is about to be made.
+    pub(crate) fn deliver_now(&mut self) {
+        if matches!(self.phase, Phase::Asking(_)) {
+            self.deliver();
+        }
+    }
+
     fn ask(&mut self, ask: Ask) -> Order {
         self.deliver();
         self.phase = Phase::Asking(ask);
@@ -249,10 +269,7 @@ impl Turn {
         self.finish = Some(response.stop);
         let calls = open_calls(&response.messages);
         self.heard(response.messages, response.usage, cut_short);
-        let over_tokens = self
-            .limits
-            .tokens
-            .is_some_and(|most| self.usage.tokens() >= most);
+        let over_tokens = self.limits.tokens.is_some_and(|most| self.tokens() >= most);
         if calls.is_empty() {
             return self.said_its_say(last, paused, over_tokens);
         }
@@ -283,14 +300,13 @@ impl Turn {
     /// Go on with calls of an earlier run: a round of its own, before any model call.
     pub(crate) fn take(
         &mut self,
-        calls: Vec<ToolCall>,
+        calls: Vec<Open>,
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Order {
         self.planned.clear();
         self.rounds += 1;
         let mut round = Round::default();
-        for call in calls {
-            let open = Open::from(call);
+        for open in calls {
             let slot = self.plan(open, &mut round.over_budget, &mut round.terminate, judge);
             self.planned.push(slot.planned());
             round.slots.push(slot);
@@ -377,6 +393,8 @@ impl Turn {
             Verdict::Ended { ended, ran } => {
                 self.executed += u32::from(ran);
                 *terminates |= ended.terminate;
+                // Only the budget of calls refuses a call in a round that is not the last.
+                *over_budget |= ended.outcome == Outcome::Limit;
                 slot.end(ended.outcome, ended.output);
             }
             Verdict::Again(effect) => {

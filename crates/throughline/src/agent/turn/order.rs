@@ -66,6 +66,8 @@ pub(crate) enum Resolution {
 pub(crate) struct Waiting<'t> {
     pub(crate) position: u32,
     pub(crate) call: &'t ToolCall,
+    /// How many calls of the same id stand before it in its message.
+    pub(crate) occurrence: u32,
     pub(crate) awaits: Awaits,
 }
 

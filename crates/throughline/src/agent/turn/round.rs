@@ -1,8 +1,8 @@
 //! One round: the calls of a model answer and what becomes of them.
 
 use throughline_model::{
-    ApprovalRequest, ApprovalResponse, Body, Content, ContentAt, Message, Outcome, Output, Role,
-    Runner, Source, ToolCall, Wire, pairs,
+    ApprovalRequest, ApprovalResponse, Body, CallId, Content, Message, Outcome, Output, Role,
+    Runner, Source, ToolCall, ToolResult, Wire, occurrence_in,
 };
 use throughline_store::Effect;
 
@@ -61,6 +61,10 @@ pub(super) struct Slot {
     pub(super) state: State,
     /// The format in which the vendor's tool host asked, if it did.
     asked_in: Option<Wire>,
+    /// As [`Open::occurrence`].
+    pub(super) occurrence: Option<u32>,
+    /// Whether it waited for an approval and has it.
+    pub(super) approved: bool,
 }
 
 /// A call of an answer that waits for us.
@@ -69,15 +73,50 @@ pub(crate) struct Open {
     pub(crate) call: ToolCall,
     /// The format in which the vendor's tool host asked, if it did.
     asked_in: Option<Wire>,
+    /// How many calls of the same id stand before it in its message, if others share the id.
+    pub(crate) occurrence: Option<u32>,
 }
 
-impl From<ToolCall> for Open {
-    /// A call of ours.
-    fn from(call: ToolCall) -> Self {
+impl Open {
+    /// A call of which only id and tool are known, because the run that made it was deleted. It
+    /// can be answered, not run.
+    pub(crate) fn lost(call: CallId, tool: &str) -> Self {
         Self {
-            call,
+            call: ToolCall::function(call, tool, "{}"),
             asked_in: None,
+            occurrence: None,
         }
+    }
+
+    /// The result of this call.
+    pub(crate) fn answer(&self, outcome: Outcome, output: Output) -> ToolResult {
+        answer(&self.call, self.occurrence, outcome, output)
+    }
+
+    /// Whether a result is this call's, of all the calls of its message.
+    pub(crate) fn is_answered_by(&self, result: &ToolResult) -> bool {
+        result.call().value() == self.call.call.value() && result.occurrence() == self.occurrence
+    }
+
+    /// The same result for this call, of all that share its id.
+    pub(crate) fn claim(&self, result: &ToolResult) -> ToolResult {
+        match self.occurrence {
+            Some(occurrence) => result.clone().with_occurrence(occurrence),
+            None => result.clone(),
+        }
+    }
+}
+
+fn answer(
+    call: &ToolCall,
+    occurrence: Option<u32>,
+    outcome: Outcome,
+    output: Output,
+) -> ToolResult {
+    let result = call.answer(outcome, output);
+    match occurrence {
+        Some(occurrence) => result.with_occurrence(occurrence),
+        None => result,
     }
 }
 
@@ -103,7 +142,14 @@ impl Slot {
             call: open.call,
             state,
             asked_in: open.asked_in,
+            occurrence: open.occurrence,
+            approved: false,
         }
+    }
+
+    /// The result of this call.
+    pub(super) fn answer(&self, outcome: Outcome, output: Output) -> ToolResult {
+        answer(&self.call, self.occurrence, outcome, output)
     }
 
     pub(super) fn planned(&self) -> Planned {
@@ -130,7 +176,7 @@ impl Slot {
             return None;
         };
         Some(match self.call.runner {
-            Runner::Client => self.call.answer(*outcome, output.clone()).into(),
+            Runner::Client => self.answer(*outcome, output.clone()).into(),
             Runner::Vendor => {
                 let answer = ApprovalResponse {
                     request: self.call.call.clone(),
@@ -189,8 +235,10 @@ impl Round {
         if serial && self.slots.iter().any(busy) {
             return started;
         }
+        let held: Vec<bool> = self.slots.iter().map(|slot| self.holds(slot)).collect();
         for (place, slot) in self.slots.iter_mut().enumerate() {
-            if let State::Planned(effect) = slot.state {
+            if let (State::Planned(effect), false) = (&slot.state, held[place]) {
+                let effect = *effect;
                 slot.state = State::Running(effect);
                 started.push(u32::try_from(place).unwrap_or(u32::MAX));
                 if serial {
@@ -202,8 +250,22 @@ impl Round {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        let live = |slot: &Slot| matches!(slot.state, State::Running(_) | State::Planned(_));
+        let live = |slot: &Slot| match slot.state {
+            State::Running(_) => true,
+            State::Planned(_) => !self.holds(slot),
+            State::Waiting(_) | State::Done { .. } => false,
+        };
         self.slots.iter().any(live)
+    }
+
+    /// Whether an approved call does not start yet: as long as another call of its id waits for an
+    /// approval, somebody may still take one for the other.
+    fn holds(&self, slot: &Slot) -> bool {
+        let waits = |other: &Slot| {
+            matches!(other.state, State::Waiting(Awaits::Approval))
+                && other.call.call.value() == slot.call.call.value()
+        };
+        slot.approved && slot.occurrence.is_some() && self.slots.iter().any(waits)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -236,35 +298,34 @@ impl Round {
     }
 }
 
-/// What of an answer waits for us: calls that are not the vendor's own and have no result in the
-/// same answer, and questions of the vendor's tool host.
+/// What of an answer waits for us, by position; see [`throughline_model::open_calls`].
 pub(crate) fn open_calls(messages: &[Message]) -> Vec<Open> {
-    let answered: Vec<ContentAt> = pairs(messages).iter().map(|pair| pair.call).collect();
-    let mut calls = Vec::new();
-    for (at, message) in messages.iter().enumerate() {
-        for (place, content) in message.contents.iter().enumerate() {
-            let here = ContentAt {
-                message: at,
-                content: place,
-            };
-            match &content.body {
-                Body::ToolCall(call)
-                    if call.runner == Runner::Client && !answered.contains(&here) =>
-                {
-                    calls.push(Open {
-                        call: call.clone(),
-                        asked_in: None,
-                    });
-                }
-                Body::ApprovalRequest(request) => calls.push(Open {
-                    call: asked(request),
-                    asked_in: content.vendor.as_ref().map(|vendor| vendor.wire.clone()),
-                }),
-                _ => {}
-            }
+    let places = throughline_model::open_calls(messages).into_iter();
+    let calls = places.filter_map(|place| {
+        let message = &messages[place.message];
+        let content = &message.contents[place.content];
+        match &content.body {
+            Body::ToolCall(call) => Some(Open {
+                call: call.clone(),
+                asked_in: None,
+                occurrence: is_shared(message, call).then(|| occurrence_in(message, place.content)),
+            }),
+            Body::ApprovalRequest(request) => Some(Open {
+                call: asked(request),
+                asked_in: content.vendor.as_ref().map(|vendor| vendor.wire.clone()),
+                occurrence: None,
+            }),
+            _ => None,
         }
-    }
-    calls
+    });
+    calls.collect()
+}
+
+/// Whether other calls of a message have the id of this one.
+fn is_shared(message: &Message, call: &ToolCall) -> bool {
+    let calls = message.contents.iter().filter_map(Content::as_tool_call);
+    let same = calls.filter(|one| one.call.value() == call.call.value());
+    same.count() > 1
 }
 
 /// A question of the vendor's tool host in the shape of a call that the vendor runs.

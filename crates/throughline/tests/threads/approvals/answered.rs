@@ -27,8 +27,8 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         let process = stage.process().await;
         let one = model([two(), Step::text("done")]);
         let here = agent(stage, &process, &one, &[&pay]);
-        let mut thread = here.new_thread();
-        parked(how, &here, &mut thread).await;
+        let thread = here.new_thread();
+        parked(how, &here, &thread).await;
         let [first, second] = waiting(&process, thread.id()).await.try_into().unwrap();
         let said_yes = decide(&process, &first, Decision::Approved).await.unwrap();
         let again = decide(&process, &first, Decision::Approved).await.unwrap();
@@ -36,17 +36,26 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         let no = decide(&process, &first, Decision::Denied).await;
         assert_eq!(why(no), Unanswerable::Answered);
         // Through the run: somebody else said the same, or the opposite.
-        let no = go_on(how, &here, &mut thread, |run| run.reject(&id("c1"), None)).await;
+        let no = go_on(how, &here, &thread, |run, calls| {
+            run.reject(&calls.of("c1"), None)
+        })
+        .await;
         let no = no.unwrap_err().source;
         assert!(
             matches!(&no, RunError::AlreadyAnswered { call } if call == "c1"),
             "{no:?}"
         );
-        let late = go_on(how, &here, &mut thread, |run| run.expire(&id("c1"))).await;
+        let late = go_on(how, &here, &thread, |run, calls| {
+            run.expire(&calls.of("c1"))
+        })
+        .await;
         let late = late.unwrap_err().source;
         assert!(matches!(late, RunError::AlreadyAnswered { .. }), "{late:?}");
         assert_eq!(pay.runs(), 0);
-        let outcome = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let outcome = go_on(how, &here, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         assert_eq!(pending(&outcome.unwrap()), ["c2"]);
         assert_eq!(pay.runs(), 1);
         let used = decide(&process, &first, Decision::Approved).await.unwrap();
@@ -54,17 +63,23 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         assert_eq!(used.answered, said_yes.answered);
         let no = decide(&process, &first, Decision::Denied).await;
         assert_eq!(why(no), Unanswerable::Answered);
-        let outcome = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let outcome = go_on(how, &here, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         assert_eq!(pending(&outcome.unwrap()), ["c2"]);
-        let no = go_on(how, &here, &mut thread, |run| run.reject(&id("c1"), None)).await;
+        let no = go_on(how, &here, &thread, |run, calls| {
+            run.reject(&calls.of("c1"), None)
+        })
+        .await;
         let no = no.unwrap_err().source;
         assert!(matches!(no, RunError::AlreadyAnswered { .. }), "{no:?}");
         // A no that was given stands with its reason.
         let threads = process.threads();
         let no = threads.decide(&second, Decision::Denied, "ada", Some("not now"));
         no.await.unwrap();
-        let outcome = go_on(how, &here, &mut thread, |run| {
-            run.reject(&id("c2"), Some("never"))
+        let outcome = go_on(how, &here, &thread, |run, calls| {
+            run.reject(&calls.of("c2"), Some("never"))
         });
         let outcome = outcome.await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:rejected) a");
@@ -79,14 +94,14 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         let other = stage.process().await;
         let raced = model([Step::calls([("c1", "pay", "{}")]), Step::text("done")]);
         let here = agent(stage, &process, &raced, &[&pay]);
-        let mut thread = here.new_thread();
-        parked(how, &here, &mut thread).await;
+        let thread = here.new_thread();
+        parked(how, &here, &thread).await;
         let record = waiting(&process, thread.id()).await.remove(0);
         let (yes, no) = tokio::join!(
             decide(&process, &record, Decision::Approved),
             decide(&other, &record, Decision::Denied)
         );
-        let outcome = go_on(how, &here, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &here, &thread, |run, _| run).await.unwrap();
         match (yes, no) {
             (Ok(_), no) => {
                 assert_eq!(why(no), Unanswerable::Answered);
@@ -112,8 +127,8 @@ fn b65_an_answer_for_other_arguments_is_refused_and_nothing_runs() {
         let process = stage.process().await;
         let model = model([Step::calls([("c1", "pay", r#"{"sum":1}"#)])]);
         let agent = agent(stage, &process, &model, &[&pay]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
         let record = waiting(&process, thread.id()).await.remove(0);
         for other in [
             shown("pay", r#"{"sum":100}"#),
@@ -131,7 +146,7 @@ fn b65_an_answer_for_other_arguments_is_refused_and_nothing_runs() {
             }
         }
         assert_eq!(waiting(&process, thread.id()).await, [record]);
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!(
             (outcome.stop, pending(&outcome)),
             (StopReason::Parked, vec!["c1"])
@@ -147,8 +162,8 @@ fn b66_an_answer_to_nothing_or_to_a_strangers_record_is_not_found_and_never_exec
         let process = stage.process().await;
         let model = model([Step::calls([("c1", "pay", "{}")])]);
         let agent = agent(stage, &process, &model, &[&pay]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
         let record = waiting(&process, thread.id()).await.remove(0);
 
         let stranger = Authority::assume().scope(Tenant::new("stranger").unwrap());
@@ -180,7 +195,7 @@ fn b66_an_answer_to_nothing_or_to_a_strangers_record_is_not_found_and_never_exec
                 reason: None,
             }));
             let input = Message::new(Role::User, vec![said]);
-            let run = agent.run_on(&mut thread, input);
+            let run = agent.run_on(&thread, input);
             let refused = how.finish(run).await.unwrap_err().source;
             assert!(
                 matches!(&refused, RunError::Unasked { request: of } if of == request),
@@ -207,18 +222,24 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
                 Step::text("done"),
             ]);
             let agent = agent(stage, &process, &model, &[&pay]);
-            let mut thread = agent.new_thread();
-            parked(how, &agent, &mut thread).await;
-            let failed = go_on(how, &agent, &mut thread, |run| run.approve(&id("c1"))).await;
+            let thread = agent.new_thread();
+            parked(how, &agent, &thread).await;
+            let failed = go_on(how, &agent, &thread, |run, calls| {
+                run.approve(&calls.of("c1"))
+            })
+            .await;
             let failed = failed.unwrap_err();
             assert!(matches!(failed.source, RunError::Client(_)), "{failed:?}");
             assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
             assert_eq!(pay.runs(), 1);
-            let no = go_on(how, &agent, &mut thread, |run| run.reject(&id("c1"), None)).await;
+            let no = go_on(how, &agent, &thread, |run, calls| {
+                run.reject(&calls.of("c1"), None)
+            })
+            .await;
             let no = no.unwrap_err().source;
             assert!(matches!(no, RunError::AlreadyAnswered { .. }), "{no:?}");
-            let outcome = go_on(how, &agent, &mut thread, |run| match repeats {
-                true => run.approve(&id("c1")),
+            let outcome = go_on(how, &agent, &thread, |run, calls| match repeats {
+                true => run.approve(&calls.of("c1")),
                 false => run,
             });
             let outcome = outcome.await.unwrap();
@@ -237,11 +258,14 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
         let first = stage.process().await;
         let asked_first = model([Step::calls([("c1", "pay", "{}")])]);
         let here = agent(stage, &first, &asked_first, &[&pay]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id_of = thread.id().clone();
-        parked(how, &here, &mut thread).await;
+        parked(how, &here, &thread).await;
         first.faulty.always("intend", Fault::Before);
-        let failed = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let failed = go_on(how, &here, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let failed = failed.unwrap_err().source;
         assert!(matches!(failed, RunError::Store(_)), "{failed:?}");
         let listed = records(&first, &id_of).await;
@@ -252,7 +276,7 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
         // And again, where the process dies.
         first.faulty.heal();
         first.die_in("intend", Fault::HangBefore);
-        let run = here.resume(&mut thread);
+        let run = here.resume(&thread);
         tokio::spawn(async move { how.finish(run).await });
         first.died().await;
         let second = stage.process().await;
@@ -262,8 +286,8 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
         );
         let asked_second = model([Step::text("done")]);
         let there = agent(stage, &second, &asked_second, &[&pay]);
-        let mut thread = there.open(id_of.clone()).await.unwrap();
-        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        let thread = there.open(id_of.clone()).await.unwrap();
+        let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!((pay.runs(), asked_second.calls()), (1, 1));
         assert_eq!(
@@ -281,12 +305,12 @@ fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
         let calls_of = || Step::calls([("c1", "pay", "{}"), ("c2", "look", "{}")]);
         let model = model([calls_of(), Step::text("never mind")]);
         let here = agent(stage, &process, &model, &[&pay, &look]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id_of = thread.id().clone();
-        let waits = parked(how, &here, &mut thread).await;
+        let waits = parked(how, &here, &thread).await;
         let record = waiting(&process, &id_of).await.remove(0);
 
-        let run = here.run_on(&mut thread, "and now?");
+        let run = here.run_on(&thread, "and now?");
         let run = run.on_open_calls(OnOpenCalls::Reject);
         match how.finish(run).await.unwrap_err().source {
             RunError::OpenCalls { run, pending } => {
@@ -303,10 +327,7 @@ fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
             ("", 1)
         );
 
-        let outcome = how
-            .finish(here.run_on(&mut thread, "forget it"))
-            .await
-            .unwrap();
+        let outcome = how.finish(here.run_on(&thread, "forget it")).await.unwrap();
         assert_eq!(outcome.text(), "never mind");
         assert_eq!(
             process.history(&id_of).await,
@@ -315,7 +336,10 @@ fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
         assert_eq!(thread.pending(), []);
         let late = decide(&process, &record, Decision::Approved).await;
         assert_eq!(why(late), Unanswerable::Withdrawn);
-        let late = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let late = go_on(how, &here, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let late = late.unwrap_err().source;
         assert!(matches!(late, RunError::NotPending { .. }), "{late:?}");
         assert_eq!((pay.runs(), look.runs(), model.calls()), (0, 1, 2));
@@ -333,10 +357,10 @@ fn an_answer_counts_although_a_sibling_is_still_to_be_dispatched() {
             let first = stage.process().await;
             let asked_first = model([Step::calls([("c1", "pay", "{}"), ("c2", "look", "{}")])]);
             let here = agent(stage, &first, &asked_first, &[&pay, &look]);
-            let mut thread = here.new_thread();
+            let thread = here.new_thread();
             let id_of = thread.id().clone();
             first.die_in("step", Fault::HangAfter);
-            let run = here.run_on(&mut thread, "go");
+            let run = here.run_on(&thread, "go");
             tokio::spawn(async move { how.finish(run).await });
             first.died().await;
             let second = stage.process().await;
@@ -346,9 +370,9 @@ fn an_answer_counts_although_a_sibling_is_still_to_be_dispatched() {
             }
             let asked_second = model([Step::text("done")]);
             let there = agent(stage, &second, &asked_second, &[&pay, &look]);
-            let mut thread = there.open(id_of.clone()).await.unwrap();
-            let outcome = go_on(how, &there, &mut thread, |run| match by_run {
-                true => run.approve(&id("c1")),
+            let thread = there.open(id_of.clone()).await.unwrap();
+            let outcome = go_on(how, &there, &thread, |run, calls| match by_run {
+                true => run.approve(&calls.of("c1")),
                 false => run,
             });
             let outcome = outcome.await.unwrap();

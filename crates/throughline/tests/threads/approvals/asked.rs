@@ -11,8 +11,8 @@ use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, result_text, said, short};
 
 use super::{
-    agent, approve, builder, calls, decide, go_on, guarded, id, model, now, parked, pending,
-    records, states, waiting,
+    agent, approve, builder, calls, decide, go_on, guarded, model, now, parked, pending, records,
+    states, waiting,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -29,10 +29,10 @@ fn b56_a_call_that_needs_approval_parks_with_one_durable_record() {
             .approvals_expire_after(HOUR)
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id_of = thread.id().clone();
         let asked_at = now(stage);
-        let outcome = parked(how, &agent, &mut thread).await;
+        let outcome = parked(how, &agent, &thread).await;
         assert_eq!((pay.runs(), model.calls()), (0, 1));
         assert_eq!(said(&outcome), "u a(c1)");
         // Listed by whoever asks, wherever.
@@ -91,8 +91,8 @@ fn b57_a_safe_sibling_runs_at_once_and_its_result_is_journaled_before_the_run_pa
         });
         let model = model([Step::calls([("c1", "pay", "{}"), ("c2", "look", "{}")])]);
         let agent = agent(stage, &process, &model, &[&pay, &look]);
-        let mut thread = agent.new_thread();
-        let outcome = parked(how, &agent, &mut thread).await;
+        let thread = agent.new_thread();
+        let outcome = parked(how, &agent, &thread).await;
         assert_eq!((pay.runs(), look.runs()), (0, 1));
         assert_eq!(said(&outcome), "u a(c1,c2) t(c2)");
         assert_eq!(pending(&outcome), ["c1"]);
@@ -119,10 +119,10 @@ fn b58_an_approved_call_runs_once_and_the_model_sees_calls_and_results_in_order(
         ];
         let model = model(steps);
         let agent = agent(stage, &process, &model, &[&pay, &look]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| {
-            run.approve(&id("c1")).approve(&id("c3"))
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c1")).approve(&calls.of("c3"))
         });
         let outcome = outcome.await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
@@ -150,17 +150,17 @@ fn b59_a_rejected_call_does_not_run_and_the_model_reads_why() {
                 let process = stage.process().await;
                 let model = model([Step::calls([("c1", "pay", "{}")]), Step::text("a pity")]);
                 let agent = agent(stage, &process, &model, &[&pay]);
-                let mut thread = agent.new_thread();
-                parked(how, &agent, &mut thread).await;
+                let thread = agent.new_thread();
+                parked(how, &agent, &thread).await;
                 let outcome = if elsewhere {
                     let record = waiting(&process, thread.id()).await.remove(0);
                     let threads = process.threads();
                     let no = threads.decide(&record, Decision::Denied, "ada", reason);
                     assert_eq!(no.await.unwrap().state, ApprovalState::Denied);
-                    go_on(how, &agent, &mut thread, |run| run).await
+                    go_on(how, &agent, &thread, |run, _| run).await
                 } else {
-                    go_on(how, &agent, &mut thread, |run| {
-                        run.reject(&id("c1"), reason)
+                    go_on(how, &agent, &thread, |run, calls| {
+                        run.reject(&calls.of("c1"), reason)
                     })
                     .await
                 };
@@ -187,10 +187,11 @@ fn b60_one_approved_and_one_rejected_give_one_tool_message_in_call_order() {
         ];
         let model = model(steps);
         let agent = agent(stage, &process, &model, &[&pay]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| {
-            run.reject(&id("c2"), Some("no")).approve(&id("c1"))
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.reject(&calls.of("c2"), Some("no"))
+                .approve(&calls.of("c1"))
         });
         let outcome = outcome.await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:rejected) a");
@@ -220,9 +221,12 @@ fn b61_the_second_is_approved_first_and_runs_while_the_model_waits_for_the_first
         ];
         let model = model(steps);
         let agent = agent(stage, &process, &model, &[&pay, &send]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| run.approve(&id("c2"))).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c2"))
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(
             (outcome.stop, pending(&outcome)),
@@ -230,7 +234,10 @@ fn b61_the_second_is_approved_first_and_runs_while_the_model_waits_for_the_first
         );
         assert_eq!((pay.runs(), send.runs(), model.calls()), (0, 1, 1));
         assert_eq!(said(&outcome), "u a(c1,c2) t(c2)");
-        let outcome = go_on(how, &agent, &mut thread, |run| run.approve(&id("c1"))).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(short(&model.asked()[1].messages), "u a(c1,c2) t(c1,c2)");
@@ -248,18 +255,21 @@ fn b62_an_answer_in_another_process_days_later_gives_the_same_result() {
         let process = stage.process().await;
         let one = model([steps(), Step::text("done")]);
         let here = agent(stage, &process, &one, &[&pay, &look]);
-        let mut thread = here.new_thread();
-        parked(how, &here, &mut thread).await;
-        let expected = go_on(how, &here, &mut thread, |run| run.approve(&id("c1"))).await;
+        let thread = here.new_thread();
+        parked(how, &here, &thread).await;
+        let expected = go_on(how, &here, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let expected = expected.unwrap();
 
         let (pay, look) = (guarded("pay"), Fake::named("look"));
         let first = stage.process().await;
         let asked_first = model([steps()]);
         let there = agent(stage, &first, &asked_first, &[&pay, &look]);
-        let mut thread = there.new_thread();
+        let thread = there.new_thread();
         let id_of = thread.id().clone();
-        parked(how, &there, &mut thread).await;
+        parked(how, &there, &thread).await;
         first.kill();
         stage.clock.advance(Duration::from_secs(3 * 86_400));
         let second = stage.process().await;
@@ -269,8 +279,8 @@ fn b62_an_answer_in_another_process_days_later_gives_the_same_result() {
         let third = stage.process().await;
         let asked_third = model([Step::text("done")]);
         let there = agent(stage, &third, &asked_third, &[&pay, &look]);
-        let mut thread = there.open(id_of.clone()).await.unwrap();
-        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        let thread = there.open(id_of.clone()).await.unwrap();
+        let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(said(&outcome), said(&expected));
         let texts = |outcome: &throughline::Outcome| {
@@ -304,9 +314,9 @@ fn b68_a_tool_that_is_gone_is_an_error_result_and_the_run_goes_on() {
                 .limits(limits.clone())
                 .build()
                 .unwrap();
-            let mut thread = here.new_thread();
+            let thread = here.new_thread();
             let id_of = thread.id().clone();
-            parked(how, &here, &mut thread).await;
+            parked(how, &here, &thread).await;
             let record = waiting(&first, &id_of).await.remove(0);
             approve(&first, &record).await;
             first.kill();
@@ -318,8 +328,8 @@ fn b68_a_tool_that_is_gone_is_an_error_result_and_the_run_goes_on() {
                 .limits(limits)
                 .build()
                 .unwrap();
-            let mut thread = there.open(id_of.clone()).await.unwrap();
-            let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+            let thread = there.open(id_of.clone()).await.unwrap();
+            let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
             assert_eq!(said(&outcome), "u a(c1) t(c1:error) a");
             assert_eq!(
                 result_text(&outcome.messages, "c1"),
@@ -343,10 +353,10 @@ fn b69_a_planned_call_is_asked_about_after_a_crash_when_its_tool_needs_leave_by_
         let planned = [("c1", "pay", "{}"), ("c2", "look", "{}")];
         let asked_first = model([Step::calls(planned)]);
         let here = agent(stage, &first, &asked_first, &[&free, &look]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id_of = thread.id().clone();
         first.die_in("step", Fault::HangAfter);
-        let run = here.run_on(&mut thread, "go");
+        let run = here.run_on(&thread, "go");
         tokio::spawn(async move { how.finish(run).await });
         first.died().await;
         let second = stage.process().await;
@@ -360,8 +370,8 @@ fn b69_a_planned_call_is_asked_about_after_a_crash_when_its_tool_needs_leave_by_
             .approvals_expire_after(HOUR)
             .build()
             .unwrap();
-        let mut thread = there.open(id_of.clone()).await.unwrap();
-        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        let thread = there.open(id_of.clone()).await.unwrap();
+        let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(
             (outcome.stop, pending(&outcome)),
             (StopReason::Parked, vec!["c1"])
@@ -378,11 +388,11 @@ fn b69_a_planned_call_is_asked_about_after_a_crash_when_its_tool_needs_leave_by_
         assert_eq!(record.shown, shown("pay", "{}"));
         assert_eq!(record.expires, Some(stage.clock.now() + 3_600_000));
         // Going on without an answer asks nobody a second time.
-        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Parked);
         assert_eq!(waiting(&second, &id_of).await, listed);
         approve(&second, record).await;
-        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
         assert_eq!((free.runs(), pay.runs(), look.runs()), (0, 1, 1));
@@ -402,8 +412,8 @@ fn b71_the_same_call_twice_is_two_records_and_one_answer_settles_one() {
             Step::text("done"),
         ]);
         let agent = agent(stage, &process, &model, &[&pay]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
         let listed = waiting(&process, thread.id()).await;
         let [one, two] = &listed[..] else {
             panic!("{listed:?}");
@@ -412,7 +422,7 @@ fn b71_the_same_call_twice_is_two_records_and_one_answer_settles_one() {
         assert_ne!(one.id, two.id);
         assert_eq!((one.call.position, two.call.position), (0, 1));
         approve(&process, two).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!(
             (outcome.stop, pending(&outcome)),
             (StopReason::Parked, vec!["c1"])
@@ -426,7 +436,7 @@ fn b71_the_same_call_twice_is_two_records_and_one_answer_settles_one() {
         decide(&process, &listed[0], Decision::Denied)
             .await
             .unwrap();
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1:rejected,c2) a");
         assert_eq!(pay.runs(), 1);
     });
@@ -443,11 +453,11 @@ fn b72_a_call_id_that_comes_again_needs_an_answer_of_its_own() {
             Step::text("done"),
         ]);
         let agent = agent(stage, &process, &model, &[&pay]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
         let old = waiting(&process, thread.id()).await.remove(0);
         approve(&process, &old).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!((outcome.stop, pay.runs()), (StopReason::Parked, 1));
         let listed = waiting(&process, thread.id()).await;
         let [new] = &listed[..] else {
@@ -458,11 +468,11 @@ fn b72_a_call_id_that_comes_again_needs_an_answer_of_its_own() {
         // The old answer again says nothing about the new call.
         let again = decide(&process, &old, Decision::Approved).await.unwrap();
         assert_eq!(again.state, ApprovalState::Used);
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!((outcome.stop, pay.runs()), (StopReason::Parked, 1));
         assert_eq!(waiting(&process, thread.id()).await, listed);
         approve(&process, new).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!(said(&outcome), "u a(c1) t(c1) a(c1) t(c1) a");
         assert_eq!(pay.runs(), 2);
     });
@@ -479,9 +489,12 @@ fn b73_a_second_question_after_resuming_is_a_new_record_and_used_ones_are_not_pe
             Step::text("done"),
         ]);
         let agent = agent(stage, &process, &model, &[&pay, &send]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| run.approve(&id("c1"))).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(
             (outcome.stop, pending(&outcome)),
@@ -495,7 +508,10 @@ fn b73_a_second_question_after_resuming_is_a_new_record_and_used_ones_are_not_pe
         );
         assert_eq!(waiting(&process, thread.id()).await, listed[1..]);
         assert_eq!(thread.pending(), outcome.pending);
-        let outcome = go_on(how, &agent, &mut thread, |run| run.approve(&id("c2"))).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c2"))
+        })
+        .await;
         assert_eq!(said(&outcome.unwrap()), "u a(c1) t(c1) a(c2) t(c2) a");
         assert_eq!((pay.runs(), send.runs(), model.calls()), (1, 1, 3));
         assert_eq!(waiting(&process, thread.id()).await, []);
@@ -513,9 +529,12 @@ fn b74_an_approved_tool_that_terminates_ends_the_run_without_a_model_call() {
         let process = stage.process().await;
         let model = model([Step::calls([("c1", "stop", "{}")])]);
         let agent = agent(stage, &process, &model, &[&stop]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
-        let outcome = go_on(how, &agent, &mut thread, |run| run.approve(&id("c1"))).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Terminated);
         assert_eq!(said(&outcome), "u a(c1) t(c1)");

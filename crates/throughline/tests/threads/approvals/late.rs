@@ -8,7 +8,7 @@ use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{everywhere, result_text, said};
 
 use super::{
-    builder, decide, go_on, guarded, id, model, parked, pending, records, states, waiting, why,
+    builder, decide, go_on, guarded, model, parked, pending, records, states, waiting, why,
 };
 
 #[test]
@@ -22,9 +22,9 @@ fn b64_an_answer_after_expiry_is_refused_and_the_call_is_closed_as_expired() {
             .approvals_expire_after(Duration::from_secs(3600))
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id_of = thread.id().clone();
-        parked(how, &agent, &mut thread).await;
+        parked(how, &agent, &thread).await;
         let record = waiting(&process, &id_of).await.remove(0);
         stage.clock.advance(Duration::from_secs(61 * 60));
         process.live().await;
@@ -34,7 +34,10 @@ fn b64_an_answer_after_expiry_is_refused_and_the_call_is_closed_as_expired() {
             assert_eq!(why(late), Unanswerable::Expired);
         }
         // The same through a run: it stays parked as it was.
-        let late = go_on(how, &agent, &mut thread, |run| run.approve(&id("c1"))).await;
+        let late = go_on(how, &agent, &thread, |run, calls| {
+            run.approve(&calls.of("c1"))
+        })
+        .await;
         let late = late.unwrap_err();
         assert!(
             matches!(
@@ -51,7 +54,7 @@ fn b64_an_answer_after_expiry_is_refused_and_the_call_is_closed_as_expired() {
         assert_eq!(states(&listed), [ApprovalState::Expired]);
         assert_eq!((pay.runs(), model.calls()), (0, 1));
 
-        let outcome = go_on(how, &agent, &mut thread, |run| run).await.unwrap();
+        let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(said(&outcome), "u a(c1) t(c1:expired) a");
         assert_eq!(

@@ -2,6 +2,7 @@
 
 mod answered;
 mod asked;
+mod equal_ids;
 mod late;
 mod r25;
 mod shown;
@@ -11,6 +12,7 @@ mod waiting;
 use std::sync::Arc;
 
 use throughline::model::CallId;
+use throughline::order::Resume;
 use throughline::store::{
     Answer, Approval as Record, ApprovalFilter, ApprovalState, CallState, Clock, Decision, Error,
     Journal, ManualClock, RunFilter, ThreadId, Unanswerable,
@@ -19,7 +21,7 @@ use throughline::{
     Agent, AgentBuilder, Approval, Outcome, Parameters, Run, RunFailed, Runs, StopReason, Thread,
 };
 use throughline_testkit::scripted::{ScriptedClient, Step};
-use throughline_testkit::stage::{Fake, How, Process, Stage};
+use throughline_testkit::stage::{Fake, How, MadeCalls, Process, Stage};
 
 /// A tool that needs leave.
 fn guarded(name: &str) -> Fake {
@@ -51,7 +53,7 @@ fn agent(stage: &Stage, process: &Process, model: &Arc<ScriptedClient>, tools: &
 }
 
 /// Run until something waits.
-async fn parked(how: How, agent: &Agent, thread: &mut Thread) -> Outcome {
+async fn parked(how: How, agent: &Agent, thread: &Thread) -> Outcome {
     let outcome = how.finish(agent.run_on(thread, "go")).await.unwrap();
     assert_eq!(outcome.stop, StopReason::Parked);
     outcome
@@ -61,10 +63,11 @@ async fn parked(how: How, agent: &Agent, thread: &mut Thread) -> Outcome {
 async fn go_on(
     how: How,
     agent: &Agent,
-    thread: &mut Thread,
-    answers: impl FnOnce(Run) -> Run,
+    thread: &Thread,
+    answers: impl FnOnce(Run<Resume>, &MadeCalls) -> Run<Resume>,
 ) -> Result<Outcome, RunFailed> {
-    how.finish(answers(agent.resume(thread))).await
+    let calls = MadeCalls::on(agent.threads().unwrap(), thread.id()).await;
+    how.finish(answers(agent.resume(thread), &calls)).await
 }
 
 fn id(value: &str) -> CallId {

@@ -12,10 +12,10 @@ use throughline::store::{
 use throughline::{Agent, Approval, Parameters, RunError, StopReason, Threads, ToolOutput};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
-use throughline_testkit::stage::{Engine, Fake, How, Process, Stage};
+use throughline_testkit::stage::{Engine, Fake, How, MadeCalls, Process, Stage};
 use throughline_testkit::{Rng, property};
 
-use super::{answer, builder, id, journal, records};
+use super::{answer, builder, journal, records};
 
 /// How long an approval can be answered, in cases where it is not for ever.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -153,9 +153,9 @@ impl Case<'_> {
         ]);
         let process = self.stage.process().await;
         let agent = self.agent(&process);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         self.thread = thread.id().clone();
-        let run = agent.run_on(&mut thread, "go");
+        let run = agent.run_on(&thread, "go");
         self.until_dead(process, dies, run).await;
         let asked = records(&self.processes[0], &self.thread).await;
         match asked.is_empty() {
@@ -169,7 +169,7 @@ impl Case<'_> {
         &mut self,
         process: Process,
         dies: Option<(&str, Fault)>,
-        run: throughline::Run,
+        run: throughline::Run<impl throughline::order::Order>,
     ) {
         if let Some((method, fault)) = dies {
             process.die_in(method, fault);
@@ -359,11 +359,12 @@ impl Case<'_> {
         let beside = rng.chance(0.3);
         let process = self.stage.process().await;
         let agent = self.agent(&process);
-        let mut thread = agent.open(self.thread.clone()).await.unwrap();
-        let mut run = agent.resume(&mut thread);
+        let thread = agent.open(self.thread.clone()).await.unwrap();
+        let mut run = agent.resume(&thread);
         if rng.chance(0.4) {
-            let call = self.record(rng).await.call.position;
-            let call = id(&format!("c{call}"));
+            let position = self.record(rng).await.call.position;
+            let calls = MadeCalls::on(agent.threads().unwrap(), &self.thread).await;
+            let call = calls.of(&format!("c{position}"));
             run = match rng.below(3) {
                 0 => run.approve(&call),
                 1 => run.reject(&call, None),
@@ -372,8 +373,8 @@ impl Case<'_> {
         }
         if beside {
             let other = self.agent(&self.processes[1]);
-            let mut again = other.open(self.thread.clone()).await.unwrap();
-            let second = self.how.finish(other.resume(&mut again));
+            let again = other.open(self.thread.clone()).await.unwrap();
+            let second = self.how.finish(other.resume(&again));
             let second = tokio::spawn(second);
             self.until_dead(process, dies, run).await;
             drop(second.await);
@@ -400,8 +401,8 @@ impl Case<'_> {
             }
             let process = self.stage.process().await;
             let agent = self.agent(&process);
-            let mut thread = agent.open(self.thread.clone()).await.unwrap();
-            match self.how.finish(agent.resume(&mut thread)).await {
+            let thread = agent.open(self.thread.clone()).await.unwrap();
+            match self.how.finish(agent.resume(&thread)).await {
                 Ok(outcome) if outcome.stop == StopReason::Parked => {}
                 Ok(outcome) if outcome.stop == StopReason::Done => return Ok(()),
                 Err(failed) if matches!(failed.source, RunError::NothingToResume { .. }) => {

@@ -100,14 +100,14 @@ fn b76_a_resume_where_the_service_keeps_the_history_sends_the_results_alone() {
                 .unwrap()
         };
         let here = make(&first, &asked_first);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id_of = thread.id().clone();
         let owner = Owner::Service {
             upstream: "harbour".to_owned(),
         };
         thread.set_owner(owner).await.unwrap();
-        how.finish(here.run_on(&mut thread, "hi")).await.unwrap();
-        parked(how, &here, &mut thread).await;
+        how.finish(here.run_on(&thread, "hi")).await.unwrap();
+        parked(how, &here, &thread).await;
         first.kill();
 
         let second = stage.process().await;
@@ -118,8 +118,8 @@ fn b76_a_resume_where_the_service_keeps_the_history_sends_the_results_alone() {
             vec![throughline::model::Content::text("done")],
         )]);
         let there = make(&second, &asked_second);
-        let mut thread = there.open(id_of.clone()).await.unwrap();
-        let outcome = go_on(how, &there, &mut thread, |run| run).await.unwrap();
+        let thread = there.open(id_of.clone()).await.unwrap();
+        let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         // The transcript has the calls; the service has them already.
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
@@ -146,13 +146,13 @@ fn b77_approvals_are_control_data_that_no_model_is_shown() {
             Step::text("and again"),
         ]);
         let agent = agent(stage, &process, &model, &[&pay]);
-        let mut thread = agent.new_thread();
-        parked(how, &agent, &mut thread).await;
+        let thread = agent.new_thread();
+        parked(how, &agent, &thread).await;
         let [one, two] = waiting(&process, thread.id()).await.try_into().unwrap();
         approve(&process, &one).await;
         decide(&process, &two, Decision::Denied).await.unwrap();
-        go_on(how, &agent, &mut thread, |run| run).await.unwrap();
-        how.finish(agent.run_on(&mut thread, "more")).await.unwrap();
+        go_on(how, &agent, &thread, |run, _| run).await.unwrap();
+        how.finish(agent.run_on(&thread, "more")).await.unwrap();
         let asked = model.asked();
         assert_eq!(asked.len(), 3);
         for asked in &asked {

@@ -56,9 +56,9 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
         let first = stage.process().await;
         let asked_first = model([answered(ASKED)]);
         let here = agent(stage, &first, &asked_first, &[&ours]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id_of = thread.id().clone();
-        let outcome = parked(how, &here, &mut thread).await;
+        let outcome = parked(how, &here, &thread).await;
         let awaits: Vec<_> = outcome.pending.iter().map(|one| one.awaits).collect();
         assert_eq!(awaits, [Awaits::VendorApproval; 2]);
         first.kill();
@@ -66,7 +66,7 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
         let second = stage.process().await;
         let asked_second = model([Step::text("done"), Step::text("and again")]);
         let there = agent(stage, &second, &asked_second, &[&ours]);
-        let mut thread = there.open(id_of.clone()).await.unwrap();
+        let thread = there.open(id_of.clone()).await.unwrap();
         thread.refresh().await.unwrap();
         assert_eq!(thread.pending(), outcome.pending);
         assert_eq!(calls(&second, &id_of).await, [CallState::Approval; 2]);
@@ -79,8 +79,8 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
         decide(&second, &listed[0], Decision::Approved)
             .await
             .unwrap();
-        let outcome = go_on(how, &there, &mut thread, |run| {
-            run.reject(&id("mcpr_2"), Some("not today"))
+        let outcome = go_on(how, &there, &thread, |run, calls| {
+            run.reject(&calls.of("mcpr_2"), Some("not today"))
         });
         let outcome = outcome.await.unwrap();
         assert_eq!((outcome.stop, ours.runs()), (StopReason::Done, 0));
@@ -121,7 +121,7 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
             );
         }
         // What is said later stands behind it.
-        how.finish(there.run_on(&mut thread, "more")).await.unwrap();
+        how.finish(there.run_on(&thread, "more")).await.unwrap();
         assert_eq!(second.history(&id_of).await, "u a t a u a");
         let later = rendered(&asked_second.asked()[1].messages, Wire::OpenAiResponses);
         assert!(later.starts_with(&whole), "{later}");

@@ -5,7 +5,7 @@ use throughline::{RunError, StopReason};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{everywhere, result_text, said};
 
-use super::{agent, calls, declared, go_on, id, journal, model, parked, pending};
+use super::{agent, calls, declared, go_on, journal, model, parked, pending};
 
 fn two() -> Step {
     Step::calls([("c1", "theirs", "{}"), ("c2", "theirs", "{}")])
@@ -18,12 +18,15 @@ fn b39_one_answer_of_two_is_durable_and_the_run_stays_parked_for_the_other() {
         let first = stage.process().await;
         let said_first = model([two()]);
         let here = agent(stage, &first, &said_first, &[&tool]);
-        let mut thread = here.new_thread();
+        let thread = here.new_thread();
         let id_of = thread.id().clone();
-        let outcome = parked(how, &here, &mut thread).await;
+        let outcome = parked(how, &here, &thread).await;
         assert_eq!(pending(&outcome), ["c1", "c2"]);
 
-        let outcome = go_on(how, &here, &mut thread, |run| run.answer(&id("c1"), "one")).await;
+        let outcome = go_on(how, &here, &thread, |run, calls| {
+            run.answer(&calls.of("c1"), "one")
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Parked);
         assert_eq!(pending(&outcome), ["c2"]);
@@ -37,12 +40,15 @@ fn b39_one_answer_of_two_is_durable_and_the_run_stays_parked_for_the_other() {
         assert_eq!(states, [CallState::Done, CallState::Client]);
         let said_second = model([Step::text("done")]);
         let there = agent(stage, &second, &said_second, &[&tool]);
-        let mut thread = there.open(id_of.clone()).await.unwrap();
+        let thread = there.open(id_of.clone()).await.unwrap();
         // Opening is one round trip; what waits is in the journal.
         thread.refresh().await.unwrap();
         assert_eq!(thread.pending(), outcome.pending);
         assert_eq!(second.history(&id_of).await, "");
-        let outcome = go_on(how, &there, &mut thread, |run| run.answer(&id("c2"), "two")).await;
+        let outcome = go_on(how, &there, &thread, |run, calls| {
+            run.answer(&calls.of("c2"), "two")
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
@@ -60,30 +66,42 @@ fn b40_a_second_answer_is_a_no_op_or_refused_and_the_first_stands() {
         let process = stage.process().await;
         let model = model([two(), Step::text("done")]);
         let agent = agent(stage, &process, &model, &[&tool]);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let id_of = thread.id().clone();
-        parked(how, &agent, &mut thread).await;
-        let first = go_on(how, &agent, &mut thread, |run| run.answer(&id("c1"), "one")).await;
+        parked(how, &agent, &thread).await;
+        let first = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c1"), "one")
+        })
+        .await;
         let first = first.unwrap();
         let before = journal(&process, &id_of).await;
 
-        let again = go_on(how, &agent, &mut thread, |run| run.answer(&id("c1"), "one")).await;
+        let again = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c1"), "one")
+        })
+        .await;
         assert_eq!(again.unwrap(), first);
-        let other = go_on(how, &agent, &mut thread, |run| run.answer(&id("c1"), "1")).await;
+        let other = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c1"), "1")
+        })
+        .await;
         let other = other.unwrap_err();
         assert!(
             matches!(&other.source, RunError::AlreadyAnswered { call } if call == "c1"),
             "{other:?}"
         );
-        let error = go_on(how, &agent, &mut thread, |run| {
-            run.answer_error(&id("c1"), "one")
+        let error = go_on(how, &agent, &thread, |run, calls| {
+            run.answer_error(&calls.of("c1"), "one")
         });
         let error = error.await.unwrap_err().source;
         assert!(
             matches!(error, RunError::AlreadyAnswered { .. }),
             "{error:?}"
         );
-        let stray = go_on(how, &agent, &mut thread, |run| run.answer(&id("c9"), "one")).await;
+        let stray = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c9"), "one")
+        })
+        .await;
         match stray.unwrap_err().source {
             RunError::NotPending { call, pending } => {
                 assert_eq!((&*call, pending), ("c9", vec!["c2".to_owned()]));
@@ -91,8 +109,9 @@ fn b40_a_second_answer_is_a_no_op_or_refused_and_the_first_stands() {
             other => panic!("{other:?}"),
         }
         // A good one beside a stray one is not taken either.
-        let both = go_on(how, &agent, &mut thread, |run| {
-            run.answer(&id("c2"), "two").answer(&id("c9"), "nine")
+        let both = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c2"), "two")
+                .answer(&calls.of("c9"), "nine")
         });
         let both = both.await.unwrap_err().source;
         assert!(matches!(both, RunError::NotPending { .. }), "{both:?}");
@@ -100,12 +119,18 @@ fn b40_a_second_answer_is_a_no_op_or_refused_and_the_first_stands() {
         assert_eq!((after.calls, after.entries), (before.calls, before.entries));
         assert_eq!(model.calls(), 1);
 
-        let outcome = go_on(how, &agent, &mut thread, |run| run.answer(&id("c2"), "two")).await;
+        let outcome = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c2"), "two")
+        })
+        .await;
         let outcome = outcome.unwrap();
         assert_eq!(result_text(&outcome.messages, "c1"), "one");
         assert_eq!(process.history(&id_of).await, "u a(c1,c2) t(c1,c2) a");
         // The run is over: nothing waits any more.
-        let late = go_on(how, &agent, &mut thread, |run| run.answer(&id("c2"), "3")).await;
+        let late = go_on(how, &agent, &thread, |run, calls| {
+            run.answer(&calls.of("c2"), "3")
+        })
+        .await;
         let late = late.unwrap_err().source;
         assert!(matches!(late, RunError::NotPending { .. }), "{late:?}");
         assert_eq!(process.history(&id_of).await, "u a(c1,c2) t(c1,c2) a");

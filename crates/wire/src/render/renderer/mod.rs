@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use throughline_model::json::RawJson;
 use throughline_model::{
-    Body, CallId, Content, Form, Message, Path, Role, Runner, Status, ToolCall, Wire,
+    Body, CallId, Content, Form, Message, Path, Role, Runner, Status, ToolCall, Wire, occurrence_in,
 };
 
 use super::Options;
@@ -56,6 +56,8 @@ struct Waiting {
     id: Option<CallId>,
     /// Where the call stands, for repairs.
     at: Place,
+    /// How many calls of the same id stand before it in its message.
+    occurrence: u32,
     native: bool,
     /// The call as it was rendered, where its result must echo what only the vendor's form has.
     content: Option<Content>,
@@ -518,7 +520,10 @@ impl Renderer {
             if let Some(changed) = changed {
                 prepared.to_mut().contents[index] = changed;
             }
-            waiting.extend(found);
+            waiting.extend(found.map(|waiting| Waiting {
+                occurrence: occurrence_in(message, place),
+                ..waiting
+            }));
         }
         self.leave_chained(&mut prepared, &mut waiting, at);
         self.as_text = !waiting.is_empty() && self.wants_text(&prepared, at);

@@ -73,6 +73,7 @@ impl Renderer {
             id,
             call: call.clone(),
             at: (at, place),
+            occurrence: 0,
             native: native
                 && changed
                     .as_ref()
@@ -102,7 +103,10 @@ impl Renderer {
             let content = cleaned.as_ref().unwrap_or(&message.contents[place]);
             let value = result.call().value();
             let waits = |waiting: &&mut Waiting| {
-                waiting.answer.is_none() && waiting.call.call.value() == value
+                let named = result.occurrence();
+                waiting.answer.is_none()
+                    && waiting.call.call.value() == value
+                    && named.is_none_or(|occurrence| waiting.occurrence == occurrence)
             };
             let slot = match result.pairing() {
                 Pairing::Answers => self.waiting.iter_mut().find(waits),

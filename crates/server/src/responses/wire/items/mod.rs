@@ -169,6 +169,18 @@ pub(super) fn succeeded(result: &ToolResult) -> bool {
 }
 
 impl Draft {
+    /// The same for the n-th call of its id in its message.
+    pub(super) fn with_occurrence(self, occurrence: u32) -> Self {
+        match self {
+            Self::Server(call) => Self::Server(call.with_occurrence(occurrence)),
+            Self::Said(_)
+            | Self::Thought(_)
+            | Self::Call(_)
+            | Self::Question(_)
+            | Self::Whole(_) => self,
+        }
+    }
+
     /// The type of the item.
     pub(super) fn tag(&self) -> &str {
         match self {

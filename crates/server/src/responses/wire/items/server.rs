@@ -5,12 +5,14 @@ use throughline_model::{ApprovalRequest, Body, Outcome, Output, ToolCall, ToolRe
 
 use super::call::{Call, json_text};
 use super::{Dialect, Draft, ServerTool, State};
-use crate::responses::wire::scene::ToolList;
+use crate::responses::wire::scene::{Asked, ToolList};
 
 /// A call that runs here.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::responses::wire) struct ServerCall {
     pub(in crate::responses::wire) call: String,
+    /// How many calls of the same id stand before it in its message.
+    pub(in crate::responses::wire) occurrence: u32,
     /// The name that models know.
     pub(in crate::responses::wire) known_as: String,
     pub(in crate::responses::wire) label: String,
@@ -25,6 +27,7 @@ impl ServerCall {
     pub(super) fn new(call: &ToolCall, tool: &ServerTool, dialect: Dialect) -> Self {
         Self {
             call: call.call.value().to_owned(),
+            occurrence: 0,
             known_as: call.name.clone(),
             label: tool.label.clone(),
             name: tool.name.clone(),
@@ -32,6 +35,18 @@ impl ServerCall {
             asks: tool.asks,
             dialect,
         }
+    }
+
+    /// The same call as the n-th of its id in its message.
+    pub(in crate::responses::wire) fn with_occurrence(self, occurrence: u32) -> Self {
+        Self { occurrence, ..self }
+    }
+
+    /// Whether a result is this call's. Ids may repeat within a message; the result says which of
+    /// the calls it answers then.
+    pub(in crate::responses::wire) fn is_answered_by(&self, result: &ToolResult) -> bool {
+        let named = result.occurrence();
+        result.call().value() == self.call && named.is_none_or(|named| named == self.occurrence)
     }
 
     /// The type of the item.
@@ -130,6 +145,7 @@ impl ServerCall {
     pub(in crate::responses::wire) fn question(&self) -> Question {
         Question {
             request: self.call.clone(),
+            occurrence: self.occurrence,
             label: self.label.clone(),
             name: self.name.clone(),
             arguments: self.arguments.clone(),
@@ -178,6 +194,8 @@ pub(super) fn output_text(output: &Output) -> String {
 pub(in crate::responses::wire) struct Question {
     /// The id of the call or of the vendor's request.
     pub(in crate::responses::wire) request: String,
+    /// How many calls of the same id stand before it in its message.
+    pub(in crate::responses::wire) occurrence: u32,
     pub(in crate::responses::wire) label: String,
     pub(in crate::responses::wire) name: String,
     pub(in crate::responses::wire) arguments: String,
@@ -189,11 +207,17 @@ impl Question {
         (dialect == Dialect::OpenAi).then(|| {
             Draft::Question(Self {
                 request: request.request.value().to_owned(),
+                occurrence: 0,
                 label: request.server.clone().unwrap_or_default(),
                 name: request.name.clone(),
                 arguments: json_text(&request.arguments),
             })
         })
+    }
+
+    /// Whether an approval record is about this question.
+    pub(in crate::responses::wire) fn is_asked_by(&self, asked: &Asked) -> bool {
+        (&asked.call, asked.occurrence) == (&self.request, self.occurrence)
     }
 
     /// The item.

@@ -11,13 +11,13 @@ use std::collections::HashMap;
 
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
-    Body, Content, Message, Role, Source, Status as MessageStatus, ToolResult, Wire,
+    Body, Content, Message, Role, Source, Status as MessageStatus, ToolResult, Wire, occurrence_in,
 };
 use throughline_store::RunId;
 
 use super::envelope;
 use super::ids::{ItemId, ItemPlace, prefix_of};
-use super::items::{Carrier, Draft, Maker, ServerCall, State, exact};
+use super::items::{Carrier, Draft, Maker, Question, ServerCall, State, exact};
 use super::parcel;
 use super::scene::{Asked, Dialect, Labels};
 use fill::filled;
@@ -87,6 +87,7 @@ pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> 
     };
     for spoken in messages {
         match spoken.place {
+            Spoke::Input if closes_calls(spoken) => list.taken_over(spoken),
             Spoke::Input => list.input(spoken),
             Spoke::Step(step) => list.output(spoken, step),
         }
@@ -100,7 +101,7 @@ type Results<'m> = HashMap<(RunId, String), Vec<&'m ToolResult>>;
 fn results<'m>(messages: &[Spoken<'m>]) -> Results<'m> {
     let mut found: Results<'m> = HashMap::new();
     for spoken in messages {
-        if let Spoke::Input = spoken.place {
+        if spoken.place == Spoke::Input && !closes_calls(spoken) {
             continue;
         }
         let contents = spoken.message.contents.iter();
@@ -110,6 +111,12 @@ fn results<'m>(messages: &[Spoken<'m>]) -> Results<'m> {
         }
     }
     found
+}
+
+/// Whether a message has our results for calls of the response before that did not run.
+fn closes_calls(spoken: &Spoken<'_>) -> bool {
+    let message = spoken.message;
+    message.role == Role::Tool && message.source == Some(Source::Repair)
 }
 
 struct List<'m, 'l> {
@@ -202,6 +209,7 @@ impl<'m> List<'m, '_> {
             let Some(draft) = self.maker.draft(content, next, &mut phase) else {
                 continue;
             };
+            let draft = draft.with_occurrence(occurrence_in(message, place));
             let id = self.output_id(spoken.run, step, draft.tag());
             self.drafted(spoken.run, id, &draft);
             self.carried(spoken.run, step, content);
@@ -246,12 +254,14 @@ impl<'m> List<'m, '_> {
         match draft {
             Draft::Server(call) => {
                 let key = (run, call.call.clone());
-                let result = self.results.get_mut(&key).filter(|list| !list.is_empty());
-                let result = result.map(|list| list.remove(0));
+                let result = self.results.get_mut(&key).and_then(|list| {
+                    let place = list.iter().position(|one| call.is_answered_by(one))?;
+                    Some(list.remove(place))
+                });
                 if result.is_none() {
                     self.open.push(call.clone());
                 }
-                match (result, self.asked(run, &call.call)) {
+                match (result, self.asked(run, &call.question())) {
                     (None, None) if call.asks => {}
                     // The other specification has no word for the question.
                     (None, Some(_)) if self.listing.dialect == Dialect::OpenResponses => {}
@@ -263,7 +273,7 @@ impl<'m> List<'m, '_> {
                 }
             }
             Draft::Question(question) => {
-                let id = self.asked(run, &question.request).unwrap_or(named);
+                let id = self.asked(run, question).unwrap_or(named);
                 let json = question.item(&id);
                 self.push(id, &json);
             }
@@ -289,9 +299,9 @@ impl<'m> List<'m, '_> {
         }
     }
 
-    fn asked(&self, run: RunId, call: &str) -> Option<String> {
+    fn asked(&self, run: RunId, question: &Question) -> Option<String> {
         let mut asked = self.listing.asked.iter();
-        let found = asked.find(|(of, asked)| *of == run && asked.call == call);
+        let found = asked.find(|(of, asked)| *of == run && question.is_asked_by(asked));
         found.map(|(_, asked)| asked.approval.to_string())
     }
 
@@ -306,7 +316,10 @@ impl<'m> List<'m, '_> {
                 let place = left.iter().position(|one| std::ptr::eq(*one, result))?;
                 Some(left.remove(place))
             });
-            let call = self.open.iter().rposition(|call| call.call == id);
+            let call = self
+                .open
+                .iter()
+                .rposition(|call| call.is_answered_by(result));
             let (Some(_), Some(place)) = (unlisted, call) else {
                 continue;
             };

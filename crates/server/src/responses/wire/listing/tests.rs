@@ -157,6 +157,7 @@ fn calls_that_ran_here_are_listed_with_their_results() {
     let asked = Asked {
         step: 0,
         call: "c2".to_owned(),
+        occurrence: 0,
         approval,
     };
     let items = list(

@@ -30,20 +30,26 @@ impl Projector {
     /// others of its round, so that items stand in the order of calls, whichever ended first.
     pub(super) fn result(&mut self, result: &ToolResult, out: &mut Vec<Frame>) {
         self.stage.settle(out, State::Completed);
-        let id = result.call().value();
-        let waits = |waiting: &Waiting| waiting.call.call == id;
+        let waits = |waiting: &Waiting| waiting.call.is_answered_by(result);
         if self.scene.dialect == Dialect::OpenAi
             && let Some(place) = self.waiting.iter().position(waits)
         {
             let Waiting { index, call } = self.waiting.remove(place);
             return self.end_server(index, &call, result, out);
         }
-        let asks = |asking: &Asking| asking.call.as_ref().is_some_and(|call| call.call == id);
+        let asks = |asking: &Asking| {
+            let call = asking.call.as_ref();
+            call.is_some_and(|call| call.is_answered_by(result))
+        };
+        let taken = |call: &&ServerCall| call.is_answered_by(result);
         let expected = self.waiting.iter().filter(|waiting| waits(waiting)).count()
             + self.asking.iter().filter(|asking| asks(asking)).count()
-            + self.taken.iter().filter(|call| call.call == id).count();
-        let ended = self.ended.iter().filter(|ended| ended.call().value() == id);
-        if ended.count() < expected {
+            + self.taken.iter().filter(taken).count();
+        let same = |ended: &&ToolResult| {
+            ended.call().value() == result.call().value()
+                && ended.occurrence() == result.occurrence()
+        };
+        if self.ended.iter().filter(same).count() < expected {
             self.ended.push(result.clone());
         }
     }
@@ -62,20 +68,20 @@ impl Projector {
             return;
         }
         for waiting in std::mem::take(&mut self.waiting) {
-            match self.ended_as(&waiting.call.call) {
+            match self.ended_as(&waiting.call) {
                 Some(result) => self.show_output(waiting.index, &waiting.call, &result, out),
                 None => self.waiting.push(waiting),
             }
         }
         for asking in std::mem::take(&mut self.asking) {
             let call = asking.call.as_ref();
-            match call.and_then(|call| Some((call, self.ended_as(&call.call)?))) {
+            match call.and_then(|call| Some((call, self.ended_as(call)?))) {
                 Some((call, result)) => self.show_ended(asking.id, call, &result, out),
                 None => self.asking.push(asking),
             }
         }
         for call in std::mem::take(&mut self.taken) {
-            let Some(result) = self.ended_as(&call.call) else {
+            let Some(result) = self.ended_as(&call) else {
                 self.taken.push(call);
                 continue;
             };
@@ -91,11 +97,11 @@ impl Projector {
     }
 
     /// The result of a call, if it waits to be shown.
-    fn ended_as(&mut self, id: &str) -> Option<ToolResult> {
+    fn ended_as(&mut self, call: &ServerCall) -> Option<ToolResult> {
         let place = self
             .ended
             .iter()
-            .position(|ended| ended.call().value() == id)?;
+            .position(|ended| call.is_answered_by(ended))?;
         Some(self.ended.remove(place))
     }
 
@@ -168,7 +174,7 @@ impl Projector {
         }
         for asking in std::mem::take(&mut self.asking) {
             let mut asked = ending.asked.iter();
-            let record = asked.find(|asked| asked.call == asking.question.request);
+            let record = asked.find(|asked| asking.question.is_asked_by(asked));
             let id = match (record, &asking.call) {
                 (Some(record), _) => record.approval.to_string(),
                 (None, None) => asking.id,

@@ -61,7 +61,8 @@ impl Projector {
             let mut phase = self.step(no, out).phase.take();
             let draft = self.maker().draft(content, next, &mut phase);
             self.step(no, out).phase = phase;
-            let Some(draft) = draft else {
+            let occurrence = self.step(no, out).occurrence(*at, content);
+            let Some(draft) = draft.map(|draft| draft.with_occurrence(occurrence)) else {
                 continue;
             };
             let id = self.next_id(draft.tag(), no, out);

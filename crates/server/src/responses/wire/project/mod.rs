@@ -71,7 +71,10 @@ impl Projector {
             ending: None,
         };
         let known = projector.scene.known_calls.iter();
-        let taken = known.filter_map(|call| projector.maker().server_call(call));
+        let taken = known.filter_map(|known| {
+            let call = projector.maker().server_call(&known.call)?;
+            Some(call.with_occurrence(known.occurrence))
+        });
         projector.taken = taken.collect();
         projector
     }

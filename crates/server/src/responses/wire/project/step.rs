@@ -44,6 +44,8 @@ pub(super) struct Step {
     /// Something that readers saw came to nothing.
     broken: bool,
     pub(super) phase: Option<String>,
+    /// How many calls of an id were made in a message, by attempt and message.
+    calls: BTreeMap<(u32, usize, String), u32>,
 }
 
 impl Step {
@@ -56,6 +58,7 @@ impl Step {
             stray: Vec::new(),
             broken: false,
             phase: None,
+            calls: BTreeMap::new(),
         }
     }
 
@@ -68,6 +71,18 @@ impl Step {
         Some(self.stray.remove(place))
     }
 
+    /// How many calls of the same id stand before a call in its message. Contents come in order.
+    pub(super) fn occurrence(&mut self, at: Place, content: &Content) -> u32 {
+        let Some(call) = content.as_tool_call() else {
+            return 0;
+        };
+        let attempt = self.again + u32::from(self.broken);
+        let key = (attempt, at.choice, call.call.value().to_owned());
+        let count = self.calls.entry(key).or_default();
+        *count += 1;
+        *count - 1
+    }
+
     /// The place of the next item of a kind.
     fn next(&mut self, prefix: &'static str) -> ItemPlace {
         if self.broken {
@@ -75,6 +90,7 @@ impl Step {
             *self = Self {
                 told: std::mem::take(&mut self.told),
                 stray: std::mem::take(&mut self.stray),
+                calls: std::mem::take(&mut self.calls),
                 ..Self::new(self.no, self.again + 1)
             };
         }

@@ -1,0 +1,54 @@
+//! Calls by the ids that a test gave them.
+
+use throughline::model::{Arguments, CallId};
+use throughline::store::{CallRef, RunFilter};
+use throughline::{Awaits, Pending, ThreadId, Threads};
+
+/// The calls of a thread's runs, newest first, as an application that listed them kept them: those
+/// that no longer wait too.
+pub struct MadeCalls(Vec<Pending>, CallRef);
+
+impl MadeCalls {
+    /// Read the journals of a thread.
+    pub async fn on(threads: &Threads, thread: &ThreadId) -> Self {
+        let (store, scope) = (threads.store(), threads.scope());
+        let filter = RunFilter {
+            thread: Some(thread.clone()),
+            states: Vec::new(),
+        };
+        let listed = store.runs(scope, &filter, None, 100).await.unwrap();
+        let mut calls = Vec::new();
+        for run in listed.found {
+            let journal = store.journal(scope, run.id).await.unwrap();
+            calls.extend(journal.calls.iter().rev().map(|call| Pending {
+                call: CallId::natural(&call.call).unwrap(),
+                tool: call.tool.clone(),
+                arguments: Arguments::None,
+                awaits: Awaits::Approval,
+                at: call.at,
+                occurrence: 0,
+                approval: call.approval,
+            }));
+        }
+        let nowhere = CallRef {
+            run: store.ids().run(),
+            step: 0,
+            position: 0,
+        };
+        Self(calls, nowhere)
+    }
+
+    /// The newest call with an id; one that was never made if there is none.
+    pub fn of(&self, id: &str) -> Pending {
+        let found = self.0.iter().find(|one| one.call.value() == id);
+        found.cloned().unwrap_or_else(|| Pending {
+            call: CallId::natural(id).unwrap(),
+            tool: "none".to_owned(),
+            arguments: Arguments::None,
+            awaits: Awaits::Approval,
+            at: self.1,
+            occurrence: 0,
+            approval: None,
+        })
+    }
+}
