@@ -10,7 +10,9 @@ use throughline_store::{ApprovalId, RunId, ThreadId};
 use super::Projector;
 use crate::responses::wire::frame::Frame;
 use crate::responses::wire::request::CreateRequest;
-use crate::responses::wire::scene::{Asked, Dialect, Ending, Labels, Scene, ServerTool};
+use crate::responses::wire::scene::{
+    Asked, Dialect, Ending, KnownCall, Labels, Scene, ServerTool,
+};
 
 fn scene(body: &str) -> Scene {
     Scene {
@@ -385,6 +387,7 @@ fn what_waits_for_leave_is_asked_at_the_end() {
     end.asked.push(Asked {
         step: 0,
         call: "c1".to_owned(),
+        occurrence: 0,
         approval,
     });
     let asks = with_orders(scene(r#"{"model":"demo"}"#));
@@ -396,7 +399,10 @@ fn what_waits_for_leave_is_asked_at_the_end() {
 
     // The run that goes on with it shows the call when it has its result.
     let mut next = asks;
-    next.known_calls.push(waits.clone());
+    next.known_calls.push(KnownCall {
+        call: waits.clone(),
+        occurrence: 0,
+    });
     let events = [result(&waits, "placed"), RunEvent::Asked { step: 0 }];
     let (_, response) = told(next, &events, &ending(StopReason::Done, Stop::Done));
     assert_eq!(items(&response), ["mcp_call mcp_A_t0 completed"]);
