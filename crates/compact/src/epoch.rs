@@ -12,7 +12,7 @@ use crate::report::{Kept, Trigger};
 pub const EPOCH_VERSION: u64 = 1;
 
 /// The version of what digests say; a block made by another version stays as it is.
-pub const DIGEST_VERSION: u64 = 1;
+pub const DIGEST_VERSION: u64 = 2;
 
 /// One message of a view that stands for a range of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -1,12 +1,16 @@
 //! A long result in part: its head, its tail, and the lines that tell of errors.
 
+use throughline_model::Outcome;
+
 use crate::atoms;
+use crate::facts::ended::mark;
 use crate::facts::errors;
 use crate::text;
 use crate::tokens;
 
-/// The text in about `cap` units: most of it head, then error lines of the middle, then tail.
-pub(crate) fn shorten(whole: &str, cap: u64, seq: u64) -> String {
+/// The text in about `cap` units: most of it head, then error lines of the middle, then tail. The mark for
+/// what is left out names an outcome that is not `ok`.
+pub(crate) fn shorten(whole: &str, cap: u64, seq: u64, outcome: Outcome) -> String {
     let units = u64::from(tokens::text_units(whole)).max(1);
     // The mark takes some of it.
     let cap = cap.saturating_sub(24).max(16);
@@ -36,8 +40,9 @@ pub(crate) fn shorten(whole: &str, cap: u64, seq: u64) -> String {
         out.push('\n');
     }
     let lines = if left_out == 1 { "line" } else { "lines" };
+    let ended = mark(outcome);
     out.push_str(&format!(
-        "[… {left_out} {lines} left out, all of it is #{seq}]\n"
+        "[… {left_out} {lines} left out, all of it is #{seq}{ended}]\n"
     ));
     for line in found {
         out.push_str(&line);

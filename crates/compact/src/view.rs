@@ -7,6 +7,7 @@ use std::sync::Arc;
 use throughline_model::{Body, Content, Message, Output, Role, Source, ToolResult};
 
 use crate::epoch::Epoch;
+use crate::facts::ended::mark;
 use crate::group::{Belongs, Fate, Placed};
 use crate::record::{Entry, Record};
 use crate::shorten::shorten;
@@ -277,21 +278,22 @@ fn over(result: &ToolResult, cap: u64) -> Option<Cow<'_, str>> {
 
 fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolResult> {
     let text = over(result, cap)?;
-    let short = shorten(&text, cap, seq);
+    let short = shorten(&text, cap, seq, result.outcome);
     let mut result = result.clone();
     result.output = Output::Text(short);
     Some(result)
 }
 
-/// A result as text that no vendor takes for one.
+/// A result as text that no vendor takes for one, with its outcome unless that is `ok`.
 fn quote(result: &ToolResult, what: &str, seq: u64, cap: u64) -> Content {
     let name = result.name.as_deref().unwrap_or(result.family.as_str());
     let name = text::one_line(name, 80);
     let said = text::of_output(&result.output);
     let said = if u64::from(tokens::text_units(&said)) > cap {
-        shorten(&said, cap, seq)
+        shorten(&said, cap, seq, result.outcome)
     } else {
         said.into_owned()
     };
-    Content::text(format!("[{what} of {name} #{seq}]\n{said}"))
+    let ended = mark(result.outcome);
+    Content::text(format!("[{what} of {name}{ended} #{seq}]\n{said}"))
 }

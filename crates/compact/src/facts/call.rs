@@ -3,8 +3,8 @@
 use throughline_model::{Outcome, Output};
 
 use super::args::Args;
-use super::result::{self, Ended};
-use super::{Called, Line, LineKind, errors};
+use super::ended::Ended;
+use super::{Called, Line, LineKind, errors, result};
 use crate::category::Category;
 use crate::policy::Caps;
 use crate::text;
@@ -17,9 +17,9 @@ pub(crate) fn line(called: &Called<'_>, args: &Args<'_>, caps: &Caps) -> Line {
         .map_or(std::borrow::Cow::Borrowed(""), |result| {
             text::of_output(&result.output)
         });
-    let ended = result::ended(called, &said);
+    let ended = Ended::of(called, &said);
     let mut line = Line::new(called.seq, LineKind::Call(called.category));
-    line.failed = ended.failed;
+    line.ended = Some(ended);
     match called.category {
         Category::Read => read(&mut line, called, args, &said),
         Category::Write => write(&mut line, called, args),
@@ -29,57 +29,44 @@ pub(crate) fn line(called: &Called<'_>, args: &Args<'_>, caps: &Caps) -> Line {
             other(&mut line, called, args, &said, caps);
         }
     }
-    finish(&mut line, called, &ended, &said, caps);
+    if !ended.is_ok() {
+        // Counts of lines would be those of what was asked for, not of what was done.
+        line.size = String::new();
+        line.range = None;
+        line.changed = (0, 0);
+    }
+    quote(&mut line, ended, &said, caps);
     line
 }
 
-/// How the call ended, after what it was.
-fn finish(line: &mut Line, called: &Called<'_>, ended: &Ended, said: &str, caps: &Caps) {
-    if let Some(missing) = ended.missing {
-        line.rest.push_str(" → ");
-        line.rest.push_str(missing);
-        return;
-    }
-    if ended.failed {
-        match (called.category, ended.code) {
-            (Category::Write, None) => line.rest.push_str(" FAILED"),
-            (_, Some(code)) if !planted("compact-code-left-out") => {
-                line.rest.push_str(&format!(" → exit {code}"));
-            }
-            (_, _) => line.rest.push_str(" → FAILED"),
-        }
+/// What is quoted of the output.
+fn quote(line: &mut Line, ended: Ended, said: &str, caps: &Caps) {
+    if ended.failed() {
         let mut found = errors::lines(said, caps.error_lines, caps.error_line);
         if found.is_empty() {
             let first = said.lines().find(|one| !one.trim().is_empty());
             found.extend(first.map(|one| text::one_line(one, caps.error_line)));
         }
         if !found.is_empty() && !planted("compact-error-left-out") {
-            line.rest.push_str(": ");
-            line.rest.push_str(&found.join(" | "));
+            line.rest = format!(": {}", found.join(" | "));
         }
         return;
     }
-    match called.category {
-        Category::Write => line.rest.push_str(" ok"),
-        Category::Execute => {
-            match ended.code {
-                Some(code) => line.rest.push_str(&format!(" → exit {code}")),
-                None => line.rest.push_str(" → ok"),
-            }
-            // A line that only tells the code again says nothing.
-            let says = |one: &&str| !one.trim().is_empty() && errors::exit_code(one).is_none();
-            let last = said.lines().rev().take(200).find(says);
-            if let Some(last) = last {
-                line.rest.push_str(": ");
-                line.rest.push_str(&text::one_line(last, 80));
-            }
+    if ended.outcome == Some(Outcome::Rejected) {
+        // A person may have said why.
+        let reason = text::one_line(said, caps.other);
+        if !reason.is_empty() {
+            line.rest = format!(": {reason}");
         }
-        Category::Read
-        | Category::Query
-        | Category::Structured
-        | Category::Plan
-        | Category::Media
-        | Category::Other => {}
+        return;
+    }
+    if ended.is_ok() && line.kind == LineKind::Call(Category::Execute) {
+        // A line that only tells the code again says nothing.
+        let says = |one: &&str| !one.trim().is_empty() && errors::exit_code(one).is_none();
+        let last = said.lines().rev().take(200).find(says);
+        if let Some(last) = last {
+            line.rest = format!(": {}", text::one_line(last, 80));
+        }
     }
 }
 
@@ -110,11 +97,10 @@ fn read(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
     line.key = Some(subject.as_str().into());
     let count = text::lines(said) as u64;
     line.range = range(args, count);
-    line.head = format!("Read {subject}");
-    line.rest = match line.range {
+    line.head = format!("{} {subject}", line.verb("Read", "read"));
+    line.size = match line.range {
         Some((from, to)) => format!(" lines {from}-{to} ({})", counted(to - from + 1)),
-        None if called.result.is_some() => format!(" ({})", counted(count)),
-        None => String::new(),
+        None => format!(" ({})", counted(count)),
     };
 }
 
@@ -189,9 +175,15 @@ fn write(line: &mut Line, called: &Called<'_>, args: &Args<'_>) {
     line.changed = (added, removed);
     let subject = path.unwrap_or_else(|| format!("by {}({})", name(called), args.short(160)));
     line.key = Some(subject.as_str().into());
-    line.head = format!("Edited {subject}");
-    if added + removed > 0 {
-        line.rest = format!(" +{added}/-{removed} lines");
+    line.head = format!("{} {subject}", line.verb("Edited", "edit"));
+    line.size = changed(line.changed);
+}
+
+/// How many lines a write added and took away.
+pub(crate) fn changed((added, removed): (u64, u64)) -> String {
+    match added + removed {
+        0 => String::new(),
+        _ => format!(" +{added}/-{removed} lines"),
     }
 }
 
@@ -232,7 +224,7 @@ fn execute(line: &mut Line, called: &Called<'_>, args: &Args<'_>, caps: &Caps) {
         None => format!("{}({})", name(called), args.short(caps.command)),
     };
     line.key = Some(command.as_str().into());
-    line.head = format!("Ran {command}");
+    line.head = format!("{} {command}", line.verb("Ran", "run"));
 }
 
 fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
@@ -245,20 +237,19 @@ fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
         None => pattern,
     };
     line.key = Some(within.as_str().into());
-    line.head = format!("Searched {within}");
-    if called.result.is_some() {
-        line.rest = format!(" → {}", counted(text::lines(said) as u64));
-    }
+    line.head = format!("{} {within}", line.verb("Searched", "search"));
+    line.size = format!(" → {}", counted(text::lines(said) as u64));
 }
 
 fn other(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
-    line.head = format!("Called {}({})", name(called), args.short(200));
+    let verb = line.verb("Called", "call");
+    line.head = format!("{verb} {}({})", name(called), args.short(200));
     if called.category == Category::Plan {
         // A plan is told whole again, or the state of one of its parts is.
         let part = args.part().unwrap_or_default();
         line.key = Some(format!("{} {part}", name(called)).into());
     }
-    if line.failed || called.result.is_none() {
+    if !line.is_ok() || line.failed() {
         return;
     }
     let json = called
@@ -275,11 +266,5 @@ fn other(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str, caps
     };
     if !said.is_empty() {
         line.rest = format!(" → {said}");
-    }
-    if let Some(result) = called.result
-        && result.outcome != Outcome::Ok
-    {
-        line.rest
-            .push_str(&format!(" ({})", result.outcome.as_str()));
     }
 }

@@ -1,7 +1,8 @@
 //! What a digest can say about a group: looked at once, said as far as there is room.
 
 mod args;
-mod call;
+pub(crate) mod call;
+pub(crate) mod ended;
 pub(crate) mod errors;
 mod result;
 
@@ -15,6 +16,7 @@ use crate::record::Record;
 use crate::text;
 
 pub(crate) use args::Args;
+pub(crate) use ended::Ended;
 
 /// A call of a group that is to be digested, with what became of it.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +57,16 @@ pub(crate) struct Line {
     pub(crate) kind: LineKind,
     /// What makes it about the same thing as another line: a path, a command.
     pub(crate) key: Option<Box<str>>,
-    /// What was done to what.
+    /// What was done to what, or asked for.
     pub(crate) head: String,
-    /// How it ended, with a space before it.
+    /// How many lines were read, changed or found, with a space before it; of a call that ended well.
+    pub(crate) size: String,
+    /// How the call ended; none for what was said.
+    pub(crate) ended: Option<Ended>,
+    /// Whether a digest of the caller's own says what a call that ended well did.
+    pub(crate) own: bool,
+    /// What is quoted of the output, with what joins it to the words before.
     pub(crate) rest: String,
-    pub(crate) failed: bool,
     /// A read's lines, from and to.
     pub(crate) range: Option<(u64, u64)>,
     /// A write's lines, added and taken away.
@@ -74,8 +81,10 @@ impl Line {
             kind,
             key: None,
             head: String::new(),
+            size: String::new(),
+            ended: None,
+            own: false,
             rest: String::new(),
-            failed: false,
             range: None,
             changed: (0, 0),
             names: Vec::new(),
@@ -84,6 +93,24 @@ impl Line {
 
     pub(crate) fn is_write(&self) -> bool {
         self.kind == LineKind::Call(Category::Write)
+    }
+
+    /// `done` for a call that is known to have run, `asked` as what was only asked for otherwise.
+    fn verb(&self, done: &str, asked: &str) -> String {
+        match self.ended {
+            Some(ended) => ended.verb(done, asked),
+            None => done.to_owned(),
+        }
+    }
+
+    /// Whether it tells of a call that failed.
+    pub(crate) fn failed(&self) -> bool {
+        self.ended.is_some_and(Ended::failed)
+    }
+
+    /// Whether nothing in it ended otherwise than well.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.ended.is_none_or(Ended::is_ok)
     }
 }
 
@@ -232,7 +259,9 @@ impl Look<'_> {
         for digest in self.digests {
             if let Some(own) = digest.line(&called) {
                 line.head = text::one_line(&own, 2 * self.policy.caps.user);
+                line.size = String::new();
                 line.rest = String::new();
+                line.own = true;
                 break;
             }
         }
@@ -253,11 +282,13 @@ impl Look<'_> {
             let mut line = Line::new(at.seq, LineKind::Call(Category::Other));
             let name = result.name.as_deref().unwrap_or(result.family.as_str());
             let said = text::of_output(&result.output);
-            line.head = format!(
-                "Result of {} without a call → {}",
-                text::one_line(name, 80),
-                text::one_line(&said, self.policy.caps.other)
-            );
+            line.head = format!("Result of {} without a call", text::one_line(name, 80));
+            line.ended = Some(Ended::with_outcome(result.outcome));
+            let said = text::one_line(&said, self.policy.caps.other);
+            if !said.is_empty() {
+                let joint = if line.is_ok() { " →" } else { ":" };
+                line.rest = format!("{joint} {said}");
+            }
             line.names = self.atoms.names(at.place, at.content).to_vec();
             facts.lines.push(line);
         }

@@ -1,58 +1,8 @@
-//! How a call ended, and what a structured result says.
+//! What a structured result says.
 
-use throughline_model::Outcome;
 use throughline_model::json::{self, Limits, Node, Value};
 
-use super::{Called, errors};
-use crate::category::Category;
 use crate::text;
-
-/// How a call ended.
-pub(super) struct Ended {
-    pub(super) failed: bool,
-    /// The exit code, if there is one.
-    pub(super) code: Option<i64>,
-    /// What to say where there is no result to speak of.
-    pub(super) missing: Option<&'static str>,
-}
-
-pub(super) fn ended(called: &Called<'_>, said: &str) -> Ended {
-    let Some(result) = called.result else {
-        return Ended {
-            failed: false,
-            code: None,
-            missing: Some("no result recorded"),
-        };
-    };
-    let missing = match result.outcome {
-        Outcome::Ok | Outcome::Error => None,
-        Outcome::Rejected => Some("rejected by a person, did not run"),
-        Outcome::Expired => Some("not approved in time, did not run"),
-        Outcome::Withdrawn => Some("withdrawn, did not run"),
-        Outcome::Limit => Some("did not run: a limit was reached"),
-        Outcome::Terminated => Some("did not run: the run was ended"),
-        Outcome::Cancelled => Some("cancelled"),
-        Outcome::Unknown => Some("result lost, whether it ran is unknown"),
-    };
-    // What only looks at things has no exit code; its text may speak of those of others.
-    let runs = match called.category {
-        Category::Execute | Category::Other => true,
-        Category::Read
-        | Category::Write
-        | Category::Query
-        | Category::Structured
-        | Category::Plan
-        | Category::Media => false,
-    };
-    let code = runs.then(|| errors::exit_code(said)).flatten();
-    let looks =
-        called.category == Category::Execute && code.is_none() && errors::looks_failed(said);
-    Ended {
-        failed: result.outcome == Outcome::Error || code.is_some_and(|code| code != 0) || looks,
-        code,
-        missing,
-    }
-}
 
 /// Bytes of a structured result that are read.
 const READ: usize = 1 << 20;

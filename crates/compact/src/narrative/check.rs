@@ -1,13 +1,13 @@
 //! Holds what a model wrote against the record, sentence by sentence.
 //!
 //! Only what can be decided is decided: whether names and numbers occur, and whether a plain claim
-//! that something worked or failed is what its result says. A sentence that fails is left out whole.
+//! that something was done, worked or failed is what its results say. A sentence that fails is left out
+//! whole.
 
 use std::collections::HashMap;
 
 use super::Part;
 use crate::atoms::{Kind, scan};
-use crate::facts::LineKind;
 use crate::history::ToolHistory;
 use crate::recall::each_text;
 use crate::text;
@@ -55,28 +55,34 @@ pub(super) fn checked(history: &ToolHistory, part: &Part, said: &str) -> Checked
     checked
 }
 
-/// How the last call about each thing ended, and whether an earlier one failed.
+/// How the calls about each thing ended.
 fn ends<'h>(history: &'h ToolHistory, part: &Part) -> HashMap<&'h str, End> {
     let mut ends: HashMap<&str, End> = HashMap::new();
     let facts = history.facts.iter().flatten();
     for line in facts.flat_map(|facts| &facts.lines) {
-        let (LineKind::Call(_), Some(key)) = (line.kind, &line.key) else {
+        let (Some(ended), Some(key)) = (line.ended, &line.key) else {
             continue;
         };
         if line.seq > part.last || key.is_empty() {
             continue;
         }
         let end = ends.entry(key).or_default();
-        end.failed = line.failed;
-        end.ever_failed |= line.failed;
+        end.worked = ended.is_ok() && !ended.failed();
+        end.ever_failed |= !end.worked;
+        end.ever_ran |= ended.ran();
     }
     ends
 }
 
+/// How the calls about one thing ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    failed: bool,
+    /// Whether the last of them ran and succeeded.
+    worked: bool,
+    /// Whether one of them did not.
     ever_failed: bool,
+    /// Whether one of them was carried out.
+    ever_ran: bool,
 }
 
 /// The sentences of a line: each ends with a full stop, or its like, and a space.
@@ -187,16 +193,20 @@ impl Judge<'_> {
         found
     }
 
-    /// Whether it says of something that it worked or failed when its result says otherwise.
+    /// Whether it says of something that it was done, worked or failed when its results say otherwise.
     fn is_contradicted(&self, sentence: &str) -> bool {
         let words: Vec<String> = words(sentence).collect();
-        let Some(claim) = claim(&words) else {
-            return false;
-        };
         let named = |key: &str| has(sentence, key);
         let literal: Vec<&End> = {
             let ends = self.ends.iter().filter(|(key, _)| named(key));
             ends.map(|(_, end)| end).collect()
+        };
+        let never_ran = !literal.is_empty() && literal.iter().all(|end| !end.ever_ran);
+        if never_ran && says_done(&words) {
+            return true;
+        }
+        let Some(claim) = claim(&words) else {
+            return false;
         };
         let about = match literal.is_empty() {
             false => literal,
@@ -209,7 +219,7 @@ impl Judge<'_> {
             }
         };
         match claim {
-            Claim::Worked => about.iter().any(|end| end.failed),
+            Claim::Worked => about.iter().any(|end| !end.worked),
             Claim::Failed => !about.is_empty() && about.iter().all(|end| !end.ever_failed),
         }
     }
@@ -250,6 +260,79 @@ fn claim(words: &[String]) -> Option<Claim> {
         (true, Claim::Failed) => Claim::Worked,
     })
 }
+
+/// Whether a sentence plainly says that something was done, and not that it was only asked for.
+fn says_done(words: &[String]) -> bool {
+    let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    any(DONE) && !any(NOT) && !any(OPEN) && !any(UNDONE) && !any(FAILED)
+}
+
+/// Words of what tools do, as something that happened.
+const DONE: &[&str] = &[
+    "added",
+    "applied",
+    "built",
+    "called",
+    "changed",
+    "checked",
+    "committed",
+    "copied",
+    "created",
+    "deleted",
+    "edited",
+    "executed",
+    "fetched",
+    "found",
+    "inserted",
+    "installed",
+    "looked",
+    "modified",
+    "moved",
+    "opened",
+    "patched",
+    "pushed",
+    "ran",
+    "read",
+    "removed",
+    "renamed",
+    "replaced",
+    "restarted",
+    "returned",
+    "rewritten",
+    "rewrote",
+    "run",
+    "saved",
+    "searched",
+    "sent",
+    "set",
+    "showed",
+    "started",
+    "updated",
+    "viewed",
+    "written",
+    "wrote",
+];
+/// Words of what was asked for and did not come about, or of which that is not known.
+const UNDONE: &[&str] = &[
+    "attempt",
+    "attempted",
+    "cancelled",
+    "canceled",
+    "declined",
+    "denied",
+    "expired",
+    "limit",
+    "lost",
+    "perhaps",
+    "planned",
+    "proposed",
+    "refused",
+    "rejected",
+    "terminated",
+    "tried",
+    "unknown",
+    "withdrawn",
+];
 
 const WORKED: &[&str] = &[
     "pass",

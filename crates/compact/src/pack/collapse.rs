@@ -1,73 +1,90 @@
 //! Lines about the same thing become one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use throughline_model::Outcome;
 
 use super::{Choice, Job};
 use crate::category::Category;
+use crate::facts::call::changed;
 use crate::facts::{Line, LineKind};
 use crate::policy::Caps;
 use crate::text;
+use crate::trials::planted;
+
+/// What lines must have in common to become one: their class, how they ended, what they are about.
+type Same = (u8, (Option<Outcome>, bool, Option<i64>), Box<str>);
 
 /// All lines of the facts, repeats collapsed, in the order of what they say last.
 pub(super) fn collapse(job: &Job<'_>) -> Vec<Choice> {
     let mut choices: Vec<Option<Choice>> = Vec::new();
-    let mut seen: HashMap<(u8, Box<str>), usize> = HashMap::new();
+    let mut seen: HashMap<Same, usize> = HashMap::new();
     for line in job.facts.iter().flat_map(|facts| &facts.lines) {
         let mut choice = Choice {
             line: line.clone(),
             times: 1,
             reads: 0,
-            failed_before: line.failed,
+            after_failure: false,
             taken: false,
             names: Vec::new(),
         };
-        if let Some(class) = class(line, job.ledger)
-            && let Some(key) = &line.key
-        {
-            let place = (class, key.clone());
+        if let Some(same) = same(line, job.ledger) {
             if let Some(earlier) = seen
-                .get(&place)
+                .get(&same)
                 .and_then(|at| choices.get_mut(*at))
                 .and_then(Option::take)
             {
                 merge(&mut choice, earlier, job.caps);
             }
-            seen.insert(place, choices.len());
+            seen.insert(same, choices.len());
         }
         choices.push(Some(choice));
     }
     let mut choices: Vec<Choice> = choices.into_iter().flatten().collect();
     mark_stale(&mut choices);
+    mark_settled(&mut choices);
     choices
 }
 
-/// Lines of one class and key say the same; none for lines that stand for themselves.
-fn class(line: &Line, ledger: bool) -> Option<u8> {
-    let LineKind::Call(category) = line.kind else {
+/// What a line may be merged by; none for lines that stand for themselves.
+fn same(line: &Line, ledger: bool) -> Option<Same> {
+    let (LineKind::Call(category), Some(key), Some(ended)) = (line.kind, &line.key, line.ended)
+    else {
         return None;
     };
-    match category {
+    let failed = ended.failed();
+    let class = match category {
         // Of a file only its last state matters in the long run.
-        Category::Read if !line.failed => Some(u8::from(!ledger)),
-        Category::Write if !line.failed => Some(0),
-        Category::Execute if ledger || !line.failed => Some(2),
-        Category::Query if !line.failed => Some(3),
-        Category::Plan => Some(4),
+        Category::Read if !failed => u8::from(!ledger),
+        Category::Write if !failed => 0,
+        Category::Execute if ledger || !failed => 2,
+        Category::Query if !failed => 3,
+        Category::Plan => 4,
         Category::Read
         | Category::Write
         | Category::Execute
         | Category::Query
         | Category::Structured
         | Category::Media
-        | Category::Other => None,
-    }
+        | Category::Other => return None,
+    };
+    // What was only asked for leaves a file as it is: asking to read it and asking to write it
+    // are two things.
+    let class = match (ended.is_ok(), category) {
+        (false, Category::Read) => 1,
+        _ => class,
+    };
+    let alike = match planted("compact-outcomes-merged") {
+        true => (None, failed, None),
+        false => ended.alike(),
+    };
+    Some((class, alike, key.clone()))
 }
 
-/// Put what an earlier line said into the later one.
+/// Put what an earlier line said into the later one, which ended alike.
 fn merge(later: &mut Choice, earlier: Choice, caps: &Caps) {
     let reads = |choice: &Choice| choice.line.kind == LineKind::Call(Category::Read);
     later.names_from(&earlier);
-    later.failed_before |= earlier.failed_before;
     match (reads(&earlier), reads(later)) {
         (true, false) => {
             // Read, then written: the write speaks for both.
@@ -95,14 +112,41 @@ fn merge(later: &mut Choice, earlier: Choice, caps: &Caps) {
                 (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
                 _ => None,
             };
-            if earlier.line.failed && later.line.rest != earlier.line.rest {
+            resize(&mut later.line);
+            let quoted = &earlier.line.rest;
+            let well = later.line.is_ok() && !later.line.failed();
+            if !well && !quoted.is_empty() && later.line.rest != *quoted {
                 // What went wrong first is often what the last error is about, and its first line is
                 // not always the one that tells.
-                let now = if later.line.failed { "" } else { ", resolved" };
-                let first = text::start(&earlier.line.rest, 2 * caps.error_line).trim_end();
-                later.line.rest.push_str(&format!(" (before{first}{now})"));
+                let first = text::start(quoted, 2 * caps.error_line).trim_end();
+                later.line.rest.push_str(&format!(" (before{first})"));
             }
         }
+    }
+}
+
+/// Say again how much a merged line is about.
+fn resize(line: &mut Line) {
+    if line.own {
+        return;
+    }
+    match line.kind {
+        LineKind::Call(Category::Write) => line.size = changed(line.changed),
+        LineKind::Call(Category::Read) => {
+            let lines = |(from, to): (u64, u64)| format!(" lines {from}-{to}");
+            line.size = line.range.map(lines).unwrap_or_default();
+        }
+        // Of what was found, the last time counts.
+        LineKind::Call(
+            Category::Execute
+            | Category::Query
+            | Category::Structured
+            | Category::Plan
+            | Category::Media
+            | Category::Other,
+        )
+        | LineKind::Request
+        | LineKind::Statement => {}
     }
 }
 
@@ -113,23 +157,58 @@ impl Choice {
     }
 }
 
-/// A read that is older than a write of the same file no longer says what is there.
+/// A read that is older than a write of the same file no longer says what is there; one that is older than a
+/// write whose result was lost may not.
 fn mark_stale(choices: &mut [Choice]) {
     let mut written: HashMap<Box<str>, u64> = HashMap::new();
-    for choice in choices.iter() {
-        if choice.line.is_write()
-            && !choice.line.failed
-            && let Some(key) = &choice.line.key
-        {
-            written.insert(key.clone(), choice.line.seq);
+    let mut perhaps: HashMap<Box<str>, u64> = HashMap::new();
+    for line in choices.iter().map(|choice| &choice.line) {
+        let (true, Some(key), Some(ended)) = (line.is_write(), &line.key, line.ended) else {
+            continue;
+        };
+        match ended.outcome {
+            Some(Outcome::Ok) => written.insert(key.clone(), line.seq),
+            Some(Outcome::Unknown) => perhaps.insert(key.clone(), line.seq),
+            Some(
+                Outcome::Error
+                | Outcome::Rejected
+                | Outcome::Expired
+                | Outcome::Withdrawn
+                | Outcome::Limit
+                | Outcome::Terminated
+                | Outcome::Cancelled,
+            )
+            | None => None,
+        };
+    }
+    for line in choices.iter_mut().map(|choice| &mut choice.line) {
+        let (LineKind::Call(Category::Read), Some(key), true) =
+            (line.kind, &line.key, line.is_ok())
+        else {
+            continue;
+        };
+        let later = |all: &HashMap<Box<str>, u64>| all.get(key).is_some_and(|seq| *seq > line.seq);
+        if later(&written) {
+            line.rest.push_str(", changed since");
+        } else if later(&perhaps) {
+            line.rest.push_str(", may have changed since");
         }
     }
+}
+
+/// Find the commands that failed and were run again.
+fn mark_settled(choices: &mut [Choice]) {
+    let mut failed: HashSet<Box<str>> = HashSet::new();
     for choice in choices {
-        if choice.line.kind == LineKind::Call(Category::Read)
-            && let Some(key) = &choice.line.key
-            && written.get(key).is_some_and(|seq| *seq > choice.line.seq)
-        {
-            choice.line.rest.push_str(", changed since");
+        let line = &choice.line;
+        let (LineKind::Call(Category::Execute), Some(key)) = (line.kind, &line.key) else {
+            continue;
+        };
+        match line.failed() {
+            true => {
+                failed.insert(key.clone());
+            }
+            false => choice.after_failure = failed.contains(key),
         }
     }
 }

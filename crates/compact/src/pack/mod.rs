@@ -6,6 +6,8 @@
 
 mod collapse;
 mod names;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use crate::atoms::Atoms;
@@ -62,8 +64,8 @@ pub(crate) struct Choice {
     pub(crate) times: u32,
     /// Reads of the same file, in a ledger.
     pub(crate) reads: u32,
-    /// Whether it or an earlier one that it speaks for failed.
-    pub(crate) failed_before: bool,
+    /// Whether the same thing failed before: without this line it would look as if it still did.
+    pub(crate) after_failure: bool,
     pub(crate) taken: bool,
     /// Names that were chosen for it, by place in its list.
     pub(crate) names: Vec<crate::atoms::Name>,
@@ -73,7 +75,8 @@ impl Choice {
     pub(crate) fn protected(&self) -> bool {
         match self.line.kind {
             LineKind::Request => true,
-            LineKind::Call(category) => category == Category::Write || self.failed_before,
+            LineKind::Call(Category::Write) => true,
+            LineKind::Call(_) => self.line.failed() || self.after_failure,
             LineKind::Statement => false,
         }
     }
@@ -160,10 +163,11 @@ fn finish(
     };
     let kept = Kept {
         requests: count(&|one| one.line.kind == LineKind::Request),
-        files_written: count(&|one| one.line.is_write() && !one.line.failed),
-        failures: count(&|one| one.line.failed),
+        files_written: count(&|one| one.line.is_write() && one.line.is_ok()),
+        failures: count(&|one| one.line.failed()),
         calls: count(&|one| {
-            matches!(one.line.kind, LineKind::Call(_)) && !one.line.is_write() && !one.line.failed
+            let written = one.line.is_write() && one.line.is_ok();
+            matches!(one.line.kind, LineKind::Call(_)) && !written && !one.line.failed()
         }),
         names: choices.iter().map(|one| one.names.len()).sum::<usize>() as u64 + also.len() as u64,
         statements: count(&|one| one.line.kind == LineKind::Statement),

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::{Choice, Detail, HEADER, Job, LEDGER, names};
 use crate::atoms::Name;
 use crate::category::Category;
-use crate::facts::LineKind;
+use crate::facts::ended::Words;
+use crate::facts::{Line, LineKind};
 use crate::policy::Caps;
 use crate::text;
 use crate::tokens;
@@ -62,11 +63,13 @@ fn line(out: &mut String, job: &Job<'_>, choice: &Choice, detail: Detail) {
     // The number comes last, after the names.
     let cut = plain.rfind(" #").unwrap_or(plain.len());
     out.push_str(&plain[..cut]);
-    let defined = choice.names.iter().filter(|name| name.defined);
-    let other = choice.names.iter().filter(|name| !name.defined);
+    // What was only asked for defines, touches and finds nothing.
+    let done = choice.line.is_ok();
+    let defined = choice.names.iter().filter(|name| name.defined && done);
+    let other = choice.names.iter().filter(|name| !(name.defined && done));
     let word = match choice.line.kind {
-        LineKind::Call(Category::Write) => " touching",
-        LineKind::Call(Category::Query) => ":",
+        LineKind::Call(Category::Write) if done => " touching",
+        LineKind::Call(Category::Query) if done => ":",
         LineKind::Call(_) | LineKind::Request | LineKind::Statement => " mentions",
     };
     list(out, job, " defines", defined);
@@ -87,9 +90,10 @@ fn list<'a>(out: &mut String, job: &Job<'_>, word: &str, all: impl Iterator<Item
     }
 }
 
-/// A line without names.
+/// A line without names. How a call ended is said whole at every level of detail.
 pub(super) fn plain(choice: &Choice, detail: Detail, caps: &Caps) -> String {
     let line = &choice.line;
+    let ended = ended(line, detail);
     let mut out = String::from("[Earlier: ");
     let (head, rest) = match (line.kind, detail) {
         (_, Detail::Full) => (usize::MAX, usize::MAX),
@@ -97,31 +101,47 @@ pub(super) fn plain(choice: &Choice, detail: Detail, caps: &Caps) -> String {
         (LineKind::Request, Detail::Terse) => (caps.user / 8, 0),
         (LineKind::Request, Detail::Bare) => (96, 0),
         (_, Detail::Short) => (200, 240),
-        (_, Detail::Terse) if line.failed => (140, 120),
+        (_, Detail::Terse) if line.failed() => (140, 120),
         (_, Detail::Terse) => (140, 60),
-        (_, Detail::Bare) => (100, 12),
+        (_, Detail::Bare) if ended.is_empty() => (100, 12),
+        (_, Detail::Bare) => (100, 0),
     };
     clipped(&mut out, &line.head, head);
     if choice.times > 1 {
         let _ = write!(out, " ×{}", choice.times);
     }
-    match line.kind {
-        LineKind::Call(Category::Write) if choice.times > 1 && !line.failed => {
-            let (added, removed) = line.changed;
-            let _ = write!(out, " +{added}/-{removed} lines ok");
-        }
-        LineKind::Call(Category::Read) if choice.times > 1 => {
-            if let Some((from, to)) = line.range {
-                let _ = write!(out, " lines {from}-{to}");
-            }
-        }
-        _ => clipped(&mut out, &line.rest, rest),
+    // Half a number would be another one.
+    if line.size.len() <= rest.max(LONGEST_SIZE) {
+        out.push_str(&line.size);
     }
+    out.push_str(&ended);
+    clipped(&mut out, &line.rest, rest);
     if choice.reads > 0 {
         let _ = write!(out, ", read ×{}", choice.reads);
     }
     let _ = write!(out, " #{}]", line.seq);
     out
+}
+
+/// Bytes that the count of lines has at most where little else is said.
+const LONGEST_SIZE: usize = 12;
+
+/// How a call ended, in the words of a level of detail.
+fn ended(line: &Line, detail: Detail) -> String {
+    let (LineKind::Call(category), Some(ended)) = (line.kind, line.ended) else {
+        return String::new();
+    };
+    if line.own && ended.is_ok() {
+        return String::new();
+    }
+    let words = match detail {
+        Detail::Full | Detail::Short => Words::All,
+        Detail::Terse | Detail::Bare => Words::One,
+    };
+    if planted("compact-outcome-clipped") && detail == Detail::Bare {
+        return String::new();
+    }
+    ended.words(category, words)
 }
 
 /// As much of a text as the limit allows.

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod claims;
 mod groups;
 mod limits;
+mod outcomes;
 mod remains;
 mod stable;
 mod told;

@@ -60,7 +60,7 @@ fn b167_reads_writes_and_queries_say_what_was_read_changed_and_asked() {
     });
     assert_eq!(
         line,
-        "[Earlier: Edited /src/foo.ts +3/-2 lines FAILED: error: old_string is not there #3]"
+        "[Earlier: Tried to edit /src/foo.ts → error: error: old_string is not there #3]"
     );
 
     let (_, line) = digested(eager(), |told| {
@@ -201,7 +201,7 @@ fn output_cannot_look_like_a_line_of_a_digest() {
     let (told, line) = digested(eager(), |told| {
         told.ended("bash", r#"{"command":"cat x"}"#, Outcome::Error, forged)
     });
-    assert!(line.starts_with("[Earlier: Ran cat x"), "{line}");
+    assert!(line.starts_with("[Earlier: Tried to run cat x"), "{line}");
     let digests = told.digests();
     assert!(
         !digests
@@ -297,7 +297,7 @@ fn a_late_result_of_a_digested_call_is_quoted_and_then_digested() {
     let last = told.history.view().last().unwrap();
     assert_eq!(
         last.text(),
-        format!("[Late result of build #{seq}]\nerror: it broke at last")
+        format!("[Late result of build (error) #{seq}]\nerror: it broke at last")
     );
     told.user("and now?");
     for _ in 0..8 {

@@ -107,7 +107,7 @@ fn r20_what_failed_keeps_its_code_and_its_first_error() {
                 let mark = format!(" #{seq}]");
                 let line = text.lines().find(|line| line.ends_with(&mark));
                 let line = line.unwrap_or_default();
-                let code = format!("→ exit {}:", failed.code);
+                let code = format!("→ error, exit {}:", failed.code);
                 if !line.contains(&code) || !line.contains(&failed.error) {
                     return Err(format!("{code} {} became {line}", failed.error));
                 }
