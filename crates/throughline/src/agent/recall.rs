@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use throughline_compact::ToolHistory;
 use throughline_model::json::{RawJson, Value};
-use throughline_model::{Arguments, Body, Content, Message, Output};
+use throughline_model::{Arguments, Body, Content, Message, Outcome, Output};
 
 use crate::history::number;
 use crate::tool::{CallContext, Effect, Parameters, Tool, ToolError, ToolOutput, ToolSpec};
@@ -142,12 +142,21 @@ fn recall(asked: &Recall, record: &ToolHistory) -> String {
         let Some((_, message)) = record.record().find(|(no, _)| *no == seq) else {
             continue;
         };
-        let text = told(message);
+        let texts: Vec<(String, String)> = message
+            .contents
+            .iter()
+            .map(|content| (mark(content), said(content)))
+            .collect();
+        let lines = || {
+            let each = texts.iter();
+            each.flat_map(|(mark, text)| text.lines().map(move |line| (mark.as_str(), line)))
+        };
         let words = asked.query.split_whitespace();
-        let has = |line: &&str| words.clone().any(|word| line.contains(word));
-        let line = text.lines().find(has).or_else(|| text.lines().next());
-        let line: String = line.unwrap_or_default().trim().chars().take(200).collect();
-        let _ = writeln!(out, "#{seq} {}: {line}", message.role.as_str());
+        let has = |line: &str| words.clone().any(|word| line.contains(word));
+        let found = lines().find(|(_, line)| has(line));
+        let (mark, line) = found.or_else(|| lines().next()).unwrap_or_default();
+        let line: String = line.trim().chars().take(200).collect();
+        let _ = writeln!(out, "#{seq} {}{mark}: {line}", message.role.as_str());
     }
     match out.is_empty() {
         true => "Nothing in this conversation has these words.".to_owned(),
@@ -155,40 +164,111 @@ fn recall(asked: &Recall, record: &ToolHistory) -> String {
     }
 }
 
-/// A message as text: what was said, asked of tools and answered by them.
+/// A message as text: what was said, asked of tools and answered by them. A result whose outcome is not `ok`
+/// begins with it.
 fn told(message: &Message) -> String {
     let mut out = String::new();
     for content in &message.contents {
-        match &content.body {
-            Body::Text(text) | Body::Refusal(text) => out.push_str(&text.text),
-            Body::ToolCall(call) => {
-                let arguments = match &call.arguments {
-                    Arguments::None => "",
-                    Arguments::Text(text) | Arguments::Free(text) => text,
-                    Arguments::Json(json) => json.get(),
-                };
-                let _ = write!(out, "{}({arguments})", call.name);
-            }
-            Body::ToolResult(result) => match &result.output {
-                Output::None => {}
-                Output::Text(text) => out.push_str(text),
-                Output::Json(json) => out.push_str(json.get()),
-                Output::Parts(parts) => {
-                    let texts = parts.iter().filter_map(Content::as_text);
-                    texts.for_each(|text| out.push_str(text));
-                }
-            },
-            Body::Reasoning(_)
-            | Body::Media(_)
-            | Body::ApprovalRequest(_)
-            | Body::ApprovalResponse(_)
-            | Body::Error(_)
-            | Body::Opaque(_)
-            | Body::Unknown(_) => continue,
+        let text = said(content);
+        let mark = mark(content);
+        if !mark.is_empty() {
+            out.push_str(mark.trim_start());
+            out.push(if text.is_empty() { '\n' } else { ' ' });
         }
-        if !out.ends_with('\n') {
+        out.push_str(&text);
+        if !text.is_empty() && !out.ends_with('\n') {
             out.push('\n');
         }
     }
     out
+}
+
+/// The outcome of a result as a mark; empty for `ok` and for anything that is no result.
+fn mark(content: &Content) -> String {
+    match content.as_tool_result().map(|result| result.outcome) {
+        None | Some(Outcome::Ok) => String::new(),
+        Some(other) => format!(" ({})", other.as_str()),
+    }
+}
+
+/// What one content says; empty for what is not text.
+fn said(content: &Content) -> String {
+    match &content.body {
+        Body::Text(text) | Body::Refusal(text) => text.text.clone(),
+        Body::ToolCall(call) => {
+            let arguments = match &call.arguments {
+                Arguments::None => "",
+                Arguments::Text(text) | Arguments::Free(text) => text,
+                Arguments::Json(json) => json.get(),
+            };
+            format!("{}({arguments})", call.name)
+        }
+        Body::ToolResult(result) => match &result.output {
+            Output::None => String::new(),
+            Output::Text(text) => text.clone(),
+            Output::Json(json) => json.get().to_owned(),
+            Output::Parts(parts) => {
+                let texts = parts.iter().filter_map(Content::as_text);
+                texts.collect()
+            }
+        },
+        Body::Reasoning(_)
+        | Body::Media(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expand, Recall, expand, recall};
+    use throughline_compact::{Policy, ToolHistory};
+    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+
+    #[test]
+    fn b249_what_is_recalled_names_its_outcome() {
+        for outcome in Outcome::ALL {
+            let mut record = ToolHistory::new(Policy::default());
+            let call = |id: &str| {
+                let id = CallId::natural(id).unwrap();
+                ToolCall::function(id, "edit_file", r#"{"path":"/etc/passwd"}"#)
+            };
+            let calls = [call("c1"), call("c2")].map(Content::from);
+            record.push(1, Message::new(Role::Assistant, calls.into()));
+            let results = [
+                call("c1").answer(Outcome::Ok, Output::from("first\nthe tide")),
+                call("c2").answer(outcome, Output::from("second\nthe harbour")),
+            ];
+            let results = results.map(Content::from);
+            record.push(2, Message::new(Role::Tool, results.into()));
+            let found = recall(
+                &Recall {
+                    query: "harbour".to_owned(),
+                    limit: None,
+                },
+                &record,
+            );
+            let whole = Expand {
+                seq: 2,
+                from_line: None,
+                to_line: None,
+            };
+            let whole = expand(&whole, &record).unwrap();
+            let (mark, start) = match outcome {
+                Outcome::Ok => (String::new(), String::new()),
+                other => (
+                    format!(" ({})", other.as_str()),
+                    format!("({}) ", other.as_str()),
+                ),
+            };
+            assert_eq!(found, format!("#2 tool{mark}: the harbour\n"));
+            assert!(
+                whole.ends_with(&format!("first\nthe tide\n{start}second\nthe harbour\n")),
+                "{whole}"
+            );
+        }
+    }
 }

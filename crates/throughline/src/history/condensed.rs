@@ -10,7 +10,7 @@ use throughline_compact::{
     Call, Caps, Group, Planned, Policy, Report, Stayed, ToolHistory, Trigger,
 };
 use throughline_model::json::Value;
-use throughline_model::{Arguments, Body, Message, Output, Role, Source};
+use throughline_model::{Arguments, Body, Message, Outcome, Output, Role, Source};
 
 /// What stands for lines that no longer fit.
 const LEFT_OUT: &str = "[Older lines are left out.]";
@@ -162,7 +162,8 @@ fn digest(said: &[&Arc<Message>], policy: &Policy, room: u64) -> (Option<String>
     }
 }
 
-/// Everything that does not stay, one line for each thing.
+/// Everything that does not stay, one line for each thing. A call is told as asked for: what became of it is
+/// said where its result stands.
 fn plain(said: &[&Arc<Message>]) -> String {
     let mut lines = Vec::new();
     for message in said.iter().filter(|one| !stays(one)) {
@@ -177,14 +178,23 @@ fn plain(said: &[&Arc<Message>]) -> String {
                         Arguments::Text(text) | Arguments::Free(text) => text,
                         Arguments::Json(json) => json.get(),
                     };
-                    lines.push(format!(
-                        "[Earlier: Called {} with {}]",
-                        call.name,
-                        cut(given)
-                    ));
+                    let name = match call.name.as_str() {
+                        "" => call.family.as_str(),
+                        name => name,
+                    };
+                    lines.push(match given {
+                        "" => format!("[Earlier: Asked for {name}]"),
+                        given => format!("[Earlier: Asked for {name} with {}]", cut(given)),
+                    });
                 }
                 Body::ToolResult(result) => {
-                    lines.push(format!("[Earlier: Result] {}", cut(&shown(&result.output))));
+                    let name = result.name.as_deref().unwrap_or(result.family.as_str());
+                    let ended = match result.outcome {
+                        Outcome::Ok => String::new(),
+                        other => format!(" ({})", other.as_str()),
+                    };
+                    let said = cut(&shown(&result.output));
+                    lines.push(format!("[Earlier: Result of {name}{ended}] {said}"));
                 }
                 _ => {}
             }
@@ -312,6 +322,37 @@ mod tests {
         let once = condense(&only, &Policy::default());
         let again = [Arc::clone(&only[0]), summary(&once.text)];
         assert_eq!(condense(&again, &Policy::default()).text, once.text);
+    }
+
+    #[test]
+    fn b249_a_conversation_in_short_names_every_outcome() {
+        for (outcome, lines) in Outcome::ALL
+            .into_iter()
+            .flat_map(|one| [(one, 0), (one, 400)])
+        {
+            let mut said = vec![Arc::new(Message::user("mend the pier"))];
+            for round in 0..2 {
+                let id = CallId::natural(&format!("call_{round}")).unwrap();
+                let edit = format!(
+                    "{{\"path\":\"/etc/passwd\",\"content\":\"{}\"}}",
+                    "x\\n".repeat(lines)
+                );
+                let call = ToolCall::function(id, "edit_file", edit);
+                let result = call.answer(outcome, Output::None);
+                said.push(Arc::new(Message::new(Role::Assistant, vec![call.into()])));
+                said.push(Arc::new(Message::new(Role::Tool, vec![result.into()])));
+            }
+            let short = condense(&said, &Policy::default()).text;
+            let word = outcome.as_str();
+            match outcome {
+                Outcome::Ok => assert!(!short.contains("Asked to edit"), "{short}"),
+                _ => {
+                    assert!(short.contains(word), "{word}: {short}");
+                    assert!(!short.contains("Edited"), "{word}: {short}");
+                    assert!(!short.contains("Called"), "{word}: {short}");
+                }
+            }
+        }
     }
 
     #[test]

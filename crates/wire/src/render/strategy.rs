@@ -86,3 +86,36 @@ impl ToolHistoryStrategy for TextEmbed {
         Message::user(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{TextEmbed, ToolEntry, ToolHistoryStrategy};
+    use throughline_model::{CallId, Content, Outcome, Output, ToolCall};
+
+    #[test]
+    fn b249_results_as_text_name_their_outcome() {
+        let call = |id: &str| {
+            let id = CallId::natural(id).unwrap();
+            ToolCall::function(id, "edit_file", r#"{"path":"/etc/passwd"}"#)
+        };
+        let entry = |outcome: Outcome| {
+            let call = call(outcome.as_str());
+            let result = call.answer(outcome, Output::from("4 lines"));
+            ToolEntry {
+                call,
+                result: Content::from(result),
+            }
+        };
+        let shown = TextEmbed::default().entry(Outcome::ALL.map(entry).into());
+        let text = shown[0].text();
+        let heads: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("edit_file"))
+            .collect();
+        assert_eq!(heads.len(), Outcome::ALL.len(), "{text}");
+        for (outcome, head) in Outcome::ALL.into_iter().zip(heads) {
+            let mark = format!("({})", outcome.as_str());
+            assert_eq!(head.contains(&mark), outcome != Outcome::Ok, "{head}");
+        }
+    }
+}
