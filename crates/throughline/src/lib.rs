@@ -31,7 +31,7 @@ mod trials;
 pub use agent::order;
 pub use agent::{
     Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,
-    Input, Limits, OnRepeat, Outcome, Pending, Run, RunEnd, RunError, RunEvent, RunFailed,
+    Input, Limits, OnRepeat, Outcome, Pending, Remedy, Run, RunEnd, RunError, RunEvent, RunFailed,
     RunOptions, RunStream, RunUsage, Step, StopReason, Typed, TypedError, TypedRun,
 };
 pub use client::{

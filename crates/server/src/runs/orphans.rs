@@ -75,9 +75,7 @@ pub(crate) async fn resume(
     // One that was streamed stores its events, whoever reads it.
     match resumed.await {
         Ok(outcome) => Ok(Some(outcome.stop)),
-        Err(failed) if failed.outcome.messages.is_empty() => {
-            Err(fail::refused(&failed.source, None))
-        }
+        Err(failed) if failed.messages().is_empty() => Err(fail::refused(&failed.source, None)),
         Err(_) => Ok(Some(StopReason::Failed)),
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: 
         Err(failed) => {
             projector.finish(&ended(&result, step, created), &mut frames);
             let finished = |one: &throughline::Step| matches!(one, throughline::Step::Model { .. });
-            match failed.outcome.steps.iter().any(finished) {
+            match failed.outcome().steps.iter().any(finished) {
                 // What was done stands; the response says how it ended.
                 true => Answer::Response(projector.response()),
                 false => Answer::Error(fail::failed(&failed.source, live.run)),
@@ -80,7 +80,7 @@ pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: 
 fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> Ending {
     let (outcome, end) = match result {
         Ok(outcome) => (outcome, RunEnd::from(outcome)),
-        Err(failed) => (&*failed.outcome, RunEnd::from(failed)),
+        Err(failed) => (failed.outcome(), RunEnd::from(failed)),
     };
     let asked = match outcome.stop {
         StopReason::Parked => outcome

@@ -121,6 +121,8 @@ pub const MISTAKES: &[Mistake] = &[
     small("compact-claimed-done", "what did not run is not told as done", &[]),
     small("compact-open-digested", "a call that waits is never digested", &[]),
     small("compact-epoch-unkept", "an epoch is published with the run that made it", &[]),
+    small("loop-failed-without-cause", "a failed run prints why it failed", &[]),
+    small("loop-failed-prints-all", "a failed run prints none of its messages", &[]),
     small("cursor-unsealed", "a cursor of somebody else is refused", &[]),
     small("claim-living", "a run is taken over only from an owner that is gone", &[]),
     small("claim-others", "a run that is given up is taken over by its own process alone", &[]),

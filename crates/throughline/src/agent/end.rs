@@ -36,7 +36,7 @@ impl From<&RunFailed> for RunEnd {
         let (kind, text) = told_error(&failed.source);
         Self {
             error: Some((kind.to_owned(), text)),
-            ..Self::from(&*failed.outcome)
+            ..Self::from(failed.outcome())
         }
     }
 }

@@ -29,7 +29,7 @@ pub use inner::Agent;
 pub use input::Input;
 pub use limits::{BadLimit, Calling, Limits};
 pub use options::{OnRepeat, RunOptions};
-pub use outcome::{Outcome, Pending, RunError, RunFailed, Step};
+pub use outcome::{Outcome, Pending, Remedy, RunError, RunFailed, Step};
 pub use run::{Run, RunStream};
 pub use stop::StopReason;
 pub use turn::Awaits;

@@ -1,5 +1,4 @@
-use std::error::Error;
-use std::fmt;
+mod failed;
 
 use throughline_compact::{BudgetUnreachable, Report};
 use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
@@ -13,6 +12,9 @@ use super::usage::RunUsage;
 use crate::client::ClientError;
 use crate::history::{MessageStoreError, ProviderError};
 use crate::tool::SetError;
+
+pub(super) use failed::Left;
+pub use failed::{Remedy, RunFailed};
 
 /// What a run leaves: its whole transcript, and why it stopped.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,30 +280,4 @@ pub enum RunError {
         /// The calls that wait.
         pending: Vec<String>,
     },
-}
-
-/// A run that failed, with its transcript so far.
-#[derive(Debug)]
-pub struct RunFailed {
-    /// What it left.
-    pub outcome: Box<Outcome>,
-    /// Why.
-    pub source: RunError,
-}
-
-impl fmt::Display for RunFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} failed after {} messages",
-            self.outcome.run,
-            self.outcome.messages.len()
-        )
-    }
-}
-
-impl Error for RunFailed {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.source)
-    }
 }

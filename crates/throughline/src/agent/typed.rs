@@ -1,5 +1,6 @@
 //! Answers as values.
 
+use std::fmt;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -32,22 +33,83 @@ pub struct Typed<T> {
     pub outcome: Outcome,
 }
 
-/// Why there is no value.
-#[derive(Debug, thiserror::Error)]
+/// Why there is no value. Like [`RunFailed`], it prints no message of the run.
+#[derive(thiserror::Error)]
 pub enum TypedError {
     /// The run failed.
     #[error(transparent)]
     Failed(#[from] RunFailed),
     /// The answer does not fit the type. The run is done and its answer is in the history.
-    #[error("the answer does not fit: {reason}")]
+    #[error(
+        "the answer of {} does not fit its type: {}; it is in the history, ask again for another",
+        outcome.run,
+        without_values(reason)
+    )]
     Unfit {
         /// The answer.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with it. It may quote the answer; what is printed of it does not.
         reason: String,
         /// What the run left.
         outcome: Box<Outcome>,
     },
+}
+
+impl TypedError {
+    /// What the run left: its transcript, usage and steps.
+    pub fn outcome(&self) -> &Outcome {
+        match self {
+            Self::Failed(failed) => failed.outcome(),
+            Self::Unfit { outcome, .. } => outcome,
+        }
+    }
+}
+
+impl fmt::Debug for TypedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(failed) => f.debug_tuple("Failed").field(failed).finish(),
+            Self::Unfit {
+                reason, outcome, ..
+            } => f
+                .debug_struct("Unfit")
+                .field("run", &format_args!("{}", outcome.run))
+                .field("reason", &without_values(reason))
+                .field("messages", &outcome.messages.len())
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+/// What serde says of a text, without the values that it quotes from there: what was found stands
+/// between the first words and `, expected`, and the place at the end.
+fn without_values(reason: &str) -> String {
+    let (reason, place) = match reason.rfind(" at line ") {
+        Some(at) => reason.split_at(at),
+        None => (reason, ""),
+    };
+    let found = ["invalid type", "invalid value", "invalid length"]
+        .into_iter()
+        .chain(["unknown variant", "unknown field"])
+        .find(|words| reason.starts_with(words));
+    // Names of fields that are missing, and what the text itself lacks, come from the type and from
+    // the grammar. Anything else may be anything.
+    let plain = ["missing field `", "duplicate field `", "expected ", "EOF "]
+        .into_iter()
+        .chain([
+            "trailing ",
+            "key must be ",
+            "control character ",
+            "recursion ",
+        ])
+        .chain(["data did not match "])
+        .any(|words| reason.starts_with(words));
+    match (found, reason.rfind(", expected ")) {
+        (Some(words), Some(at)) => format!("{words}{}{place}", &reason[at..]),
+        (Some(words), None) => format!("{words}{place}"),
+        (None, _) if plain => format!("{reason}{place}"),
+        (None, _) => format!("it cannot be read{place}"),
+    }
 }
 
 impl<T: DeserializeOwned + JsonSchema, O: Working> TypedRun<T, O> {
@@ -130,4 +192,59 @@ fn bare(text: &str) -> &str {
         return text;
     };
     inner.strip_prefix("json").unwrap_or(inner).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::without_values;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "it is only read")]
+    struct Tide {
+        height: u32,
+        kind: Kind,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        Neap,
+        Spring,
+    }
+
+    #[test]
+    fn a_reason_names_the_type_and_the_place_and_quotes_nothing() {
+        let cases = [
+            (
+                r#"{"height":"CANARY, expected CANARY at line 9","kind":"neap"}"#,
+                "invalid type, expected u32 at line 1 column",
+            ),
+            (
+                r#"{"height":1,"kind":"CANARY"}"#,
+                "unknown variant, expected `neap` or `spring` at line 1 column",
+            ),
+            (
+                r#"{"CANARY":1}"#,
+                "unknown field, expected `height` or `kind` at line 1 column",
+            ),
+            (r#"{"height":1}"#, "missing field `kind` at line 1 column"),
+            ("CANARY", "expected value at line 1 column 1"),
+            (r#"{"height":1"#, "EOF while parsing an object at line 1"),
+        ];
+        for (text, expected) in cases {
+            let reason = serde_json::from_str::<Tide>(text).unwrap_err().to_string();
+            let shown = without_values(&reason);
+            assert!(shown.starts_with(expected), "{text}: {shown}");
+            assert!(!shown.contains("CANARY"), "{text}: {shown}");
+        }
+        // Words of a type's own.
+        let own = serde_json::from_str::<BTreeMap<std::net::IpAddr, u8>>(r#"{"CANARY":1}"#);
+        let shown = without_values(&own.unwrap_err().to_string());
+        assert!(!shown.contains("CANARY"), "{shown}");
+    }
 }

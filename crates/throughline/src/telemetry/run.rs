@@ -66,7 +66,7 @@ impl RunWatch {
         let result = run.instrument(self.span.clone()).await;
         match &result {
             Ok(outcome) => self.ended(outcome, None),
-            Err(error) => self.ended(&error.outcome, Some(&error.source)),
+            Err(error) => self.ended(error.outcome(), Some(&error.source)),
         }
         result
     }

@@ -97,8 +97,8 @@ fn a_failed_run_leaves_the_history_and_goes_on_from_its_finished_steps() {
         let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let run = rig.agent.run_on(&rig.thread, "when?");
         let failed = how.finish(run).await.unwrap_err();
-        assert_eq!(failed.outcome.stop, StopReason::Failed);
-        assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
+        assert_eq!(failed.outcome().stop, StopReason::Failed);
+        assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
         assert_eq!(rig.history(), "");
         let run = rig.agent.resume(&rig.thread);
         let outcome = how.finish(run).await.unwrap();

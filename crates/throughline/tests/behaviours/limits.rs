@@ -146,7 +146,7 @@ fn b19_a_limit_of_zero_is_refused_when_the_agent_is_built() {
             How::Whole => run.await.unwrap_err(),
             How::Streamed => run.stream().outcome().await.unwrap_err(),
         };
-        assert_eq!(failed.outcome.stop, StopReason::Failed);
+        assert_eq!(failed.outcome().stop, StopReason::Failed);
         assert_eq!(rig.client.calls(), 0);
         assert_eq!(rig.history(), "");
     });

@@ -10,7 +10,7 @@ use throughline::model::{
     Stop, Text, ToolCall, Usage, Vendor, Wire,
 };
 use throughline::{
-    Agent, Approval, ErrorKind, Limits, Outcome, RunEvent, RunFailed, StopReason, Thread, ThreadId,
+    Agent, Approval, ErrorKind, Limits, Outcome, RunEvent, StopReason, Thread, ThreadId,
     ToolOutput, Update, Updates,
 };
 use throughline_store::{Ids, ManualClock};
@@ -69,7 +69,7 @@ async fn transcript(how: How, stop: StopReason) -> (StopReason, String, String) 
     });
     let outcome = match ended {
         Ok(outcome) => outcome,
-        Err(RunFailed { outcome, .. }) => *outcome,
+        Err(failed) => failed.into_outcome(),
     };
     let stored = |messages: &mut dyn Iterator<Item = &Message>| -> String {
         messages.map(|message| message.to_json() + "\n").collect()

@@ -516,7 +516,7 @@ fn b196_a_storage_error_after_the_answer_is_an_error_and_the_run_resumes_at_once
                 match by_resume {
                     true => {
                         let outcome = how.finish(agent.resume(&thread)).await.unwrap();
-                        assert_eq!(outcome.run, failed.outcome.run);
+                        assert_eq!(outcome.run, failed.outcome().run);
                         assert_eq!(said(&outcome), resumed);
                         assert_eq!(process.history(&id).await, resumed);
                     }

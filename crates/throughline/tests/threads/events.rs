@@ -281,14 +281,14 @@ fn b92_half_an_answer_is_never_stored_and_its_repetition_is_another_item() {
                 "started u asked0 content a dispatched:c1 result:c1 t asked1 text incomplete1 \
                  ended:failed"
             );
-            assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
+            assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
             assert_eq!(process.history(&id).await, "");
 
             // The call again: another item, and the old one stays what it was.
             asked.push(Step::text("at four"));
             let (events, outcome) = how.events(agent.resume(&thread)).await;
             let outcome = outcome.unwrap();
-            assert_ne!(outcome.run, failed.outcome.run);
+            assert_ne!(outcome.run, failed.outcome().run);
             assert_eq!(outcome.text(), "at four");
             let texts: Vec<&str> = events.iter().filter_map(RunEvent::text).collect();
             assert_eq!(texts.concat(), "at four");
@@ -408,8 +408,8 @@ fn b149_a_publish_that_the_store_refuses_is_an_error_and_no_success() {
         assert_eq!(events.last(), Some(&RunEvent::Ended { stop }));
         assert_eq!(events.iter().filter(|event| is_end(event)).count(), 1);
         // The transcript is not lost with it.
-        assert_eq!(said(&failed.outcome), "u a");
-        assert_eq!(failed.outcome.text(), "at four");
+        assert_eq!(said(failed.outcome()), "u a");
+        assert_eq!(failed.outcome().text(), "at four");
         assert_eq!(other.history(&id).await, "u a");
 
         // Not taken for now: the error says so, and the store has nothing of an end.

@@ -295,7 +295,7 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
             let failed = how.finish(agent.run_on(&thread, "when?")).await;
             let failed = failed.unwrap_err();
             assert!(matches!(failed.source, RunError::MessageStore { .. }));
-            assert_eq!(short(&failed.outcome.messages), "u a(c1) t(c1) a");
+            assert_eq!(short(&failed.outcome().messages), "u a(c1) t(c1) a");
             assert_eq!(
                 look(&process, &id).await.to_string(),
                 "history [] v0 unsent [] run parked calls [c1 done] journal [u a(c1) t(c1) a]"
@@ -329,8 +329,10 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
         let thread = external(&agent, "7").await;
         shelf.fail(1);
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
-        assert_eq!(failed.unwrap_err().outcome.stop, StopReason::Failed);
-        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
+        assert_eq!(failed.unwrap_err().outcome().stop, StopReason::Failed);
+        how.finish(agent.run_on(&thread, "sure?"))
+            .await
+            .unwrap();
         assert_eq!(client.calls(), 3);
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) a u");
         assert_eq!(shelf.under("7"), "u a(c1) t(c1) a u a");

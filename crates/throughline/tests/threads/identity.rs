@@ -227,8 +227,8 @@ fn b226_a_callers_own_id_is_used_as_it_is_and_tenants_never_meet() {
         assert_eq!(listed, expected);
         assert_eq!(ids(&theirs).await, [""; 0]);
 
-        let mut same = theirs.make(NewThread::new(named("ticket-4711")));
-        say(&agent, &mut same, how, "of them").await;
+        let same = theirs.make(NewThread::new(named("ticket-4711")));
+        say(&agent, &same, how, "of them").await;
         assert_eq!(texts(&same), ["of them", "re: of them"]);
         let mine = ours.open(named("ticket-4711")).await.unwrap();
         assert_eq!(texts(&mine), ["ticket-4711", "re: ticket-4711"]);

@@ -15,6 +15,7 @@ mod compaction;
 mod crashes;
 mod events;
 mod external;
+mod failures;
 mod filters;
 mod foreign;
 mod identity;

@@ -243,7 +243,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             let run = agent.run_on(&thread, "when?").cancelled_by(token);
             let ended = match how.finish(run).await {
                 Ok(outcome) => outcome.stop,
-                Err(failed) => failed.outcome.stop,
+                Err(failed) => failed.outcome().stop,
             };
             assert_eq!(ended, stop);
             process.kill();
@@ -286,7 +286,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
         });
         let agent = agent(&process, &client).tool(tool).build().unwrap();
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
-        assert_eq!(said(&failed.unwrap_err().outcome), "u a(c1) t(c1) u");
+        assert_eq!(said(failed.unwrap_err().outcome()), "u a(c1) t(c1) u");
         how.finish(agent.resume(&thread)).await.unwrap();
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) u");
         assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) u a");
@@ -515,7 +515,7 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
         let id = thread.id().clone();
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
-        assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
+        assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
         assert_eq!(
             look(&process, &id).await.to_string(),
             "history [u a(c1)] v1 open unsent [] run failed calls [c1 done] \
@@ -548,7 +548,7 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
         let thread = agent.new_thread();
         let id = thread.id().clone();
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
-        assert_eq!(failed.unwrap_err().outcome.stop, StopReason::Failed);
+        assert_eq!(failed.unwrap_err().outcome().stop, StopReason::Failed);
         let outcome = how.finish(agent.run_on(&thread, "well?")).await;
         assert_eq!(said(&outcome.unwrap()), "u a");
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) u");
@@ -573,17 +573,17 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         assert!(matches!(failed.source, RunError::Client(_)));
-        assert_eq!(failed.outcome.stop, StopReason::Failed);
-        assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
+        assert_eq!(failed.outcome().stop, StopReason::Failed);
+        assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
         let journal = newest(&process, &id).await;
-        assert_eq!(journal.run.id, failed.outcome.run);
+        assert_eq!(journal.run.id, failed.outcome().run);
         assert_eq!(
             look(&process, &id).await.to_string(),
             "history [] v0 unsent [] run failed calls [c1 done] journal [u a(c1) t(c1)]"
         );
 
         let outcome = how.finish(agent.resume(&thread)).await.unwrap();
-        assert_ne!(outcome.run, failed.outcome.run);
+        assert_ne!(outcome.run, failed.outcome().run);
         assert_eq!((client.calls(), tool.runs()), (3, 1));
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         let after = look(&process, &id).await;
@@ -595,7 +595,7 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
         // The run that failed stays failed, and the new one has the head.
         let old = process
             .store
-            .run(&process.scope(), failed.outcome.run)
+            .run(&process.scope(), failed.outcome().run)
             .await;
         assert_eq!(old.unwrap().state.as_str(), "failed");
         let journal = newest(&process, &id).await;
@@ -620,7 +620,7 @@ fn b101_a_first_call_that_fails_leaves_no_history_and_the_input_can_be_sent_agai
             let thread = agent.new_thread();
             let id = thread.id().clone();
             let failed = how.finish(agent.run_on(&thread, "when?")).await;
-            assert_eq!(said(&failed.unwrap_err().outcome), "u");
+            assert_eq!(said(failed.unwrap_err().outcome()), "u");
             assert_eq!(
                 look(&process, &id).await.to_string(),
                 "history [] v0 unsent [] run failed calls [] journal [u]"
@@ -660,7 +660,7 @@ fn b102_per_call_results_of_a_terminated_run_go_out_first_with_the_next() {
 
         // A call that fails has not sent them.
         let failed = how.finish(agent.run_on(&thread, "sure?")).await;
-        assert_eq!(said(&failed.unwrap_err().outcome), "u");
+        assert_eq!(said(failed.unwrap_err().outcome()), "u");
         let between = look(&process, &id).await;
         assert_eq!((&*between.history, &*between.unsent), ("u a(c1)", "t(c1)"));
 

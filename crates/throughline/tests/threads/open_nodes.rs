@@ -369,7 +369,7 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
         let failed = how.finish(agent.run_on(&thread, "go")).await.unwrap_err();
         let record = process
             .store
-            .run(&process.scope(), failed.outcome.run)
+            .run(&process.scope(), failed.outcome().run)
             .await
             .unwrap();
         let end = RunEnd::of(&record).unwrap();
@@ -378,7 +378,7 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
             (StopReason::Failed, "invalid")
         );
 
-        let thread = after(&process, failed.outcome.run).await;
+        let thread = after(&process, failed.outcome().run).await;
         let again = how
             .finish(agent.run_on(&thread, "try again"))
             .await
@@ -393,8 +393,11 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
             "u a(c1) t(c1) u"
         );
         // Without input the loop is finished.
-        let thread = after(&process, failed.outcome.run).await;
-        let last = how.finish(agent.run_on(&thread, Vec::new())).await.unwrap();
+        let thread = after(&process, failed.outcome().run).await;
+        let last = how
+            .finish(agent.run_on(&thread, Vec::new()))
+            .await
+            .unwrap();
         assert_eq!(
             (last.text().as_str(), said(&last).as_str()),
             ("at last", "a")

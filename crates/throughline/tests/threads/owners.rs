@@ -172,8 +172,8 @@ fn b111_a_service_without_an_id_fails_the_run_and_the_last_good_id_stays() {
         assert!(
             matches!(&failed.source, RunError::NoServiceId { upstream } if upstream == "scripted")
         );
-        assert_eq!(said(&failed.outcome), "u a(c1) t(c1) a");
-        assert_eq!(failed.outcome.text(), "at four");
+        assert_eq!(said(failed.outcome()), "u a(c1) t(c1) a");
+        assert_eq!(failed.outcome().text(), "at four");
         let opened = process.threads().open(thread.id().clone()).await.unwrap();
         assert_eq!(opened.owner(), at("scripted"));
         assert_eq!(ids(&opened), [id("scripted", "resp_1")]);
@@ -327,8 +327,8 @@ fn b115_an_id_that_nobody_asked_for_fails_the_run_and_is_not_adopted() {
             failed.source,
             RunError::ServiceKeepsHistory { .. }
         ));
-        assert_eq!(failed.outcome.stop, StopReason::Failed);
-        assert_eq!(failed.outcome.messages[1].text(), "let me see");
+        assert_eq!(failed.outcome().stop, StopReason::Failed);
+        assert_eq!(failed.outcome().messages[1].text(), "let me see");
         assert_eq!((tool.runs(), client.calls()), (0, 1));
         let after = look(&process, thread.id()).await;
         assert_eq!((&*after.history, after.version), ("", 0));

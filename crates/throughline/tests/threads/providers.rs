@@ -341,7 +341,7 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
         // A run that fails.
         let failed = how.finish(agent.run_on(&thread, "two?")).await;
         let failed = failed.unwrap_err();
-        assert_eq!(result(&failed.outcome.messages, "c2"), "1");
+        assert_eq!(result(&failed.outcome().messages, "c2"), "1");
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
 
         // One that is parked, and then discarded.
@@ -785,7 +785,7 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
         let thread = first.new_thread();
         let failed = how.finish(first.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
-        assert_eq!(failed.outcome.stop, StopReason::Failed);
+        assert_eq!(failed.outcome().stop, StopReason::Failed);
         match &failed.source {
             RunError::Provider { name, source } => {
                 assert_eq!(

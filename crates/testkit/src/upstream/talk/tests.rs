@@ -39,7 +39,7 @@ async fn upstream(wire: &Wire, gate: &Gate) -> (Upstream, Arc<dyn ChatClient>) {
 /// What is answered to a few turns of one conversation.
 async fn conversation(client: Arc<dyn ChatClient>) -> Vec<String> {
     let agent = agent(client);
-    let mut thread = agent.new_thread();
+    let thread = agent.new_thread();
     let mut answers = Vec::new();
     for said in [
         "The tide turns at ten.",
@@ -47,7 +47,7 @@ async fn conversation(client: Arc<dyn ChatClient>) -> Vec<String> {
         "What did I say first?",
         "How many messages?",
     ] {
-        let outcome = agent.run_on(&mut thread, said).await;
+        let outcome = agent.run_on(&thread, said).await;
         answers.push(outcome.map_or_else(|failed| failed.to_string(), |done| done.text()));
     }
     answers
@@ -77,9 +77,9 @@ async fn an_answer_waits_in_its_middle_until_the_gate_opens() {
         gate.close();
         let (upstream, client) = upstream(&wire, &gate).await;
         let agent = agent(client);
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let said = "hold: The tide turns at ten, and the berth is free.";
-        let mut stream = agent.run_on(&mut thread, said).stream();
+        let mut stream = agent.run_on(&thread, said).stream();
         let mut told = String::new();
         while let Some(event) = stream.next().await {
             if let RunEvent::Text { delta, .. } = event {

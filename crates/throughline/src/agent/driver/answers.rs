@@ -6,7 +6,7 @@ use throughline_store::{
 
 use super::{Broken, Driver, judge};
 use crate::agent::event::RunEvent;
-use crate::agent::outcome::{Outcome, RunError, RunFailed};
+use crate::agent::outcome::{Left, Outcome, RunError, RunFailed};
 use crate::agent::run::Answered;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{Awaits, Order, Resolution};
@@ -211,10 +211,8 @@ impl Driver {
         self.telling.stored();
         self.telling.say_unstored(RunEvent::Ended { stop });
         let outcome = self.leave(StopReason::Parked);
-        Err(RunFailed {
-            outcome: Box::new(Outcome { stop, ..outcome }),
-            source: error,
-        })
+        let outcome = Outcome { stop, ..outcome };
+        Err(RunFailed::new(outcome, Left::Parked, error))
     }
 }
 

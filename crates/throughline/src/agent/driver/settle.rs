@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::note::EndNote;
 use super::{Broken, Driver, Job, Told};
 use crate::agent::event::RunEvent;
-use crate::agent::outcome::{Outcome, Pending, RunError, RunFailed};
+use crate::agent::outcome::{Left, Outcome, Pending, RunError, RunFailed};
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Awaits;
 use crate::agent::usage::RunUsage;
@@ -22,20 +22,18 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
         let stop = StopReason::Failed;
         drop(events.send(Told::unstored(RunEvent::Ended { stop })));
     }
-    RunFailed {
-        outcome: Box::new(Outcome {
-            run,
-            thread: job.id().clone(),
-            stop: StopReason::Failed,
-            messages: Vec::new(),
-            usage: RunUsage::default(),
-            pending: Vec::new(),
-            finish: None,
-            compaction: None,
-            steps: Vec::new(),
-        }),
-        source,
-    }
+    let outcome = Outcome {
+        run,
+        thread: job.id().clone(),
+        stop: StopReason::Failed,
+        messages: Vec::new(),
+        usage: RunUsage::default(),
+        pending: Vec::new(),
+        finish: None,
+        compaction: None,
+        steps: Vec::new(),
+    };
+    RunFailed::new(outcome, Left::Refused, source)
 }
 
 /// What the record says of an error: the name of its kind, and what people read.
@@ -81,7 +79,7 @@ enum Trailing {
 }
 
 /// How a run ended for its caller.
-type Ended = Result<StopReason, (StopReason, RunError)>;
+type Ended = Result<StopReason, (Left, RunError)>;
 
 impl Driver {
     /// End as the work ended, and leave the thread in order.
@@ -119,17 +117,14 @@ impl Driver {
     fn give(mut self, ended: Ended) -> Result<Outcome, RunFailed> {
         self.stop_tools.cancel();
         self.running.abort_all();
-        let (stop, error) = match ended {
+        let (stop, failed) = match ended {
             Ok(stop) => (stop, None),
-            Err((stop, error)) => (stop, Some(error)),
+            Err(failed) => (StopReason::Failed, Some(failed)),
         };
         let outcome = self.leave(stop);
-        match error {
+        match failed {
             None => Ok(outcome),
-            Some(source) => Err(RunFailed {
-                outcome: Box::new(outcome),
-                source,
-            }),
+            Some((left, source)) => Err(RunFailed::new(outcome, left, source)),
         }
     }
 
@@ -270,7 +265,7 @@ impl Driver {
                 // The journal says what is done, or another owner does: nothing more from here.
                 let error = RunError::Store(error);
                 self.telling.say_unstored(RunEvent::Ended { stop });
-                return Err((stop, error));
+                return Err((Left::Interrupted, error));
             }
         };
         self.tell();
@@ -297,18 +292,25 @@ impl Driver {
                 }
             }
         };
-        match ended {
+        let left = match ended {
             Ok(()) if waits => {
                 self.telling.stored();
                 self.telling.say_unstored(RunEvent::Ended { stop });
+                Left::Parked
             }
-            Ok(()) => self.telling.stored(),
+            Ok(()) => {
+                self.telling.stored();
+                Left::Failed {
+                    steps: self.recorder.next_step(),
+                }
+            }
             Err(error) => {
                 tracing::warn!(run = %self.run, %error, "the end of a failed run could not be stored");
                 self.telling.say_unstored(RunEvent::Ended { stop });
+                Left::Interrupted
             }
-        }
-        Err((stop, error))
+        };
+        Err((left, error))
     }
 
     /// The calls that wait.

@@ -111,7 +111,7 @@ pub(super) async fn taken(
         let sealed = recorder.end(Stopped::Failed, note.to_json()).await;
         job.thread.put_back(loaded);
         return match sealed {
-            Ok(()) => Ok(*refused(run.id, &job, RunError::Cancelled).outcome),
+            Ok(()) => Ok(refused(run.id, &job, RunError::Cancelled).into_outcome()),
             Err(error) => Err(refused(run.id, &job, RunError::Store(error))),
         };
     }

@@ -230,7 +230,7 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
             .await;
             let failed = failed.unwrap_err();
             assert!(matches!(failed.source, RunError::Client(_)), "{failed:?}");
-            assert_eq!(said(&failed.outcome), "u a(c1) t(c1)");
+            assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
             assert_eq!(pay.runs(), 1);
             let no = go_on(how, &agent, &thread, |run, calls| {
                 run.reject(&calls.of("c1"), None)

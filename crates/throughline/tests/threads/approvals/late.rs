@@ -49,7 +49,7 @@ fn b64_an_answer_after_expiry_is_refused_and_the_call_is_closed_as_expired() {
             ),
             "{late:?}"
         );
-        assert_eq!(pending(&late.outcome), ["c1"]);
+        assert_eq!(pending(late.outcome()), ["c1"]);
         let listed = records(&process, &id_of).await;
         assert_eq!(states(&listed), [ApprovalState::Expired]);
         assert_eq!((pay.runs(), model.calls()), (0, 1));
