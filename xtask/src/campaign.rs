@@ -484,14 +484,18 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
         let name = program.path.file_stem().unwrap_or_default();
         let name = name.to_string_lossy();
         let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
-        let (tests, layer) = match (name, program.layer) {
-            ("sqlite" | "throughline_store", _) => (Tests::All, Layer::Store),
-            ("behaviours", Layer::Views) => (Tests::All, Layer::Views),
-            // How views are kept with threads.
-            ("threads", _) => (Tests::With("compaction::"), Layer::Views),
+        let parts = match (name, program.layer) {
+            ("sqlite" | "throughline_store", _) => vec![(Tests::All, Layer::Store)],
+            ("behaviours", Layer::Views) => vec![(Tests::All, Layer::Views)],
+            ("threads", _) => vec![
+                // How views are kept with threads.
+                (Tests::With("compaction::"), Layer::Views),
+                (Tests::With("discards::"), Layer::Loop),
+                (Tests::With("failures::"), Layer::Loop),
+            ],
             _ => continue,
         };
-        suites.push(Suite {
+        suites.extend(parts.into_iter().map(|(tests, layer)| Suite {
             name: match &tests {
                 Tests::With(part) => format!("{name} {part}"),
                 Tests::All | Tests::One(_) => name.to_owned(),
@@ -501,7 +505,7 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
             is_campaign: false,
             is_quick: true,
             layer,
-        });
+        }));
     }
     suites.extend(campaigns.iter().map(|campaign| Suite {
         name: campaign.test.clone(),

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{CallResult, Engine, Error, Ids, Options, Result, RunId, memory};
+use crate::{
+    CallResult, Claim, End, Engine, Error, Ids, Options, Result, Run, RunId, Stopped, TenantScope,
+    memory,
+};
 
 /// A store: an engine, and a source of ids. Cheap to clone.
 ///
@@ -107,6 +110,24 @@ impl Store {
         self.unwritten
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Discard a run: claim it as it was seen, and end it without publishing. What it published
+    /// before stays; its waiting approvals are withdrawn, and what it has not taken from the
+    /// thread's queue stays there.
+    ///
+    /// [`Busy`](Error::Busy) while its owner lives ([`Claim::Own`] if that is this process, and the
+    /// caller knows that nothing here works on it), [`WrongState`](Error::WrongState) once it is
+    /// settled, [`Fenced`](Error::Fenced) if it was claimed since it was seen. Two writes: if the
+    /// second one fails, the run belongs to this process and can be discarded with `Claim::Own`.
+    pub async fn discard_run(&self, scope: &TenantScope, seen: &Run, claim: Claim) -> Result<()> {
+        let started = self.claim(scope, seen.id, seen.epoch, claim).await?;
+        let end = End {
+            how: Stopped::Discarded,
+            note: seen.note.clone(),
+            events: None,
+        };
+        self.end(scope, started.lease, &end).await
     }
 
     /// What it is on, for an engine that wraps another: both go to [`Store::on`].

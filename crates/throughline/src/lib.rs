@@ -48,11 +48,11 @@ pub use client::{
     TokenProvider, Transport, TransportError, TransportFault, VendorClient,
 };
 pub use history::{
-    Additions, Compaction, Condensed, ContextProvider, Deleted, HistoryPolicy, Keep, Mailbox,
-    MessageFilter, MessageStore, MessageStoreError, Need, OnBusy, OnInterrupt, OnLost, OnOpenCalls,
-    OnPark, OnServiceId, Owner, OwnerError, Parity, Persistence, ProviderContext, ProviderError,
-    ProviderScope, ProviderSpec, ProviderState, Rendering, StateError, Thread, ThreadJsonError,
-    Threads, Told, VendorCopy, View, Views, condense,
+    Additions, Compaction, Condensed, ContextProvider, Deleted, DiscardedRun, HistoryPolicy, Keep,
+    Mailbox, MessageFilter, MessageStore, MessageStoreError, Need, OnBusy, OnInterrupt, OnLost,
+    OnOpenCalls, OnPark, OnServiceId, Owner, OwnerError, Parity, Persistence, ProviderContext,
+    ProviderError, ProviderScope, ProviderSpec, ProviderState, Rendering, StateError, Thread,
+    ThreadJsonError, Threads, Told, VendorCopy, View, Views, condense,
 };
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;

@@ -82,16 +82,10 @@ pub(super) async fn discard(context: &Context<'_>, run: RunId) -> Result<ExitCod
         .run(&context.scope, run)
         .await
         .map_err(|error| context.failure(&error))?;
-    let started = claim(context, &store, &before).await?;
-    let end = End {
-        how: Stopped::Discarded,
-        note: before.note.clone(),
-        events: None,
-    };
     store
-        .end(&context.scope, started.lease, &end)
+        .discard_run(&context.scope, &before, Claim::Settle)
         .await
-        .map_err(|error| context.failure(&error))?;
+        .map_err(|error| unsettled(context, &before, &error))?;
     if context.json {
         let form = forms::object(|object| {
             object.str("discarded", &run.to_string());
@@ -113,21 +107,26 @@ pub(super) async fn discard(context: &Context<'_>, run: RunId) -> Result<ExitCod
 }
 
 async fn claim(context: &Context<'_>, store: &Store, run: &Run) -> Result<Started, Failure> {
-    let claimed = store
+    store
         .claim(&context.scope, run.id, run.epoch, Claim::Settle)
-        .await;
-    claimed.map_err(|error| match &error {
+        .await
+        .map_err(|error| unsettled(context, run, &error))
+}
+
+/// Why a run cannot be settled, and what to do.
+fn unsettled(context: &Context<'_>, run: &Run, error: &Error) -> Failure {
+    match error {
         Error::Busy { run: other, .. } if *other == run.id => Failure::no(format!(
             "{other} is being worked on; wait for it or stop whoever does"
         )),
-        Error::WrongState { .. } => Failure::no(format!(
+        Error::WrongState { state, .. } => Failure::no(format!(
             "{} is {} and cannot be settled again; \
              'throughline runs list --state interrupted' lists what can",
             run.id,
-            run.state.as_str()
+            state.as_str()
         )),
         error => context.failure(error),
-    })
+    }
 }
 
 /// Refuse before the run is taken: whoever can still use it should have it as it is.

@@ -123,6 +123,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("compact-epoch-unkept", "an epoch is published with the run that made it", &[]),
     small("loop-failed-without-cause", "a failed run prints why it failed", &[]),
     small("loop-failed-prints-all", "a failed run prints none of its messages", &[]),
+    small("loop-discards-working", "a run that a task of this process works on is not discarded", &[]),
     small("cursor-unsealed", "a cursor of somebody else is refused", &[]),
     small("claim-living", "a run is taken over only from an owner that is gone", &[]),
     small("claim-others", "a run that is given up is taken over by its own process alone", &[]),

@@ -2,6 +2,7 @@
 
 mod compacted;
 mod condensed;
+mod discard;
 mod found;
 mod home;
 mod json;
@@ -22,6 +23,7 @@ mod writing;
 pub use compacted::Compaction;
 pub(crate) use compacted::{Asked as AskedOf, Between, Compacted, Decided, number};
 pub use condensed::{Condensed, condense};
+pub use discard::DiscardedRun;
 pub(crate) use home::Home;
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;

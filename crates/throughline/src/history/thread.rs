@@ -618,6 +618,11 @@ impl Shared {
         seen.found = seen.found.take().filter(|found| found.expects.is_none());
     }
 
+    /// Have the thread read again, whatever was found when it was opened.
+    pub(super) fn forget_found(&self) {
+        self.seen().found = None;
+    }
+
     /// The thread is stored now.
     pub(crate) fn exists(&self) {
         let mut seen = self.seen();

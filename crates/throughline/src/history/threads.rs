@@ -95,6 +95,11 @@ impl Threads {
         }
     }
 
+    /// The threads of the store that a thread is in.
+    pub(super) fn at(home: Home) -> Self {
+        Self { home }
+    }
+
     /// With views that outlive the handles on threads.
     #[must_use]
     pub fn with_views(mut self, views: Views) -> Self {
@@ -404,7 +409,7 @@ impl Thread {
         if self.shared.is_new() {
             return Ok(());
         }
-        self.shared.distrust();
+        self.shared.forget_found();
         let loaded = self.shared.load().await?;
         let pending = self.shared.waiting(loaded.found.as_deref()).await?;
         self.shared.show(loaded, pending);

@@ -120,6 +120,14 @@ fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
             .await
             .unwrap();
 
+        // A page instead of a message is cut.
+        let page = "<p>no such port</p>\n".repeat(10_000);
+        let error = ClientError::new(ErrorKind::Unavailable, "scripted", page);
+        model.push(Step::error(error));
+        let failed = failure(how, agent.run_on(&thread, input())).await;
+        let text = shown(&failed);
+        assert!(text.len() < 1_000 && text.contains('…'), "{text}");
+
         // The same would fail again.
         for (first, remedy) in [
             (None, Remedy::FixThenRetry),

@@ -13,6 +13,7 @@ mod busy;
 mod cancels;
 mod compaction;
 mod crashes;
+mod discards;
 mod events;
 mod external;
 mod failures;

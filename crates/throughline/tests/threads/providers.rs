@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use throughline::model::{Message, Source};
-use throughline::store::{Claim, End, Stopped, ThreadId};
+use throughline::store::ThreadId;
 use throughline::{
     Additions, Agent, AgentBuilder, Approval, BuildError, ContextProvider, ErrorKind, Keep, Need,
     Persistence, ProviderContext, ProviderError, ProviderScope, ProviderSpec, RunError, RunOptions,
@@ -350,17 +350,8 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
         let parked = parked.unwrap();
         assert_eq!(parked.stop, StopReason::Parked);
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
-        let (store, scope) = (&process.store, process.scope());
-        let run = store.run(&scope, parked.run).await.unwrap();
-        let claimed = store.claim(&scope, run.id, run.epoch, Claim::Parked).await;
-        let end = End {
-            how: Stopped::Discarded,
-            note: None,
-            events: None,
-        };
-        let lease = claimed.unwrap().lease;
-        store.end(&scope, lease, &end).await.unwrap();
-        thread.refresh().await.unwrap();
+        let discarded = thread.discard().await.unwrap().unwrap();
+        assert_eq!(discarded.run, parked.run);
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use throughline::model::{Event, Response};
-use throughline::store::{Claim, End, Publish, RunState, Stopped};
+use throughline::store::{Claim, Publish, RunState};
 use throughline::{
     Abilities, Agent, ChatClient, ChatRequest, ClientError, ClientExt, EventStream, Layer,
     PersistEachCall, PersistMark, Persistence, StopReason,
@@ -324,21 +324,16 @@ fn b108_as_is_and_each_call_without_the_layer_warns_and_publishes_nothing() {
             assert_eq!(newest(&process, thread.id()).await.run, run);
 
             let store = &process.store;
-            let claimed = store.claim(&scope, run.id, run.epoch, Claim::Settle).await;
-            let lease = claimed.unwrap().lease;
             let (state, history) = match publish {
                 true => {
+                    let claimed = store.claim(&scope, run.id, run.epoch, Claim::Settle).await;
+                    let lease = claimed.unwrap().lease;
                     let publish = Publish::new(run.next_step, Vec::new());
                     store.publish(&scope, lease, &publish).await.unwrap();
                     (RunState::Committed, "u a(c1) t(c1) a")
                 }
                 false => {
-                    let end = End {
-                        how: Stopped::Discarded,
-                        note: None,
-                        events: None,
-                    };
-                    store.end(&scope, lease, &end).await.unwrap();
+                    process.threads().discard(run.id).await.unwrap();
                     (RunState::Discarded, "")
                 }
             };

@@ -203,6 +203,7 @@ impl Nature {
             | RunError::Limits(_)
             | RunError::Interrupted { .. }
             | RunError::OpenCalls { .. }
+            | RunError::Parked { .. }
             | RunError::Budget(_)
             | RunError::Unasked { .. }
             | RunError::AlreadyAnswered { .. }
