@@ -13,6 +13,7 @@
 //! - [`Message`]: a role and its contents. [`stored`] is its versioned JSON form.
 //! - [`pairs`]: which result answers which call, by occurrence.
 //! - [`Event`] and [`Fold`]: the one core from which streamed and whole responses are read.
+//! - [`tokens`]: about how many tokens a message has, by one pass over it.
 //!
 //! ```
 //! use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
@@ -30,6 +31,7 @@
 
 pub mod json;
 pub mod stored;
+pub mod tokens;
 
 mod call;
 mod content;

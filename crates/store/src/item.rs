@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use throughline_model::stored::StoredError;
-use throughline_model::{Body, Message, MessageId, Role, Source};
+use throughline_model::{Body, Message, MessageId, Role, Source, tokens};
 
+use crate::trials;
 use crate::{Millis, RunId};
 
 /// The number of an item in its run, from 1.
@@ -94,8 +95,8 @@ impl ItemRef {
     }
 }
 
-/// An item that is to be stored. It is serialised here, on the task of whoever writes; a store's
-/// writer only puts bytes away.
+/// An item that is to be stored. It is serialised and its tokens are counted here, on the caller's
+/// task; a store's writer only puts bytes away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewItem {
     /// Something new.
@@ -120,7 +121,13 @@ impl Said {
         self.kind
     }
 
-    /// What is left of something whose body was removed elsewhere.
+    /// Tokens that it counts as, see [`throughline_model::tokens`]. Engines store the count with the
+    /// item and add it to the total of its node.
+    pub fn tokens(&self) -> u32 {
+        self.tokens
+    }
+
+    /// What is left of something whose body was removed elsewhere, with the count that it had.
     pub(crate) fn bodiless(kind: ItemKind, source: Option<&Source>, tokens: u32) -> Self {
         Self {
             kind,
@@ -176,7 +183,7 @@ impl NewItem {
     pub fn of(messages: &[Message]) -> Vec<Self> {
         let mut items = Vec::with_capacity(messages.len());
         for message in messages {
-            Self::push(&mut items, message, 0);
+            Self::push(&mut items, message);
         }
         items
     }
@@ -197,10 +204,10 @@ impl NewItem {
         }
     }
 
-    /// Append the items of a message that counts as `tokens`.
-    pub fn push(items: &mut Vec<Self>, message: &Message, tokens: u32) {
+    /// Append the items of a message. Together they count as the message does.
+    pub fn push(items: &mut Vec<Self>, message: &Message) {
         if !is_round(message) {
-            items.push(Self::Said(said(ItemKind::Message, message, tokens)));
+            items.push(Self::whole(message));
             return;
         }
         // The first result carries what the message says of itself; the others only themselves.
@@ -216,24 +223,42 @@ impl NewItem {
                 std::mem::replace(&mut part, Message::new(Role::Tool, Vec::new()))
             };
             one.contents.push(content.clone());
-            let (kind, tokens) = match place {
-                0 => (ItemKind::Message, tokens),
-                _ => (ItemKind::Part, 0),
+            let kind = match place {
+                0 => ItemKind::Message,
+                _ => ItemKind::Part,
             };
-            let mut said = said(kind, &one, tokens);
+            let mut said = said(kind, &one, counted(kind, &one));
             said.source = source;
             items.push(Self::Said(said));
         }
     }
 
     /// The one item of a message, whatever it holds.
-    pub fn whole(message: &Message, tokens: u32) -> Self {
-        Self::Said(said(ItemKind::Message, message, tokens))
+    pub fn whole(message: &Message) -> Self {
+        let kind = ItemKind::Message;
+        Self::Said(said(kind, message, counted(kind, message)))
     }
 
     /// A result that joins the tool message before it.
-    pub fn part(message: &Message, tokens: u32) -> Self {
-        Self::Said(said(ItemKind::Part, message, tokens))
+    pub fn part(message: &Message) -> Self {
+        let kind = ItemKind::Part;
+        Self::Said(said(kind, message, counted(kind, message)))
+    }
+
+    /// An item of another store, which keeps the count that it has there.
+    pub(crate) fn imported(kind: ItemKind, message: &Message, tokens: u32) -> Self {
+        Self::Said(said(kind, message, tokens))
+    }
+}
+
+/// Tokens that a message counts as when it is stored as an item of this kind. What frames a message
+/// is counted with its first item, so that items add up to the message that they are read as.
+pub(crate) fn counted(kind: ItemKind, message: &Message) -> u32 {
+    match kind {
+        ItemKind::Message => tokens::units(message),
+        ItemKind::Part if trials::planted("parts-uncounted") => 0,
+        ItemKind::Part => tokens::contents_units(&message.contents),
+        ItemKind::Gap => 0,
     }
 }
 
@@ -351,7 +376,7 @@ pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredErro
                 before.message.contents.extend(item.message()?.contents);
                 before.last = position;
                 before.parts.push(item.at.no);
-                before.tokens += item.tokens;
+                before.tokens = before.tokens.saturating_add(item.tokens);
                 if let Err(redaction) = &item.body {
                     before.redacted = Some(redaction.clone());
                 }

@@ -210,10 +210,10 @@ pub struct CallResult {
 
 impl CallResult {
     /// The result of a call.
-    pub fn new(step: u32, position: u32, message: &Message, tokens: u32) -> Self {
+    pub fn new(step: u32, position: u32, message: &Message) -> Self {
         let item = match position {
-            0 => NewItem::whole(message, tokens),
-            _ => NewItem::part(message, tokens),
+            0 => NewItem::whole(message),
+            _ => NewItem::part(message),
         };
         Self {
             step,

@@ -94,6 +94,15 @@ pub struct Thread {
     pub touched: Millis,
 }
 
+impl Thread {
+    /// Tokens of its history: the sum of what every item up to its head was counted as when it
+    /// entered, see [`throughline_model::tokens`]. A fork has what it shares with its origin in it;
+    /// other branches are not in it.
+    pub fn tokens(&self) -> u64 {
+        self.head.map_or(0, |head| head.tokens)
+    }
+}
+
 /// Counts the moves of a thread's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Version(pub u64);
@@ -105,7 +114,7 @@ pub struct Tip {
     pub node: NodeId,
     /// The position of its last item.
     pub last: Position,
-    /// Tokens of the whole branch.
+    /// Tokens of the whole branch: the sum of what its items count as.
     pub tokens: u64,
     /// Whether calls in it wait for answers that are not on the branch.
     pub open: bool,

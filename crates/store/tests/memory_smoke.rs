@@ -154,7 +154,7 @@ fn calling(no: u32, ids: &[&str], state: CallState) -> Step {
 fn result(step: u32, position: u32, id: &str) -> CallResult {
     let answer = call(id).answer(Outcome::Ok, Output::Text(id.to_owned()));
     let message = Message::new(Role::Tool, vec![answer.into()]);
-    CallResult::new(step, position, &message, 1)
+    CallResult::new(step, position, &message)
 }
 
 fn texts(entries: &[Entry]) -> Vec<String> {

@@ -15,7 +15,7 @@ pub(crate) enum Threads {
     List(ThreadsList),
     /// Show the messages of a thread.
     Show(Show),
-    /// Write a thread as NDJSON (throughline.export/1).
+    /// Write a thread as NDJSON (throughline.export/2).
     Export(Export),
     /// Read a thread that was exported, or a transcript of a vendor.
     Import(Import),

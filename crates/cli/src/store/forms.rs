@@ -65,6 +65,7 @@ pub(super) fn thread(out: &mut String, thread: &Thread) {
     );
     opt_number(&mut object, "keep", thread.keep);
     tip(object.key("head"), thread.head.as_ref());
+    object.number("tokens", thread.tokens());
     object.number("version", thread.version.0);
     object.number("created", thread.created);
     object.number("touched", thread.touched);

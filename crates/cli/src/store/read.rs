@@ -43,9 +43,10 @@ pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode,
     output::line(&text::thread(&opened.thread))?;
     if let (At::Node(_), Some(tip)) = (&at, opened.tip) {
         output::line(&format!(
-            "at {}, {}",
+            "at {}, {}, {}",
             tip.node,
-            text::counted(tip.last, "item")
+            text::counted(tip.last, "item"),
+            text::counted(tip.tokens, "token")
         ))?;
     }
     if more && args.after.is_none() {

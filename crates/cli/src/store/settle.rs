@@ -208,7 +208,7 @@ fn closed(journal: &Journal, call: &Execution) -> Option<CallResult> {
         source: Some(Source::Repair),
         ..Message::new(Role::Tool, vec![Content::from(result)])
     };
-    Some(CallResult::new(call.at.step, call.at.position, &message, 0))
+    Some(CallResult::new(call.at.step, call.at.position, &message))
 }
 
 /// The call at its place in the journal as the model made it, and how many calls of the same id

@@ -55,8 +55,9 @@ pub(super) fn thread(thread: &Thread) -> String {
     let items = thread.head.map_or(0, |head| head.last);
     let open = thread.head.is_some_and(|head| head.open);
     line.push_str(&format!(
-        "  {}{}, touched {}",
+        "  {}, {}{}, touched {}",
         counted(items, "item"),
+        counted(thread.tokens(), "token"),
         if open { ", open" } else { "" },
         time::shown(thread.touched)
     ));

@@ -86,6 +86,7 @@ fn report_export(
     let Exported {
         nodes,
         items,
+        tokens,
         bytes,
     } = exported;
     if context.json {
@@ -95,15 +96,17 @@ fn report_export(
                 .str("file", &path.display().to_string())
                 .number("nodes", nodes)
                 .number("items", items)
+                .number("tokens", tokens)
                 .number("bytes", bytes);
         });
         output::document(&form, false)?;
     } else {
         output::line(&format!(
-            "exported {thread} to {}: {}, {}, {bytes} bytes",
+            "exported {thread} to {}: {}, {}, {}, {bytes} bytes",
             path.display(),
             text::counted(nodes, "node"),
             text::counted(items, "item"),
+            text::counted(tokens, "token"),
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -221,16 +224,18 @@ fn report_import(context: &Context<'_>, imported: &Imported) -> Result<ExitCode,
                 .str("thread", imported.thread.as_str())
                 .number("nodes", imported.nodes)
                 .number("items", imported.items)
+                .number("tokens", imported.tokens)
                 .number("aliases_left_out", imported.aliases_left_out);
         });
         output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut line = format!(
-        "imported {}: {}, {}",
+        "imported {}: {}, {}, {}",
         imported.thread,
         text::counted(imported.nodes, "node"),
         text::counted(imported.items, "item"),
+        text::counted(imported.tokens, "token"),
     );
     if imported.aliases_left_out > 0 {
         line.push_str(&format!(

@@ -80,7 +80,7 @@ pub(crate) fn interrupted(url: &str, thread: &str) -> String {
         store.step(&scope(), lease, &step).await.unwrap();
         let result = call(0).answer(Outcome::Ok, Output::Text("04:12".into()));
         let message = Message::new(Role::Tool, vec![result.into()]);
-        let result = CallResult::new(0, 0, &message, 0);
+        let result = CallResult::new(0, 0, &message);
         store.results(&scope(), lease, &[result]).await.unwrap();
         store.close().await.unwrap();
         lease.run.to_string()

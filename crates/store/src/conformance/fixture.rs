@@ -191,7 +191,7 @@ pub(super) fn step(no: u32, ids: &[&str], state: CallState) -> Step {
 
 /// The result of the call at a place.
 pub(super) fn result(step: u32, position: u32, id: &str) -> CallResult {
-    CallResult::new(step, position, &answered(id), 1)
+    CallResult::new(step, position, &answered(id))
 }
 
 /// A tool message with the result of one call.

@@ -24,6 +24,7 @@ mod queues;
 mod repeats;
 mod results;
 mod threads;
+mod tokens;
 mod tree;
 mod turns;
 
@@ -229,6 +230,14 @@ cases! {
     imports::an_import_shows_when_it_is_complete,
     /// Names and positions are those of the export.
     imports::an_import_keeps_names_and_positions,
+    /// Whichever way an item enters, it is counted, and its thread's total is the sum.
+    tokens::every_item_is_counted_when_it_enters,
+    /// Results that go out with a later run are in the totals of the branches that have them.
+    tokens::results_that_are_sent_later_are_counted_once_on_each_branch,
+    /// The total of a fork has what it shares in it, also after its origin was deleted.
+    tokens::a_fork_counts_what_it_shares,
+    /// What is imported counts as where it comes from, also what was redacted there.
+    tokens::an_imported_item_keeps_its_count,
 }
 
 /// Run a future on this thread. Engines need no runtime, so the suite does not either.

@@ -296,7 +296,7 @@ pub(super) async fn a_call_has_one_result(f: &mut Fixture<'_>) {
         .results(&f.scope, lease, &[result(0, 0, "a")])
         .await
         .unwrap();
-    let other = crate::CallResult::new(0, 0, &super::fixture::answered("x"), 1);
+    let other = crate::CallResult::new(0, 0, &super::fixture::answered("x"));
     let error = f.store.results(&f.scope, lease, &[other]).await;
     assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
     let error = f.store.intend(&f.scope, lease, 0, &[0]).await;

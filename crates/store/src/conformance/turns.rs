@@ -395,7 +395,7 @@ pub(super) async fn bad_writes_lose_nothing(f: &mut Fixture<'_>) {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     // A second result for one call inside one publication.
     let publish = Publish {
-        results: vec![result(0, 0, "a"), CallResult::new(0, 0, &model("other"), 0)],
+        results: vec![result(0, 0, "a"), CallResult::new(0, 0, &model("other"))],
         ..Publish::new(1, said_by_model("x"))
     };
     assert!(f.store.publish(&f.scope, lease, &publish).await.is_err());

@@ -118,7 +118,7 @@ fn every_message_is_read_as_it_was_stored() {
         2000,
         |rng, size| {
             let message = any_message(rng, size);
-            let NewItem::Said(said) = NewItem::whole(&message, 0) else {
+            let NewItem::Said(said) = NewItem::whole(&message) else {
                 return Err("something new is said".into());
             };
             framed += usize::from(said.body[0] == 5);
@@ -141,7 +141,7 @@ fn a_damaged_frame_is_an_error_or_another_message_and_nothing_worse() {
         2000,
         |rng, size| {
             let message = any_message(rng, size);
-            let NewItem::Said(said) = NewItem::whole(&message, 0) else {
+            let NewItem::Said(said) = NewItem::whole(&message) else {
                 return Err("something new is said".into());
             };
             let mut bytes = said.body.to_vec();
@@ -190,7 +190,7 @@ fn items_are_counted_as_they_are_made() {
             message.contents = ids.map(|id| result(&id)).collect();
         }
         let mut items = Vec::new();
-        NewItem::push(&mut items, &message, 1);
+        NewItem::push(&mut items, &message);
         rounds += usize::from(items.len() > 1);
         let counted = NewItem::count(&message);
         if counted as usize == items.len() {
@@ -198,6 +198,37 @@ fn items_are_counted_as_they_are_made() {
         } else {
             Err(format!("{counted} of {}: {message:?}", items.len()))
         }
+    });
+    assert!(rounds > 50, "only {rounds} messages had several items");
+}
+
+#[test]
+fn items_count_as_the_message_that_they_are_read_as() {
+    let mut rounds = 0;
+    property("items add up to their message", 400, |rng, size| {
+        let mut message = messages::anything(rng, size);
+        if rng.bool() {
+            let ids = (0..rng.below(4)).map(|n| format!("c{n}"));
+            message.role = Role::Tool;
+            message.contents = ids.map(|id| result(&id)).collect();
+        }
+        let mut items = Vec::new();
+        NewItem::push(&mut items, &message);
+        let items = stored(items);
+        rounds += usize::from(items.len() > 1);
+        let sum: u32 = items.iter().map(|item| item.tokens).sum();
+        let expected = throughline_model::tokens::units(&message);
+        if sum != expected {
+            return Err(format!("{sum}, not {expected}: {message:?}"));
+        }
+        // What is stored is enough to count it again, as the migration of an old store does.
+        for item in &items {
+            let again = super::counted(item.kind, &item.message().unwrap());
+            if again != item.tokens {
+                return Err(format!("{again}, not {}: {message:?}", item.tokens));
+            }
+        }
+        Ok(())
     });
     assert!(rounds > 50, "only {rounds} messages had several items");
 }

@@ -126,11 +126,13 @@ impl Realm {
             return;
         }
         let thread = timeline.thread;
-        let fork = match timeline.parent.map(|parent| self.node(parent)) {
-            None => Ok(0),
-            Some(parent) => parent.map(|parent| parent.last),
+        let parent = timeline.parent.map(|parent| self.node(parent));
+        let (fork, mut tokens) = match parent {
+            None => (Some(0), 0),
+            Some(Ok(parent)) => (Some(parent.last), parent.tokens),
+            Some(Err(_)) => (None, 0),
         };
-        if !fork.is_ok_and(|fork| fork == timeline.fork) {
+        if fork != Some(timeline.fork) {
             let place = format!("timeline {row}");
             let damage = self.damaged(Some(thread), place, "its parent is not there");
             checked.damage.push(damage);
@@ -144,9 +146,11 @@ impl Realm {
                 checked.damage.push(damage);
             }
             last = node.last;
-            if let Err(error) = self.check_seal(row, timeline, node) {
+            let sealed = self.check_seal(row, timeline, node);
+            if let Err(error) = sealed.and_then(|()| self.check_total(node, tokens)) {
                 checked.damage.push(self.damage_of(thread, error));
             }
+            tokens = node.tokens;
         }
     }
 
@@ -226,6 +230,24 @@ impl Realm {
         let before = parent.map(|parent| &parent.digest);
         if digest::node(&self.tenant, before, &fields, state, digests) != node.digest {
             return Err(damaged("it is not what was stored"));
+        }
+        Ok(())
+    }
+
+    /// Check that the total of a node is that of the node before and what its items count as.
+    fn check_total(&self, node: &Node, before: u64) -> Result<()> {
+        let run = self.run_of(node)?;
+        let items = (node.first_item..).zip(node.first..=node.last);
+        let tokens = items.filter_map(|(no, _)| run.item(no).map(|item| self.tokens(item)));
+        let sum = before + tokens.map(u64::from).sum::<u64>();
+        if sum != node.tokens {
+            return Err(Error::Corrupt {
+                place: node.id.to_string(),
+                detail: format!(
+                    "its total is {} tokens, its items make it {sum}",
+                    node.tokens
+                ),
+            });
         }
         Ok(())
     }

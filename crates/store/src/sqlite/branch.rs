@@ -91,7 +91,7 @@ pub(super) struct ItemRow {
 }
 
 /// The columns of an item `i`; the run's id is read elsewhere.
-pub(super) const ITEM: &str = "i.run, i.no, i.kind, i.source, i.tokens, i.again, i.digest, i.body";
+pub(super) const ITEM: &str = "i.run, i.no, i.kind, i.source, i.units, i.again, i.digest, i.body";
 
 impl ItemRow {
     pub(super) fn read(row: &Row<'_>, at: usize, run: RunId) -> rusqlite::Result<Self> {
@@ -259,6 +259,13 @@ pub(super) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool
         Some(original) => Some(original_of(conn, &row, original)?),
     };
     if let Some(original) = &again {
+        if check && original.tokens != row.tokens {
+            let detail = format!(
+                "it counts as {} tokens, what it says again as {}",
+                row.tokens, original.tokens
+            );
+            return Err(corrupt(place_of(row.at), detail));
+        }
         if check && digest::again(tenant, row.at, original.at) != row.digest {
             return Err(corrupt(
                 place_of(row.at),
@@ -349,7 +356,7 @@ fn body(
     Ok(Ok(plain))
 }
 
-fn unpack(bytes: &[u8], at: ItemRef) -> Done<Vec<u8>> {
+pub(super) fn unpack(bytes: &[u8], at: ItemRef) -> Done<Vec<u8>> {
     let size = zstd::bulk::Decompressor::upper_bound(bytes).unwrap_or(LARGEST);
     zstd::bulk::decompress(bytes, size.min(LARGEST))
         .map_err(|error| corrupt(place_of(at), error.to_string()))

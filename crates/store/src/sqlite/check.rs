@@ -203,10 +203,11 @@ impl Check<'_> {
             return Err(super::fault::corrupt(place(), "its thread is missing"));
         };
         let mut last = line.fork;
+        let mut tokens = 0;
         let mut before: Option<Digest> = None;
         if let Some(parent) = line.parent {
             let base = base_of(self.conn, parent, line.fork)?;
-            let Some((digest, end)) = base else {
+            let Some((digest, end, total)) = base else {
                 return Err(super::fault::corrupt(
                     place(),
                     "the node it hangs on is missing",
@@ -219,6 +220,7 @@ impl Check<'_> {
                 ));
             }
             before = Some(digest);
+            tokens = total;
         }
         let sql = format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? ORDER BY n.first");
         let mut statement = prepare(self.conn, &sql)?;
@@ -234,8 +236,12 @@ impl Check<'_> {
                 let detail = format!("it covers {} to {} after {last}", node.first, node.last);
                 found = Err(super::fault::corrupt(node.id.to_string(), detail));
             }
+            if found.is_ok() {
+                found = check_total(self.conn, &node, tokens);
+            }
             self.take(found, Some(tenant.as_str()), line.thread.as_deref())?;
             last = node.last;
+            tokens = node.tokens;
             before = Some(node.digest);
         }
         // Whoever sweeps up a deleted thread may be half done.
@@ -370,10 +376,28 @@ struct LineRow {
     deleted: bool,
 }
 
-/// The digest and the end of the node at a position, at or below a timeline.
-fn base_of(conn: &Connection, tl: i64, position: u64) -> Done<Option<(Digest, u64)>> {
-    let sql = "SELECT digest, last FROM node WHERE tl=? AND first<=? ORDER BY first DESC LIMIT 1";
+/// The digest, the end and the total of the node at a position, at or below a timeline.
+fn base_of(conn: &Connection, tl: i64, position: u64) -> Done<Option<(Digest, u64, u64)>> {
+    let sql =
+        "SELECT digest, last, units FROM node WHERE tl=? AND first<=? ORDER BY first DESC LIMIT 1";
     one(conn, sql, (tl, super::rows::int(position)), |row| {
-        Ok((row.get(0)?, num(row.get(1)?)))
+        Ok((row.get(0)?, num(row.get(1)?), num(row.get(2)?)))
     })
+}
+
+/// Check that the total of a node is that of the node before and what its items count as.
+fn check_total(conn: &Connection, node: &NodeRow, before: u64) -> Done<()> {
+    // Counts that cannot be are damage too, and must not add up to more than SQLite can hold.
+    let sql = "SELECT coalesce(sum(min(max(units, 0), 4294967295)), 0) FROM item WHERE run=? AND no BETWEEN ? AND ?";
+    let key = (node.run, node.item_lo, node.item_hi());
+    let own: Option<i64> = one(conn, sql, key, |row| row.get(0))?;
+    let sum = before.saturating_add(own.map_or(0, num));
+    if sum != node.tokens {
+        let detail = format!(
+            "its total is {} tokens, its items make it {sum}",
+            node.tokens
+        );
+        return Err(super::fault::corrupt(node.id.to_string(), detail));
+    }
+    Ok(())
 }

@@ -61,13 +61,13 @@ const SQL: [&str; 19] = [
      SELECT ?1, ?2, ?3, ?16, 1, ?5, 1, ?6, 0, ?7, ?8, version,
        ?9, 0, ?9+1, ?10, ?11, ?11, ?12, ?13, ?14
      FROM thread WHERE thread=?3 AND stage=0 AND (version=?15 OR NOT ?4)",
-    "INSERT INTO item(run, no, kind, source, tokens, again, digest, body) VALUES(?,?,?,?,?,?,?,?)",
+    "INSERT INTO item(run, no, kind, source, units, again, digest, body) VALUES(?,?,?,?,?,?,?,?)",
     // 183: all flags but `UNSENT` and `MOVED`, and without a seal. Other flags may have been set by other processes.
     "UPDATE run SET state=?1, live=NULL, flags=flags & 183 | ?2, next_item=?3, next_step=?4, next_event=?5,
        pub_tl=?6, pub_first=?7, pub_step=?8, version=?9, progress=?10, note=?11
      WHERE run=?12 AND id=?13 AND epoch=?14 AND state=1 AND next_step=?15 AND next_item=?16 AND next_event<=?17
        AND EXISTS(SELECT 1 FROM thread WHERE thread.thread=?18 AND stage=0 AND (version=?19 OR NOT ?20))",
-    "INSERT OR IGNORE INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, tokens, created, digest)
+    "INSERT OR IGNORE INTO node(tl, first, last, run, step, item_lo, flags, state_run, state_step, units, created, digest)
      VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     "UPDATE thread SET head_first=?1, version=version+1, touched=?2, head_digest=?7
      WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6",

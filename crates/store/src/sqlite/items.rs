@@ -117,7 +117,7 @@ pub(super) fn resolve(
 }
 
 fn original(conn: &Connection, tenant: i64, of: ItemRef) -> Done<Original> {
-    let sql = "SELECT i.item, i.kind, i.source, i.tokens, o.item, o.no, w.id, o.kind
+    let sql = "SELECT i.item, i.kind, i.source, i.units, o.item, o.no, w.id, o.kind
       FROM run r CROSS JOIN item i ON i.run=r.run AND i.no=?3 CROSS JOIN thread t ON t.thread=r.thread
       LEFT JOIN item o ON o.item=i.again LEFT JOIN run w ON w.run=o.run
       WHERE r.tenant=?1 AND r.id=?2 AND t.stage IN (0, 1)";

@@ -115,7 +115,7 @@ pub(super) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live>
     };
     let mut statement = prepare(
         tx.conn,
-        "SELECT no, tokens, digest FROM item WHERE run=? AND no>=? ORDER BY no",
+        "SELECT no, units, digest FROM item WHERE run=? AND no>=? ORDER BY no",
     )?;
     let marks = statement.query_map((row.row, from), |row| {
         Ok(Mark {

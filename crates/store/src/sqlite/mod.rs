@@ -33,6 +33,7 @@ mod purge;
 mod queue;
 mod read;
 mod readers;
+mod recount;
 mod rows;
 mod runs;
 mod schema;

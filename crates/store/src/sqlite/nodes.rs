@@ -113,6 +113,11 @@ pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
         None => live.base.and_then(|base| base.state),
     };
     let said: u64 = marks.iter().map(|mark| u64::from(mark.tokens)).sum();
+    let before = match live.base {
+        // What a fork shares is in its total.
+        Some(base) if base.own || !trials::planted("fork-uncounted") => base.tokens,
+        _ => 0,
+    };
     let last_before = live.base.map_or(0, |base| base.last);
     let fields = NodeFields {
         id: NodeId {
@@ -123,7 +128,7 @@ pub(super) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
         last: last_before + marks.len() as u64,
         first_item: live.from,
         flags: if of.open { OPEN } else { 0 },
-        tokens: live.base.map_or(0, |base| base.tokens) + said,
+        tokens: before + said,
     };
     let digest = digest::node(
         &live.tenant,

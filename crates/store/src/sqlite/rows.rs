@@ -71,7 +71,7 @@ pub(super) struct NodeRow {
 
 /// The columns of a node `n`, its run `r` and its state `s`.
 pub(super) const NODE: &str = "n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
- n.state_run, n.state_step, s.digest, n.tokens, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step";
+ n.state_run, n.state_step, s.digest, n.units, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step";
 
 /// How many they are.
 pub(super) const NODE_COLUMNS: usize = 18;

@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -39,6 +39,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 4,
         sql: WORKED_TIME,
     },
+    Migration { to: 5, sql: COUNTS },
 ];
 
 /// `run.worked`: for how long the run was worked on before its present owner had it, in
@@ -46,6 +47,16 @@ pub(super) const MIGRATIONS: &[Migration] = &[
 const WORKED_TIME: &str = "
 ALTER TABLE run ADD COLUMN worked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN since INTEGER;
+";
+
+/// Items are counted when they enter: `units` is about how many tokens one has, in a node the sum
+/// along its branch. What is there already is counted by [`super::recount`].
+///
+/// The columns had the name `tokens`, and everything in them was 0. A program of an earlier version
+/// that has the file open must not find them: it would go on from digests that hold no longer.
+const COUNTS: &str = "
+ALTER TABLE item RENAME COLUMN tokens TO units;
+ALTER TABLE node RENAME COLUMN tokens TO units;
 ";
 
 /// Numbers of timelines are never given twice: whoever remembers one must not meet another. What was
@@ -244,6 +255,9 @@ fn apply(conn: &Connection, step: &Migration) -> Done<()> {
                 [secret.as_slice()],
             )?;
             conn.pragma_update(None, "application_id", APPLICATION)?;
+        }
+        if step.sql == COUNTS {
+            super::recount::recount(conn)?;
         }
         conn.pragma_update(None, "user_version", step.to)?;
     }

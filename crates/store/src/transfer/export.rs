@@ -1,6 +1,8 @@
 //! Making the lines of an export.
 
-use super::format::{EndLine, ItemLine, Line, NodeLine, ThreadLine, What, digest, ended};
+use super::format::{
+    EndLine, Header, ItemLine, Line, NodeLine, ThreadLine, VERSION, What, digest, ended,
+};
 use super::plan::{Follow, Plan, Walk, plan};
 use super::{Exported, Extent, write};
 use crate::{
@@ -66,7 +68,10 @@ impl Export {
             follow: Follow::default(),
             stage: Stage::Start,
             hasher: blake3::Hasher::new(),
-            exported: Exported::default(),
+            exported: Exported {
+                tokens: tip.map_or(0, |tip| tip.tokens),
+                ..Exported::default()
+            },
         })
     }
 
@@ -94,7 +99,11 @@ impl Export {
         let mut lines = String::new();
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Start => {
-                write::line(&mut lines, &Line::Header(self.extent));
+                let header = Header {
+                    version: VERSION,
+                    extent: self.extent,
+                };
+                write::line(&mut lines, &Line::Header(header));
                 write::line(&mut lines, &self.thread_line());
                 self.stage = Stage::Nodes;
             }
@@ -116,6 +125,7 @@ impl Export {
             created: thread.created,
             touched: thread.touched,
             head: self.tip.map(|tip| tip.node),
+            tokens: Some(self.exported.tokens),
             thread: NewThread {
                 id: thread.id,
                 aliases: thread.aliases,
@@ -232,7 +242,7 @@ fn item_line(item: &Item, position: Position) -> Result<ItemLine> {
     Ok(ItemLine {
         no: item.at.no,
         position,
-        tokens: item.tokens,
+        tokens: (item.kind != ItemKind::Gap).then_some(item.tokens),
         what,
     })
 }

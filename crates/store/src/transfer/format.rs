@@ -9,16 +9,19 @@ use crate::{
     RunState, State,
 };
 
-/// The name and version of the format.
-pub const FORMAT: &str = "throughline.export/1";
+/// The name and version of the format that is written. Version 1, without token counts, is read too.
+pub const FORMAT: &str = "throughline.export/2";
 
 /// The name before the version.
 pub(super) const NAME: &str = "throughline.export/";
 
+/// The version that is written.
+pub(super) const VERSION: u32 = 2;
+
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    Header(Extent),
+    Header(Header),
     Thread(Box<ThreadLine>),
     Node(Box<NodeLine>),
     Item(Box<ItemLine>),
@@ -38,12 +41,21 @@ impl Line {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// At most [`VERSION`].
+    pub(super) version: u32,
+    pub(super) extent: Extent,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ThreadLine {
     pub(super) thread: NewThread,
     pub(super) created: Millis,
     pub(super) touched: Millis,
     pub(super) head: Option<NodeId>,
+    /// Tokens of all items up to the head; not in version 1.
+    pub(super) tokens: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +81,8 @@ pub(super) struct NodeLine {
 pub(super) struct ItemLine {
     pub(super) no: ItemNo,
     pub(super) position: Position,
-    pub(super) tokens: u32,
+    /// Not in version 1 where nothing was counted, and not for gaps.
+    pub(super) tokens: Option<u32>,
     pub(super) what: What,
 }
 

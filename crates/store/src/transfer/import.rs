@@ -6,8 +6,8 @@ use super::format::{EndLine, ItemLine, Line, NodeLine, ThreadLine, What, digest}
 use super::parse::{self, Fault};
 use super::{ImportOptions, Imported};
 use crate::{
-    Error, Import, ImportItem, ImportNode, ItemKind, ItemNo, NewItem, NodeId, Position, Result,
-    RunId, Said, Store, TenantScope, ThreadId,
+    Error, Import, ImportItem, ImportNode, ItemNo, NewItem, NodeId, Position, Result, RunId, Said,
+    Store, TenantScope, ThreadId,
 };
 
 /// An import on its way: hand it bytes, then finish it.
@@ -27,11 +27,26 @@ pub struct Importer {
     stage: Stage,
     /// The thread, once it is open.
     thread: Option<ThreadId>,
-    head: Option<(NodeId, u64)>,
+    /// The version that the header names.
+    version: u32,
+    /// The number of the thread's line.
+    thread_line: u64,
+    head: Option<NodeId>,
+    /// Tokens of all items up to the head, as the export says.
+    tokens: Option<u64>,
     touched: u64,
-    nodes: HashMap<NodeId, Position>,
+    nodes: HashMap<NodeId, Ends>,
     runs: HashMap<RunId, Known>,
     imported: Counts,
+}
+
+/// What is known at the end of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    /// The position of its last item.
+    last: Position,
+    /// Tokens of all items up to there.
+    tokens: u64,
 }
 
 /// What is known of a run of the export.
@@ -83,7 +98,10 @@ impl Importer {
             hasher: blake3::Hasher::new(),
             stage: Stage::Header,
             thread: None,
+            version: 0,
+            thread_line: 0,
             head: None,
+            tokens: None,
             touched: 0,
             nodes: HashMap::new(),
             runs: HashMap::new(),
@@ -158,7 +176,7 @@ impl Importer {
         };
         let finish = Import::Finish {
             thread: thread.clone(),
-            head: self.head.map(|(head, _)| self.renamed(head)),
+            head: self.head.map(|head| self.renamed(head)),
             touched: self.touched,
         };
         self.step(&finish).await?;
@@ -166,6 +184,7 @@ impl Importer {
             thread,
             nodes: self.imported.nodes,
             items: self.imported.items,
+            tokens: self.tokens_to_head(),
             aliases_left_out: self.imported.aliases_left_out,
         })
     }
@@ -209,7 +228,10 @@ impl Importer {
     /// Take what a line says. `before` is the digest of all lines before it.
     async fn line(&mut self, line: Line, before: [u8; 16]) -> Result<()> {
         match (std::mem::replace(&mut self.stage, Stage::Over), line) {
-            (Stage::Header, Line::Header(_)) => self.stage = Stage::Thread,
+            (Stage::Header, Line::Header(header)) => {
+                self.version = header.version;
+                self.stage = Stage::Thread;
+            }
             (Stage::Thread, Line::Thread(thread)) => self.open(*thread).await?,
             (Stage::Nodes, Line::Node(node)) => self.node(*node)?,
             (Stage::Items(open), Line::Item(item)) => self.item(open, *item).await?,
@@ -238,6 +260,16 @@ impl Importer {
     }
 
     async fn open(&mut self, line: ThreadLine) -> Result<()> {
+        match (self.version, line.tokens) {
+            (1, Some(_)) => {
+                let why = "unknown member; throughline.export/1 has none of this name";
+                return Err(self.fault(Fault::new("tokens", why)));
+            }
+            (2.., None) => {
+                return Err(self.fault(uncounted()));
+            }
+            (_, tokens) => self.tokens = tokens,
+        }
         let mut thread = line.thread;
         if let Some(id) = &self.options.rename {
             thread.id = id.clone();
@@ -245,7 +277,8 @@ impl Importer {
             self.imported.aliases_left_out = std::mem::take(&mut thread.aliases).len() as u64;
         }
         self.touched = line.touched;
-        self.head = line.head.map(|head| (head, self.line_no));
+        self.head = line.head;
+        self.thread_line = self.line_no;
         let id = thread.id.clone();
         let open = Import::Open {
             thread,
@@ -263,13 +296,13 @@ impl Importer {
             return bad("node", format!("{} stands there twice", line.node));
         }
         let before = match line.parent {
-            None => 0,
+            None => Ends::default(),
             Some(parent) => match self.nodes.get(&parent) {
-                Some(last) => *last,
+                Some(ends) => *ends,
                 None => return bad("parent", format!("{parent} does not stand before it")),
             },
         };
-        let expected = (before.saturating_add(1), line.first);
+        let expected = (before.last.saturating_add(1), line.first);
         if expected.0 != expected.1 {
             return bad(
                 "first",
@@ -289,7 +322,7 @@ impl Importer {
             );
         }
         let (Some(last), Some(after)) = (
-            before.checked_add(u64::from(line.items)),
+            before.last.checked_add(u64::from(line.items)),
             next_item.checked_add(line.items),
         ) else {
             return bad("items", format!("{} are too many", line.items));
@@ -322,7 +355,8 @@ impl Importer {
             note: line.note.clone(),
             hidden: line.hidden,
         };
-        self.nodes.insert(line.node, last);
+        let ends = Ends { last, ..before };
+        self.nodes.insert(line.node, ends);
         self.stage = Stage::Items(Box::new(Open {
             line,
             at: self.line_no,
@@ -343,17 +377,20 @@ impl Importer {
             let why = format!("expected {position}, found {}", item.position);
             return Err(self.fault(Fault::new("position", why)));
         }
+        let tokens = self.tokens_of(&item)?;
+        if let Some(ends) = self.nodes.get_mut(&open.line.node) {
+            ends.tokens = ends.tokens.saturating_add(u64::from(tokens));
+        }
         open.node.items.push(match item.what {
-            What::Said { kind, message, .. } => ImportItem::Said(match kind {
-                ItemKind::Part => NewItem::part(&message, item.tokens),
-                ItemKind::Message | ItemKind::Gap => NewItem::whole(&message, item.tokens),
-            }),
+            What::Said { kind, message, .. } => {
+                ImportItem::Said(NewItem::imported(kind, &message, tokens))
+            }
             What::Redacted {
                 kind,
                 source,
                 redaction,
             } => {
-                let said = Said::bodiless(kind, source.as_ref(), item.tokens);
+                let said = Said::bodiless(kind, source.as_ref(), tokens);
                 ImportItem::Redacted(said, redaction)
             }
             What::Gap => ImportItem::Gap,
@@ -371,6 +408,24 @@ impl Importer {
         self.imported.nodes += 1;
         self.stage = Stage::Nodes;
         Ok(())
+    }
+
+    /// What an item counts as: what it counted as where it comes from. Version 1 need not say it; the
+    /// item is counted here then, unless nothing is left of it.
+    fn tokens_of(&self, item: &ItemLine) -> Result<u32> {
+        match (item.tokens, &item.what) {
+            (Some(tokens), _) => Ok(tokens),
+            (None, What::Gap) => Ok(0),
+            (None, _) if self.version > 1 => Err(self.fault(uncounted())),
+            (None, What::Said { kind, message, .. }) => Ok(crate::item::counted(*kind, message)),
+            (None, What::Redacted { .. }) => Ok(0),
+        }
+    }
+
+    /// Tokens of all items up to the head, added up.
+    fn tokens_to_head(&self) -> u64 {
+        let ends = self.head.and_then(|head| self.nodes.get(&head));
+        ends.map_or(0, |ends| ends.tokens)
     }
 
     fn end(&self, end: EndLine, digest: [u8; 16]) -> Result<()> {
@@ -392,15 +447,25 @@ impl Importer {
             let why = "the lines before are not those that were exported";
             return bad("digest", why.to_owned());
         }
-        if let Some((head, line)) = self.head
+        let of_thread = |path: &str, why: String| {
+            Err(Error::Malformed {
+                line: self.thread_line,
+                column: 1,
+                path: path.into(),
+                why,
+            })
+        };
+        if let Some(head) = self.head
             && !self.nodes.contains_key(&head)
         {
-            return Err(Error::Malformed {
-                line,
-                column: 1,
-                path: "head".into(),
-                why: format!("the head {head} is not among the nodes"),
-            });
+            return of_thread("head", format!("the head {head} is not among the nodes"));
+        }
+        let counted = self.tokens_to_head();
+        if let Some(tokens) = self.tokens
+            && tokens != counted
+        {
+            let why = format!("the items up to the head count as {counted}, not as {tokens}");
+            return of_thread("tokens", why);
         }
         Ok(())
     }
@@ -410,4 +475,9 @@ impl Importer {
         let run = self.runs.get(&node.run).map_or(node.run, |known| known.id);
         NodeId { run, ..node }
     }
+}
+
+/// A line of version 2 that does not say what it counts as.
+fn uncounted() -> Fault {
+    Fault::new("tokens", "expected a whole number, found nothing")
 }

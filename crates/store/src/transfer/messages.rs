@@ -20,11 +20,11 @@ pub async fn import_messages(
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
         match message.source {
-            Some(_) => NewItem::push(&mut items, message, 0),
+            Some(_) => NewItem::push(&mut items, message),
             None => {
                 let mut message = message.clone();
                 message.source = Some(Source::Import);
-                NewItem::push(&mut items, &message, 0);
+                NewItem::push(&mut items, &message);
             }
         }
     }
@@ -38,6 +38,7 @@ pub async fn import_messages(
         thread: thread.id.clone(),
         nodes: 1,
         items: items.len() as u64,
+        tokens: items.iter().map(tokens).sum(),
         aliases_left_out: 0,
     };
     let node = NodeId {
@@ -80,4 +81,12 @@ pub async fn import_messages(
         }
     }
     Ok(imported)
+}
+
+fn tokens(item: &NewItem) -> u64 {
+    match item {
+        NewItem::Said(said) => u64::from(said.tokens),
+        // Nothing is said again in a plain list.
+        NewItem::Again(_) => 0,
+    }
 }

@@ -1,4 +1,4 @@
-//! Threads as files: `throughline.export/1`, one JSON object per line. `docs/export.md` describes it.
+//! Threads as files: `throughline.export/2`, one JSON object per line. `docs/export.md` describes it.
 //!
 //! - [`Export`] makes the lines page by page and [`Importer`] takes them in pieces of any size, so
 //!   that both can stand behind a file, a pipe or a network. [`export`] and [`import`] do it for
@@ -56,6 +56,8 @@ pub struct Exported {
     pub nodes: u64,
     /// How many items.
     pub items: u64,
+    /// Tokens of all items up to the head, or up to the node that was named.
+    pub tokens: u64,
     /// How many bytes.
     pub bytes: u64,
 }
@@ -87,6 +89,8 @@ pub struct Imported {
     pub nodes: u64,
     /// How many items.
     pub items: u64,
+    /// Tokens of all items up to the head.
+    pub tokens: u64,
     /// Other names that were left out, because the thread has a new id.
     pub aliases_left_out: u64,
 }

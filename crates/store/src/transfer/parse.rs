@@ -6,7 +6,9 @@ use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Message, Path, Source};
 
 use super::Extent;
-use super::format::{EndLine, FORMAT, ItemLine, Line, NAME, NodeLine, ThreadLine, What};
+use super::format::{
+    EndLine, FORMAT, Header, ItemLine, Line, NAME, NodeLine, ThreadLine, VERSION, What,
+};
 use super::write::{hex, item_kind, moved_by, run_kind};
 use crate::{
     Alias, ItemKind, ItemRef, Mode, MovedBy, NewThread, Redaction, RunId, RunKind, RunState, State,
@@ -127,12 +129,13 @@ fn nothing_else(fields: Fields<'_, '_>, at: &str) -> Result<(), Fault> {
     ))
 }
 
-fn header(fields: &mut Fields<'_, '_>) -> Result<Extent, Fault> {
+fn header(fields: &mut Fields<'_, '_>) -> Result<Header, Fault> {
     let format = fields.required_str("format")?;
-    if format != FORMAT {
-        let newer = format
-            .strip_prefix(NAME)
-            .is_some_and(|version| version.parse().is_ok_and(|version: u32| version > 1));
+    let written = format.strip_prefix(NAME);
+    let known = (1..=VERSION).find(|known| written == Some(&known.to_string()));
+    let Some(version) = known else {
+        let newer =
+            written.is_some_and(|word| word.parse().is_ok_and(|version: u32| version > VERSION));
         return Err(Fault::new(
             "format",
             if newer {
@@ -141,9 +144,12 @@ fn header(fields: &mut Fields<'_, '_>) -> Result<Extent, Fault> {
                 format!("expected {FORMAT}, found {format:?}")
             },
         ));
-    }
+    };
     let all = [Extent::Tree, Extent::Branch];
-    word(fields, "extent", &all, |extent| extent.as_str())
+    Ok(Header {
+        version,
+        extent: word(fields, "extent", &all, |extent| extent.as_str())?,
+    })
 }
 
 fn thread(fields: &mut Fields<'_, '_>) -> Result<ThreadLine, Fault> {
@@ -174,6 +180,7 @@ fn thread(fields: &mut Fields<'_, '_>) -> Result<ThreadLine, Fault> {
         created: number(fields, "created")?,
         touched: number(fields, "touched")?,
         head: named(fields, "head")?,
+        tokens: fields.number("tokens")?,
     })
 }
 
@@ -214,8 +221,11 @@ fn item(fields: &mut Fields<'_, '_>) -> Result<ItemLine, Fault> {
     let kinds = [ItemKind::Message, ItemKind::Part, ItemKind::Gap];
     let kind = word(fields, "kind", &kinds, |one| item_kind(*one))?;
     let tokens = match fields.get("tokens") {
-        Some(_) => small(fields, "tokens")?,
-        None => 0,
+        Some(_) if kind == ItemKind::Gap => {
+            return Err(Fault::new("tokens", "a gap has nothing to count"));
+        }
+        Some(_) => Some(small(fields, "tokens")?),
+        None => None,
     };
     let what = match (kind, fields.get("redacted")) {
         (ItemKind::Gap, None) => What::Gap,

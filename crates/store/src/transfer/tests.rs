@@ -2,7 +2,7 @@ use throughline_model::json::RawJson;
 use throughline_model::{Content, Message, MessageId, Role, Source};
 
 use super::Extent;
-use super::format::{EndLine, ItemLine, Line, NodeLine, ThreadLine, What, digest};
+use super::format::{EndLine, Header, ItemLine, Line, NodeLine, ThreadLine, What, digest};
 use super::parse::{self, Fault};
 use super::write;
 use crate::{
@@ -47,17 +47,25 @@ fn all_lines() -> Vec<Line> {
         Line::Item(Box::new(ItemLine {
             no: 2,
             position: 7,
-            tokens: 3,
+            tokens: (what != What::Gap).then_some(3),
             what,
         }))
     };
+    let header = |version| {
+        Line::Header(Header {
+            version,
+            extent: Extent::Branch,
+        })
+    };
     vec![
-        Line::Header(Extent::Branch),
+        header(1),
+        header(2),
         Line::Thread(Box::new(ThreadLine {
             thread,
             created: 1,
             touched: 2,
             head: Some(node(2, 1)),
+            tokens: Some(41),
         })),
         Line::Node(Box::new(NodeLine {
             node: node(2, 1),
@@ -124,24 +132,28 @@ fn what_a_line_cannot_have_is_an_error_with_its_place() {
         ),
         (
             "[]",
-            "1 : expected an object, found an array; this is no throughline.export/1",
+            "1 : expected an object, found an array; this is no throughline.export/2",
         ),
-        ("{}", "1 : no \"type\"; this is no throughline.export/1"),
+        ("{}", "1 : no \"type\"; this is no throughline.export/2"),
         (
             r#"{"type":"nodes"}"#,
             "9 type: unknown kind of line \"nodes\"",
         ),
         (
-            r#"{"type":"header","format":"throughline.export/2","extent":"tree"}"#,
-            "27 format: written as throughline.export/2; this program reads throughline.export/1, use a newer one",
+            r#"{"type":"header","format":"throughline.export/3","extent":"tree"}"#,
+            "27 format: written as throughline.export/3; this program reads throughline.export/2, use a newer one",
+        ),
+        (
+            r#"{"type":"header","format":"throughline.export/01","extent":"tree"}"#,
+            "27 format: expected throughline.export/2, found \"throughline.export/01\"",
         ),
         (
             r#"{"type":"header","format":"other/1"}"#,
-            "27 format: expected throughline.export/1, found \"other/1\"",
+            "27 format: expected throughline.export/2, found \"other/1\"",
         ),
         (
             r#"{"type":"header","format":"throughline.export/1","extent":"tree","é":1,"extra":1}"#,
-            "70 é: unknown member; throughline.export/1 has none of this name",
+            "70 é: unknown member; throughline.export/2 has none of this name",
         ),
         (
             r#"{"type":"end","nodes":1,"items":-1,"digest":"00000000000000000000000000000000"}"#,
@@ -166,6 +178,10 @@ fn what_a_line_cannot_have_is_an_error_with_its_place() {
         (
             r#"{"type":"item","no":1,"position":1,"kind":"gap","redacted":{"by":"a","at":1}}"#,
             "60 redacted: a gap has nothing to redact",
+        ),
+        (
+            r#"{"type":"item","no":1,"position":1,"kind":"gap","tokens":4}"#,
+            "58 tokens: a gap has nothing to count",
         ),
     ] {
         assert_eq!(fault(text), expected, "{text}");

@@ -3,7 +3,7 @@
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 
-use super::format::{EndLine, FORMAT, ItemLine, Line, NodeLine, ThreadLine, What};
+use super::format::{EndLine, ItemLine, Line, NAME, NodeLine, ThreadLine, What};
 use crate::{ItemKind, MovedBy, RunKind};
 
 /// Append a line with its newline.
@@ -11,9 +11,9 @@ pub(super) fn line(out: &mut String, line: &Line) {
     let mut object = ObjectWriter::new(out);
     object.str("type", line.kind());
     match line {
-        Line::Header(extent) => {
-            object.str("format", FORMAT);
-            object.str("extent", extent.as_str());
+        Line::Header(header) => {
+            object.str("format", &format!("{NAME}{}", header.version));
+            object.str("extent", header.extent.as_str());
         }
         Line::Thread(thread) => self::thread(&mut object, thread),
         Line::Node(node) => self::node(&mut object, node),
@@ -53,6 +53,9 @@ fn thread(object: &mut ObjectWriter<'_>, line: &ThreadLine) {
     if let Some(head) = line.head {
         object.str("head", &head.to_string());
     }
+    if let Some(tokens) = line.tokens {
+        object.number("tokens", tokens);
+    }
 }
 
 fn node(object: &mut ObjectWriter<'_>, node: &NodeLine) {
@@ -89,8 +92,8 @@ fn item(object: &mut ObjectWriter<'_>, item: &ItemLine) {
         What::Gap => ItemKind::Gap,
     };
     object.str("kind", item_kind(kind));
-    if item.tokens > 0 {
-        object.number("tokens", u64::from(item.tokens));
+    if let Some(tokens) = item.tokens {
+        object.number("tokens", u64::from(tokens));
     }
     match &item.what {
         What::Said { message, again, .. } => {

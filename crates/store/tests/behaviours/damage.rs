@@ -27,7 +27,7 @@ fn b145_a_damaged_row_is_named_and_never_served_or_skipped() {
         let harms = [
             "UPDATE item SET body=x'016f6f65'",
             "UPDATE item SET body=NULL",
-            "UPDATE item SET tokens=tokens+1",
+            "UPDATE item SET units=units+1",
             "DELETE FROM item",
         ];
         let file = files.path().join("store.db");

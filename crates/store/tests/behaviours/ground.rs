@@ -38,9 +38,14 @@ enum Data {
     reason = "a test is written where it is called"
 )]
 pub(crate) fn each(test: impl AsyncFn(&Ground)) {
-    for engine in ENGINES {
-        block_on(test(&engine()));
+    for ground in grounds() {
+        block_on(test(&ground));
     }
+}
+
+/// An empty store of every engine.
+pub(crate) fn grounds() -> impl Iterator<Item = Ground> {
+    ENGINES.iter().map(|engine| engine())
 }
 
 fn options(clock: &Arc<ManualClock>) -> Options {

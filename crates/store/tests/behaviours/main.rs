@@ -14,4 +14,5 @@ mod filter;
 mod ground;
 mod lives;
 mod order;
+mod tokens;
 mod writers;

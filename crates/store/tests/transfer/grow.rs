@@ -133,8 +133,7 @@ impl Grown {
     pub(crate) fn append(&mut self, rng: &mut Rng, thread: &ThreadId, count: usize) {
         let mut items = Vec::new();
         for _ in 0..count {
-            let tokens = rng.below(20);
-            NewItem::push(&mut items, &messages::anything(rng, 3), tokens as u32);
+            NewItem::push(&mut items, &messages::anything(rng, 3));
         }
         items.truncate(count);
         let append = Append {
@@ -286,8 +285,7 @@ fn said(rng: &mut Rng, source: Source) -> Vec<NewItem> {
     if rng.chance(0.2) {
         message.id = Some(MessageId::new(&format!("own_{}", rng.below(1000))).unwrap());
     }
-    let tokens = rng.below(10) as u32;
-    vec![NewItem::whole(&message, tokens)]
+    vec![NewItem::whole(&message)]
 }
 
 fn asking(calls: &[ToolCall]) -> Vec<NewItem> {
@@ -308,7 +306,7 @@ fn result(step: u32, position: u32, call: &ToolCall) -> CallResult {
         source: Some(Source::Tool),
         ..Message::new(Role::Tool, vec![answer.into()])
     };
-    CallResult::new(step, position, &message, 2)
+    CallResult::new(step, position, &message)
 }
 
 fn state(rng: &mut Rng) -> Option<State> {

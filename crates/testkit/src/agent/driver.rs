@@ -481,7 +481,7 @@ impl<T: Told> Driver<T> {
             });
             self.pass().await;
         }
-        let result = CallResult::new(step, position, &answered(&call.call), 7);
+        let result = CallResult::new(step, position, &answered(&call.call));
         self.operation(async || {
             self.store
                 .results(&self.scope, held.lease, std::slice::from_ref(&result))
@@ -545,9 +545,7 @@ impl<T: Told> Driver<T> {
             .filter(|call| call.state != CallState::Done);
         let publish = Publish {
             results: waiting
-                .map(|call| {
-                    CallResult::new(call.at.step, call.at.position, &answered(&call.call), 0)
-                })
+                .map(|call| CallResult::new(call.at.step, call.at.position, &answered(&call.call)))
                 .collect(),
             ending: Ending::Cancelled,
             ..Publish::new(

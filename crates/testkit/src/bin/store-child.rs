@@ -184,9 +184,7 @@ async fn settle(store: &Store, scope: &TenantScope, run: &Run) -> Result<(), Err
         if call.state != CallState::Done {
             let (step, position) = (call.at.step, call.at.position);
             let message = answered(&call.call);
-            results.push(throughline_store::CallResult::new(
-                step, position, &message, 0,
-            ));
+            results.push(throughline_store::CallResult::new(step, position, &message));
         }
     }
     let publish = Publish {

@@ -3,7 +3,7 @@
 mod tree;
 mod turn;
 
-pub use tree::Tree;
+pub use tree::{Tree, totals};
 pub use turn::{
     Turn, answered, assistant, begin, block_on, calling, short, shorts, user, whole_runs,
 };

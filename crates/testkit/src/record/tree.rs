@@ -335,6 +335,7 @@ impl Tree {
             if found != expected {
                 return Err(format!("{:?}: {found:?}, expected {expected:?}", node.name));
             }
+            totals(store, scope, &at).await?;
             compared += 1;
         }
         for thread in &self.threads {
@@ -356,9 +357,33 @@ impl Tree {
                     thread.id
                 ));
             }
+            let sum = totals(store, scope, &at).await?;
+            if sum != opened.thread.tokens() {
+                let total = opened.thread.tokens();
+                return Err(format!("{} has {total} tokens, not {sum}", thread.id));
+            }
             compared += 1;
         }
         Ok(compared)
+    }
+}
+
+/// Compare the total of a branch with what its messages count as, one by one; gives the sum.
+pub async fn totals(store: &Store, scope: &TenantScope, at: &At) -> Result<u64, String> {
+    let opened = store.open(scope, at, 0).await.map_err(said)?;
+    let page = store.read(scope, at, Span::After(0), 100_000).await;
+    let mut sum = 0;
+    for entry in page.map_err(said)?.entries {
+        let counted = throughline_model::tokens::units(&entry.message);
+        if entry.redacted.is_none() && counted != entry.tokens {
+            let kept = entry.tokens;
+            return Err(format!("{at:?}: {kept} tokens, not {counted}: {entry:?}"));
+        }
+        sum += u64::from(entry.tokens);
+    }
+    match opened.tip.map_or(0, |tip| tip.tokens) {
+        total if total == sum => Ok(sum),
+        total => Err(format!("{at:?} has a total of {total} tokens, not {sum}")),
     }
 }
 

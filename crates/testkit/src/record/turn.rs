@@ -149,7 +149,7 @@ impl Turn {
         let step = u32::try_from(no).unwrap_or(u32::MAX);
         let result = |(position, id): (usize, &String)| {
             let position = u32::try_from(position).unwrap_or(u32::MAX);
-            CallResult::new(step, position, &answered(id), 7)
+            CallResult::new(step, position, &answered(id))
         };
         self.rounds[no].iter().enumerate().map(result).collect()
     }

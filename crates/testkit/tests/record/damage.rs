@@ -76,12 +76,12 @@ fn grown(scratch: &Scratch) -> std::path::PathBuf {
 const COVERED: [(&str, &[&str]); 5] = [
     (
         "item",
-        &["body", "digest", "kind", "source", "tokens", "no", "run"],
+        &["body", "digest", "kind", "source", "units", "no", "run"],
     ),
     (
         "node",
         &[
-            "first", "last", "run", "step", "item_lo", "flags", "tokens", "digest",
+            "first", "last", "run", "step", "item_lo", "flags", "units", "digest",
         ],
     ),
     ("state", &["body", "digest"]),

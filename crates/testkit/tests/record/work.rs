@@ -250,9 +250,8 @@ pub(crate) async fn settle(store: &Store, run: &Run) -> Result<(), Error> {
         .calls
         .iter()
         .filter(|call| call.state != CallState::Done);
-    let result = |call: &Execution| {
-        CallResult::new(call.at.step, call.at.position, &answered(&call.call), 0)
-    };
+    let result =
+        |call: &Execution| CallResult::new(call.at.step, call.at.position, &answered(&call.call));
     let last = assistant(&format!("{} closed", run.id.to_hex()));
     let publish = Publish {
         results: waiting.map(result).collect(),

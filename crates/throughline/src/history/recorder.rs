@@ -60,7 +60,7 @@ impl Recorder {
 
     /// A message that goes out with the next step.
     pub(crate) fn say(&mut self, message: &Message) {
-        NewItem::push(&mut self.items, message, 0);
+        NewItem::push(&mut self.items, message);
     }
 
     /// Whether messages wait to be written.

@@ -1,5 +1,6 @@
 //! The threads of a store.
 
+use throughline_model::tokens;
 use throughline_store::{
     Answer, Approval, ApprovalFilter, ApprovalId, At, Decision, Error, EventNo, Fork, Leasing,
     Listing, NewThread, PageToken, Result, Run, RunId, RunState, State, Store, TenantScope,
@@ -9,7 +10,7 @@ use throughline_store::{
 use super::home::Home;
 use super::owner::{Owner, ThreadSettings};
 use super::policy::Persistence;
-use super::thread::{Seed, Thread};
+use super::thread::{Place, Seed, Thread};
 use super::views::Views;
 use crate::agent::Attached;
 
@@ -414,6 +415,40 @@ impl Thread {
         let pending = self.shared.waiting(loaded.found.as_deref()).await?;
         self.shared.show(loaded, pending);
         Ok(())
+    }
+
+    /// Tokens of its history as the store has it: what each item was counted as when it entered,
+    /// added up. One small read, however long the history is.
+    ///
+    /// Counts are estimates that hold for every vendor alike, see
+    /// [`tokens`](crate::model::tokens). Compaction does not change them: it changes what a model is
+    /// shown, not what is stored. A fork has what it shares with its origin in its total.
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, Thread};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// let mut thread = Thread::new();
+    /// assert_eq!(thread.tokens().await?, 0);
+    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// assert!(thread.tokens().await? > 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn tokens(&self) -> Result<u64> {
+        let at = match self.shared.place() {
+            Place::New(seed) => {
+                let counts = seed.messages.iter().map(tokens::units);
+                return Ok(counts.map(u64::from).sum());
+            }
+            Place::Head => At::Thread(self.shared.id.clone()),
+            Place::Node(node) => At::from(node),
+        };
+        let Home { store, scope, .. } = &self.shared.home;
+        let tip = store.open(scope, &at, 0).await?.tip;
+        Ok(tip.map_or(0, |tip| tip.tokens))
     }
 
     /// Hand the history over to another owner. Refused while a run is at work, parked or

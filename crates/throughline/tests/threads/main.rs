@@ -34,5 +34,6 @@ mod same_run;
 mod sequences;
 mod sources;
 mod stacks;
+mod tokens;
 mod warnings;
 mod wishes;

@@ -40,7 +40,7 @@ fn what_was_changed_behind_its_back_is_not_served() {
         ("a missing node", "DELETE FROM node WHERE node=2"),
         (
             "a node of other tokens",
-            "UPDATE node SET tokens=tokens+1 WHERE node=3",
+            "UPDATE node SET units=units+1 WHERE node=3",
         ),
         (
             "a node that is shorter",
@@ -86,7 +86,7 @@ fn references_that_lead_nowhere_are_found() {
         "UPDATE run SET request=7 WHERE run=1",
         "INSERT INTO redaction(run, no, by, at) VALUES(1, 1, 'x', 0)",
         "INSERT INTO alias(tenant, kind, name, thread) VALUES(1, 'a', 'b', 99)",
-        "INSERT INTO item(run, no, kind, source, tokens, digest, body) VALUES(99, 1, 1, 1, 0, x'00', x'00')",
+        "INSERT INTO item(run, no, kind, source, units, digest, body) VALUES(99, 1, 1, 1, 0, x'00', x'00')",
         "INSERT INTO timeline(thread, parent_tl, fork) VALUES(1, 1, 2)",
     ];
     for sql in changes {

@@ -137,7 +137,7 @@ fn work(f: &Fixture) {
                 .unwrap()
                 .lease;
             s.intend(scope, lease, 0, &[0]).await.unwrap();
-            let result = CallResult::new(0, 0, &answer, 1);
+            let result = CallResult::new(0, 0, &answer);
             s.results(scope, lease, &[result]).await.unwrap();
             f.publish(lease, 1, "end");
             run = Some(lease.run);

@@ -48,7 +48,7 @@ fn results_in_the_same_group_as_the_publication_are_in_the_node() {
     };
     block_on(f.store.step(&f.scope, lease, &step)).unwrap();
     let answer = call.answer(Outcome::Ok, Output::Text("r".into()));
-    let result = CallResult::new(0, 0, &Message::new(Role::Tool, vec![answer.into()]), 1);
+    let result = CallResult::new(0, 0, &Message::new(Role::Tool, vec![answer.into()]));
     let results = [result];
     let publish = Publish::new(1, Vec::new());
     // Neither waits for the other.

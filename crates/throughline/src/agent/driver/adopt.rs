@@ -343,7 +343,7 @@ async fn left(home: &Home, journal: &Journal) -> throughline_store::Result<Adopt
     if !closed.is_empty() {
         let mut message = Message::new(Role::Tool, closed);
         message.source = Some(Source::Repair);
-        NewItem::push(&mut items, &message, 0);
+        NewItem::push(&mut items, &message);
         messages.push(message);
     }
     let last = journal.steps.last();

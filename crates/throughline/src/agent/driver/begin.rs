@@ -218,7 +218,7 @@ async fn begin_asked(
     for fresh in turn.take_fresh() {
         let (Fresh::Said(mut message) | Fresh::Results(mut message)) = fresh;
         message.created = Some(agent.clock.now());
-        NewItem::push(&mut items, &message, 0);
+        NewItem::push(&mut items, &message);
         messages.push(Arc::new(message));
     }
     let mut events: Vec<RunEvent> = Vec::new();

@@ -175,7 +175,7 @@ impl Driver {
         for (content, position) in message.contents.iter().zip(0..) {
             if self.round.stored.insert(position) {
                 let one = self.result_item(content.clone());
-                let result = CallResult::new(self.round.step, position, &one, 0);
+                let result = CallResult::new(self.round.step, position, &one);
                 self.recorder.result(result);
             }
         }
@@ -208,7 +208,7 @@ impl Driver {
         for (position, content) in missing {
             self.round.stored.insert(position);
             let one = self.result_item(content);
-            let result = CallResult::new(self.round.step, position, &one, 0);
+            let result = CallResult::new(self.round.step, position, &one);
             self.recorder.result(result);
         }
         self.store_results().await

@@ -247,7 +247,7 @@ impl Driver {
                 error,
             });
             let one = self.result_item(result.clone().into());
-            let mut stored = CallResult::new(step, position, &one, 0);
+            let mut stored = CallResult::new(step, position, &one);
             stored.ends = ended.terminate;
             if self.round.stored.insert(position) {
                 self.recorder.result(stored);

@@ -66,7 +66,7 @@ async fn a_run_with_calls_is_told_in_order() {
         .unwrap();
     // Results come in any order; they are told in that of the calls.
     for (position, id) in [(1, "b"), (0, "a")] {
-        let result = CallResult::new(0, position, &answered(id), 1);
+        let result = CallResult::new(0, position, &answered(id));
         store.results(scope, lease, &[result]).await.unwrap();
     }
     let before = replayed(&f.journal(lease.run).await);
@@ -120,7 +120,7 @@ async fn an_open_round_is_not_told_before_it_is_whole() {
         .step(scope, lease, &step(0, &["a", "b"]))
         .await
         .unwrap();
-    let result = CallResult::new(0, 0, &answered("a"), 1);
+    let result = CallResult::new(0, 0, &answered("a"));
     store.results(scope, lease, &[result]).await.unwrap();
     let open = replayed(&f.journal(lease.run).await);
     assert_eq!(told(&open).last().unwrap(), "message call a+call b");
@@ -132,7 +132,7 @@ async fn an_open_round_is_not_told_before_it_is_whole() {
         result.output = Output::None;
     }
     let end = Publish {
-        results: vec![CallResult::new(0, 1, &closed, 1)],
+        results: vec![CallResult::new(0, 1, &closed)],
         through: Through::Everything,
         ending: Ending::Cancelled,
         ..Publish::new(1, Vec::new())
@@ -160,7 +160,7 @@ async fn a_failed_run_tells_the_results_that_it_has() {
         .step(scope, lease, &step(0, &["a", "b"]))
         .await
         .unwrap();
-    let result = CallResult::new(0, 1, &answered("b"), 1);
+    let result = CallResult::new(0, 1, &answered("b"));
     store.results(scope, lease, &[result]).await.unwrap();
     let end = End {
         how: Stopped::Failed,
@@ -185,7 +185,7 @@ async fn calls_with_one_id_keep_their_positions() {
         .await
         .unwrap();
     for position in [1, 0] {
-        let result = CallResult::new(0, position, &answered("a"), 1);
+        let result = CallResult::new(0, position, &answered("a"));
         store.results(scope, lease, &[result]).await.unwrap();
     }
     let events = replayed(&f.journal(lease.run).await);

@@ -7,7 +7,7 @@
 /// About how many tokens a text has.
 ///
 /// ```
-/// use throughline_compact::tokens::text_units;
+/// use throughline_model::tokens::text_units;
 ///
 /// assert_eq!(text_units(""), 0);
 /// assert_eq!(text_units("潮汐在十点转向"), 7);
