@@ -10,6 +10,8 @@
 mod approvals;
 #[path = "store/left.rs"]
 mod left;
+#[path = "store/tokens.rs"]
+mod tokens;
 #[path = "store/view.rs"]
 mod view;
 
@@ -46,7 +48,7 @@ impl Place {
         let run = place.input(&["threads", "import"], example().as_bytes());
         assert_eq!(
             (run.code, run.out.as_str(), run.err.as_str()),
-            (0, "imported ticket-4711: 4 nodes, 8 items\n", "")
+            (0, "imported ticket-4711: 4 nodes, 8 items, 80 tokens\n", "")
         );
         place
     }
@@ -216,7 +218,7 @@ fn threads_are_listed_and_shown() {
     let place = Place::with_example("show");
     assert_eq!(
         place.ok(&["threads", "list"]),
-        "ticket-4711  \"Tides\"  7 items, touched 2026-09-21 14:14:20\n"
+        "ticket-4711  \"Tides\"  7 items, 80 tokens, touched 2026-09-21 14:14:20\n"
     );
     let list = place.json(&["threads", "list"]);
     assert_eq!(length(&list, &["threads"]), 1);
@@ -231,7 +233,7 @@ fn threads_are_listed_and_shown() {
     );
 
     let shown = "\
-ticket-4711  \"Tides\"  conversation:conv_17  7 items, touched 2026-09-21 14:14:20
+ticket-4711  \"Tides\"  conversation:conv_17  7 items, 80 tokens, touched 2026-09-21 14:14:20
 #1 user: When is the tide in Hamburg?
 #2 assistant: Today or tomorrow?
 #3 user: Today, and the wind.
@@ -247,7 +249,7 @@ ticket-4711  \"Tides\"  conversation:conv_17  7 items, touched 2026-09-21 14:14:
     }
     let at_node = place.ok(&["threads", "show", &format!("node_{RUN}_0")]);
     assert!(
-        at_node.contains(&format!("\nat node_{RUN}_0, 4 items\n"))
+        at_node.contains(&format!("\nat node_{RUN}_0, 4 items, 53 tokens\n"))
             && at_node.ends_with("(call_2)\n"),
         "{at_node}"
     );
@@ -292,7 +294,7 @@ fn the_tree_shows_branches() {
     let (one, three) = (RUN.replace('2', "1"), RUN.replace('2', "3"));
     let expected = format!(
         "\
-ticket-4711  \"Tides\"  conversation:conv_17  7 items, touched 2026-09-21 14:14:20
+ticket-4711  \"Tides\"  conversation:conv_17  7 items, 80 tokens, touched 2026-09-21 14:14:20
 node_{one}_0  #1-2
 node_{RUN}_0  #3-4  open
 node_{RUN}_1  #5-7  head
@@ -316,7 +318,7 @@ fn what_was_imported_is_exported_as_it_was() {
     let size = example().len();
     assert_eq!(
         out,
-        format!("exported ticket-4711 to a.ndjson: 4 nodes, 8 items, {size} bytes\n")
+        format!("exported ticket-4711 to a.ndjson: 4 nodes, 8 items, 80 tokens, {size} bytes\n")
     );
     assert_eq!(
         std::fs::read_to_string(place.file("a.ndjson")).unwrap(),
@@ -369,7 +371,7 @@ fn what_was_imported_is_exported_as_it_was() {
     );
     assert_eq!(
         there.ok(&["threads", "import", "--as", "copy", &file]),
-        "imported copy: 4 nodes, 8 items; 1 other name left out, the thread has a new id\n"
+        "imported copy: 4 nodes, 8 items, 80 tokens; 1 other name left out, the thread has a new id\n"
     );
     let shown = there.ok(&["threads", "show", "copy"]);
     assert!(
@@ -406,10 +408,10 @@ fn a_damaged_export_is_refused_with_its_place() {
             None,
         ),
         (
-            example().replacen("export/1", "export/2", 1),
+            example().replacen("export/2", "export/3", 1),
             Some(
-                "standard input: format: written as throughline.export/2; this program reads \
-                 throughline.export/1, use a newer one at line 1 column 27; transcripts are \
+                "standard input: format: written as throughline.export/3; this program reads \
+                 throughline.export/2, use a newer one at line 1 column 27; transcripts are \
                  imported with --from FORMAT",
             ),
             Some((1, 27)),
@@ -425,7 +427,7 @@ fn a_damaged_export_is_refused_with_its_place() {
             r#"[{"role":"user","content":"hi"}]"#.to_owned(),
             Some(
                 "standard input: expected an object, found an array; this is no \
-                 throughline.export/1 at line 1 column 1; transcripts are imported with --from FORMAT",
+                 throughline.export/2 at line 1 column 1; transcripts are imported with --from FORMAT",
             ),
             Some((1, 1)),
         ),
