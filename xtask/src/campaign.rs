@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::tenants;
 use crate::test::FEATURES;
 use crate::tool::{self, Failure};
 
@@ -103,6 +104,17 @@ fn guarantee(word: &str) -> Option<String> {
 struct Program {
     path: PathBuf,
     layer: Layer,
+}
+
+impl Program {
+    /// Its name, without what cargo adds.
+    fn name(&self) -> String {
+        let name = self.path.file_stem().unwrap_or_default();
+        let name = name.to_string_lossy();
+        name.rsplit_once('-')
+            .map_or(&*name, |(name, _)| name)
+            .to_owned()
+    }
 }
 
 /// A test program and one of its campaigns.
@@ -262,24 +274,53 @@ fn show(text: &str, holds: bool) {
 
 /// `cargo xtask planted`
 pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
+    let code = |all_found: bool| match all_found {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    };
+    // Mutants that no list has: conditions that keep tenants apart.
+    let (tenants, names): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .cloned()
+        .partition(|word| word == "tenants");
+    if !tenants.is_empty() && names.is_empty() {
+        return tenants::planted(None).map(code);
+    }
     let programs = programs()?;
-    let mut mistakes = listed(&programs)?;
+    let mistakes = listed_mistakes(&programs, &names)?;
+    let mut all_found = find(&programs, &mistakes)?;
+    if !tenants.is_empty() || arguments.is_empty() {
+        let suite = programs.iter().find(|program| program.name() == "sqlite");
+        all_found &= tenants::planted(suite.map(|program| program.path.clone()))?;
+    }
+    Ok(code(all_found))
+}
+
+/// The mistakes that are named, or all of them.
+fn listed_mistakes(programs: &[Program], arguments: &[String]) -> Result<Vec<Mistake>, Failure> {
+    let mut mistakes = listed(programs)?;
     for word in arguments {
         if !mistakes.iter().any(|mistake| mistake.is_meant(word)) {
             return Err(Failure::new(format!(
-                "there is no mistake {word}; --small or --large choose a kind, `loop-*` those of a layer"
+                "there is no mistake {word}; --small or --large choose a kind, `loop-*` those of a layer, \
+                 `tenants` the conditions that keep tenants apart"
             )));
         }
     }
     mistakes.retain(|mistake| {
         arguments.is_empty() || arguments.iter().any(|word| mistake.is_meant(word))
     });
+    Ok(mistakes)
+}
+
+/// Plants mistakes one after the other; whether all were found that must be.
+fn find(programs: &[Program], mistakes: &[Mistake]) -> Result<bool, Failure> {
     let all = campaigns()?;
-    let suites: Vec<Suite> = suites(&programs, &all);
+    let suites: Vec<Suite> = suites(programs, &all);
     let mut unfound = Vec::new();
     let mut found_by: BTreeMap<String, usize> = BTreeMap::new();
     let mut reviewed = 0;
-    for mistake in &mistakes {
+    for mistake in mistakes {
         let began = Instant::now();
         // Mistakes of a layer are looked for in its own campaigns first. Views know nothing of the
         // other layers, nor those of them.
@@ -328,11 +369,7 @@ pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
     }
     let found = count - missed - reviewed;
     println!("planted: {found} of {count} mistakes found, {reviewed} reviewed, {missed} not found");
-    Ok(if unfound.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(unfound.is_empty())
 }
 
 struct Mistake {
@@ -481,10 +518,8 @@ impl Suite {
 fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
     let mut suites = Vec::new();
     for program in programs {
-        let name = program.path.file_stem().unwrap_or_default();
-        let name = name.to_string_lossy();
-        let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
-        let parts = match (name, program.layer) {
+        let name = program.name();
+        let parts = match (&*name, program.layer) {
             ("sqlite" | "throughline_store", _) => vec![(Tests::All, Layer::Store)],
             ("behaviours", Layer::Views) => vec![(Tests::All, Layer::Views)],
             ("threads", _) => vec![
@@ -492,13 +527,15 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
                 (Tests::With("compaction::"), Layer::Views),
                 (Tests::With("discards::"), Layer::Loop),
                 (Tests::With("failures::"), Layer::Loop),
+                (Tests::With("equal_ids::"), Layer::Loop),
+                (Tests::With("same_run::"), Layer::Loop),
             ],
             _ => continue,
         };
         suites.extend(parts.into_iter().map(|(tests, layer)| Suite {
             name: match &tests {
                 Tests::With(part) => format!("{name} {part}"),
-                Tests::All | Tests::One(_) => name.to_owned(),
+                Tests::All | Tests::One(_) => name.clone(),
             },
             program: program.path.clone(),
             tests,

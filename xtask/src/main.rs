@@ -26,6 +26,7 @@ mod fuzz;
 )]
 mod json;
 mod metadata;
+mod tenants;
 mod test;
 mod tidy;
 mod tool;
@@ -53,8 +54,9 @@ cargo xtask fuzz [TARGET…] [--seconds N] [--list]
 
 cargo xtask campaign [R…] [--tier C|N] [--minutes N] [--seed S]
     Runs the campaigns of guarantees at their full counts; all of them if none is named.
-cargo xtask planted [NAME…] [--small] [--large]
-    Plants mistakes one after the other and says which test finds each; `compact-*` names all that begin so.
+cargo xtask planted [NAME…] [tenants] [--small] [--large]
+    Plants mistakes one after the other and says which test finds each; `compact-*` names all that begin so,
+    `tenants` takes the conditions that keep tenants apart out of SQLite's statements.
 cargo xtask bench [NAME…] [--list]
     Runs the bench programs in release mode; fails when a ratio is over its limit.
 

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use throughline_store::conformance::Harness;
+use throughline_store::trials::tenants;
 use throughline_store::{Options, Store};
 use throughline_testkit::Scratch;
 
@@ -18,3 +21,53 @@ impl Harness for OnDisk {
 }
 
 throughline_store::conformance!(OnDisk(Scratch::new("suite")));
+
+/// The statements of the engine that keep tenants apart, as they are written: `cargo xtask planted
+/// tenants` reads them here, and wants each of them found among those that the suite prepares.
+#[test]
+#[expect(clippy::print_stdout, reason = "a chore reads it")]
+fn the_conditions_on_tenants_are_listed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite");
+    let mut conditions = 0;
+    for path in sources(&folder) {
+        let literals = tenants::literals(&std::fs::read_to_string(&path).unwrap());
+        let name = path.strip_prefix(&folder).unwrap().display();
+        assert_eq!(
+            literals.unclear,
+            [],
+            "{name}: what is said of a tenant makes no mutant; trials/tenants.rs says what does"
+        );
+        for written in literals.found {
+            conditions += 1;
+            println!("condition {name}:{} {}", written.line, written.text);
+        }
+    }
+    for (part, why) in tenants::REVIEWED {
+        println!("reviewed {part} because {why}");
+    }
+    println!(
+        "table tenants: {conditions} conditions in the statements of the engine keep them apart"
+    );
+    assert!(conditions > 0);
+}
+
+/// The files of the engine, without its tests and without the tables and the check of all rows,
+/// which belong to no tenant.
+fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if !path.ends_with("tests") {
+                found.extend(sources(&path));
+            }
+        } else if !["schema.rs", "check.rs", "tests.rs"]
+            .map(|name| path.ends_with(name))
+            .contains(&true)
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}

@@ -35,6 +35,16 @@ impl<'h> Fixture<'h> {
         }
     }
 
+    /// The same store for another tenant.
+    pub(super) fn scoped(&self, scope: TenantScope) -> Self {
+        Self {
+            harness: self.harness,
+            clock: Arc::clone(&self.clock),
+            store: self.store.clone(),
+            scope,
+        }
+    }
+
     /// Another process on the same store.
     pub(super) async fn other(&self) -> Store {
         open(self.harness, &self.clock).await

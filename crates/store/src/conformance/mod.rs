@@ -23,6 +23,7 @@ mod modes;
 mod queues;
 mod repeats;
 mod results;
+mod tenants;
 mod threads;
 mod tokens;
 mod tree;
@@ -80,6 +81,40 @@ cases! {
     threads::listings_page_and_filter,
     /// Another tenant sees nothing.
     threads::another_tenant_sees_nothing,
+    /// A place leads to what its own tenant has there.
+    tenants::tenants_open_their_own_threads,
+    /// A name that another tenant has is free.
+    tenants::tenants_make_threads_of_the_same_names,
+    /// A patch changes the thread of its tenant.
+    tenants::tenants_change_their_own_threads,
+    /// Listings, trees and nodes are those of one tenant.
+    tenants::tenants_list_their_own_threads,
+    /// A thread of the same name in another tenant survives.
+    tenants::tenants_delete_their_own_threads,
+    /// Cursors, versions and seals are those of one tenant.
+    tenants::tenants_follow_their_own_threads,
+    /// Items are added under keys and run ids that another tenant has.
+    tenants::tenants_add_items_to_their_own_threads,
+    /// An item is redacted by its own tenant.
+    tenants::tenants_redact_their_own_items,
+    /// Runs begin under keys, ids and names that another tenant has.
+    tenants::tenants_begin_runs_under_the_same_names,
+    /// Calls, messages and items are taken from one's own tenant.
+    tenants::tenants_take_their_own_calls_and_messages,
+    /// A lease is good in its own tenant.
+    tenants::tenants_write_to_their_own_runs,
+    /// What is known of runs is that of one's own.
+    tenants::tenants_look_into_their_own_runs,
+    /// Runs are cancelled, claimed and hidden by their own tenant.
+    tenants::tenants_settle_their_own_runs,
+    /// An approval is answered and used by its own tenant.
+    tenants::tenants_answer_their_own_approvals,
+    /// A queue is that of one's own thread.
+    tenants::tenants_queue_their_own_messages,
+    /// An import goes under names and ids that another tenant has.
+    tenants::tenants_import_under_the_same_names,
+    /// Orphans and what is swept up belong to their tenants.
+    tenants::tenants_are_looked_after_apart,
     /// Messages wait in a queue and are taken with a run.
     threads::queued_messages_are_taken_with_a_run,
     /// Messages of the queue go with the step or the publication that delivers them.

@@ -238,7 +238,8 @@ pub(super) fn list(
         None => None,
     };
     let which = match (thread, filter.waiting) {
-        (Some(_), _) => "a.tenant=?1 AND a.thread=?2",
+        // The row of the thread stands for its tenant.
+        (Some(_), _) => "a.thread=?2",
         (None, false) => "a.tenant=?1 AND ?2 IS NULL",
         (None, true) => "a.tenant=?1 AND ?2 IS NULL AND a.state=0",
     };

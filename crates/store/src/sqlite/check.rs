@@ -341,6 +341,10 @@ impl Check<'_> {
             ("an approval without its run", "SELECT hex(a.id) FROM approval a WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=a.run)"),
             ("an alias without its thread", "SELECT a.name FROM alias a WHERE NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=a.thread)"),
             ("a queued message without its thread", "SELECT q.no FROM queue q WHERE NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=q.thread)"),
+            ("a run of another tenant than its thread", "SELECT hex(r.id) FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.tenant<>t.tenant"),
+            ("a run with the request of another tenant", "SELECT hex(r.id) FROM run r CROSS JOIN request q ON q.request=r.request WHERE r.tenant<>q.tenant"),
+            ("an alias of another tenant than its thread", "SELECT a.name FROM alias a CROSS JOIN thread t ON t.thread=a.thread WHERE a.tenant<>t.tenant"),
+            ("an approval of another tenant than its run", "SELECT hex(a.id) FROM approval a CROSS JOIN run r ON r.run=a.run WHERE a.tenant<>r.tenant OR a.thread<>r.thread"),
             ("a redaction without its item", "SELECT d.no FROM redaction d WHERE NOT EXISTS(SELECT 1 FROM item i WHERE i.run=d.run AND i.no=d.no AND i.body IS NULL)"),
         ];
         for (place, sql) in checks {

@@ -1,4 +1,5 @@
-//! Running statements. All but a few go through here, so that tests can look at their plans.
+//! Running statements. All but a few go through here, so that tests can look at their plans, and at
+//! what becomes of them without one of their conditions: for that the caller is known.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
@@ -6,6 +7,7 @@ use super::fault::Done;
 use crate::trials;
 
 /// A statement, prepared once for each connection.
+#[cfg_attr(feature = "trials", track_caller)]
 pub(super) fn prepare<'c>(
     conn: &'c Connection,
     sql: &str,
@@ -17,6 +19,7 @@ pub(super) fn prepare<'c>(
 }
 
 /// Read one row, if there is one.
+#[cfg_attr(feature = "trials", track_caller)]
 pub(super) fn one<T, P: Params>(
     conn: &Connection,
     sql: &str,
@@ -27,6 +30,7 @@ pub(super) fn one<T, P: Params>(
 }
 
 /// Run one statement; how many rows it changed.
+#[cfg_attr(feature = "trials", track_caller)]
 pub(super) fn run_sql<P: Params>(conn: &Connection, sql: &str, params: P) -> Done<usize> {
     Ok(prepare(conn, sql)?.execute(params)?)
 }

@@ -188,8 +188,9 @@ pub(super) fn patch(
     ];
     run_sql(tx.conn, sql, values)?;
     for alias in &patch.remove_aliases {
-        let sql = "DELETE FROM alias WHERE tenant=? AND kind=? AND name=? AND thread=?";
-        run_sql(tx.conn, sql, (tenant, &alias.kind, &alias.name, thread.row))?;
+        // The row of the thread stands for its tenant.
+        let sql = "DELETE FROM alias WHERE kind=? AND name=? AND thread=?";
+        run_sql(tx.conn, sql, (&alias.kind, &alias.name, thread.row))?;
     }
     add_aliases(tx.conn, tenant, thread.row, &patch.add_aliases)?;
     known_thread(tx, thread.row, id)

@@ -11,6 +11,8 @@
 //! - `THROUGHLINE_FAULT_SEED`: the seed of the draws.
 //! - `THROUGHLINE_FAULT_LOG`: a file to which each point is written when it is first reached.
 //! - `THROUGHLINE_PLANTED`: the name of the one mistake that the code makes.
+//! - `THROUGHLINE_STATEMENTS`: a file to which statements with conditions on tenants are written, see
+//!   `tenants`.
 
 #![cfg_attr(
     not(feature = "trials"),
@@ -23,6 +25,8 @@ mod mistakes;
 mod plan;
 mod planted;
 mod points;
+#[cfg(feature = "trials")]
+pub mod tenants;
 
 #[cfg(feature = "trials")]
 pub use mistakes::{MISTAKES, Mistake};

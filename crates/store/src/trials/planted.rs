@@ -35,13 +35,27 @@ pub(crate) use active::statement;
 #[cfg(feature = "trials")]
 mod active {
     use std::borrow::Cow;
+    use std::panic::Location;
     use std::sync::LazyLock;
 
     use crate::trials::mistakes::{MISTAKES, Mistake};
+    use crate::trials::tenants::{self, Mutant};
 
-    static PLANTED: LazyLock<Option<&Mistake>> = LazyLock::new(|| {
+    /// What `THROUGHLINE_PLANTED` names.
+    enum Planted {
+        Mistake(&'static Mistake),
+        Mutant(Mutant),
+    }
+
+    static PLANTED: LazyLock<Option<Planted>> = LazyLock::new(|| {
         let name = std::env::var("THROUGHLINE_PLANTED").ok()?;
-        let found = MISTAKES.iter().find(|mistake| mistake.name == name);
+        let found = match name.strip_prefix(tenants::PREFIX) {
+            Some(mutant) => Mutant::named(mutant).map(Planted::Mutant),
+            None => {
+                let mistake = MISTAKES.iter().find(|mistake| mistake.name == name);
+                mistake.map(Planted::Mistake)
+            }
+        };
         if found.is_none() && !name.is_empty() {
             // A test that plants nothing would pass for the wrong reason.
             super::super::plan::stop(&format!("THROUGHLINE_PLANTED names no mistake: {name}"));
@@ -55,14 +69,24 @@ mod active {
             MISTAKES.iter().any(|mistake| mistake.name == name),
             "{name} is not in the list"
         );
-        PLANTED.is_some_and(|mistake| mistake.name == name)
+        matches!(&*PLANTED, Some(Planted::Mistake(mistake)) if mistake.name == name)
     }
 
-    /// A statement as it is prepared.
+    /// A statement as it is prepared by whoever calls this.
+    #[track_caller]
     pub(crate) fn statement(sql: &str) -> Cow<'_, str> {
-        let Some(mistake) = *PLANTED else {
-            return Cow::Borrowed(sql);
-        };
+        let place = Location::caller();
+        tenants::record(sql, place);
+        match &*PLANTED {
+            None => Cow::Borrowed(sql),
+            Some(Planted::Mutant(mutant)) => {
+                mutant.of(sql, place).map_or(Cow::Borrowed(sql), Cow::Owned)
+            }
+            Some(Planted::Mistake(mistake)) => edited(sql, mistake),
+        }
+    }
+
+    fn edited<'s>(sql: &'s str, mistake: &Mistake) -> Cow<'s, str> {
         let mut text = Cow::Borrowed(sql);
         for (from, to) in mistake.edits {
             if text.contains(from) {

@@ -99,6 +99,37 @@ fn references_that_lead_nowhere_are_found() {
 }
 
 #[test]
+fn references_to_another_tenant_are_found() {
+    let changes = [
+        (
+            "a run of another tenant than its thread",
+            "UPDATE run SET tenant=2 WHERE run=1",
+        ),
+        (
+            "a run with the request of another tenant",
+            "INSERT INTO request(request, tenant, digest, body) VALUES(7, 2, x'00', '{}');
+             UPDATE run SET request=7 WHERE run=1",
+        ),
+        (
+            "an alias of another tenant than its thread",
+            "INSERT INTO alias(tenant, kind, name, thread) VALUES(2, 'a', 'b', 1)",
+        ),
+        (
+            "an approval of another tenant than its run",
+            "INSERT INTO approval(tenant, id, thread, run, step, pos, shown, state, created)
+             VALUES(2, x'01', 1, 1, 0, 0, x'00', 0, 0)",
+        ),
+    ];
+    for (place, sql) in changes {
+        let f = Fixture::new();
+        filled(&f);
+        f.raw().execute_batch(sql).unwrap();
+        let damage = block_on(f.store.check(&mut |_| {})).unwrap().damage;
+        assert!(damage.iter().any(|one| one.place == place), "{damage:?}");
+    }
+}
+
+#[test]
 fn flipped_bits_in_the_file_are_found() {
     let f = Fixture::new();
     let id = f.thread("t");
