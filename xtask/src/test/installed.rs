@@ -23,7 +23,7 @@ pub(super) struct Installed {
 }
 
 /// The interpreter that has the vendors' models.
-pub(super) fn models() -> Result<PathBuf, Failure> {
+pub(crate) fn models() -> Result<PathBuf, Failure> {
     python("python", "tests/clients/python/requirements.txt")
 }
 

@@ -14,6 +14,7 @@ mod session;
 mod setup;
 
 use installed::Installed;
+pub(crate) use installed::models;
 pub(crate) use output::FEATURES;
 use setup::Tools;
 

@@ -19,8 +19,16 @@ fn b245_threads_are_listed_shown_and_exported_with_the_sum_of_their_tokens() {
     assert_eq!(number(&form, &["thread", "tokens"]), 80);
     assert_eq!(number(&form, &["tip", "tokens"]), 80);
     assert_eq!(listed(&form, "messages"), [11, 8, 10, 24, 14, 13]);
-    assert!(place.ok(&["threads", "list"]).contains("  7 items, 80 tokens, "));
-    assert!(place.ok(&["threads", "show", "ticket-4711"]).contains("  7 items, 80 tokens, "));
+    assert!(
+        place
+            .ok(&["threads", "list"])
+            .contains("  7 items, 80 tokens, ")
+    );
+    assert!(
+        place
+            .ok(&["threads", "show", "ticket-4711"])
+            .contains("  7 items, 80 tokens, ")
+    );
 
     // The whole example was counted as it says.
     let exported = place.ok(&["threads", "export", "ticket-4711"]);
@@ -33,11 +41,22 @@ fn b245_threads_are_listed_shown_and_exported_with_the_sum_of_their_tokens() {
     let fork = place.json(&["threads", "fork", &node, "--id", "fork"]);
     assert_eq!(number(&fork, &["thread", "tokens"]), 53);
     let transcript = br#"[{"role":"user","content":"When is the tide in Hamburg?"}]"#;
-    let import = ["--json", "threads", "import", "--from", "openai-chat", "--as", "new"];
+    let import = [
+        "--json",
+        "threads",
+        "import",
+        "--from",
+        "openai-chat",
+        "--as",
+        "new",
+    ];
     let run = place.input(&import, transcript);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let form = throughline_model::json::RawJson::new(&run.out).unwrap();
-    assert_eq!((text(&form, &["thread"]), number(&form, &["tokens"])), ("new".into(), 11));
+    assert_eq!(
+        (text(&form, &["thread"]), number(&form, &["tokens"])),
+        ("new".into(), 11)
+    );
     let list = place.json(&["threads", "list"]);
     assert_eq!(length(&list, &["threads"]), 3);
     assert_eq!(listed(&list, "threads").iter().sum::<u64>(), 80 + 53 + 11);

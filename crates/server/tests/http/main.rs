@@ -6,6 +6,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod approvals;
 mod bodies;
 mod captures;
 mod compaction;

@@ -10,11 +10,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{config, end, start};
 
+/// A tool that was called, and its arguments.
+type Called = (String, serde_json::Value);
+
 /// An MCP server over HTTP that has two tools.
 pub(crate) struct Scripted {
     pub(crate) url: String,
     connected: Arc<AtomicUsize>,
-    called: Arc<Mutex<Vec<String>>>,
+    called: Arc<Mutex<Vec<Called>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -27,7 +30,14 @@ impl Drop for Scripted {
 impl Scripted {
     /// The tools that were called.
     pub(crate) fn called(&self) -> Vec<String> {
-        self.called.lock().unwrap().clone()
+        let called = self.called.lock().unwrap();
+        called.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The arguments of all calls.
+    pub(crate) fn arguments(&self) -> Vec<serde_json::Value> {
+        let called = self.called.lock().unwrap();
+        called.iter().map(|(_, given)| given.clone()).collect()
     }
 
     pub(crate) async fn start() -> Self {
@@ -56,7 +66,7 @@ impl Scripted {
 
 async fn answer(
     stream: TcpStream,
-    (connected, called): (Arc<AtomicUsize>, Arc<Mutex<Vec<String>>>),
+    (connected, called): (Arc<AtomicUsize>, Arc<Mutex<Vec<Called>>>),
 ) {
     let mut stream = BufReader::new(stream);
     let mut length = 0;
@@ -91,8 +101,15 @@ async fn answer(
         ]}),
         Some("tools/call") => {
             let name = request["params"]["name"].as_str().unwrap();
-            called.lock().unwrap().push(name.to_owned());
-            serde_json::json!({"content": [{"type": "text", "text": format!("{name} is done")}]})
+            let given = request["params"]["arguments"].clone();
+            let mut called = called.lock().unwrap();
+            called.push((name.to_owned(), given.clone()));
+            // The output of an execution that has an amount says which one it was.
+            let text = match given["amount"].as_u64() {
+                Some(amount) => format!("{amount} at place {}", called.len()),
+                None => format!("{name} is done"),
+            };
+            serde_json::json!({"content": [{"type": "text", "text": text}]})
         }
         _ => serde_json::Value::Null,
     };

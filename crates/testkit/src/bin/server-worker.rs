@@ -1,8 +1,8 @@
 //! The two processes of the server's kill campaigns.
 //!
-//! `server-worker serve STORE AHEAD KIND URL` is the server, on a clock that is AHEAD milliseconds
-//! ahead of the machine's, so that the leases of a process before it are over. It says
-//! `at ADDRESS` and then nothing. `server-worker models WIRE` listens as a vendor, strictly, and
+//! `server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …]` is the server, on a clock that is
+//! AHEAD milliseconds ahead of the machine's, so that the leases of a process before it are over.
+//! The variables are more of its configuration. It says `at ADDRESS` and then nothing. `server-worker models WIRE` listens as a vendor, strictly, and
 //! answers by script; it says `at URL`, then what it was asked, and `refused STATUS WORDS` for what
 //! it did not take; told `sync WORD`, it says `synced WORD`. Both end with their input.
 
@@ -40,9 +40,14 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["serve", store, ahead, kind, url] => server(store, ahead, kind, url),
+        ["serve", store, ahead, kind, url, ref more @ ..] => {
+            server(store, ahead, (kind, url), more)
+        }
         ["models", wire] => models(wire),
-        _ => Err("usage: server-worker serve STORE AHEAD KIND URL | models WIRE".to_owned()),
+        _ => Err(
+            "usage: server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …] | models WIRE"
+                .to_owned(),
+        ),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,7 +58,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn server(store: &str, ahead: &str, kind: &str, url: &str) -> Result<(), String> {
+fn server(
+    store: &str,
+    ahead: &str,
+    (kind, url): (&str, &str),
+    more: &[&str],
+) -> Result<(), String> {
     let ahead = ahead.parse().map_err(|_| "AHEAD is no number".to_owned())?;
     let variables = [
         ("THROUGHLINE_UPSTREAM_UP_KIND", kind),
@@ -61,10 +71,12 @@ fn server(store: &str, ahead: &str, kind: &str, url: &str) -> Result<(), String>
         ("THROUGHLINE_UPSTREAM_UP_API_KEY_ENV", "UP_KEY"),
         ("UP_KEY", KEY),
     ];
+    let more = more.iter().filter_map(|word| word.split_once('='));
+    let variables = variables.into_iter().chain(more);
     let config = Config::load(&Sources {
         environment: variables
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
+            .collect(),
         flags: Flags {
             listen: Some("127.0.0.1:0".to_owned()),
             store: Some(store.to_owned()),

@@ -11,6 +11,7 @@
 //!
 //! Not here on purpose: TLS, HTTP/2, and whatever else would take a byte out of our hands.
 
+mod entry;
 mod fault;
 mod frames;
 mod gate;
@@ -31,12 +32,13 @@ mod tests;
 mod vendor;
 mod window;
 
+pub use entry::{Entry, entries};
 pub use fault::{Expected, Extent, Fault};
 pub use gate::Gate;
 pub use heard::Heard;
 pub use memory::Origins;
 pub use recorded::{Recorded, Verdict};
-pub use reply::{Reply, Script};
+pub use reply::{Reply, ReplyId, Script};
 pub use server::{Setup, Upstream};
 pub use state::Counts;
 pub use talk::talk;

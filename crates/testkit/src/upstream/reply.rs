@@ -35,11 +35,35 @@ pub(super) enum Part {
     Thought(String),
     Text(String),
     Call {
+        id: ReplyId,
         name: String,
         arguments: String,
     },
     /// PNG in base 64.
     Image(String),
+}
+
+/// The id of a call in an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ReplyId {
+    /// A new one, as the vendor makes them.
+    #[default]
+    Fresh,
+    /// This one, whether or not another call has it. It may be empty.
+    Given(String),
+    /// The member is missing.
+    Absent,
+}
+
+impl ReplyId {
+    /// The id as it is sent, if it is.
+    pub(super) fn text(&self, fresh: String) -> Option<String> {
+        match self {
+            Self::Fresh => Some(fresh),
+            Self::Given(text) => Some(text.clone()),
+            Self::Absent => None,
+        }
+    }
 }
 
 /// An answer byte by byte.
@@ -92,9 +116,32 @@ impl Reply {
         if let What::Said(said) = &mut self.what {
             said.parts
                 .extend(calls.into_iter().map(|(name, arguments)| Part::Call {
+                    id: ReplyId::Fresh,
                     name: name.into(),
                     arguments: arguments.into(),
                 }));
+        }
+        self
+    }
+
+    /// The same with calls behind it whose ids are not the server's choice: id, name, JSON text of
+    /// the arguments. Ids may repeat, be empty or be missing, as with some servers.
+    #[must_use]
+    pub fn and_calls_with_ids<N, A>(
+        mut self,
+        calls: impl IntoIterator<Item = (ReplyId, N, A)>,
+    ) -> Self
+    where
+        N: Into<String>,
+        A: Into<String>,
+    {
+        if let What::Said(said) = &mut self.what {
+            let calls = calls.into_iter().map(|(id, name, arguments)| Part::Call {
+                id,
+                name: name.into(),
+                arguments: arguments.into(),
+            });
+            said.parts.extend(calls);
         }
         self
     }

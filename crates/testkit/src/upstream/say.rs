@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use throughline_model::Wire;
 
 use super::memory::named;
-use super::reply::{Part, Said};
+use super::reply::{Part, ReplyId, Said};
 
 /// What an answer is made for.
 pub(super) struct Asked<'a> {
@@ -35,6 +35,14 @@ fn calls(said: &Said) -> bool {
 /// Arguments where the vendor has them as a value; what does not parse is lost, as at the vendor.
 fn object(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!({}))
+}
+
+/// A call with its id, if it has one.
+fn named_as(mut call: Value, key: &str, id: &ReplyId, fresh: String) -> Value {
+    if let Some(id) = id.text(fresh) {
+        call[key] = json!(id);
+    }
+    call
 }
 
 /// A seal in the vendor's looks, unique, and base 64.
@@ -74,9 +82,15 @@ fn responses(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
                 "status": status, "role": "assistant",
                 "content": [{"type": "output_text", "text": text, "annotations": [],
                     "logprobs": []}]}),
-            Part::Call { name, arguments } => json!({"type": "function_call",
-                "id": format!("fc_{n:08x}{place:02x}"), "call_id": format!("call_{n:08x}{place:02x}"),
-                "name": name, "arguments": arguments, "status": status}),
+            Part::Call {
+                id,
+                name,
+                arguments,
+            } => {
+                let item = json!({"type": "function_call", "id": format!("fc_{n:08x}{place:02x}"),
+                    "name": name, "arguments": arguments, "status": status});
+                named_as(item, "call_id", id, format!("call_{n:08x}{place:02x}"))
+            }
             Part::Image(data) => json!({"type": "image_generation_call",
                 "id": format!("ig_{n:08x}{place:02x}"), "status": "completed", "result": data}),
         };
@@ -112,9 +126,15 @@ fn chat(asked: &Asked<'_>, said: &Said) -> Value {
     for (place, part) in said.parts.iter().enumerate() {
         match part {
             Part::Text(more) => text.push_str(more),
-            Part::Call { name, arguments } => list.push(json!({
-                "id": format!("call_{n:08x}{place:02x}"), "type": "function",
-                "function": {"name": name, "arguments": arguments}})),
+            Part::Call {
+                id,
+                name,
+                arguments,
+            } => {
+                let call = json!({"type": "function",
+                    "function": {"name": name, "arguments": arguments}});
+                list.push(named_as(call, "id", id, format!("call_{n:08x}{place:02x}")));
+            }
             // Neither is carried by this format.
             Part::Thought(_) | Part::Image(_) => {}
         }
@@ -154,9 +174,14 @@ fn anthropic(asked: &Asked<'_>, said: &Said) -> Value {
             Part::Thought(text) => json!({"type": "thinking", "thinking": text,
                 "signature": seal(asked, place)}),
             Part::Text(text) => json!({"type": "text", "text": text}),
-            Part::Call { name, arguments } => json!({"type": "tool_use",
-                "id": format!("toolu_{n:08x}{place:02x}"), "name": name,
-                "input": object(arguments)}),
+            Part::Call {
+                id,
+                name,
+                arguments,
+            } => {
+                let block = json!({"type": "tool_use", "name": name, "input": object(arguments)});
+                named_as(block, "id", id, format!("toolu_{n:08x}{place:02x}"))
+            }
             // Its models make no pictures.
             Part::Image(_) => continue,
         });
@@ -184,9 +209,14 @@ fn gemini(asked: &Asked<'_>, said: &Said) -> Value {
             Part::Thought(text) => json!({"text": text, "thought": true}),
             Part::Text(text) => json!({"text": text}),
             Part::Call { .. } if said.cut_off => continue,
-            Part::Call { name, arguments } => {
-                let mut part = json!({"functionCall": {"id": format!("fc{n:08x}{place:02x}"),
-                    "name": name, "args": object(arguments)}});
+            Part::Call {
+                id,
+                name,
+                arguments,
+            } => {
+                let call = json!({"name": name, "args": object(arguments)});
+                let call = named_as(call, "id", id, format!("fc{n:08x}{place:02x}"));
+                let mut part = json!({"functionCall": call});
                 // Of parallel calls the first alone is signed.
                 if !std::mem::replace(&mut signed, true) {
                     part["thoughtSignature"] = json!(seal(asked, place));
@@ -216,9 +246,15 @@ fn interactions(asked: &Asked<'_>, said: &Said) -> Value {
                 "summary": [{"type": "text", "text": text}]}),
             Part::Text(text) => json!({"type": "model_output",
                 "content": [{"type": "text", "text": text}]}),
-            Part::Call { name, arguments } => json!({"type": "function_call",
-                "id": format!("fcs_{n:08x}{place:02x}"), "name": name,
-                "arguments": object(arguments)}),
+            Part::Call {
+                id,
+                name,
+                arguments,
+            } => {
+                let step = json!({"type": "function_call", "name": name,
+                    "arguments": object(arguments)});
+                named_as(step, "id", id, format!("fcs_{n:08x}{place:02x}"))
+            }
             Part::Image(data) => json!({"type": "model_output",
                 "content": [{"type": "image", "data": data, "mime_type": "image/png"}]}),
         });

@@ -11,7 +11,7 @@ use super::http::{Act, Head, Incoming};
 use super::inflict::{self, Answer, Shape, To};
 use super::memory::Memory;
 use super::recorded::{Recorded, Verdict};
-use super::reply::{Part, Raw, Reply, Said, Script, What};
+use super::reply::{Part, Raw, Reply, ReplyId, Said, Script, What};
 use super::say;
 use super::strict::{self, Accepted};
 use super::vendor::{self, Refusal};
@@ -211,6 +211,7 @@ fn break_call(said: &mut Said) {
         }
     }
     said.parts.push(Part::Call {
+        id: ReplyId::Fresh,
         name: "tide".into(),
         arguments: broken,
     });

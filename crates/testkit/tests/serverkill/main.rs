@@ -4,6 +4,7 @@
 //! here. Each campaign is a test, of which every run of the tests does a twentieth;
 //! `cargo xtask campaign R1 R8 R10` runs them in full.
 
+mod approvals;
 mod callers;
 mod cuts;
 mod kills;

@@ -117,10 +117,7 @@ fn a_discarded_run_leaves_nothing_visible_and_its_thread_goes_on() {
 
         // What waited in the queue waits on, and goes out with the next run.
         assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 1);
-        let outcome = how
-            .finish(agent.run_on(&thread, "when?"))
-            .await
-            .unwrap();
+        let outcome = how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(said(&outcome), "u u a");
         assert_eq!(outcome.messages[0].text(), "and hurry");
         assert_eq!(short(&model.asked()[2].messages), "u a u u");
@@ -216,9 +213,7 @@ fn what_a_dead_process_left_is_discarded_and_what_it_published_stays() {
             let model = client([Step::text("at four")]);
             let agent = built(&second, &model, &[&tide], |agent| agent.persistence(mode));
             let thread = agent.open(id.clone()).await.unwrap();
-            let run = agent
-                .run_on(&thread, "and now?")
-                .on_busy(OnBusy::Reject);
+            let run = agent.run_on(&thread, "and now?").on_busy(OnBusy::Reject);
             assert_eq!(how.finish(run).await.unwrap().text(), "at four");
             assert_eq!(tide.runs(), 1, "the call is not made again");
         }

@@ -330,9 +330,7 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
         shelf.fail(1);
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
         assert_eq!(failed.unwrap_err().outcome().stop, StopReason::Failed);
-        how.finish(agent.run_on(&thread, "sure?"))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
         assert_eq!(client.calls(), 3);
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1) a u");
         assert_eq!(shelf.under("7"), "u a(c1) t(c1) a u a");

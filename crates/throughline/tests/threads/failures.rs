@@ -116,9 +116,7 @@ fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
         );
         assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) a");
         model.push(Step::text("at four"));
-        how.finish(agent.run_on(&thread, input()))
-            .await
-            .unwrap();
+        how.finish(agent.run_on(&thread, input())).await.unwrap();
 
         // A page instead of a message is cut.
         let page = "<p>no such port</p>\n".repeat(10_000);

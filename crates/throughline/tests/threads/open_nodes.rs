@@ -394,10 +394,7 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
         );
         // Without input the loop is finished.
         let thread = after(&process, failed.outcome().run).await;
-        let last = how
-            .finish(agent.run_on(&thread, Vec::new()))
-            .await
-            .unwrap();
+        let last = how.finish(agent.run_on(&thread, Vec::new())).await.unwrap();
         assert_eq!(
             (last.text().as_str(), said(&last).as_str()),
             ("at last", "a")

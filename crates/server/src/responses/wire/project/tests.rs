@@ -10,9 +10,7 @@ use throughline_store::{ApprovalId, RunId, ThreadId};
 use super::Projector;
 use crate::responses::wire::frame::Frame;
 use crate::responses::wire::request::CreateRequest;
-use crate::responses::wire::scene::{
-    Asked, Dialect, Ending, KnownCall, Labels, Scene, ServerTool,
-};
+use crate::responses::wire::scene::{Asked, Dialect, Ending, KnownCall, Labels, Scene, ServerTool};
 
 fn scene(body: &str) -> Scene {
     Scene {

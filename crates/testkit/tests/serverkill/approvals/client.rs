@@ -1,0 +1,86 @@
+//! One request and what received of it.
+
+use serde_json::Value;
+use throughline_testkit::serverkill::{Event, Exchange, Request};
+
+/// What received of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Received {
+    /// A response, to its end.
+    Answer(Value),
+    /// An error: its status, its body, and the response that is being worked on.
+    Refused(u16, Value, Option<String>),
+    /// The connection broke off; the response, as far as it is known.
+    Cut(Option<String>),
+}
+
+impl Received {
+    /// The code of an error.
+    pub(crate) fn code(&self) -> &str {
+        match self {
+            Self::Error(_, body, _) => body["error"]["code"].as_str().unwrap_or_default(),
+            Self::Response(_) | Self::Disconnected(_) => "",
+        }
+    }
+}
+
+/// Send a request and read its answer; `event` is called for each event that is read.
+pub(crate) fn send(
+    address: &str,
+    request: &Request,
+    event: impl FnMut(),
+) -> Result<Received, String> {
+    let Ok(mut answer) = Exchange::open(address, request) else {
+        return Ok(Received::Disconnected(None));
+    };
+    let kind = answer.header("content-type").unwrap_or_default();
+    if kind.starts_with("text/event-stream") {
+        return streamed(&mut answer, event);
+    }
+    let waits = answer.header("x-throughline-response-id");
+    let waits = waits.map(str::to_owned);
+    let Ok(body) = answer.whole() else {
+        return Ok(Received::Disconnected(None));
+    };
+    let body: Value = serde_json::from_slice(&body)
+        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&body)))?;
+    Ok(match answer.status {
+        200 => Received::Response(body),
+        status => Received::Error(status, body, waits),
+    })
+}
+
+/// Follow a response to its end.
+pub(crate) fn follow(address: &str, response: &str) -> Result<Received, String> {
+    let request = Request::get(format!("/v1/responses/{response}?stream=true"));
+    send(address, &request, || {})
+}
+
+fn streamed(answer: &mut Exchange, mut requests: impl FnMut()) -> Result<Received, String> {
+    let mut id: Option<String> = None;
+    let mut next = 0;
+    let mut end = None;
+    loop {
+        let chunk = match answer.chunk() {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break,
+            Err(_) => return Ok(end.map_or(Received::Disconnected(id), Received::Response)),
+        };
+        let Some(event) = Event::read(&chunk)? else {
+            continue;
+        };
+        if event.number != next {
+            return Err(format!("event {} received instead of {next}", event.number));
+        }
+        next += 1;
+        if let Some(response) = event.response() {
+            id = response["id"].as_str().map(str::to_owned);
+        }
+        if event.is_last() {
+            end = event.response().cloned();
+        }
+        requests();
+    }
+    end.map(Received::Response)
+        .ok_or_else(|| format!("a stream of {id:?} ends without its last event"))
+}

@@ -1,0 +1,127 @@
+//! The scripted upstreams, and what they were sent.
+
+use std::collections::HashMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline_model::Wire;
+use throughline_testkit::loopkill::brackets;
+use throughline_testkit::record::block_on;
+use throughline_testkit::upstream::{Entry, Recorded, Reply, ReplyId, Script, Upstream, entries};
+
+use super::charge_server::Signal;
+
+/// The formats of the upstreams; each is the upstream of its name.
+pub(crate) const WIRES: [Wire; 4] = [
+    Wire::OpenAiChat,
+    Wire::Anthropic,
+    Wire::Gemini,
+    Wire::OpenAiResponses,
+];
+
+/// What the model of a case says first.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    /// Whether it says something before its calls.
+    pub(crate) text: bool,
+    /// Ids and arguments of the calls.
+    pub(crate) calls: Vec<(ReplyId, String)>,
+}
+
+#[derive(Default)]
+struct Case {
+    opening: Option<Opening>,
+    /// The requests that received after the calls.
+    requests: Vec<Vec<Entry>>,
+}
+
+type Cases = Arc<Mutex<HashMap<String, Case>>>;
+
+/// The upstreams, one for each format.
+pub(crate) struct Models {
+    upstreams: Vec<Upstream>,
+    cases: Cases,
+}
+
+impl Models {
+    pub(crate) fn start(signals: &Sender<Signal>) -> Self {
+        let cases = Cases::default();
+        let upstreams = WIRES.map(|wire| {
+            let script = script(wire.clone(), Arc::clone(&cases), signals.clone());
+            block_on(Upstream::start(wire, script))
+        });
+        Self {
+            upstreams: upstreams.into(),
+            cases,
+        }
+    }
+
+    /// The address of each upstream.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = (&Wire, String)> {
+        let upstreams = self.upstreams.iter();
+        upstreams.map(|upstream| (upstream.wire(), upstream.base_url()))
+    }
+
+    /// From now on a case is known.
+    pub(crate) fn expect(&self, case: &str, opening: Opening) {
+        let mut cases = locked(&self.cases);
+        cases.entry(case.to_owned()).or_default().opening = Some(opening);
+    }
+
+    /// The requests of a case that received after its calls.
+    pub(crate) fn requests(&self, case: &str) -> Vec<Vec<Entry>> {
+        let cases = locked(&self.cases);
+        let case = cases.get(case);
+        case.map(|case| case.requests.clone()).unwrap_or_default()
+    }
+
+    /// A case is over.
+    pub(crate) fn forget(&self, case: &str) {
+        locked(&self.cases).remove(case);
+    }
+
+    /// Requests that the vendor would refuse.
+    pub(crate) fn refused(&self) -> usize {
+        let upstreams = self.upstreams.iter();
+        upstreams.map(|upstream| upstream.counts().refused).sum()
+    }
+
+    /// The answers of the last refusal.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let requests = self.upstreams.iter().flat_map(Upstream::requests);
+        let mut refused = requests.filter(|one| !one.is_accepted());
+        refused.next().map(|one| format!("{one:?}"))
+    }
+}
+
+fn locked(cases: &Cases) -> MutexGuard<'_, HashMap<String, Case>> {
+    cases.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn script(wire: Wire, cases: Cases, signals: Sender<Signal>) -> Script {
+    Script::respond_with(move |request: &Recorded| {
+        let text = request.body.to_string();
+        let Some(code) = brackets(&text, "case").last() else {
+            return Reply::text("[[lost]] no case was named");
+        };
+        let entries = entries(&wire, &request.body);
+        let called = |entry: &Entry| matches!(entry, Entry::Call { .. });
+        let mut cases = locked(&cases);
+        let case = cases.entry(code.to_owned()).or_default();
+        if let (Some(opening), false) = (&case.opening, entries.iter().any(called)) {
+            let calls = opening.calls.iter().cloned();
+            let calls = calls.map(|(id, arguments)| (id, "charge", arguments));
+            let reply = match opening.text {
+                true => Reply::text("I charge these."),
+                false => Reply::calls::<&str, &str>([]),
+            };
+            return reply.and_calls_with_ids(calls);
+        }
+        case.requests.push(entries);
+        let number = case.requests.len();
+        drop(cases);
+        // The test may be over.
+        let _ = signals.send(Signal::Asked(code.to_owned()));
+        Reply::text(format!("[[done {code}/{number}]] That is that."))
+    })
+}
