@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use throughline::model::CallId;
+use throughline::order::Order;
 use throughline::store::Error;
 use throughline::{
     Agent, Approval, ClientError, ErrorKind, Limits, OnBusy, OpenAi, Persistence, ProxyChoice,
@@ -10,7 +10,7 @@ use throughline::{
 };
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
-use throughline_testkit::stage::{Fake, How, everywhere, said};
+use throughline_testkit::stage::{Fake, How, MadeCalls, everywhere, said};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::acts::{Client, agent, built, client, gated, start};
@@ -61,7 +61,7 @@ fn input() -> String {
     format!("{CANARY} input")
 }
 
-async fn failure(how: How, run: Run) -> RunFailed {
+async fn failure(how: How, run: Run<impl Order>) -> RunFailed {
     how.finish(run).await.unwrap_err()
 }
 
@@ -198,15 +198,15 @@ fn b246_a_run_that_waits_or_was_cut_off_is_resumed() {
         let thread = agent.new_thread();
         let parked = how.finish(agent.run_on(&thread, input())).await;
         assert_eq!(parked.unwrap().stop, StopReason::Parked);
-        let other = CallId::natural("c9").unwrap();
+        let calls = MadeCalls::on(&process.threads(), thread.id()).await;
+        let other = calls.of("c9");
         let failed = failure(how, agent.resume(&thread).approve(&other)).await;
         assert_eq!(failed.remedy(), Remedy::FixThenResume);
         assert!(
             line(&failed).contains("c9 does not wait for this; pending: c1"),
             "{failed}"
         );
-        let c1 = CallId::natural("c1").unwrap();
-        let run = agent.resume(&thread).approve(&c1);
+        let run = agent.resume(&thread).approve(&calls.of("c1"));
         assert_eq!(said(&how.finish(run).await.unwrap()), "u a(c1) t(c1) a");
 
         // A store that fails in the middle.

@@ -100,15 +100,17 @@ fn b245_whatever_enters_is_counted_and_the_total_of_a_thread_is_the_sum() {
 
             let (mut text, extent) = (Vec::new(), transfer::Extent::Tree);
             let (store, scope) = (&process.store, process.scope());
-            let exported = transfer::export(store, &scope, &at, extent, &mut text, &mut |_| {});
-            assert_eq!(exported.await.unwrap().tokens, expected);
+            let exported =
+                transfer::export(store, &scope, &at, extent, &mut text, &mut |_| {}).await;
+            assert_eq!(exported.unwrap().tokens, expected);
             let options = transfer::ImportOptions {
                 rename: Some(ThreadId::new("copy").unwrap()),
                 ..transfer::ImportOptions::default()
             };
             let mut bytes = text.as_slice();
-            let imported = transfer::import(store, &scope, &mut bytes, 0, options, &mut |_| {});
-            assert_eq!(imported.await.unwrap().tokens, expected);
+            let imported =
+                transfer::import(store, &scope, &mut bytes, 0, options, &mut |_| {}).await;
+            assert_eq!(imported.unwrap().tokens, expected);
             let copy = process.threads().open(ThreadId::new("copy").unwrap()).await;
             assert_eq!(total(&process, &copy.unwrap()).await, expected);
 

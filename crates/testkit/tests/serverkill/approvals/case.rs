@@ -340,7 +340,7 @@ fn wire(ids: Ids, rng: &mut Rng) -> Wire {
 }
 
 fn calls(ids: Ids, answers: &[Answer], code: &str, rng: &mut Rng) -> Vec<Call> {
-    let id = |place: usize| ReplyId::Channel(format!("call_{code}_{place}"));
+    let id = |place: usize| ReplyId::Given(format!("call_{code}_{place}"));
     let single = rng.below(answers.len());
     let amounts = rng.below(900) as u64;
     let alike = rng.chance(0.15);
@@ -350,7 +350,7 @@ fn calls(ids: Ids, answers: &[Answer], code: &str, rng: &mut Rng) -> Vec<Call> {
             Ids::Pair => id(usize::from(place == single)),
             Ids::Different => id(place),
             Ids::Absent => ReplyId::Absent,
-            Ids::Empty => ReplyId::Channel(String::new()),
+            Ids::Empty => ReplyId::Given(String::new()),
         },
         // Neighbours differ, unless the very same call is made twice.
         amount: 1 + amounts + if alike { 0 } else { place as u64 * 7 },

@@ -28,7 +28,7 @@ pub(crate) struct Charge {
     pub(crate) amount: u64,
     /// Different for each execution; stands in the output of the tool.
     pub(crate) receipt: String,
-    /// The idempotency key that received with the call.
+    /// The idempotency key that came with the call.
     pub(crate) key: String,
 }
 

@@ -1,17 +1,17 @@
-//! One request and what received of it.
+//! Sending a request and reading what comes back.
 
 use serde_json::Value;
 use throughline_testkit::serverkill::{Event, Exchange, Request};
 
-/// What received of a request.
+/// What came back for a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Received {
     /// A response, to its end.
-    Answer(Value),
+    Response(Value),
     /// An error: its status, its body, and the response that is being worked on.
-    Refused(u16, Value, Option<String>),
+    Error(u16, Value, Option<String>),
     /// The connection broke off; the response, as far as it is known.
-    Cut(Option<String>),
+    Disconnected(Option<String>),
 }
 
 impl Received {
@@ -24,18 +24,18 @@ impl Received {
     }
 }
 
-/// Send a request and read its answer; `event` is called for each event that is read.
+/// Send a request and read its answer; `on_event` is called for each event that is read.
 pub(crate) fn send(
     address: &str,
     request: &Request,
-    event: impl FnMut(),
+    on_event: impl FnMut(),
 ) -> Result<Received, String> {
     let Ok(mut answer) = Exchange::open(address, request) else {
         return Ok(Received::Disconnected(None));
     };
     let kind = answer.header("content-type").unwrap_or_default();
     if kind.starts_with("text/event-stream") {
-        return streamed(&mut answer, event);
+        return streamed(&mut answer, on_event);
     }
     let waits = answer.header("x-throughline-response-id");
     let waits = waits.map(str::to_owned);
@@ -56,7 +56,7 @@ pub(crate) fn follow(address: &str, response: &str) -> Result<Received, String> 
     send(address, &request, || {})
 }
 
-fn streamed(answer: &mut Exchange, mut requests: impl FnMut()) -> Result<Received, String> {
+fn streamed(answer: &mut Exchange, mut on_event: impl FnMut()) -> Result<Received, String> {
     let mut id: Option<String> = None;
     let mut next = 0;
     let mut end = None;
@@ -70,7 +70,7 @@ fn streamed(answer: &mut Exchange, mut requests: impl FnMut()) -> Result<Receive
             continue;
         };
         if event.number != next {
-            return Err(format!("event {} received instead of {next}", event.number));
+            return Err(format!("event {} came instead of {next}", event.number));
         }
         next += 1;
         if let Some(response) = event.response() {
@@ -79,7 +79,7 @@ fn streamed(answer: &mut Exchange, mut requests: impl FnMut()) -> Result<Receive
         if event.is_last() {
             end = event.response().cloned();
         }
-        requests();
+        on_event();
     }
     end.map(Received::Response)
         .ok_or_else(|| format!("a stream of {id:?} ends without its last event"))

@@ -50,11 +50,11 @@ fn r25_over_http_each_answer_runs_its_own_call_once_and_no_other() {
     let Some(mut campaign) = started else {
         return;
     };
-    let last = campaign.models.refusal();
+    let refusal = campaign.models.refusal();
     assert_eq!(
         campaign.models.refused(),
         0,
-        "the upstream refused: {last:?}"
+        "the upstream refused: {refusal:?}"
     );
     campaign
         .charge_server

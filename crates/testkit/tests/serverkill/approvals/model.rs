@@ -31,7 +31,7 @@ pub(crate) struct Opening {
 #[derive(Default)]
 struct Case {
     opening: Option<Opening>,
-    /// The requests that received after the calls.
+    /// The requests that came after the calls.
     requests: Vec<Vec<Entry>>,
 }
 
@@ -68,7 +68,7 @@ impl Models {
         cases.entry(case.to_owned()).or_default().opening = Some(opening);
     }
 
-    /// The requests of a case that received after its calls.
+    /// The requests of a case that came after its calls.
     pub(crate) fn requests(&self, case: &str) -> Vec<Vec<Entry>> {
         let cases = locked(&self.cases);
         let case = cases.get(case);
@@ -86,7 +86,7 @@ impl Models {
         upstreams.map(|upstream| upstream.counts().refused).sum()
     }
 
-    /// The answers of the last refusal.
+    /// The first refusal, in the words of the vendor.
     pub(crate) fn refusal(&self) -> Option<String> {
         let requests = self.upstreams.iter().flat_map(Upstream::requests);
         let mut refused = requests.filter(|one| !one.is_accepted());

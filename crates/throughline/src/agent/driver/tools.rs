@@ -197,7 +197,7 @@ impl Driver {
             });
             if let Some((position, result)) = result {
                 let one = self.result_item(result.into());
-                let mut stored = CallResult::new(self.round.step, position, &one, 0);
+                let mut stored = CallResult::new(self.round.step, position, &one);
                 stored.ends = ended.terminate;
                 self.recorder.keep_results(vec![stored]);
             }
