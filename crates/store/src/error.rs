@@ -1,6 +1,8 @@
 //! What can go wrong, and what a caller can do about it.
 
-use crate::{ApprovalId, NodeId, Position, RunId, RunState, ThreadId, Version};
+use std::fmt;
+
+use crate::{ApprovalId, ItemRef, NodeId, Position, RunId, RunState, ThreadId, Version};
 
 /// Why a store refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -179,8 +181,8 @@ pub enum Error {
     /// What is stored is damaged. Nothing of it is served.
     #[error("{place} is damaged: {detail}; run `throughline fsck`")]
     Corrupt {
-        /// Where.
-        place: String,
+        /// The thread, the position and the item, as far as they are known.
+        place: Box<DamageSite>,
         /// How.
         detail: String,
     },
@@ -223,6 +225,102 @@ pub enum Error {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+}
+
+/// Where something that is stored is damaged, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct DamageSite {
+    /// The thread that was read, or the one that a damaged row belongs to.
+    pub thread: Option<ThreadId>,
+    /// The position on the branch; for a node that of its first item.
+    pub position: Option<Position>,
+    /// The item, by its place in the journal.
+    pub item: Option<ItemRef>,
+    /// What is damaged if it is no item: a node, a state, the events of a run, a row, the file.
+    pub what: Option<String>,
+}
+
+impl DamageSite {
+    /// What is damaged, without the thread and the position: the item, or something else.
+    pub fn subject(&self) -> String {
+        match (&self.item, &self.what) {
+            (Some(item), _) => format!("item {} of {}", item.no, item.run),
+            (None, Some(what)) => what.clone(),
+            (None, None) => match &self.thread {
+                Some(thread) => format!("thread {thread}"),
+                None => "the store".to_owned(),
+            },
+        }
+    }
+
+    /// The same in a thread, unless another one is named already.
+    #[must_use]
+    pub fn in_thread(mut self, thread: &ThreadId) -> Self {
+        self.thread.get_or_insert_with(|| thread.clone());
+        self
+    }
+
+    /// The same at a position, unless another one is named already.
+    #[must_use]
+    pub fn at_position(mut self, position: Position) -> Self {
+        self.position.get_or_insert(position);
+        self
+    }
+}
+
+impl fmt::Display for DamageSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.item.is_none() && self.what.is_none() && self.position.is_none() {
+            return f.write_str(&self.subject());
+        }
+        if let Some(thread) = &self.thread {
+            write!(f, "thread {thread}, ")?;
+        }
+        match (self.position, self.item.is_some() || self.what.is_some()) {
+            (Some(position), true) => write!(f, "position {position}, {}", self.subject()),
+            (Some(position), false) => write!(f, "position {position}"),
+            (None, _) => f.write_str(&self.subject()),
+        }
+    }
+}
+
+impl From<String> for DamageSite {
+    fn from(what: String) -> Self {
+        Self {
+            what: Some(what),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&str> for DamageSite {
+    fn from(what: &str) -> Self {
+        what.to_owned().into()
+    }
+}
+
+impl From<ItemRef> for DamageSite {
+    fn from(item: ItemRef) -> Self {
+        Self {
+            item: Some(item),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<NodeId> for DamageSite {
+    fn from(node: NodeId) -> Self {
+        node.to_string().into()
+    }
+}
+
+impl From<&ThreadId> for DamageSite {
+    fn from(thread: &ThreadId) -> Self {
+        Self {
+            thread: Some(thread.clone()),
+            ..Self::default()
+        }
+    }
 }
 
 fn at(path: &str) -> String {
@@ -271,6 +369,47 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// Something stored is not as it was stored.
+    ///
+    /// ```
+    /// use throughline_store::{DamageSite, Error, ItemRef, RunId, ThreadId};
+    ///
+    /// let item = ItemRef { run: RunId::from_bytes([7; 16]), no: 2 };
+    /// let site = DamageSite::from(item).at_position(3).in_thread(&ThreadId::new("tides").unwrap());
+    /// assert_eq!(
+    ///     Error::corrupt(site, "its digest does not fit its bytes").to_string(),
+    ///     "thread tides, position 3, item 2 of run_07070707070707070707070707070707 is damaged: \
+    ///      its digest does not fit its bytes; run `throughline fsck`"
+    /// );
+    /// ```
+    pub fn corrupt(place: impl Into<DamageSite>, detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            place: Box::new(place.into()),
+            detail: detail.into(),
+        }
+    }
+
+    /// The same error; damage is located by `locate`.
+    pub(crate) fn located(self, locate: impl FnOnce(DamageSite) -> DamageSite) -> Self {
+        match self {
+            Self::Corrupt { place, detail } => Self::corrupt(locate(*place), detail),
+            other => other,
+        }
+    }
+
+    /// The same error; damage is in this thread unless it names another.
+    pub(crate) fn in_thread(self, thread: &ThreadId) -> Self {
+        if crate::trials::planted("damage-unnamed") {
+            return self;
+        }
+        self.located(|site| site.in_thread(thread))
+    }
+
+    /// The same error; damage is at this position unless it names another.
+    pub(crate) fn at_position(self, position: Position) -> Self {
+        self.located(|site| site.at_position(position))
+    }
+
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -12,7 +12,7 @@ use throughline_model::stored::StoredError;
 use throughline_model::{Body, Message, MessageId, Role, Source, tokens};
 
 use crate::trials;
-use crate::{Millis, RunId};
+use crate::{DamageSite, Error, Millis, RunId};
 
 /// The number of an item in its run, from 1.
 pub type ItemNo = u32;
@@ -358,6 +358,23 @@ impl Item {
 /// Put items together to messages: parts join the message before, gaps say nothing. `first` is
 /// the position of the first item, 0 if they have none.
 pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredError> {
+    assemble(items, first).map_err(|(_, error)| error)
+}
+
+/// The same; damage in an item is located.
+pub(crate) fn located(items: &[Item], first: Position) -> crate::Result<Vec<Entry>> {
+    assemble(items, first).map_err(|(place, error)| {
+        let site = items.get(place).map(|item| DamageSite::from(item.at));
+        let damage = Error::corrupt(site.unwrap_or_default(), error.to_string());
+        match first {
+            0 => damage,
+            first => damage.at_position(first + place as u64),
+        }
+    })
+}
+
+/// Messages out of items; or the place in the list of one that cannot be read, and why.
+fn assemble(items: &[Item], first: Position) -> Result<Vec<Entry>, (usize, StoredError)> {
     let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
     for (place, item) in items.iter().enumerate() {
         let position = match first {
@@ -373,7 +390,8 @@ pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredErro
         match (item.kind, round) {
             (ItemKind::Gap, _) => {}
             (ItemKind::Part, Some(before)) => {
-                before.message.contents.extend(item.message()?.contents);
+                let part = item.message().map_err(|error| (place, error))?;
+                before.message.contents.extend(part.contents);
                 before.last = position;
                 before.parts.push(item.at.no);
                 before.tokens = before.tokens.saturating_add(item.tokens);
@@ -382,7 +400,7 @@ pub fn entries(items: &[Item], first: Position) -> Result<Vec<Entry>, StoredErro
                 }
             }
             (ItemKind::Part | ItemKind::Message, _) => {
-                let mut message = item.message()?;
+                let mut message = item.message().map_err(|error| (place, error))?;
                 if message.id.is_none() {
                     message.id = Some(item.again.unwrap_or(item.at).message_id());
                 }

@@ -53,7 +53,7 @@ pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use cursor::Cursor;
 pub use digest::call_key;
 pub use engine::{Backups, Engine};
-pub use error::{Error, ErrorKind, Result, Unanswerable};
+pub use error::{DamageSite, Error, ErrorKind, Result, Unanswerable};
 pub use event::{EventNo, Flush, StoredEvent};
 pub use filter::MessageFilter;
 pub use id::{ApprovalId, BadId, Ids, NodeId, OwnerId, RunId, ThreadId};

@@ -1,5 +1,7 @@
 //! Looking after a store: what it promises, whether it is whole.
 
+use crate::{DamageSite, ItemRef, Position};
+
 /// How far something long has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -75,10 +77,28 @@ pub struct Damage {
     pub tenant: Option<String>,
     /// The thread, if it is known.
     pub thread: Option<String>,
+    /// The position on the branch, if it is known; for a node that of its first item.
+    pub position: Option<Position>,
+    /// The item, if it is one.
+    pub item: Option<ItemRef>,
     /// What is damaged: an item, a node, a row, a page.
     pub place: String,
     /// How.
     pub detail: String,
+}
+
+impl Damage {
+    /// What is known of damage that was found in a tenant.
+    pub(crate) fn new(tenant: Option<String>, site: &DamageSite, detail: String) -> Self {
+        Self {
+            tenant,
+            thread: site.thread.as_ref().map(ToString::to_string),
+            position: site.position,
+            item: site.item,
+            place: site.subject(),
+            detail,
+        }
+    }
 }
 
 /// What a check of the whole store found.

@@ -1,8 +1,8 @@
 //! Reading whole messages out of a branch of items: the same for every engine.
 
-use crate::item::{Item, ItemKind, entries};
+use crate::item::{Item, ItemKind, located as read};
 use crate::trials;
-use crate::{Entry, Error, Position, Result};
+use crate::{Entry, Position, Result};
 
 /// Items that are read at once when a message turns out to be longer than hoped.
 const MORE: u64 = 32;
@@ -10,13 +10,6 @@ const MORE: u64 = 32;
 /// What `fetch` must give: the items at the positions from `lo` to `hi`, all of them, in order.
 pub(crate) trait Fetch: FnMut(Position, Position) -> Result<Vec<Item>> {}
 impl<F: FnMut(Position, Position) -> Result<Vec<Item>>> Fetch for F {}
-
-fn read(items: &[Item], first: Position) -> Result<Vec<Entry>> {
-    entries(items, first).map_err(|error| Error::Corrupt {
-        place: format!("a message after position {first}"),
-        detail: error.to_string(),
-    })
-}
 
 /// Whether an item starts a message for certain.
 fn starts(item: &Item) -> bool {

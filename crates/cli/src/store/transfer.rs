@@ -231,11 +231,10 @@ fn report_import(context: &Context<'_>, imported: &Imported) -> Result<ExitCode,
         return Ok(ExitCode::SUCCESS);
     }
     let mut line = format!(
-        "imported {}: {}, {}, {}",
+        "imported {}: {}, {}",
         imported.thread,
         text::counted(imported.nodes, "node"),
         text::counted(imported.items, "item"),
-        text::counted(imported.tokens, "token"),
     );
     if imported.aliases_left_out > 0 {
         line.push_str(&format!(

@@ -34,6 +34,18 @@ pub(super) async fn fsck(context: &Context<'_>) -> Result<ExitCode, Failure> {
                         None => object.raw(key, "null"),
                     };
                 }
+                forms::opt_number(&mut object, "position", damage.position);
+                match &damage.item {
+                    Some(item) => {
+                        let mut inner = ObjectWriter::new(object.key("item"));
+                        inner.str("run", &item.run.to_string());
+                        inner.number("no", u64::from(item.no));
+                        inner.end();
+                    }
+                    None => {
+                        object.raw("item", "null");
+                    }
+                }
                 object
                     .str("place", &damage.place)
                     .str("detail", &damage.detail);
@@ -46,9 +58,15 @@ pub(super) async fn fsck(context: &Context<'_>) -> Result<ExitCode, Failure> {
     for damage in &checked.damage {
         let mut place = String::new();
         for (word, name) in [("tenant", &damage.tenant), ("thread", &damage.thread)] {
-            if let Some(name) = name {
+            // The place of a thread is its name.
+            if let Some(name) = name
+                && damage.place != format!("{word} {name}")
+            {
                 place.push_str(&format!("{word} {}, ", text::plain(name)));
             }
+        }
+        if let Some(position) = damage.position {
+            place.push_str(&format!("position {position}, "));
         }
         output::line(&format!(
             "damaged: {place}{}: {}",

@@ -1,11 +1,14 @@
 //! Looking whether everything is whole.
 
 use crate::digest::{self, NodeFields};
-use crate::{Checked, Damage, Error, ItemRef, OnProgress, Progress, Result, RunId, Tenant};
+use crate::{
+    Checked, Damage, DamageSite, Error, ItemRef, OnProgress, Position, Progress, Result, RunId,
+    Tenant,
+};
 
 use super::Memory;
 use super::read::Stretch;
-use super::schema::{Node, Realm, Row, RunRow, Stage, Timeline, What, lost};
+use super::schema::{Node, Realm, Row, RunRow, Stage, Timeline, What};
 
 /// How many rows are looked at before somebody is told.
 const STEP: u64 = 256;
@@ -76,20 +79,19 @@ impl Memory {
 }
 
 impl Realm {
-    fn damaged(&self, thread: Option<Row>, place: String, detail: &str) -> Damage {
-        let thread = thread.and_then(|row| self.threads.get(&row));
-        Damage {
-            tenant: Some(self.tenant.to_string()),
-            thread: thread.map(|thread| thread.id.to_string()),
-            place,
-            detail: detail.to_owned(),
-        }
+    fn damaged(&self, thread: Row, site: impl Into<DamageSite>, detail: &str) -> Damage {
+        let site = site.into();
+        let site = match self.threads.get(&thread) {
+            Some(thread) => site.in_thread(&thread.id),
+            None => site,
+        };
+        Damage::new(Some(self.tenant.to_string()), &site, detail.to_owned())
     }
 
     fn damage_of(&self, thread: Row, error: Error) -> Damage {
         match error {
-            Error::Corrupt { place, detail } => self.damaged(Some(thread), place, &detail),
-            other => self.damaged(Some(thread), "a row".to_owned(), &other.to_string()),
+            Error::Corrupt { place, detail } => self.damaged(thread, *place, &detail),
+            other => self.damaged(thread, "a row", &other.to_string()),
         }
     }
 
@@ -101,9 +103,8 @@ impl Realm {
             return;
         }
         checked.threads += u64::from(thread.stage == Stage::Visible);
-        let place = || format!("thread {}", thread.id);
         if thread.head.is_some_and(|head| self.node(head).is_err()) {
-            let damage = self.damaged(Some(row), place(), "its head is not there");
+            let damage = self.damaged(row, &thread.id, "its head is not there");
             checked.damage.push(damage);
         }
         let named = self.names.get(&thread.id) == Some(&row);
@@ -112,7 +113,7 @@ impl Realm {
             .iter()
             .all(|alias| self.aliases.get(alias) == Some(&row));
         if !named || !known {
-            let damage = self.damaged(Some(row), place(), "a name of it leads elsewhere");
+            let damage = self.damaged(row, &thread.id, "a name of it leads elsewhere");
             checked.damage.push(damage);
         }
     }
@@ -134,15 +135,14 @@ impl Realm {
         };
         if fork != Some(timeline.fork) {
             let place = format!("timeline {row}");
-            let damage = self.damaged(Some(thread), place, "its parent is not there");
+            let damage = self.damaged(thread, place, "its parent is not there");
             checked.damage.push(damage);
         }
         let mut last = timeline.fork;
         for node in &timeline.nodes {
             checked.nodes += 1;
             if node.first != last + 1 {
-                let place = node.id.to_string();
-                let damage = self.damaged(Some(thread), place, "the node before is not there");
+                let damage = self.damaged(thread, node.site(), "the node before is not there");
                 checked.damage.push(damage);
             }
             last = node.last;
@@ -163,6 +163,10 @@ impl Realm {
             checked.items += 1;
             checked.redacted += u64::from(matches!(item.what, What::Redacted(..)));
             if let Err(error) = self.check_item(run, no) {
+                let error = match self.position_of(run, no) {
+                    Some(position) => error.at_position(position),
+                    None => error,
+                };
                 checked.damage.push(self.damage_of(run.thread, error));
             }
         }
@@ -170,14 +174,29 @@ impl Realm {
             let stored = self.node(node.at);
             if !stored.is_ok_and(|stored| stored.id.run == id && stored.id.step == node.step) {
                 let place = format!("step {} of {id}", node.step);
-                let damage = self.damaged(Some(run.thread), place, "its node is not there");
+                let damage = self.damaged(run.thread, place, "its node is not there");
                 checked.damage.push(damage);
             }
         }
     }
 }
 
+impl Node {
+    /// Where it is, for those who find it damaged.
+    fn site(&self) -> DamageSite {
+        DamageSite::from(self.id).at_position(self.first)
+    }
+}
+
 impl Realm {
+    /// The position of an item, if it is in a node.
+    fn position_of(&self, run: &RunRow, no: u32) -> Option<Position> {
+        let holds =
+            |node: &&super::schema::RunNode| (node.first_item..=node.last_item).contains(&no);
+        let node = run.nodes.iter().find(holds)?;
+        Some(node.at.first + u64::from(no - node.first_item))
+    }
+
     /// Compare a node's digests when it is read for the first time.
     pub(super) fn check_node_once(&self, stretch: &Stretch<'_>, node: &Node) -> Result<()> {
         if !node.checked.get() {
@@ -190,24 +209,22 @@ impl Realm {
     /// Compare all digests of a node: those of its items, and its own.
     pub(super) fn check_node(&self, row: Row, timeline: &Timeline, node: &Node) -> Result<()> {
         let run = self.run_of(node)?;
-        for (no, _) in (node.first_item..).zip(node.first..=node.last) {
-            self.check_item(run, no)?;
+        for (no, position) in (node.first_item..).zip(node.first..=node.last) {
+            let checked = self.check_item(run, no);
+            checked.map_err(|damage| damage.at_position(position))?;
         }
         self.check_seal(row, timeline, node)
     }
 
     /// Compare a node's own digest, and that of its state, taking those of its items as they are.
     pub(super) fn check_seal(&self, row: Row, timeline: &Timeline, node: &Node) -> Result<()> {
-        let damaged = |detail: &str| Error::Corrupt {
-            place: node.id.to_string(),
-            detail: detail.to_owned(),
-        };
+        let damaged = |detail: &str| Error::corrupt(node.site(), detail);
         let run = self.run_of(node)?;
         let mut digests = Vec::new();
-        for (no, _) in (node.first_item..).zip(node.first..=node.last) {
-            let item = run
-                .item(no)
-                .ok_or_else(|| damaged("an item of it is not there"))?;
+        for (no, position) in (node.first_item..).zip(node.first..=node.last) {
+            let at = ItemRef { run: run.id, no };
+            let missing = || Error::corrupt(at, "it is not there").at_position(position);
+            let item = run.item(no).ok_or_else(missing)?;
             digests.push(item.digest);
         }
         if let Some(state) = &node.state {
@@ -241,13 +258,11 @@ impl Realm {
         let tokens = items.filter_map(|(no, _)| run.item(no).map(|item| self.tokens(item)));
         let sum = before + tokens.map(u64::from).sum::<u64>();
         if sum != node.tokens {
-            return Err(Error::Corrupt {
-                place: node.id.to_string(),
-                detail: format!(
-                    "its total is {} tokens, its items make it {sum}",
-                    node.tokens
-                ),
-            });
+            let detail = format!(
+                "its total is {} tokens, its items make it {sum}",
+                node.tokens
+            );
+            return Err(Error::corrupt(node.site(), detail));
         }
         Ok(())
     }
@@ -255,17 +270,20 @@ impl Realm {
     /// Compare an item with its digest.
     pub(super) fn check_item(&self, run: &RunRow, no: u32) -> Result<()> {
         let at = ItemRef { run: run.id, no };
-        let place = || format!("item {no} of {}", run.id);
-        let item = run.item(no).ok_or_else(|| lost(place()))?;
+        let missing = |detail| Error::corrupt(at, detail);
+        let item = run.item(no).ok_or_else(|| missing("it is not there"))?;
         let found = match &item.what {
             What::Said(said) => digest::item(&self.tenant, at, said),
             What::Again(of) => {
-                let first = self.runs.get(&of.run).ok_or_else(|| lost(place()))?;
+                let first = self.runs.get(&of.run);
+                let first = first.ok_or_else(|| missing("what it says again is not there"))?;
                 // What is said again says nothing again itself, so this goes one level deep.
                 match first.item(of.no).map(|item| &item.what) {
                     Some(What::Said(_)) => self.check_item(first, of.no)?,
                     Some(What::Redacted(..)) => {}
-                    Some(What::Again(_) | What::Gap) | None => return Err(lost(place())),
+                    Some(What::Again(_) | What::Gap) | None => {
+                        return Err(missing("what it says again is not there"));
+                    }
                 }
                 digest::again(&self.tenant, at, *of)
             }
@@ -273,10 +291,7 @@ impl Realm {
             What::Redacted(..) => item.digest,
         };
         if found != item.digest {
-            return Err(Error::Corrupt {
-                place: place(),
-                detail: "it is not what was stored".to_owned(),
-            });
+            return Err(Error::corrupt(at, "it is not what was stored"));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     At, Cursor, Error, Increment, Item, ItemKind, ItemRef, NodeRef, Opened, Page, Position, Result,
-    Span, State, TenantScope, ThreadId, entries, window,
+    Span, State, TenantScope, ThreadId, item::located, window,
 };
 
 use super::schema::{
@@ -56,6 +56,11 @@ impl Desk<'_> {
 
     pub(super) fn open(&self, at: &At, window: usize) -> Result<Opened> {
         let (thread, at) = self.find(at)?;
+        let opened = self.opened(thread, at, window);
+        opened.map_err(|damage| damage.in_thread(&thread.id))
+    }
+
+    fn opened(&self, thread: &ThreadRow, at: Option<NodeAt>, window: usize) -> Result<Opened> {
         let tip = at.map(|at| self.realm.tip(at)).transpose()?;
         let mut opened = Opened {
             thread: self.realm.thread_view(thread, Aliases::Shown)?,
@@ -83,7 +88,12 @@ impl Desk<'_> {
     }
 
     pub(super) fn read(&self, at: &At, span: Span, limit: usize) -> Result<Page> {
-        let (_, at) = self.find(at)?;
+        let (thread, at) = self.find(at)?;
+        let page = self.page(at, span, limit);
+        page.map_err(|damage| damage.in_thread(&thread.id))
+    }
+
+    fn page(&self, at: Option<NodeAt>, span: Span, limit: usize) -> Result<Page> {
         let Some(at) = at else {
             return Ok(Page {
                 entries: Vec::new(),
@@ -110,6 +120,17 @@ impl Desk<'_> {
     }
 
     pub(super) fn increment(
+        &self,
+        scope: &TenantScope,
+        id: &ThreadId,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Increment> {
+        let found = self.new_after(scope, id, after, limit);
+        found.map_err(|damage| damage.in_thread(id))
+    }
+
+    fn new_after(
         &self,
         scope: &TenantScope,
         id: &ThreadId,
@@ -258,7 +279,8 @@ impl Realm {
                 for position in node.first.max(lo)..=node.last.min(hi) {
                     let no = u64::from(node.first_item) + (position - node.first);
                     let no = u32::try_from(no).map_err(|_| lost("an item"))?;
-                    items.push(self.item_view(run, no)?);
+                    let item = self.item_view(run, no);
+                    items.push(item.map_err(|damage| damage.at_position(position))?);
                 }
             }
         }
@@ -272,7 +294,7 @@ impl Realm {
     /// An item as it is read.
     pub(super) fn item_view(&self, run: &RunRow, no: u32) -> Result<Item> {
         let at = ItemRef { run: run.id, no };
-        let missing = || lost(format_args!("item {no} of {}", run.id));
+        let missing = || Error::corrupt(at, "it is not there");
         let item = run.item(no).ok_or_else(missing)?;
         let again = match item.what {
             What::Again(of) => Some(of),
@@ -337,9 +359,6 @@ impl Desk<'_> {
             self.realm.check_item(run, no)?;
             items.push(self.realm.item_view(run, no)?);
         }
-        entries(&items, 0).map_err(|error| Error::Corrupt {
-            place: format!("a message of {}", run.id),
-            detail: error.to_string(),
-        })
+        located(&items, 0)
     }
 }

@@ -290,10 +290,7 @@ pub(super) struct ApprovalRow {
 
 /// Something is not where another row says it is.
 pub(super) fn lost(place: impl std::fmt::Display) -> Error {
-    Error::Corrupt {
-        place: place.to_string(),
-        detail: "it is not there".to_owned(),
-    }
+    Error::corrupt(place.to_string(), "it is not there")
 }
 
 pub(super) fn not_found(what: &'static str, id: impl std::fmt::Display) -> Error {

@@ -192,9 +192,15 @@ fn damage_is_found_and_not_served() {
         node.unwrap().tokens += 1;
     };
     let swap_items: Harm = |realm, run| realm.runs.get_mut(&run).unwrap().items.swap(0, 1);
-    for (n, harm) in [change_body, lose_item, change_tokens, swap_items]
-        .into_iter()
-        .enumerate()
+    // All of them at the second position, in the first item of the run or in its node.
+    for (n, (harm, is_item)) in [
+        (change_body, true),
+        (lose_item, true),
+        (change_tokens, false),
+        (swap_items, true),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let case = Case::new(Heartbeat::Manual);
         let thread = case.thread("t");
@@ -208,9 +214,15 @@ fn damage_is_found_and_not_served() {
         case.realm(|realm| harm(realm, run));
         let at = At::Thread(thread.clone());
         let error = now(case.memory.read(&case.scope, &at, Span::Tail, 10));
-        assert!(
-            matches!(error, Err(Error::Corrupt { .. })),
-            "{n}: {error:?}"
+        let Err(Error::Corrupt { place, .. }) = error else {
+            panic!("{n}: {error:?}");
+        };
+        let item = is_item.then_some(ItemRef { run, no: 1 });
+        assert_eq!(place.thread.as_ref(), Some(&thread), "{n}: {place}");
+        assert_eq!(
+            (place.position, place.item),
+            (Some(2), item),
+            "{n}: {place}"
         );
         let checked = now(case.memory.check(&mut |_| {})).unwrap();
         assert!(!checked.damage.is_empty(), "{n}");
@@ -219,6 +231,8 @@ fn damage_is_found_and_not_served() {
             checked.damage[0].place.contains(&run.to_hex()),
             "{n}: {checked:?}"
         );
+        let named = |damage: &crate::Damage| damage.position == Some(2) && damage.item == item;
+        assert!(checked.damage.iter().any(named), "{n}: {checked:?}");
     }
 }
 

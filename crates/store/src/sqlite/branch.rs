@@ -6,14 +6,14 @@ use rusqlite::{Connection, Row};
 
 use super::cache::{Caches, Checkedness, Line, lock};
 use super::fault::{Done, Stop, corrupt};
-use super::find::{line, node_at, node_before};
+use super::find::{holding, line, node_at, node_before};
 use super::items::PACKED;
 use super::rows::{NodeRow, int, num};
 use super::sql::{one, prepare};
 use crate::digest::{self, Digest, NodeFields};
-use crate::item::Item;
+use crate::item::{Item, located};
 use crate::trials;
-use crate::{ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
+use crate::{DamageSite, ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
 
 /// The largest body that is unpacked.
 const LARGEST: usize = 1 << 30;
@@ -68,13 +68,31 @@ impl<'a> Branch<'a> {
         for (tl, lo, hi) in ranges.into_iter().rev() {
             range(self, tl, lo, hi, &mut items)?;
         }
-        let wanted = (hi.min(self.last) + 1).saturating_sub(lo);
+        let hi = hi.min(self.last);
+        let wanted = (hi + 1).saturating_sub(lo);
         if items.len() as u64 != wanted {
-            let place = format!("positions {lo} to {hi} of timeline {}", self.line.tl);
-            let detail = format!("{} items are there, not {wanted}", items.len());
-            return Err(corrupt(place, detail));
+            return Err(self.missing(lo, hi)?);
         }
         Ok(items)
+    }
+
+    /// What is missing of a range of positions.
+    fn missing(&self, lo: Position, hi: Position) -> Done<Stop> {
+        for position in lo..=hi {
+            let found = holding(self.conn, &self.line, position)?;
+            let Some(node) = found.filter(|node| node.last >= position) else {
+                let site = DamageSite::default().at_position(position);
+                return Ok(corrupt(site, "no node holds it"));
+            };
+            let at = node.item_at(position);
+            let sql = "SELECT 1 FROM item WHERE run=? AND no=?";
+            if one(self.conn, sql, (node.run, at.no), |_| Ok(()))?.is_none() {
+                return Ok(corrupt(at, "it is missing").at_position(position));
+            }
+        }
+        let site = DamageSite::default().at_position(lo);
+        let detail = format!("up to {hi} there are items that no node should have");
+        Ok(corrupt(site, detail))
     }
 }
 
@@ -94,7 +112,7 @@ pub(super) struct ItemRow {
 pub(super) const ITEM: &str = "i.run, i.no, i.kind, i.source, i.units, i.again, i.digest, i.body";
 
 impl ItemRow {
-    pub(super) fn read(row: &Row<'_>, at: usize, run: RunId) -> rusqlite::Result<Self> {
+    fn read(row: &Row<'_>, at: usize, run: RunId) -> rusqlite::Result<Self> {
         Ok(Self {
             at: ItemRef {
                 run,
@@ -116,10 +134,6 @@ impl ItemRow {
     }
 }
 
-fn place_of(at: ItemRef) -> String {
-    format!("item {} of {}", at.no, at.run)
-}
-
 /// Read one range of a timeline.
 fn range(
     branch: &Branch<'_>,
@@ -131,7 +145,7 @@ fn range(
     // Only what is needed for every item; the rest of a node is read when it is checked.
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
-            "SELECT n.first, n.last, n.digest, r.id, {ITEM} FROM node n CROSS JOIN run r ON r.run=n.run
+            "SELECT n.first, n.last, n.digest, r.id, n.item_lo, {ITEM} FROM node n CROSS JOIN run r ON r.run=n.run
          CROSS JOIN item i ON i.run=n.run AND i.no BETWEEN n.item_lo+max(?2-n.first, 0) AND n.item_lo+min(n.last, ?3)-n.first
          WHERE n.tl=?1 AND n.first>=coalesce((SELECT max(first) FROM node WHERE tl=?1 AND first<=?2), ?2) AND n.first<=?3
          ORDER BY n.first, i.no"
@@ -155,14 +169,19 @@ fn range(
                 last: num(row.get(1)?),
                 digest,
                 run: RunId::from_bytes(row.get(3)?),
+                first_item: row.get(4)?,
                 known,
                 items: 0,
             });
         }
         let Some(node) = &mut node else { continue };
-        let stored = ItemRow::read(row, 4, node.run)?;
         let check = node.known != Some(Checkedness::Whole);
-        items.push(item(conn, branch.tenant, stored, check)?);
+        let no: u32 = row.get(6)?;
+        let read =
+            readable(row, 5, node.run).and_then(|stored| item(conn, branch.tenant, stored, check));
+        items.push(read.map_err(|damage| {
+            damage.at_position(node.first + u64::from(no.saturating_sub(node.first_item)))
+        })?);
         node.items += 1;
     }
     finish(branch, node);
@@ -175,6 +194,7 @@ struct Served {
     last: Position,
     digest: Digest,
     run: RunId,
+    first_item: u32,
     known: Option<Checkedness>,
     items: u64,
 }
@@ -197,18 +217,31 @@ fn finish(branch: &Branch<'_>, node: Option<Served>) {
 /// Check that a node has the items, the state and the node before that it was made of.
 fn check_node(branch: &Branch<'_>, tl: i64, first: Position) -> Done<()> {
     let found = node_at(branch.conn, tl, first)?;
-    let node = &found.ok_or_else(|| corrupt(format!("timeline {tl}"), "a node is missing"))?;
+    let site = || DamageSite::default().at_position(first);
+    let node = &found.ok_or_else(|| corrupt(site(), "its node is missing"))?;
     let before = node_before(branch.conn, branch.caches, node)?;
     let last_before = before.as_ref().map_or(0, |before| before.last);
     if last_before + 1 != node.first {
-        let detail = format!(
-            "the node before ends at {last_before}, it starts at {}",
-            node.first
-        );
-        return Err(corrupt(node.id.to_string(), detail));
+        return Err(misplaced(node, last_before));
     }
-    let before = before.map(|before| before.digest);
     check_digest(branch.conn, branch.tenant, node, before.as_ref())
+}
+
+/// Damage of a node that does not start where the one before ends.
+pub(super) fn misplaced(node: &NodeRow, last_before: Position) -> Stop {
+    let next = last_before + 1;
+    if next < node.first {
+        let site = DamageSite::default().at_position(next);
+        return corrupt(
+            site,
+            format!("no node holds it, the next starts at {}", node.first),
+        );
+    }
+    let detail = format!(
+        "the node before ends at {last_before}, it covers {} to {}",
+        node.first, node.last
+    );
+    corrupt(node.site(), detail)
 }
 
 /// Check the digest of a node against its items.
@@ -216,7 +249,7 @@ pub(super) fn check_digest(
     conn: &Connection,
     tenant: &Tenant,
     node: &NodeRow,
-    before: Option<&Digest>,
+    before: Option<&NodeRow>,
 ) -> Done<()> {
     let mut statement = prepare(
         conn,
@@ -228,7 +261,9 @@ pub(super) fn check_digest(
     let wanted = node.last + 1 - node.first;
     if digests.len() as u64 != wanted {
         let detail = format!("{} of its {wanted} items are there", digests.len());
-        return Err(corrupt(node.id.to_string(), detail));
+        return Err(
+            blamed(conn, tenant, node, before)?.unwrap_or_else(|| corrupt(node.site(), detail))
+        );
     }
     let fields = NodeFields {
         id: node.id,
@@ -239,20 +274,70 @@ pub(super) fn check_digest(
         tokens: node.tokens,
     };
     let state = node.state.as_ref().map(|state| &state.digest);
-    let other = digest::node(tenant, before, &fields, state, digests) != node.digest;
+    let parent = before.map(|before| &before.digest);
+    let other =
+        !node.possible || digest::node(tenant, parent, &fields, state, digests) != node.digest;
     if trials::unless("nodes-unread", other) {
-        return Err(corrupt(
-            node.id.to_string(),
-            "its digest does not fit what is stored",
-        ));
+        let detail = "its digest does not fit what is stored";
+        return Err(
+            blamed(conn, tenant, node, before)?.unwrap_or_else(|| corrupt(node.site(), detail))
+        );
     }
     Ok(())
+}
+
+/// The item to which the damage of a node is due, if it is one: it is missing, or is not what was
+/// stored. `None` if it is the node's own row that is damaged.
+fn blamed(
+    conn: &Connection,
+    tenant: &Tenant,
+    node: &NodeRow,
+    before: Option<&NodeRow>,
+) -> Done<Option<Stop>> {
+    if !node.possible || trials::planted("damage-node-blamed") {
+        return Ok(None);
+    }
+    let own = before.filter(|before| before.run == node.run);
+    let first_item = own.map_or(1, |before| before.item_hi().saturating_add(1));
+    let sql = "SELECT next_item, (SELECT min(first) FROM node WHERE tl=?2 AND first>?3) FROM run WHERE run=?1";
+    let key = (node.run, node.tl, int(node.first));
+    let bounds = one(conn, sql, key, |row| {
+        Ok((row.get::<_, u32>(0)?, row.get::<_, Option<i64>>(1)?))
+    })?;
+    // A range that its run cannot have, or that reaches into the next node.
+    let (next_item, next) = bounds.unwrap_or_default();
+    if node.item_lo != first_item
+        || node.item_hi() >= next_item
+        || next.is_some_and(|next| num(next) <= node.last)
+    {
+        return Ok(None);
+    }
+    let sql = format!("SELECT {ITEM} FROM item i WHERE i.run=? AND i.no=?");
+    for position in node.first..=node.last {
+        let at = node.item_at(position);
+        let mut statement = prepare(conn, &sql)?;
+        let mut rows = statement.query((node.run, at.no))?;
+        let found = match rows.next()? {
+            Some(row) => readable(row, 0, at.run).and_then(|row| item(conn, tenant, row, true)),
+            None => Err(corrupt(at, "it is missing")),
+        };
+        if let Err(damage) = found {
+            return Ok(Some(damage.at_position(position)));
+        }
+    }
+    Ok(None)
+}
+
+/// An item as it is stored; if one of its columns cannot be, it is damaged.
+pub(super) fn readable(row: &Row<'_>, at: usize, run: RunId) -> Done<ItemRow> {
+    let no = row.get(at + 1)?;
+    ItemRow::read(row, at, run).map_err(|error| Stop::from(error).of(ItemRef { run, no }))
 }
 
 /// An item with its bytes, or with who removed them.
 pub(super) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool) -> Done<Item> {
     let Some(kind) = ItemKind::of(row.kind & !PACKED) else {
-        return Err(corrupt(place_of(row.at), "its kind is not known"));
+        return Err(corrupt(row.at, "its kind is not known"));
     };
     let again = match row.again {
         None => None,
@@ -264,17 +349,17 @@ pub(super) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool
                 "it counts as {} tokens, what it says again as {}",
                 row.tokens, original.tokens
             );
-            return Err(corrupt(place_of(row.at), detail));
+            return Err(corrupt(row.at, detail));
         }
         if check && digest::again(tenant, row.at, original.at) != row.digest {
             return Err(corrupt(
-                place_of(row.at),
+                row.at,
                 "its digest does not fit what it says again",
             ));
         }
     } else if kind == ItemKind::Gap {
         if check && digest::gap(tenant, row.at) != row.digest {
-            return Err(corrupt(place_of(row.at), "its digest does not fit a gap"));
+            return Err(corrupt(row.at, "its digest does not fit a gap"));
         }
         return Ok(Item {
             at: row.at,
@@ -306,7 +391,7 @@ fn original_of(conn: &Connection, row: &ItemRow, original: i64) -> Done<ItemRow>
         let run = RunId::from_bytes(row.get(0)?);
         ItemRow::read(row, 1, run)
     })?;
-    found.ok_or_else(|| corrupt(place_of(row.at), "what it says again is missing"))
+    found.ok_or_else(|| corrupt(row.at, "what it says again is missing"))
 }
 
 /// The plain bytes of an item, checked.
@@ -327,7 +412,7 @@ fn body(
         })?;
         let Some(redaction) = redaction else {
             return Err(corrupt(
-                place_of(row.at),
+                row.at,
                 "its body is missing and nobody redacted it",
             ));
         };
@@ -347,10 +432,7 @@ fn body(
         };
         let other = digest::item(tenant, row.at, &said) != row.digest;
         if trials::unless("items-unread", other) {
-            return Err(corrupt(
-                place_of(row.at),
-                "its digest does not fit its bytes",
-            ));
+            return Err(corrupt(row.at, "its digest does not fit its bytes"));
         }
     }
     Ok(Ok(plain))
@@ -358,8 +440,7 @@ fn body(
 
 pub(super) fn unpack(bytes: &[u8], at: ItemRef) -> Done<Vec<u8>> {
     let size = zstd::bulk::Decompressor::upper_bound(bytes).unwrap_or(LARGEST);
-    zstd::bulk::decompress(bytes, size.min(LARGEST))
-        .map_err(|error| corrupt(place_of(at), error.to_string()))
+    zstd::bulk::decompress(bytes, size.min(LARGEST)).map_err(|error| corrupt(at, error.to_string()))
 }
 
 /// Items of a run in the order of their numbers.
@@ -376,16 +457,15 @@ pub(super) fn run_items(
     );
     let mut statement = prepare(conn, &sql)?;
     let limit = int(limit as u64);
-    let rows = statement.query_map((run.0, from, to, limit), |row| ItemRow::read(row, 0, run.1))?;
+    let mut rows = statement.query((run.0, from, to, limit))?;
     let mut items = Vec::new();
-    for row in rows {
-        items.push(item(conn, tenant, row?, true)?);
+    while let Some(row) = rows.next()? {
+        items.push(item(conn, tenant, readable(row, 0, run.1)?, true)?);
     }
     Ok(items)
 }
 
 /// Messages out of items that are not on a branch.
-pub(super) fn journal_entries(items: &[Item], run: RunId) -> Done<Vec<crate::Entry>> {
-    crate::entries(items, 0)
-        .map_err(|error| corrupt(format!("a message of {run}"), error.to_string()))
+pub(super) fn journal_entries(items: &[Item]) -> Done<Vec<crate::Entry>> {
+    Ok(located(items, 0)?)
 }

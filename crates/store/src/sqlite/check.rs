@@ -1,15 +1,16 @@
 //! Looking at everything that is stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
-use super::branch::{ITEM, ItemRow, check_digest, item};
+use super::branch::{ITEM, check_digest, item, misplaced, readable};
 use super::fault::{Done, Stop, storage};
+use super::find::node_holding;
 use super::rows::{NODE, NODE_TABLES, NodeRow, num};
 use super::sql::{one, prepare};
 use crate::digest::{self, Digest};
-use crate::{Checked, Damage, Error, Progress, RunId, Tenant};
+use crate::{Checked, Damage, Error, ItemRef, Progress, RunId, Tenant};
 
 /// Rows between two words about the progress.
 const TELL: u64 = 1000;
@@ -22,6 +23,8 @@ struct Check<'a> {
     total: u64,
     tenants: HashMap<i64, Tenant>,
     checked: Checked,
+    /// Those that are damaged.
+    items: HashSet<ItemRef>,
 }
 
 /// Check every digest and every reference.
@@ -34,6 +37,7 @@ pub(super) fn check(conn: &Connection, tell: &mut dyn FnMut(Progress)) -> Done<C
         total,
         tenants: HashMap::new(),
         checked: Checked::default(),
+        items: HashSet::new(),
     };
     check.file()?;
     check.tenants()?;
@@ -65,16 +69,17 @@ impl Check<'_> {
     }
 
     fn damage(&mut self, tenant: Option<String>, thread: Option<String>, error: Error) {
-        let (place, detail) = match error {
-            Error::Corrupt { place, detail } => (place, detail),
+        let (site, detail) = match error {
+            Error::Corrupt { place, detail } => (*place, detail),
             other => ("the file".into(), other.to_string()),
         };
-        self.checked.damage.push(Damage {
-            tenant,
-            thread,
-            place,
-            detail,
-        });
+        // An item may be found by way of its node and by itself.
+        if site.item.is_some_and(|item| !self.items.insert(item)) {
+            return;
+        }
+        let mut damage = Damage::new(tenant, &site, detail);
+        damage.thread = damage.thread.or(thread);
+        self.checked.damage.push(damage);
     }
 
     /// Damage goes on the list; a store that cannot be read at all ends the check.
@@ -96,8 +101,7 @@ impl Check<'_> {
             let word = row.unwrap_or_else(|error| storage(&error).to_string());
             if word != "ok" {
                 let detail = word;
-                let place = "the file".into();
-                self.damage(None, None, Error::Corrupt { place, detail });
+                self.damage(None, None, Error::corrupt("the file", detail));
             }
         }
         Ok(())
@@ -114,8 +118,7 @@ impl Check<'_> {
                 }
                 Err(error) => {
                     let place = format!("tenant {number}");
-                    let detail = error.to_string();
-                    self.damage(None, None, Error::Corrupt { place, detail });
+                    self.damage(None, None, Error::corrupt(place, error.to_string()));
                 }
             }
         }
@@ -150,8 +153,7 @@ impl Check<'_> {
             let name = self.name(tenant).map(str::to_owned);
             let mut wrong = |detail: &str| {
                 let place = format!("thread {}", id.as_deref().unwrap_or("without an id"));
-                let detail = detail.to_owned();
-                self.damage(name.clone(), id.clone(), Error::Corrupt { place, detail });
+                self.damage(name.clone(), id.clone(), Error::corrupt(place, detail));
             };
             if id.is_none() {
                 wrong("it is shown and has no id");
@@ -204,23 +206,23 @@ impl Check<'_> {
         };
         let mut last = line.fork;
         let mut tokens = 0;
-        let mut before: Option<Digest> = None;
+        let mut before: Option<NodeRow> = None;
         if let Some(parent) = line.parent {
-            let base = base_of(self.conn, parent, line.fork)?;
-            let Some((digest, end, total)) = base else {
+            let base = node_holding(self.conn, parent, line.fork)?;
+            let Some(base) = base else {
                 return Err(super::fault::corrupt(
                     place(),
                     "the node it hangs on is missing",
                 ));
             };
-            if end != line.fork {
+            if base.last != line.fork {
                 return Err(super::fault::corrupt(
                     place(),
                     "it hangs on the middle of a node",
                 ));
             }
-            before = Some(digest);
-            tokens = total;
+            tokens = base.tokens;
+            before = Some(base);
         }
         let sql = format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? ORDER BY n.first");
         let mut statement = prepare(self.conn, &sql)?;
@@ -232,9 +234,8 @@ impl Check<'_> {
             self.checked.nodes += 1;
             self.step();
             let mut found = check_digest(self.conn, &tenant, &node, before.as_ref());
-            if node.first != last + 1 || node.last < node.first {
-                let detail = format!("it covers {} to {} after {last}", node.first, node.last);
-                found = Err(super::fault::corrupt(node.id.to_string(), detail));
+            if node.first != last + 1 {
+                found = Err(misplaced(&node, last));
             }
             if found.is_ok() {
                 found = check_total(self.conn, &node, tokens);
@@ -242,7 +243,7 @@ impl Check<'_> {
             self.take(found, Some(tenant.as_str()), line.thread.as_deref())?;
             last = node.last;
             tokens = node.tokens;
-            before = Some(node.digest);
+            before = Some(node);
         }
         // Whoever sweeps up a deleted thread may be half done.
         if !any && !line.deleted {
@@ -266,7 +267,9 @@ impl Check<'_> {
             let tenant = tenant.and_then(|tenant| self.tenants.get(&tenant)).cloned();
             let name = tenant.as_ref().map(Tenant::as_str);
             let checked = match (run, &tenant) {
-                (Some(run), Some(tenant)) => self.item(row, RunId::from_bytes(run), tenant),
+                (Some(run), Some(tenant)) => self
+                    .item(row, RunId::from_bytes(run), tenant)
+                    .map_err(|stop| self.positioned(row, stop)),
                 _ => Err(super::fault::corrupt("an item", "its run is missing")),
             };
             self.take(checked, name, thread.as_deref())?;
@@ -274,8 +277,26 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// Damage of an item with its position, if it is in a node.
+    fn positioned(&self, row: &rusqlite::Row<'_>, stop: Stop) -> Stop {
+        let sql = "SELECT n.first+?2-n.item_lo FROM
+          (SELECT tl, pos FROM step WHERE run=?1 AND tl IS NOT NULL UNION SELECT pub_tl, pub_first FROM run WHERE run=?1) p
+          CROSS JOIN node n ON n.tl=p.tl AND n.first=p.pos AND n.run=?1
+          WHERE ?2 BETWEEN n.item_lo AND n.item_lo+n.last-n.first LIMIT 1";
+        let find = || -> Done<Option<i64>> {
+            let (run, no): (i64, i64) = (row.get(3)?, row.get(4)?);
+            let found = self.conn.query_row(sql, (run, no), |row| row.get(0));
+            Ok(found.optional()?)
+        };
+        match find() {
+            Ok(Some(position)) => stop.at_position(num(position)),
+            // The damage itself is what counts.
+            Ok(None) | Err(_) => stop,
+        }
+    }
+
     fn item(&mut self, row: &rusqlite::Row<'_>, run: RunId, tenant: &Tenant) -> Done<()> {
-        let stored = ItemRow::read(row, 3, run)?;
+        let stored = readable(row, 3, run)?;
         let own = stored.is_original();
         let read = item(self.conn, tenant, stored, true)?;
         if own && read.body.is_err() {
@@ -285,7 +306,8 @@ impl Check<'_> {
     }
 
     fn states(&mut self) -> Done<()> {
-        let sql = "SELECT r.id, r.tenant, s.step, s.digest, s.body FROM state s LEFT JOIN run r ON r.run=s.run";
+        let sql = "SELECT r.id, r.tenant, s.step, s.digest, s.body, t.id FROM state s LEFT JOIN run r ON r.run=s.run
+          LEFT JOIN thread t ON t.thread=r.thread";
         let mut statement = self.conn.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -294,6 +316,7 @@ impl Check<'_> {
             let step: u32 = row.get(2)?;
             let stored: Digest = row.get(3)?;
             let body: String = row.get(4)?;
+            let thread: Option<String> = row.get(5)?;
             let tenant = tenant.and_then(|tenant| self.tenants.get(&tenant)).cloned();
             let place = format!("the state of step {step}");
             let checked = match (run, &tenant) {
@@ -313,7 +336,8 @@ impl Check<'_> {
                 }
                 _ => Err(super::fault::corrupt(place, "its run is missing")),
             };
-            self.take(checked, tenant.as_ref().map(Tenant::as_str), None)?;
+            let name = tenant.as_ref().map(Tenant::as_str);
+            self.take(checked, name, thread.as_deref())?;
         }
         Ok(())
     }
@@ -357,8 +381,7 @@ impl Check<'_> {
                     rusqlite::types::Value::Integer(number) => number.to_string(),
                     other => format!("{other:?}"),
                 };
-                let place = place.into();
-                self.damage(None, None, Error::Corrupt { place, detail });
+                self.damage(None, None, Error::corrupt(place, detail));
             }
         }
         Ok(())
@@ -380,15 +403,6 @@ struct LineRow {
     deleted: bool,
 }
 
-/// The digest, the end and the total of the node at a position, at or below a timeline.
-fn base_of(conn: &Connection, tl: i64, position: u64) -> Done<Option<(Digest, u64, u64)>> {
-    let sql =
-        "SELECT digest, last, units FROM node WHERE tl=? AND first<=? ORDER BY first DESC LIMIT 1";
-    one(conn, sql, (tl, super::rows::int(position)), |row| {
-        Ok((row.get(0)?, num(row.get(1)?), num(row.get(2)?)))
-    })
-}
-
 /// Check that the total of a node is that of the node before and what its items count as.
 fn check_total(conn: &Connection, node: &NodeRow, before: u64) -> Done<()> {
     // Counts that cannot be are damage too, and must not add up to more than SQLite can hold.
@@ -401,7 +415,7 @@ fn check_total(conn: &Connection, node: &NodeRow, before: u64) -> Done<()> {
             "its total is {} tokens, its items make it {sum}",
             node.tokens
         );
-        return Err(super::fault::corrupt(node.id.to_string(), detail));
+        return Err(super::fault::corrupt(node.site(), detail));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::Error;
+use crate::{DamageSite, Error, Position, ThreadId};
 
 /// Why an operation stopped.
 #[derive(Debug)]
@@ -23,7 +23,37 @@ impl Stop {
             Self::Refused(error) | Self::Broken(error) => error,
         }
     }
+
+    pub(super) fn map(self, change: impl FnOnce(Error) -> Error) -> Self {
+        match self {
+            Self::Refused(error) => Self::Refused(change(error)),
+            Self::Broken(error) => Self::Broken(change(error)),
+        }
+    }
+
+    /// The same; damage is in this thread unless it names another.
+    pub(super) fn in_thread(self, thread: &ThreadId) -> Self {
+        self.map(|error| error.in_thread(thread))
+    }
+
+    /// The same; damage is at this position unless it names another.
+    pub(super) fn at_position(self, position: Position) -> Self {
+        self.map(|error| error.at_position(position))
+    }
+
+    /// The same; what could not be read is this, unless it is known better.
+    pub(super) fn of(self, site: impl Into<DamageSite>) -> Self {
+        self.map(|error| match error {
+            Error::Corrupt { place, detail } if place.what.as_deref() == Some(A_ROW) => {
+                Error::corrupt(site, detail)
+            }
+            other => other,
+        })
+    }
 }
+
+/// What is damaged if a value in it cannot be, and nothing else is known of it.
+const A_ROW: &str = "a row";
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
@@ -39,15 +69,18 @@ impl From<rusqlite::Error> for Stop {
 
 /// An error of SQLite as a caller sees it.
 pub(super) fn storage(error: &rusqlite::Error) -> Error {
-    let corrupt = |detail: String| Error::Corrupt {
-        place: "the file".into(),
-        detail,
-    };
+    if let rusqlite::Error::FromSqlConversionFailure(_, _, inner) = error
+        && let Some(InRow { site, detail }) = inner.downcast_ref()
+    {
+        return Error::corrupt(site.clone(), detail.clone());
+    }
     match error {
         rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
             ErrorCode::DiskFull => Error::Full,
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Locked,
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => corrupt(error.to_string()),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+                Error::corrupt("the file", error.to_string())
+            }
             _ => Error::Io {
                 detail: error.to_string(),
             },
@@ -55,7 +88,7 @@ pub(super) fn storage(error: &rusqlite::Error) -> Error {
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::Utf8Error(..) => corrupt(error.to_string()),
+        | rusqlite::Error::Utf8Error(..) => Error::corrupt(A_ROW, error.to_string()),
         _ => Error::Io {
             detail: error.to_string(),
         },
@@ -87,9 +120,26 @@ pub(super) fn invalid(what: &'static str, why: impl Into<String>) -> Stop {
 }
 
 /// Something stored that is not as it was stored.
-pub(super) fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Stop {
-    Stop::Refused(Error::Corrupt {
-        place: place.into(),
+pub(super) fn corrupt(place: impl Into<DamageSite>, detail: impl Into<String>) -> Stop {
+    Stop::Refused(Error::corrupt(place, detail))
+}
+
+/// Damage that is found while SQLite reads a row, where only errors of SQLite can be given.
+#[derive(Debug, thiserror::Error)]
+#[error("{site} is damaged: {detail}")]
+struct InRow {
+    site: DamageSite,
+    detail: String,
+}
+
+/// The error of SQLite that stands for damage in a row.
+pub(super) fn corrupt_row(
+    site: impl Into<DamageSite>,
+    detail: impl Into<String>,
+) -> rusqlite::Error {
+    let inner = InRow {
+        site: site.into(),
         detail: detail.into(),
-    })
+    };
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Null, Box::new(inner))
 }

@@ -24,6 +24,11 @@ pub(super) fn journal(reading: &Reading<'_>, id: RunId) -> Done<Journal> {
     let conn = reading.conn;
     let mut row = shown_run(conn, reading.tenant, id)?;
     event_log::Ends::default().tell(conn, &mut row)?;
+    journal_of(reading, &row).map_err(|stop| row.named(stop))
+}
+
+fn journal_of(reading: &Reading<'_>, row: &RunRow) -> Done<Journal> {
+    let conn = reading.conn;
     let request = match row.request {
         Some(request) => {
             let sql = "SELECT body FROM request WHERE request=?";
@@ -46,9 +51,9 @@ pub(super) fn journal(reading: &Reading<'_>, id: RunId) -> Done<Journal> {
         run: row.run(reading.now)?,
         request,
         inputs: row.inputs,
-        entries: journal_entries(&items, id)?,
-        steps: steps(conn, &row)?,
-        calls: calls(reading, &row)?,
+        entries: journal_entries(&items)?,
+        steps: steps(conn, row)?,
+        calls: calls(reading, row)?,
     })
 }
 
@@ -135,7 +140,7 @@ pub(super) fn events(
     limit: usize,
 ) -> Done<Vec<Flush>> {
     let row = shown_run(reading.conn, reading.tenant, id)?;
-    event_log::events(reading.conn, &row, from, limit)
+    event_log::events(reading.conn, &row, from, limit).map_err(|stop| row.named(stop))
 }
 
 /// A node as it is stored.
@@ -164,7 +169,8 @@ pub(super) fn node(
     let to = node.item_hi();
     let tenant = reading.scope.tenant();
     let items = match from <= to {
-        true => run_items(conn, tenant, (run.row, run.id), from, to, limit)?,
+        true => run_items(conn, tenant, (run.row, run.id), from, to, limit)
+            .map_err(|stop| node.located(stop))?,
         false => Vec::new(),
     };
     let more = items.last().map_or(from <= to, |item| item.at.no < to);

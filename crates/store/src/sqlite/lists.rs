@@ -101,6 +101,16 @@ pub(super) fn tree(
     after: Option<NodeId>,
     limit: usize,
 ) -> Done<Vec<TreeNode>> {
+    let nodes = nodes(reading, id, after, limit);
+    nodes.map_err(|stop| stop.in_thread(id))
+}
+
+fn nodes(
+    reading: &Reading<'_>,
+    id: &ThreadId,
+    after: Option<NodeId>,
+    limit: usize,
+) -> Done<Vec<TreeNode>> {
     let conn = reading.conn;
     let thread = shown_thread(conn, reading.tenant, id)?;
     // A timeline has a higher number than the one it hangs on: in their order, parents come first.

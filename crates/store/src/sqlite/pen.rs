@@ -456,10 +456,7 @@ fn copy_of(error: &Error) -> Error {
     match error {
         Error::Locked => Error::Locked,
         Error::Full => Error::Full,
-        Error::Corrupt { place, detail } => Error::Corrupt {
-            place: place.clone(),
-            detail: detail.clone(),
-        },
+        Error::Corrupt { place, detail } => Error::corrupt((**place).clone(), detail.clone()),
         other => Error::Io {
             detail: other.to_string(),
         },

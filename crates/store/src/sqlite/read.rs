@@ -40,7 +40,12 @@ impl<'a> Reading<'a> {
     pub(super) fn open(&self, at: &At, window: usize) -> Done<Opened> {
         let found = found(self.conn, self.tenant, at, self.now)?;
         self.remember(at, &found);
-        let Found { thread, node, .. } = &found;
+        let opened = self.opened(&found);
+        opened.map_err(|stop| stop.in_thread(&found.thread.id))
+    }
+
+    fn opened(&self, found: &Found) -> Done<Opened> {
+        let Found { thread, node, .. } = found;
         let entries = match &node {
             Some(node) if window > 0 => self.tail(node, window)?,
             _ => Vec::new(),
@@ -124,7 +129,7 @@ impl<'a> Reading<'a> {
         let from = node.item_hi() + 1;
         let tenant = self.scope.tenant();
         let items = run_items(self.conn, tenant, run, from, u32::MAX, usize::MAX >> 1)?;
-        journal_entries(&items, node.id.run)
+        journal_entries(&items)
     }
 
     /// The state that a node has.
@@ -159,7 +164,12 @@ impl<'a> Reading<'a> {
 
     /// Read messages of a branch.
     pub(super) fn read(&self, at: &At, span: Span, limit: usize) -> Done<Page> {
-        let (_, node) = place(self.conn, self.tenant, at, self.now)?;
+        let (thread, node) = place(self.conn, self.tenant, at, self.now)?;
+        let page = self.page(node, span, limit);
+        page.map_err(|stop| stop.in_thread(&thread.id))
+    }
+
+    fn page(&self, node: Option<NodeRow>, span: Span, limit: usize) -> Done<Page> {
         let Some(node) = node else {
             return Ok(Page {
                 entries: Vec::new(),
@@ -193,6 +203,11 @@ impl<'a> Reading<'a> {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Done<Increment> {
+        let found = self.new_after(id, after, limit);
+        found.map_err(|stop| stop.in_thread(id))
+    }
+
+    fn new_after(&self, id: &ThreadId, after: Option<&Cursor>, limit: usize) -> Done<Increment> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
         if let Some(cursor) = after
             && trials::unless("cursor-unsealed", !self.seal.fits(self.scope, id, cursor))
@@ -329,12 +344,7 @@ fn end_before(branch: &Branch<'_>, position: Position) -> Done<Position> {
         items = earlier;
         first = lo;
     }
-    let entries = crate::entries(&items, first).map_err(|error| {
-        corrupt(
-            format!("a message before position {position}"),
-            error.to_string(),
-        )
-    })?;
+    let entries = crate::item::located(&items, first)?;
     let across = entries
         .iter()
         .find(|entry| entry.first < position && entry.last >= position);

@@ -8,13 +8,12 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 use super::branch::unpack;
 use super::fault::Done;
 use super::items::PACKED;
 use super::rows::{int, num};
-use super::sql::{one, prepare, run_sql};
 use crate::digest::{self, Digest, NodeFields};
 use crate::item::{Item, counted};
 use crate::trials;
@@ -34,14 +33,20 @@ pub(super) fn recount(conn: &Connection) -> Done<()> {
     items(conn)?;
     let sql = "UPDATE item SET units=coalesce((SELECT o.units FROM item o WHERE o.item=item.again), units)
       WHERE again IS NOT NULL";
-    run_sql(conn, sql, [])?;
+    conn.execute(sql, [])?;
     nodes(conn)?;
     // A head that pointed elsewhere before is damage, and stays so.
     let sql = "UPDATE thread SET head_digest=(SELECT n.digest FROM node n WHERE n.tl=thread.head_tl AND n.first=thread.head_first)
       WHERE EXISTS(SELECT 1 FROM node n CROSS JOIN node_was w ON w.node=n.node
         WHERE n.tl=thread.head_tl AND n.first=thread.head_first AND w.digest=thread.head_digest)";
-    run_sql(conn, sql, [])?;
+    conn.execute(sql, [])?;
     conn.execute_batch("DROP TABLE item_was; DROP TABLE node_was;")?;
+    Ok(())
+}
+
+/// Change a row.
+fn run<P: Params>(conn: &Connection, sql: &str, params: P) -> Done<()> {
+    conn.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }
 
@@ -77,7 +82,7 @@ fn page<T>(
     after: i64,
     read: fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Done<Vec<(i64, Option<T>)>> {
-    let mut statement = prepare(conn, sql)?;
+    let mut statement = conn.prepare_cached(sql)?;
     let rows = statement.query_map((after, PAGE), |row| Ok((row.get(0)?, read(row).ok())))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -98,9 +103,9 @@ fn items(conn: &Connection) -> Done<()> {
             let was = row.digest;
             if let Some((units, digest)) = count(row) {
                 let sql = "INSERT INTO item_was(item, digest) VALUES(?,?)";
-                run_sql(conn, sql, (item, was))?;
+                run(conn, sql, (item, was))?;
                 let sql = "UPDATE item SET units=?, digest=? WHERE item=?";
-                run_sql(conn, sql, (units, digest, item))?;
+                run(conn, sql, (units, digest, item))?;
             }
         }
     }
@@ -209,9 +214,9 @@ fn nodes(conn: &Connection) -> Done<()> {
             let Some(row) = row else { continue };
             if let Some((units, digest)) = total(conn, &row)? {
                 let sql = "INSERT INTO node_was(node, digest) VALUES(?,?)";
-                run_sql(conn, sql, (node, row.digest))?;
+                run(conn, sql, (node, row.digest))?;
                 let sql = "UPDATE node SET units=?, digest=? WHERE node=?";
-                run_sql(conn, sql, (int(units), digest, node))?;
+                run(conn, sql, (int(units), digest, node))?;
             }
         }
     }
@@ -231,8 +236,7 @@ fn total(conn: &Connection, row: &NodeRow) -> Done<Option<(u64, Digest)>> {
     let fields = row.fields;
     let length = fields.last.saturating_sub(fields.first);
     let last_item = u64::from(fields.first_item).saturating_add(length);
-    let mut statement = prepare(
-        conn,
+    let mut statement = conn.prepare_cached(
         "SELECT i.units, i.digest, coalesce(w.digest, i.digest) FROM item i LEFT JOIN item_was w ON w.item=i.item
          WHERE i.run=? AND i.no BETWEEN ? AND ? ORDER BY i.no",
     )?;
@@ -266,8 +270,9 @@ fn total(conn: &Connection, row: &NodeRow) -> Done<Option<(u64, Digest)>> {
 fn before(conn: &Connection, row: &NodeRow) -> Done<Option<Option<Before>>> {
     let sql = "SELECT n.units, n.digest, coalesce(w.digest, n.digest) FROM node n LEFT JOIN node_was w ON w.node=n.node
       WHERE n.tl=? AND n.first<=? ORDER BY n.first DESC LIMIT 1";
-    let find = |tl: i64, last: u64| {
-        one(conn, sql, (tl, int(last)), |row| {
+    let find = |tl: i64, last: u64| -> Done<Option<Option<Before>>> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let found = statement.query_row((tl, int(last)), |row| {
             let read = || -> rusqlite::Result<_> {
                 Ok(Before {
                     units: num(row.get(0)?),
@@ -276,7 +281,8 @@ fn before(conn: &Connection, row: &NodeRow) -> Done<Option<Option<Before>>> {
                 })
             };
             Ok(read().ok())
-        })
+        });
+        Ok(found.optional()?)
     };
     let own = find(row.tl, row.fields.first.saturating_sub(1))?;
     let found = match (own, row.parent) {

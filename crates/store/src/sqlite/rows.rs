@@ -5,12 +5,12 @@ use throughline_model::json::RawJson;
 
 use super::cache::{Base, StateAt};
 use super::event_log::Worked;
-use super::fault::{Done, corrupt, missing};
+use super::fault::{Done, Stop, corrupt, corrupt_row, missing};
 use super::seal::{Last, fits};
 use crate::digest::Digest;
 use crate::{
-    Alias, Millis, Mode, MovedBy, NodeId, Position, Run, RunId, RunKind, RunState, Thread,
-    ThreadId, Tip, Version,
+    Alias, DamageSite, ItemRef, Millis, Mode, MovedBy, NodeId, Position, Run, RunId, RunKind,
+    RunState, Thread, ThreadId, Tip, Version,
 };
 
 /// Bits of `run.flags`.
@@ -64,6 +64,8 @@ pub(super) struct NodeRow {
     pub(super) tokens: u64,
     pub(super) created: Millis,
     pub(super) digest: Digest,
+    /// Whether everything in its row can be. If not, the row is damaged, whatever its digest.
+    pub(super) possible: bool,
     pub(super) run_flags: u32,
     /// Whether it is the last node of its run.
     pub(super) is_last: bool,
@@ -101,15 +103,21 @@ impl NodeRow {
             }),
             None => None,
         };
-        // A range that cannot be is damage. It is made one that can, so that nobody computes with
-        // nonsense, and the digest is made one that nothing has.
+        // A value that cannot be is damage. It is made one that can, so that nothing is computed from
+        // nonsense, and the node is marked.
         let (found_first, found_last) = (num(row.get(at + 1)?), num(row.get(at + 2)?));
         let first = found_first.max(1);
         let last = found_last.clamp(first, first.saturating_add(u64::from(u32::MAX)));
         let run = RunId::from_bytes(row.get(at + 4)?);
         let run_flags = row.get(at + 14)?;
         let ends = last_node(row, at + 15)?;
-        let possible = (first, last) == (found_first, found_last) && fits(&run, run_flags, ends);
+        let (step, item_lo): (i64, i64) = (row.get(at + 5)?, row.get(at + 6)?);
+        let flags: i64 = row.get(at + 7)?;
+        let possible = (first, last) == (found_first, found_last)
+            && u32::try_from(step).is_ok()
+            && u32::try_from(item_lo).is_ok()
+            && u8::try_from(flags).is_ok()
+            && fits(&run, run_flags, ends);
         let tl = row.get(at)?;
         Ok(Self {
             tl,
@@ -118,20 +126,35 @@ impl NodeRow {
             run: row.get(at + 3)?,
             id: NodeId {
                 run,
-                step: row.get(at + 5)?,
+                step: u32::try_from(step).unwrap_or_default(),
             },
-            item_lo: row.get(at + 6)?,
-            flags: row.get(at + 7)?,
+            item_lo: u32::try_from(item_lo).unwrap_or_default(),
+            flags: u8::try_from(flags).unwrap_or_default(),
             state,
             tokens: num(row.get(at + 11)?),
             created: num(row.get(at + 12)?),
-            digest: if possible {
-                row.get(at + 13)?
-            } else {
-                Digest::default()
-            },
+            digest: row.get(at + 13)?,
+            possible,
             run_flags,
             is_last: ends.is_some_and(|(timeline, at, _)| (timeline, at) == (tl, first)),
+        })
+    }
+
+    /// Where it is, for those who find it damaged.
+    pub(super) fn site(&self) -> DamageSite {
+        DamageSite::from(self.id).at_position(self.first)
+    }
+
+    /// The same; damage of one of its items has its position.
+    pub(super) fn located(&self, stop: Stop) -> Stop {
+        stop.map(|error| {
+            error.located(|site| match site.item {
+                Some(item) if item.run == self.id.run && item.no >= self.item_lo => {
+                    let position = self.first + u64::from(item.no - self.item_lo);
+                    site.at_position(position)
+                }
+                _ => site,
+            })
         })
     }
 
@@ -155,6 +178,15 @@ impl NodeRow {
             tokens: self.tokens,
             state: self.state,
             digest: self.digest,
+        }
+    }
+
+    /// The item at one of its positions.
+    pub(super) fn item_at(&self, position: Position) -> ItemRef {
+        let offset = u32::try_from(position.saturating_sub(self.first)).unwrap_or(u32::MAX);
+        ItemRef {
+            run: self.id.run,
+            no: self.item_lo.saturating_add(offset),
         }
     }
 
@@ -196,29 +228,29 @@ impl ThreadRow {
         let id: Option<String> = row.get(1)?;
         let has_head: Option<i64> = row.get(11)?;
         let moved_by: i64 = row.get(4)?;
-        let head = match has_head {
-            Some(_) => Some(NodeRow::read(row, THREAD_COLUMNS)?),
-            None => None,
+        let id = ThreadId::new(&id.unwrap_or_default())
+            .map_err(|error| corrupt_row("the row of a thread", error.to_string()))?;
+        let node: Option<i64> = row.get(THREAD_COLUMNS)?;
+        let head = match (has_head, node) {
+            (Some(_), None) => return Err(corrupt_row(&id, "its head is missing")),
+            (Some(_), Some(_)) => {
+                let head = NodeRow::read(row, THREAD_COLUMNS);
+                Some(head.map_err(|error| corrupt_row(&id, format!("its head: {error}")))?)
+            }
+            (None, _) => None,
         };
-        if row.get::<_, Option<Digest>>(12)? != head.as_ref().map(|head| head.digest) {
-            let name = id.as_deref().unwrap_or_default();
-            let error = format!("the head of thread {name} is not the one that was stored");
-            let kind = rusqlite::types::Type::Blob;
-            return Err(rusqlite::Error::FromSqlConversionFailure(
-                12,
-                kind,
-                error.into(),
-            ));
+        let stored: Option<Digest> = row.get(12)?;
+        let possible = head.as_ref().is_none_or(|head| head.possible);
+        if !possible || stored != head.as_ref().map(|head| head.digest) {
+            let site = match &head {
+                Some(head) => head.site().in_thread(&id),
+                None => (&id).into(),
+            };
+            return Err(corrupt_row(site, "it is not the head that was stored"));
         }
         Ok(Self {
             row: row.get(0)?,
-            id: ThreadId::new(&id.unwrap_or_default()).map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(
-                    1,
-                    rusqlite::types::Type::Text,
-                    error.into(),
-                )
-            })?,
+            id,
             version: num(row.get(2)?),
             borrowed: row.get(3)?,
             moved_by: moved_by_of(moved_by),
@@ -366,6 +398,14 @@ impl RunRow {
             row: self.row,
             id: self.id,
             epoch: self.epoch,
+        }
+    }
+
+    /// The same; damage that was found in it names its thread.
+    pub(super) fn named(&self, stop: Stop) -> Stop {
+        match &self.thread_id {
+            Some(thread) => stop.in_thread(thread),
+            None => stop,
         }
     }
 

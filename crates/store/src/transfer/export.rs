@@ -6,7 +6,7 @@ use super::format::{
 use super::plan::{Follow, Plan, Walk, plan};
 use super::{Exported, Extent, write};
 use crate::{
-    At, Error, Item, ItemKind, ItemNo, NewThread, NodeId, Position, Progress, Result, Store,
+    At, Error, Item, ItemKind, ItemNo, ItemRef, NewThread, Position, Progress, Result, Store,
     TenantScope, Thread, Tip, TreeNode,
 };
 
@@ -96,6 +96,11 @@ impl Export {
 
     /// The next lines, whole ones; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<String>> {
+        let made = self.lines().await;
+        made.map_err(|damage| damage.in_thread(&self.thread.id))
+    }
+
+    async fn lines(&mut self) -> Result<Option<String>> {
         let mut lines = String::new();
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Start => {
@@ -154,7 +159,7 @@ impl Export {
         let first_item = node.first_item;
         if from == 0 {
             let count = (node.last + 1).saturating_sub(node.first);
-            let items = u32::try_from(count).map_err(|_| damaged(node.node, "it has no end"))?;
+            let items = u32::try_from(count).map_err(|_| damaged(&node, "it has no end"))?;
             let line = NodeLine {
                 node: node.node,
                 parent: node.parent,
@@ -177,7 +182,7 @@ impl Export {
         let mut next = from.max(first_item);
         for item in &record.items {
             if item.at.no != next {
-                return Err(damaged(node.node, "an item is missing"));
+                return Err(missing(&node, next));
             }
             let position = node.first + u64::from(next - first_item);
             write::line(lines, &Line::Item(Box::new(item_line(item, position)?)));
@@ -188,11 +193,10 @@ impl Export {
         self.stage = match (complete, record.more && !record.items.is_empty()) {
             (true, false) => Stage::Nodes,
             (false, true) => Stage::Items(Box::new(node), next),
-            (true, true) | (false, false) => {
-                return Err(damaged(
-                    node.node,
-                    "it has another number of items than positions",
-                ));
+            (false, false) => return Err(missing(&node, next)),
+            (true, true) => {
+                let detail = "it has another number of items than positions";
+                return Err(damaged(&node, detail));
             }
         };
         Ok(())
@@ -208,11 +212,19 @@ impl Export {
     }
 }
 
-fn damaged(node: NodeId, detail: &str) -> Error {
-    Error::Corrupt {
-        place: node.to_string(),
-        detail: detail.to_owned(),
-    }
+/// Damage in a node that starts at a position.
+fn damaged(node: &TreeNode, detail: &str) -> Error {
+    Error::corrupt(node.node, detail).at_position(node.first)
+}
+
+/// An item that a node should have.
+fn missing(node: &TreeNode, no: ItemNo) -> Error {
+    let item = ItemRef {
+        run: node.node.run,
+        no,
+    };
+    let position = node.first + u64::from(no.saturating_sub(node.first_item));
+    Error::corrupt(item, "it is missing").at_position(position)
 }
 
 fn item_line(item: &Item, position: Position) -> Result<ItemLine> {
@@ -224,9 +236,8 @@ fn item_line(item: &Item, position: Position) -> Result<ItemLine> {
             redaction: redaction.clone(),
         },
         (kind, Ok(_)) => {
-            let mut message = item.message().map_err(|error| Error::Corrupt {
-                place: format!("item {} of {}", item.at.no, item.at.run),
-                detail: error.to_string(),
+            let mut message = item.message().map_err(|error| {
+                Error::corrupt(item.at, error.to_string()).at_position(position)
             })?;
             // The place that it has its id from stays behind.
             if let (Some(again), None) = (item.again, &message.id) {

@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use super::Extent;
-use crate::{Error, NodeId, Position, Result, Store, TenantScope, ThreadId, Tip, TreeNode};
+use crate::{
+    DamageSite, Error, NodeId, Position, Result, Store, TenantScope, ThreadId, Tip, TreeNode,
+};
 
 /// Nodes that are listed at once.
 const PAGE: usize = 256;
@@ -99,11 +101,9 @@ pub(super) async fn plan(
             Err(node) => missing = Some(node),
         }
     }
-    let place = missing.map_or_else(|| thread.to_string(), |node| node.to_string());
-    Err(Error::Corrupt {
-        place,
-        detail: format!("it is not in the tree of thread {thread}, but something continues it"),
-    })
+    let site = missing.map(DamageSite::from).unwrap_or_default();
+    let detail = "it is not in the tree of its thread, but something continues it";
+    Err(Error::corrupt(site.in_thread(thread), detail))
 }
 
 /// A plan; or the node that is missing.

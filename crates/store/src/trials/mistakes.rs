@@ -128,6 +128,8 @@ pub const MISTAKES: &[Mistake] = &[
     small("parts-uncounted", "every result of a round is counted", &[]),
     small("old-items-uncounted", "items from before counting are counted when a store is migrated", &[]),
     small("again-uncounted", "what is said again counts as it did", &[("SELECT i.item, i.kind, i.source, i.units, o.item", "SELECT i.item, i.kind, i.source, 0*i.units, o.item")]),
+    small("damage-unnamed", "damage names the thread that was read", &[]),
+    small("damage-node-blamed", "an item that is damaged is named, and not only its node", &[]),
     small("cursor-unsealed", "a cursor of somebody else is refused", &[]),
     small("claim-living", "a run is taken over only from an owner that is gone", &[]),
     small("claim-others", "a run that is given up is taken over by its own process alone", &[]),

@@ -92,7 +92,10 @@ fn resealed(text: &str, change: impl Fn(&str) -> String) -> String {
     let digest: String = hasher.finalize().to_hex()[..32].to_owned();
     let (before, _) = end.split_once("\"digest\":").unwrap();
     lines.push(format!("{before}\"digest\":\"{digest}\"}}"));
-    lines.iter().flat_map(|line| [line, "\n"]).collect()
+    lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
 }
 
 /// The line without its member `tokens`.

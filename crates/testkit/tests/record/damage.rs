@@ -3,7 +3,8 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use throughline_store::{
-    At, Authority, ErrorKind, NodeRef, Store, Tenant, TenantScope, ThreadFilter,
+    At, Authority, Damage, DamageSite, Error, ErrorKind, ItemRef, NodeRef, RunId, Store, Tenant,
+    TenantScope, ThreadFilter, ThreadId,
 };
 use throughline_testkit::record::{Tree, block_on};
 use throughline_testkit::{Rng, Scratch, property};
@@ -89,8 +90,21 @@ const COVERED: [(&str, &[&str]); 5] = [
     ("run", &["pub_tl", "pub_first", "pub_step"]),
 ];
 
+/// A bit that was changed.
+struct Flipped {
+    table: &'static str,
+    column: &'static str,
+    row: i64,
+}
+
+impl std::fmt::Display for Flipped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{} of row {}", self.table, self.column, self.row)
+    }
+}
+
 /// Change one bit of a row.
-fn flip(connection: &Connection, rng: &mut Rng) -> Option<String> {
+fn flip(connection: &Connection, rng: &mut Rng) -> Option<Flipped> {
     let (table, columns) = rng.pick(&COVERED);
     let column = rng.pick(columns);
     // The head of a deleted thread is nobody's.
@@ -124,7 +138,131 @@ fn flip(connection: &Connection, rng: &mut Rng) -> Option<String> {
     };
     let sql = format!("UPDATE {table} SET {column}=?1 WHERE rowid=?2");
     connection.execute(&sql, (&changed, row)).ok()?;
-    Some(format!("{table}.{column}"))
+    let (table, column) = (*table, *column);
+    Some(Flipped { table, column, row })
+}
+
+/// What stands in a row of the store before it is damaged.
+#[derive(Debug, Default)]
+struct Stands {
+    /// `None` if its thread was deleted and others share it.
+    thread: Option<String>,
+    item: Option<ItemRef>,
+    /// Where its item, or the first one of its node, is met on a branch.
+    positions: Vec<u64>,
+}
+
+fn stands(sound: &Connection, flipped: &Flipped) -> Stands {
+    let thread = |sql: &str| -> Option<String> {
+        sound
+            .query_row(sql, [flipped.row], |row| row.get(0))
+            .unwrap()
+    };
+    let positions = |sql: &str| -> Vec<u64> {
+        let mut statement = sound.prepare(sql).unwrap();
+        let rows = statement.query_map([flipped.row], |row| row.get::<_, i64>(0));
+        let rows = rows
+            .unwrap()
+            .map(|position| position.unwrap().cast_unsigned());
+        rows.collect()
+    };
+    let of_run = |table: &str| {
+        thread(&format!(
+            "SELECT t.id FROM {table} x JOIN run r ON r.run=x.run LEFT JOIN thread t ON t.thread=r.thread WHERE x.rowid=?"
+        ))
+    };
+    match flipped.table {
+        "item" => {
+            let sql = "SELECT r.id, i.no FROM item i JOIN run r ON r.run=i.run WHERE i.item=?";
+            let item = sound.query_row(sql, [flipped.row], |row| {
+                let run = RunId::from_bytes(row.get(0)?);
+                Ok(ItemRef {
+                    run,
+                    no: row.get(1)?,
+                })
+            });
+            Stands {
+                thread: of_run("item"),
+                item: Some(item.unwrap()),
+                positions: positions(
+                    "SELECT n.first+i.no-n.item_lo FROM item i JOIN node n ON n.run=i.run
+                     AND i.no BETWEEN n.item_lo AND n.item_lo+n.last-n.first WHERE ?1 IN (i.item, i.again)",
+                ),
+            }
+        }
+        "node" => Stands {
+            thread: thread(
+                "SELECT t.id FROM node n JOIN timeline l ON l.tl=n.tl JOIN thread t ON t.thread=l.thread WHERE n.node=?",
+            ),
+            positions: positions("SELECT first FROM node WHERE node=?"),
+            ..Stands::default()
+        },
+        "thread" => Stands {
+            thread: thread("SELECT id FROM thread WHERE thread=?"),
+            ..Stands::default()
+        },
+        table => Stands {
+            thread: of_run(table),
+            ..Stands::default()
+        },
+    }
+}
+
+impl Stands {
+    /// Whether damage that a check lists is said to be where it is.
+    fn is_named(&self, flipped: &Flipped, damage: &Damage) -> bool {
+        if damage.thread != self.thread {
+            return false;
+        }
+        let at = |position: Option<u64>| {
+            position.is_some_and(|position| self.positions.contains(&position))
+        };
+        match (flipped.table, flipped.column) {
+            // What is in no node is looked for nowhere: the row is found where it says it is now.
+            ("item", "run" | "no") if self.positions.is_empty() => true,
+            ("item", _) => {
+                damage.item == self.item && (self.positions.is_empty() || at(damage.position))
+            }
+            // With another run the node is another one, or none.
+            ("node", "first" | "run") => true,
+            ("node", _) => at(damage.position) && damage.item.is_none(),
+            _ => true,
+        }
+    }
+
+    /// Whether a reader of a thread was told where the damage is.
+    fn is_told(&self, flipped: &Flipped, thread: &ThreadId, site: &DamageSite) -> bool {
+        if site.thread.as_ref() != Some(thread) {
+            return false;
+        }
+        match flipped.table {
+            "item" => {
+                let is_there = |position| self.positions.contains(&position);
+                site.item == self.item && site.position.map_or(self.positions.is_empty(), is_there)
+            }
+            "node" if !["first", "run"].contains(&flipped.column) => {
+                site.item.is_none()
+                    && site
+                        .position
+                        .is_none_or(|position| self.positions.contains(&position))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The threads of a store, by tenant.
+fn threads(url: &str) -> Vec<(TenantScope, ThreadId)> {
+    let store = open(url);
+    let mut threads = Vec::new();
+    for scope in scopes() {
+        let filter = ThreadFilter::default();
+        let listed = block_on(store.threads(&scope, &filter, None, 1000)).unwrap();
+        let ids = listed.found.into_iter().map(|thread| thread.id);
+        threads.extend(ids.map(|id| (scope.clone(), id)));
+    }
+    block_on(store.close()).unwrap();
+    threads
 }
 
 fn url(path: &Path) -> String {
@@ -138,7 +276,9 @@ fn r18_changed_bits_in_rows_are_found_and_located() {
     let path = grown(&scratch);
     let original = std::fs::read(&path).unwrap();
     let damaged = scratch.path().join("damaged.db");
-    let mut caught = 0;
+    let known = threads(&url(&path));
+    let sound = Connection::open(&path).unwrap();
+    let (mut caught, mut told) = (0, 0);
     property("r18 bits in rows", 250, |rng, _| {
         std::fs::write(&damaged, &original).unwrap();
         let connection = Connection::open(&damaged).unwrap();
@@ -156,8 +296,29 @@ fn r18_changed_bits_in_rows_are_found_and_located() {
         if checked.damage.is_empty() {
             return Err(format!("a changed bit in {place} is not found"));
         }
-        if checked.damage.iter().all(|damage| damage.place.is_empty()) {
-            return Err(format!("a changed bit in {place} is not located"));
+        let stands = stands(&sound, &place);
+        if !checked
+            .damage
+            .iter()
+            .any(|damage| stands.is_named(&place, damage))
+        {
+            let damage = checked.damage;
+            return Err(format!(
+                "a changed bit in {place}, {stands:?}, is named as {damage:?}"
+            ));
+        }
+        for (scope, thread) in &known {
+            let at = At::Thread(thread.clone());
+            match block_on(store.open(scope, &at, 10_000)) {
+                Err(Error::Corrupt { place: site, .. }) => {
+                    if !stands.is_told(&place, thread, &site) {
+                        return Err(format!("{thread}: {place}, {stands:?}, is told as {site}"));
+                    }
+                    told += 1;
+                }
+                Err(error) => return Err(format!("{thread}: {place}: {error:?}")),
+                Ok(_) => {}
+            }
         }
         block_on(store.close()).map_err(|error| error.to_string())?;
         caught += 1;
@@ -169,7 +330,7 @@ fn r18_changed_bits_in_rows_are_found_and_located() {
             _ => Ok(()),
         }
     });
-    println!("table r18 rows: flips_caught={caught} served=0");
+    println!("table r18 rows: flips_caught={caught} refusals_located={told} served=0");
 }
 
 /// What readers see of each thread, refusals included.

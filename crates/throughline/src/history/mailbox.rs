@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use throughline_model::Message;
 use throughline_model::json::RawJson;
-use throughline_store::{QueueNo, Result};
+use throughline_store::{DamageSite, Error, QueueNo, Result};
 
 use super::thread::Shared;
 
@@ -78,10 +78,8 @@ impl Shared {
         let queue = self.home.store.queue(&self.home.scope, &self.id).await?;
         let read = |queued: throughline_store::Queued| {
             let message = Message::from_json(queued.body.get()).map_err(|error| {
-                throughline_store::Error::Corrupt {
-                    place: format!("queued message {} of thread {}", queued.no, self.id),
-                    detail: error.to_string(),
-                }
+                let message = DamageSite::from(format!("queued message {}", queued.no));
+                Error::corrupt(message.in_thread(&self.id), error.to_string())
             })?;
             Ok((queued.no, message))
         };

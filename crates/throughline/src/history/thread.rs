@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 use throughline_store::{
-    Append, At, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result, RunId, RunState,
-    ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
+    Append, At, DamageSite, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result,
+    RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
 };
 
 use super::View;
@@ -341,9 +341,9 @@ pub(crate) fn messages(entries: Vec<throughline_store::Entry>) -> Vec<Arc<Messag
 
 pub(super) fn settings(opened: &Opened) -> Result<ThreadSettings> {
     let stored = opened.thread.settings.as_ref();
-    ThreadSettings::read(stored).map_err(|error| throughline_store::Error::Corrupt {
-        place: format!("settings of thread {}", opened.thread.id),
-        detail: error.to_string(),
+    ThreadSettings::read(stored).map_err(|error| {
+        let site = DamageSite::from("the settings").in_thread(&opened.thread.id);
+        throughline_store::Error::corrupt(site, error.to_string())
     })
 }
 

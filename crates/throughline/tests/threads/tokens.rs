@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline::compact::Policy;
 use throughline::model::{Message, tokens};
 use throughline::store::{Append, At, NewItem, NewThread, Span, ThreadFilter, ThreadId, transfer};
-use throughline::{Agent, Compaction, Persistence, StopReason, Thread, ToolOutput};
+use throughline::{Agent, Persistence, StopReason, Thread, ToolOutput};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere};
 
@@ -130,7 +130,7 @@ fn b245_compaction_changes_what_is_shown_and_not_what_is_counted() {
         let client = Arc::new(model(6));
         let agent = Agent::builder(Arc::clone(&client))
             .store(&process.store)
-            .compaction(Compaction::from(Policy::default()))
+            .compaction(Policy::default())
             .tool(reader())
             .build()
             .unwrap();
@@ -145,7 +145,7 @@ fn b245_compaction_changes_what_is_shown_and_not_what_is_counted() {
         }
         assert!(epochs > 0, "nothing was compacted");
         let shown = counted(&client.last_asked().unwrap().messages);
-        assert!(shown * 2 < expected, "{shown} of {expected} are shown");
+        assert!(shown * 4 < expected * 3, "{shown} of {expected} are shown");
     });
 }
 

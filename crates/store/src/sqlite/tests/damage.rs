@@ -1,5 +1,5 @@
 use super::{Fixture, block_on, said, texts};
-use crate::{Engine, Error, ErrorKind, Publish, State, ThreadId};
+use crate::{Engine, Error, ItemRef, Publish, RunId, State, ThreadId};
 
 /// A thread of some turns, a branch and a state.
 fn filled(f: &Fixture) -> ThreadId {
@@ -22,40 +22,133 @@ fn filled(f: &Fixture) -> ThreadId {
 
 #[test]
 fn what_was_changed_behind_its_back_is_not_served() {
+    // The position at which it is met, and the number of the item in its run if it is an item.
+    let item = |no: u32| Some(no);
     let changes = [
         (
             "a bit of a body",
             "UPDATE item SET body=x'016f6f65' WHERE item=1",
+            Some(1),
+            item(1),
         ),
         (
             "a body that is gone",
             "UPDATE item SET body=NULL WHERE item=1",
+            Some(1),
+            item(1),
         ),
         (
             "swapped bodies",
             "UPDATE item SET body=(SELECT body FROM item WHERE item=7-i.item) FROM item i WHERE item.item=i.item AND i.item IN (3, 4)",
+            Some(3),
+            item(1),
         ),
-        ("a source", "UPDATE item SET source=5 WHERE item=2"),
-        ("a missing item", "DELETE FROM item WHERE item=4"),
-        ("a missing node", "DELETE FROM node WHERE node=2"),
+        (
+            "a source",
+            "UPDATE item SET source=5 WHERE item=2",
+            Some(2),
+            item(2),
+        ),
+        (
+            "a kind that cannot be",
+            "UPDATE item SET kind=4096 WHERE item=4",
+            Some(4),
+            item(2),
+        ),
+        (
+            "a count",
+            "UPDATE item SET units=units+1 WHERE item=5",
+            Some(5),
+            item(1),
+        ),
+        (
+            "a digest",
+            "UPDATE item SET digest=x'00112233445566778899aabbccddeeff' WHERE item=4",
+            Some(4),
+            item(2),
+        ),
+        (
+            "a missing item",
+            "DELETE FROM item WHERE item=4",
+            Some(4),
+            item(2),
+        ),
+        (
+            "an item of another number",
+            "UPDATE item SET no=9 WHERE item=6",
+            Some(6),
+            item(2),
+        ),
+        (
+            "a missing node",
+            "DELETE FROM node WHERE node=2",
+            Some(3),
+            None,
+        ),
         (
             "a node of other tokens",
             "UPDATE node SET units=units+1 WHERE node=3",
+            Some(5),
+            None,
         ),
         (
             "a node that is shorter",
             "UPDATE node SET last=last-1 WHERE node=1",
+            Some(1),
+            None,
+        ),
+        (
+            "a node that is longer",
+            "UPDATE node SET last=last+1 WHERE node=1",
+            Some(1),
+            None,
         ),
         (
             "a node that was opened",
             "UPDATE node SET flags=1 WHERE node=2",
+            Some(3),
+            None,
         ),
-        ("a state", "UPDATE state SET body='{\"v\":1}'"),
-        ("a missing state", "DELETE FROM state"),
+        (
+            "a node whose flags cannot be",
+            "UPDATE node SET flags=4096 WHERE node=2",
+            Some(3),
+            None,
+        ),
+        (
+            "a node of other items",
+            "UPDATE node SET item_lo=2 WHERE node=2",
+            Some(3),
+            None,
+        ),
+        (
+            "a head that is missing",
+            "UPDATE thread SET head_first=99",
+            None,
+            None,
+        ),
+        (
+            "another head",
+            "UPDATE thread SET head_first=3",
+            Some(3),
+            None,
+        ),
+        ("a state", "UPDATE state SET body='{\"v\":1}'", None, None),
+        ("a missing state", "DELETE FROM state", Some(3), None),
     ];
-    for (what, sql) in changes {
+    for (what, sql, position, item) in changes {
         let f = Fixture::new();
         let id = filled(&f);
+        let runs = f.raw();
+        let run = |position: u64| -> [u8; 16] {
+            let sql = "SELECT r.id FROM node n JOIN run r ON r.run=n.run WHERE ? BETWEEN n.first AND n.last";
+            runs.query_row(sql, [position.cast_signed()], |row| row.get(0))
+                .unwrap()
+        };
+        let item = item.map(|no| ItemRef {
+            run: RunId::from_bytes(run(position.unwrap())),
+            no,
+        });
         assert_eq!(
             block_on(f.store.check(&mut |_| {})).unwrap().damage,
             [],
@@ -64,16 +157,28 @@ fn what_was_changed_behind_its_back_is_not_served() {
         f.raw().execute(sql, []).unwrap();
         let other = f.reopened();
         let error = texts(&other, &f.scope, &id).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+        let Error::Corrupt { place, .. } = &error else {
+            panic!("{what}: {error}");
+        };
+        assert_eq!(place.thread.as_ref(), Some(&id), "{what}: {error}");
+        assert_eq!(
+            (place.position, place.item),
+            (position, item),
+            "{what}: {error}"
+        );
         let damage = block_on(other.check(&mut |_| {})).unwrap().damage;
         assert!(!damage.is_empty(), "{what} was not found");
-        let known = damage
-            .iter()
-            .filter(|one| one.thread.as_deref() == Some("t"));
+        // Where the reader met it, or at the thread, for those who look at everything.
         assert!(
-            known.count() > 0 || what.contains("state"),
+            damage.iter().any(|one| {
+                one.thread.as_deref() == Some("t")
+                    && (one.item == item && one.position == position || what.contains("head"))
+            }),
             "{what}: {damage:?}"
         );
+        let again: Vec<_> = damage.iter().filter_map(|one| one.item).collect();
+        let different: std::collections::HashSet<_> = again.iter().collect();
+        assert_eq!(again.len(), different.len(), "{what}: {damage:?}");
     }
 }
 
@@ -153,12 +258,18 @@ fn flipped_bits_in_the_file_are_found() {
         let other = f.reopened();
         let error = texts(&other, &f.scope, &id).unwrap_err();
         assert!(
-            matches!(&error, Error::Corrupt { place, .. } if place.contains("item")),
+            matches!(&error, Error::Corrupt { place, .. } if place.item.is_some()),
             "{error}"
         );
         let damage = block_on(other.check(&mut |_| {})).unwrap().damage;
         assert_eq!(damage.len(), 1, "{damage:?}");
         assert_eq!(damage[0].thread.as_deref(), Some("t"));
+        let Error::Corrupt { place, .. } = error else {
+            continue;
+        };
+        assert_eq!(place.thread.as_ref(), Some(&id));
+        assert_eq!(damage[0].position, place.position);
+        assert_eq!(damage[0].item, place.item);
     }
 }
 

@@ -167,6 +167,26 @@ fn what_a_store_of_version_3_has_is_counted_by_the_migration() {
 }
 
 #[test]
+fn a_backup_of_version_3_is_counted_when_it_is_restored() {
+    let dir = Dir::new();
+    let backup = dir.file("backup.db");
+    let raw = Connection::open(&backup).unwrap();
+    raw.execute_batch(include_str!("schema_3.sql")).unwrap();
+    drop(raw);
+    let to = dir.file("restored.db");
+    assert_eq!(crate::sqlite::restore(&backup, &to).unwrap().held, 1);
+    let ids = std::sync::Arc::new(Ids::new(std::sync::Arc::new(crate::SystemClock)));
+    let restored = crate::sqlite::start(&to, Options::default(), &ids).unwrap();
+    assert_eq!(block_on(restored.check(&mut |_| {})).unwrap().damage, []);
+    let (_dir, migrated) = from_version_3("");
+    for id in ["tides", "what-if", "still", "heir"] {
+        let total = thread(&restored, id).unwrap().0;
+        assert_eq!(total, thread(&migrated, id).unwrap().0, "{id}");
+        assert_ne!(total, 0, "{id}");
+    }
+}
+
+#[test]
 fn what_was_damaged_before_the_migration_is_damaged_after_it() {
     let changes = [
         (
