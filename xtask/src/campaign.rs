@@ -560,6 +560,7 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
                 (Tests::With("equal_ids::"), Layer::Loop),
                 (Tests::With("same_run::"), Layer::Loop),
             ],
+            ("http", _) => vec![(Tests::With("sweep::"), Layer::Server)],
             _ => continue,
         };
         suites.extend(parts.into_iter().map(|(tests, layer)| Suite {

@@ -25,4 +25,5 @@ pub use http::{
     Stopping, json, log_to_stderr, resume, serve, serve_on, serve_with,
 };
 pub use mcp::McpServers;
+pub use runs::SweepCounters;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

@@ -14,7 +14,7 @@ use super::stopping::Stopping;
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::mcp::McpServers;
-use crate::runs::Runs;
+use crate::runs::{Runs, SweepCounters};
 use crate::upstreams::Upstreams;
 
 /// What handlers work with. Cheap to clone: every layer of every request has one.
@@ -45,6 +45,8 @@ pub struct Parts {
     pub(crate) runs: Arc<Runs>,
     /// What is counted of requests.
     pub http: Arc<HttpCounters>,
+    /// What was erased because it was deleted or its time was over.
+    pub swept: Arc<SweepCounters>,
     /// Whether and how far it is stopping.
     pub stopping: Stopping,
     /// What the store promises, as it was read back at the start.
@@ -82,6 +84,7 @@ impl App {
             metrics,
             runs: Arc::new(Runs::new()),
             http: Arc::default(),
+            swept: Arc::default(),
             stopping: Stopping::default(),
             profile: Arc::new(profile),
             started: now.unwrap_or(Duration::ZERO).as_secs(),

@@ -98,6 +98,8 @@ async fn start(
     let connections = Connections::new(&app, routes::router(app.clone(), more), &lanes);
     // Ends when the server stops; what it was about is then for whoever comes next.
     tokio::spawn(crate::runs::watch(app.clone()));
+    // Ends when the server drains, and draining waits for it.
+    app.stopping.work().spawn(crate::runs::sweep(app.clone()));
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(async move {
         Arc::new(connections).run(listener).await;

@@ -4,6 +4,7 @@ mod attended;
 mod live;
 mod orphans;
 mod repeats;
+mod sweep;
 mod work;
 
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ pub(crate) use attended::Attended;
 pub(crate) use live::{Answer, Behind, Live, Reader, Stage, gone};
 pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
+pub use sweep::SweepCounters;
+pub(crate) use sweep::sweep;
 pub(crate) use work::{Log, ending, work};
 
 /// How many bytes of histories are kept in memory, about.
@@ -45,6 +48,13 @@ impl Runs {
         match &self.views {
             Some(views) => threads.with_views(views.clone()),
             None => threads,
+        }
+    }
+
+    /// Forget the histories that are kept in memory; they are read again when they are needed.
+    fn forget_views(&self) {
+        if let Some(views) = &self.views {
+            views.clear();
         }
     }
 

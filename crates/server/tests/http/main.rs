@@ -20,4 +20,5 @@ mod routes;
 mod stop;
 mod strategy;
 mod support;
+mod sweep;
 mod upstreams;

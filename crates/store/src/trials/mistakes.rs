@@ -130,6 +130,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("again-uncounted", "what is said again counts as it did", &[("SELECT i.item, i.kind, i.source, i.units, o.item", "SELECT i.item, i.kind, i.source, 0*i.units, o.item")]),
     small("damage-unnamed", "damage names the thread that was read", &[]),
     small("damage-node-blamed", "an item that is damaged is named, and not only its node", &[]),
+    small("server-no-sweep", "a running server removes threads whose time is over", &[]),
     small("cursor-unsealed", "a cursor of somebody else is refused", &[]),
     small("claim-living", "a run is taken over only from an owner that is gone", &[]),
     small("claim-others", "a run that is given up is taken over by its own process alone", &[]),

@@ -7,6 +7,7 @@
 mod approvals;
 mod callers;
 mod cuts;
+mod expiry;
 mod kills;
 mod process;
 mod readers;

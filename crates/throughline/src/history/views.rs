@@ -112,6 +112,17 @@ impl Views {
         self.len() == 0
     }
 
+    /// Keep none of them any longer, as after threads were erased. Handles that took one still have
+    /// it.
+    pub fn clear(&self) {
+        let mut kept = self.kept();
+        let tick = kept.tick;
+        *kept = Kept {
+            tick,
+            ..Kept::default()
+        };
+    }
+
     /// Whether the view of a run's node is here, as far as one can know beforehand.
     pub(super) fn has(&self, run: RunId) -> bool {
         self.kept().by_run.contains_key(&run)
