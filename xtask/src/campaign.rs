@@ -552,6 +552,8 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
         let parts = match (&*name, program.layer) {
             ("sqlite" | "throughline_store", _) => vec![(Tests::All, Layer::Store)],
             ("behaviours", Layer::Views) => vec![(Tests::All, Layer::Views)],
+            // What the loop does, line by line.
+            ("behaviours", _) => vec![(Tests::All, Layer::Loop)],
             ("threads", _) => vec![
                 // How views are kept with threads.
                 (Tests::With("compaction::"), Layer::Views),

@@ -372,6 +372,32 @@ impl ToolCall {
         }
     }
 
+    /// Mark the call as the one that was being written when the output limit ended the answer. False, and
+    /// nothing changes, if the vendor says that its item got further, or ended otherwise.
+    ///
+    /// Arguments that happen to be JSON prove nothing: a vendor may close what its model left open.
+    ///
+    /// ```
+    /// use throughline_model::{CallId, Status, ToolCall};
+    ///
+    /// let id = CallId::natural("call_1").unwrap();
+    /// let mut call = ToolCall::function(id, "tide", r#"{"port": "Bre"#);
+    /// assert!(call.mark_cut_off());
+    /// assert_eq!(call.status, Some(Status::Incomplete));
+    ///
+    /// call.status = Some(Status::Completed);
+    /// assert!(!call.mark_cut_off());
+    /// ```
+    pub fn mark_cut_off(&mut self) -> bool {
+        match self.status {
+            None | Some(Status::InProgress | Status::Incomplete) => {
+                self.status = Some(Status::Incomplete);
+                true
+            }
+            Some(Status::Completed | Status::Failed | Status::Other(_)) => false,
+        }
+    }
+
     /// The result of this call.
     pub fn answer(&self, outcome: Outcome, output: Output) -> ToolResult {
         ToolResult {

@@ -1,5 +1,5 @@
 use crate::json::RawJson;
-use crate::{Event, Message, Place, Role, Usage, Vendor, Wire};
+use crate::{Body, Event, Message, Place, Role, Usage, Vendor, Wire};
 
 /// Why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +93,18 @@ impl Response {
         }
         events.push(self.finished());
         events
+    }
+
+    /// Mark the call that the output limit cut off, if it did: the last thing that was said, unless the vendor
+    /// says that it is whole. Codecs do so when they read a response; a second time changes nothing.
+    pub fn mark_cut_off(&mut self) {
+        let last = self.messages.last_mut();
+        let last = last.and_then(|message| message.contents.last_mut());
+        if self.stop == Stop::Length
+            && let Some(Body::ToolCall(call)) = last.map(|content| &mut content.body)
+        {
+            call.mark_cut_off();
+        }
     }
 
     /// The event that ends a stream of this response.

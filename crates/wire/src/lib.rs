@@ -42,6 +42,7 @@ pub mod validate;
 mod approval;
 mod codec;
 mod convert;
+mod cut;
 mod error;
 mod fill;
 mod flat;

@@ -116,6 +116,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("loop-time-forgotten", "time that a run has used counts when it is resumed", &[]),
     small("loop-limits-lifted", "what a failed run has used of its limits counts in its place", &[]),
     small("loop-results-dropped", "results that the store refuses are kept in memory", &[]),
+    small("loop-cut-call-run", "a call that the output limit cut off does not run", &[]),
     small("compact-outcome-left-out", "a digest names an outcome that is not ok", &[]),
     small("compact-outcome-clipped", "the shortest lines of a digest still name the outcome", &[]),
     small("compact-outcomes-merged", "only lines of equal outcome become one", &[]),

@@ -69,6 +69,11 @@ fn responses(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
     let id = format!("resp_{n:08x}");
     let mut output = Vec::new();
     for (place, part) in said.parts.iter().enumerate() {
+        // The limit ends what was being written; what stands before it is whole.
+        let status = match place + 1 == said.parts.len() {
+            true => status,
+            false => "completed",
+        };
         let mut item = match part {
             Part::Thought(text) => {
                 let mut item = json!({"type": "reasoning", "id": format!("rs_{n:08x}{place:02x}"),

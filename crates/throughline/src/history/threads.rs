@@ -430,9 +430,9 @@ impl Thread {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = Agent::builder(Demo::new()).build()?;
-    /// let mut thread = Thread::new();
+    /// let thread = Thread::new();
     /// assert_eq!(thread.tokens().await?, 0);
-    /// agent.run_on(&mut thread, "The tide is at four.").await?;
+    /// agent.run_on(&thread, "The tide is at four.").await?;
     /// assert!(thread.tokens().await? > 10);
     /// # Ok(())
     /// # }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use throughline::model::{Arguments, Outcome as Ending};
+use throughline::model::{
+    Arguments, CallId, Content, Outcome as Ending, Status, Stop, ToolCall,
+};
 use throughline::{
     Effect, Outcome, Parameters, Step as Happened, StopReason, ToolError, ToolOutput,
 };
@@ -159,6 +161,75 @@ fn b28_arguments_that_are_not_json_are_refused_with_the_place_and_kept() {
         assert!(text.contains("17") || text.contains("18"), "{text}");
         let kept = outcome.messages[1].contents[0].as_tool_call().unwrap();
         assert_eq!(kept.arguments, Arguments::Text(raw.to_owned()));
+    });
+}
+
+#[test]
+fn b247_a_call_cut_off_by_the_output_limit_is_marked_and_refused_for_that() {
+    both(async |how| {
+        // What broke off, and what happens to be JSON that fits.
+        for raw in [r#"{"port": "Bre"#, r#"{"port": "Brest"}"#] {
+            let tide = tide();
+            let calls = [("c1", "tide", r#"{"port":"Hull"}"#), ("c2", "tide", raw)];
+            let cut = Step::calls(calls).with_stop(Stop::Length);
+            let steps = [cut, Step::text("done")];
+            let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+            let outcome = rig.run("go").await;
+            // The call before it was whole.
+            assert_eq!(tide.runs(), 1, "{raw}");
+            assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:error) a");
+            let text = result_text(&outcome.messages, "c2");
+            let limit = text.contains("the output limit cut the arguments of this call");
+            assert!(limit, "{text}");
+            let contents = &outcome.messages[1].contents;
+            let marks = contents.iter().filter_map(|content| {
+                let call = content.as_tool_call()?;
+                Some(call.status.clone())
+            });
+            let marks: Vec<_> = marks.collect();
+            assert_eq!(marks, [None, Some(Status::Incomplete)], "{raw}");
+            let kept = contents[1].as_tool_call().unwrap();
+            assert_eq!(kept.arguments, Arguments::Text(raw.to_owned()));
+        }
+        // A text behind the call was cut, not the call.
+        let tide = tide();
+        let id = CallId::natural("c1").unwrap();
+        let call = ToolCall::function(id, "tide", r#"{"port":"Hull"}"#);
+        let said_last = vec![Content::from(call), Content::text("and th")];
+        let steps = [
+            Step::contents(said_last).with_stop(Stop::Length),
+            Step::text("done"),
+        ];
+        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let outcome = rig.run("go").await;
+        assert_eq!(said(&outcome), "u a(c1) t(c1) a");
+        assert_eq!(tide.runs(), 1);
+    });
+}
+
+#[test]
+fn a_call_that_its_vendor_calls_incomplete_is_not_run() {
+    both(async |how| {
+        for (raw, reason) in [
+            (r#"{"port": "Hull"}"#, "incomplete"),
+            (r#"{"port": "Hu"#, "not valid JSON"),
+        ] {
+            let tide = tide();
+            let id = CallId::natural("c1").unwrap();
+            let mut call = ToolCall::function(id, "tide", raw);
+            call.status = Some(Status::Incomplete);
+            let steps = [
+                Step::contents(vec![Content::from(call)]).with_stop(Stop::ContentFilter),
+                Step::text("done"),
+            ];
+            let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+            let outcome = rig.run("go").await;
+            assert_eq!(said(&outcome), "u a(c1) t(c1:error) a");
+            assert_eq!(tide.runs(), 0);
+            // No limit was reached, so none is named.
+            let text = result_text(&outcome.messages, "c1");
+            assert!(text.contains(reason) && !text.contains("limit"), "{text}");
+        }
     });
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use throughline::model::json::RawJson;
+use throughline::model::{Status, Stop};
 use throughline::store::{Error, NewThread, RunState, ThreadId};
 use throughline::{
     Awaits, CallContext, Effect, HistoryPolicy, OnInterrupt, OnLost, Persistence, Probe, RunError,
@@ -144,6 +145,33 @@ fn b189_a_crash_before_dispatch_dispatches_each_call_once_without_a_second_model
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2) a");
         assert_eq!((tool.runs(), asked.calls()), (2, 1));
         assert_eq!(second.history(&id).await, "u a(c1,c2) t(c1,c2) a");
+    });
+}
+
+#[test]
+fn b247_a_call_that_was_cut_off_is_refused_after_a_crash_too() {
+    everywhere(async |stage, how| {
+        let tool = Fake::named("tide");
+        let first = stage.process().await;
+        // What there is of the arguments fits the tool.
+        let calls = Step::calls([("c1", "tide", "{}"), ("c2", "tide", "{}")]);
+        let asked = client([calls.with_stop(Stop::Length)]);
+        let after = ("step", Fault::HangAfter);
+        let id = die(how, &first, &asked, &[&tool], after).await;
+
+        let second = stage.process().await;
+        let asked = client([Step::text("at four")]);
+        let agent = agent(&second, &asked, &[&tool]);
+        let thread = agent.open(id.clone()).await.unwrap();
+        let outcome = how.finish(agent.resume(&thread)).await.unwrap();
+        assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:error) a");
+        assert_eq!((tool.runs(), asked.calls()), (1, 1));
+        let text = result_text(&outcome.messages, "c2");
+        assert!(text.contains("the output limit cut the arguments"), "{text}");
+        assert_eq!(second.history(&id).await, "u a(c1,c2) t(c1,c2:error) a");
+        let stored = thread.history();
+        let call = stored[1].contents[1].as_tool_call().unwrap();
+        assert_eq!(call.status, Some(Status::Incomplete));
     });
 }
 

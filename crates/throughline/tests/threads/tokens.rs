@@ -56,14 +56,14 @@ fn b245_whatever_enters_is_counted_and_the_total_of_a_thread_is_the_sum() {
                 .tool(tide)
                 .build()
                 .unwrap();
-            let mut thread = agent.new_thread();
+            let thread = agent.new_thread();
             assert_eq!(thread.tokens().await.unwrap(), 0);
             let mut expected = 0;
             for input in ["hi", "when is high water?", "and in the harbour next door?"] {
                 // A message that was left in the queue enters with the run that delivers it.
                 let left = Message::user("and hurry");
                 thread.mailbox().leave(left).await.unwrap();
-                let outcome = how.finish(agent.run_on(&mut thread, input)).await.unwrap();
+                let outcome = how.finish(agent.run_on(&thread, input)).await.unwrap();
                 assert_eq!(outcome.stop, StopReason::Done);
                 expected += counted(&outcome.messages);
                 assert_eq!(total(&process, &thread).await, expected, "after {input:?}");
@@ -134,11 +134,11 @@ fn b245_compaction_changes_what_is_shown_and_not_what_is_counted() {
             .tool(reader())
             .build()
             .unwrap();
-        let mut thread = agent.new_thread();
+        let thread = agent.new_thread();
         let mut expected = 0;
         let mut epochs = 0;
         for input in ["read", "go on", "and on"] {
-            let outcome = how.finish(agent.run_on(&mut thread, input)).await.unwrap();
+            let outcome = how.finish(agent.run_on(&thread, input)).await.unwrap();
             expected += counted(&outcome.messages);
             epochs = outcome.compaction.map_or(0, |report| report.epoch);
             assert_eq!(total(&process, &thread).await, expected, "after {input:?}");
@@ -155,9 +155,9 @@ fn a_thread_that_is_not_stored_yet_counts_what_it_begins_with() {
         let client = Arc::new(ScriptedClient::new([Step::text("hello")]));
         let agent = Agent::builder(client).build().unwrap();
         let begins = vec![Message::user("one"), Message::user("two")];
-        let mut thread = Thread::of(ThreadId::new("mine").unwrap(), begins.clone());
+        let thread = Thread::of(ThreadId::new("mine").unwrap(), begins.clone());
         assert_eq!(thread.tokens().await.unwrap(), counted(&begins));
-        let outcome = how.finish(agent.run_on(&mut thread, "hi")).await.unwrap();
+        let outcome = how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         let sum = counted(&begins) + counted(&outcome.messages);
         assert_eq!(thread.tokens().await.unwrap(), sum);
     });

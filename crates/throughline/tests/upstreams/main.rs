@@ -9,6 +9,7 @@
 )]
 
 mod common;
+mod cut;
 mod failure;
 mod faults;
 mod forms;

@@ -12,7 +12,7 @@ use super::{CONTENT, parts};
 use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ItemRole, Minter, OutputAt, WireType};
-use crate::{DecodeError, Problem, Shape};
+use crate::{DecodeError, Problem, Shape, cut};
 
 /// Reads blocks one after the other; what has no id is paired with what came before.
 #[derive(Default)]
@@ -322,8 +322,9 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
     let id = text_of(body, "id");
     let scope = response_scope(id.as_deref());
     let mut decoder = BlockDecoder::default();
-    let contents = decoder.contents(body, &mut hollow, scope, &mut 0, &Path::Root)?;
+    let mut contents = decoder.contents(body, &mut hollow, scope, &mut 0, &Path::Root)?;
     let mut response = around(body, hollow.keep());
+    cut::mark(&mut contents, &response.stop);
     if !contents.is_empty() {
         let mut message = Message::new(Role::Assistant, contents);
         message.usage.clone_from(&response.usage);

@@ -8,6 +8,8 @@
 //! The `input` of a call is an object. Where a stream broke off inside it, the text that came is
 //! kept as a JSON *string* in the place of the object: the body stays valid JSON, nothing is lost,
 //! and no whole input is ever a string. Such a call has arguments as text and is marked incomplete.
+//! In a whole body the vendor closes what its model left open, so that a call at the end of a
+//! response that ended with `max_tokens` is marked incomplete whatever its input looks like.
 
 mod decode;
 mod encode;

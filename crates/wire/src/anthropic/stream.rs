@@ -13,7 +13,7 @@ use crate::hollow::Hollow;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
 use crate::table::ItemRole;
-use crate::{DecodeError, StreamDecoder};
+use crate::{DecodeError, StreamDecoder, cut};
 
 /// Reads the events of one response.
 ///
@@ -32,6 +32,8 @@ pub(super) struct Decoder {
     next: usize,
     /// Blocks that have begun and are not read yet.
     blocks: BTreeMap<usize, Block>,
+    /// The content that was told last.
+    last: cut::Last,
     over: bool,
 }
 
@@ -188,6 +190,7 @@ impl Decoder {
         self.message = Some(hollow.keep());
         for content in contents {
             let at = Place::new(0, self.next, 0);
+            self.last.told(at, &content);
             events.push(Event::Content { at, content });
             self.next += 1;
         }
@@ -319,6 +322,7 @@ impl Decoder {
             &root.index(index),
         )?;
         let at = Place::new(0, index, 0);
+        self.last.told(at, &content);
         events.push(Event::Content { at, content });
         Ok(())
     }
@@ -383,7 +387,9 @@ impl Decoder {
         } else {
             message.clone()
         };
-        events.push(decode::around(&value, kept).finished());
+        let around = decode::around(&value, kept);
+        events.extend(self.last.finished(&around.stop));
+        events.push(around.finished());
         self.over = true;
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::flat::response_scope;
 use crate::google::{self, pick, text_at};
 use crate::hollow::Hollow;
 use crate::read::{self, member};
-use crate::{DecodeError, Problem, Shape};
+use crate::{DecodeError, Problem, Shape, cut};
 
 /// The two spellings of the place of system text.
 pub(super) const SYSTEM: (&str, &str) = ("systemInstruction", "system_instruction");
@@ -275,7 +275,10 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         let scope = response_scope(id.as_deref());
         // Alternatives do not answer each other.
         decoder.begin_content(&Role::User);
-        let contents = parts(&mut decoder, content, scope, &mut ordinals, &path)?;
+        let mut contents = parts(&mut decoder, content, scope, &mut ordinals, &path)?;
+        if let Some(reason) = text_at(candidate, FINISH_REASON) {
+            cut::mark(written(&mut contents), &stop(&reason, false));
+        }
         if !contents.is_empty() {
             messages.push(Message::new(Role::Assistant, contents));
             // Its envelope has the rest; an array never stands here, so this place is known again.
@@ -299,6 +302,13 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         vendor: Some(Vendor::item(Wire::Gemini, RawJson::of_with(body, &edits))),
         service: None,
     })
+}
+
+/// The contents without empty texts at their end, which carry a signature or nothing.
+fn written(contents: &mut [Content]) -> &mut [Content] {
+    let said = |content: &Content| content.as_text() != Some("");
+    let end = contents.iter().rposition(said).map_or(0, |last| last + 1);
+    &mut contents[..end]
 }
 
 /// Read the responses of a stream that came as one array.

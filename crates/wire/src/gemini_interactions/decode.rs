@@ -16,7 +16,7 @@ use crate::google;
 use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ItemRole, Minter, WireType};
-use crate::{DecodeError, Problem, Shape};
+use crate::{DecodeError, Problem, Shape, cut};
 
 const WIRE: Wire = Wire::GeminiInteractions;
 
@@ -399,7 +399,8 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
             contents.extend(said);
         }
     }
-    let waits = waits(&contents);
+    let stop = stop(text_of(body, "status").as_deref(), waits(&contents));
+    cut::mark(&mut contents, &stop);
     let usage = member(body, "usage").map(usage);
     let mut messages = Vec::new();
     if !contents.is_empty() {
@@ -416,7 +417,7 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         model: text_of(body, "model").or_else(|| text_of(body, "agent")),
         messages,
         usage,
-        stop: stop(text_of(body, "status").as_deref(), waits),
+        stop,
         error: error.map(|error| google::error_object(&WIRE, error)),
         vendor: Some(Vendor::item(WIRE, hollow.keep())),
     };

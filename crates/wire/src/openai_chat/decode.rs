@@ -12,7 +12,10 @@ use super::WIRE;
 use super::message::{MessageDecoder, Origin, is_call};
 use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
-use crate::{DecodeError, Problem, Shape};
+use crate::{DecodeError, Problem, Shape, cut};
+
+/// Why a choice ended that the output limit cut off.
+const LENGTH: &str = "length";
 
 /// Read an array of messages.
 pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Message>, DecodeError> {
@@ -116,7 +119,11 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
             return Err(DecodeError::expected(&path, "a message", message));
         }
         let origin = Origin::choice(id.as_deref(), index);
-        let contents = decoder.said_by_model(message, origin, &path)?;
+        let mut contents = decoder.said_by_model(message, origin, &path)?;
+        // Each alternative has a limit of its own.
+        if text_of(choice, "finish_reason").as_deref() == Some(LENGTH) {
+            cut::mark(&mut contents, &Stop::Length);
+        }
         messages.push(Message::new(Role::Assistant, contents));
         // The messages say what stood here.
         edits.push((message, "null"));
@@ -150,7 +157,7 @@ fn stop(body: &Value<'_>, choices: &[Value<'_>], messages: &[Message]) -> Stop {
         Some("stop") | None if calls => Stop::ToolCalls,
         Some("stop") | None => Stop::Done,
         Some("tool_calls" | "function_call") => Stop::ToolCalls,
-        Some("length") => Stop::Length,
+        Some(LENGTH) => Stop::Length,
         Some("content_filter") => Stop::ContentFilter,
         Some("error") => Stop::Failed,
         Some(other) => Stop::Other(other.into()),

@@ -16,7 +16,7 @@ use crate::flat::{Belongs, STANDALONE, group, is_parts, name, response_scope};
 use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ArgumentsAt, ItemRole, Minter, OutputAt, WireType};
-use crate::{DecodeError, Problem, Shape};
+use crate::{DecodeError, Problem, Shape, cut};
 
 /// Reads items one after the other; what has no id is paired with what came before.
 pub(super) struct ItemDecoder<'d> {
@@ -587,18 +587,22 @@ pub(super) fn with_output(
     kept: RawJson,
 ) -> Response {
     let usage = member(body, "usage").map(usage);
-    let messages = if contents.is_empty() {
+    let mut messages = if contents.is_empty() {
         Vec::new()
     } else {
         let mut message = Message::new(Role::Assistant, contents);
         message.usage.clone_from(&usage);
         vec![message]
     };
+    let stop = stop(body, &messages);
+    if let Some(message) = messages.last_mut() {
+        cut::mark(&mut message.contents, &stop);
+    }
     Response {
         service: service(body, id.as_deref()),
         id,
         model: text_of(body, "model"),
-        stop: stop(body, &messages),
+        stop,
         messages,
         usage,
         error: member(body, "error").map(|value| error_object(&dialect.wire, value)),

@@ -12,7 +12,7 @@ use crate::flat::response_scope;
 use crate::hollow::Hollow;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
-use crate::{DecodeError, Losses, StreamDecoder};
+use crate::{DecodeError, Losses, StreamDecoder, cut};
 
 /// Reads the events of one response.
 ///
@@ -30,6 +30,8 @@ pub(crate) struct Decoder {
     done: BTreeMap<usize, RawJson>,
     /// All items that were done, for a response at the end that leaves them out.
     kept: BTreeMap<usize, RawJson>,
+    /// The content that was told last.
+    last: cut::Last,
     over: bool,
 }
 
@@ -43,6 +45,7 @@ impl Decoder {
             next: 0,
             done: BTreeMap::new(),
             kept: BTreeMap::new(),
+            last: cut::Last::default(),
             over: false,
         }
     }
@@ -58,10 +61,9 @@ impl Decoder {
                 .items
                 .item(&item.value(), scope, &mut self.ordinal, &path)?;
             for (part, content) in contents.into_iter().enumerate() {
-                events.push(Event::Content {
-                    at: Place::new(0, index, part),
-                    content,
-                });
+                let at = Place::new(0, index, part);
+                self.last.told(at, &content);
+                events.push(Event::Content { at, content });
             }
             self.next += 1;
         }
@@ -105,6 +107,7 @@ impl Decoder {
             hollow.keep(),
         );
         let stop = self.stop(response, &whole);
+        events.extend(self.last.finished(&stop));
         events.push(Response { stop, ..whole }.finished());
         self.over = true;
         Ok(())

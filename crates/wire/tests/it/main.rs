@@ -11,6 +11,7 @@ mod catalogue;
 mod chat;
 mod common;
 mod compose;
+mod cut;
 mod exact;
 mod foundry;
 mod gemini;

@@ -257,9 +257,11 @@ impl Turn {
     /// The model answered. `judge` says what is to become of a call that is ours.
     pub(crate) fn answered(
         &mut self,
-        response: Response,
+        mut response: Response,
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Order {
+        // Clients that are not ours may leave it to us.
+        response.mark_cut_off();
         let last = self.phase == Phase::Asking(Ask::Last);
         self.asked += 1;
         self.planned.clear();
@@ -282,6 +284,13 @@ impl Turn {
             };
         }
         self.rounds += 1;
+        let judge = &mut |call: &ToolCall| match judge(call) {
+            // Whatever else is wrong with its arguments, this is why.
+            Verdict::Refuse(_) if cut_short && call.status == Some(Status::Incomplete) => {
+                Verdict::Refuse(words::cut_off(&call.name))
+            }
+            verdict => verdict,
+        };
         let mut round = Round::default();
         for call in calls {
             let slot = match call.call.runner {

@@ -27,6 +27,14 @@ pub(crate) fn rejected(reason: Option<&str>) -> String {
     }
 }
 
+/// A call whose arguments were being written when the output limit ended the answer.
+pub(crate) fn cut_off(name: &str) -> String {
+    format!(
+        "not run: the output limit cut the arguments of this call of {name:?} off; \
+         call it again with shorter arguments, or in several calls"
+    )
+}
+
 /// A tool that is not there.
 pub(crate) fn unknown_tool(name: &str, known: &[String]) -> String {
     match known {

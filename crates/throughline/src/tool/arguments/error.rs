@@ -30,6 +30,8 @@ pub enum ArgumentError {
         /// Whether there are more reasons.
         more: bool,
     },
+    /// The answer ended before they were whole, though what there is of them would fit.
+    Incomplete,
     /// Checking them takes too long: they are too large or nested too deep for the schema.
     TooLarge,
 }
@@ -87,6 +89,9 @@ impl fmt::Display for ArgumentError {
                 }
                 Ok(())
             }
+            Self::Incomplete => f.write_str(
+                "the arguments are incomplete: the answer ended before they were written to their end",
+            ),
             Self::TooLarge => f.write_str(
                 "the arguments are too large or nested too deep to be checked; make them smaller",
             ),
