@@ -140,7 +140,6 @@ fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Do
         run.as_bytes(),
         base.tl,
         int(base.first),
-        ended.thread,
         expects.is_some() && !trials::planted("expects-nothing"),
         expects.and_then(|expects| expects.settings.as_ref().map(RawJson::get)),
     ];

@@ -79,8 +79,8 @@ const SQL: [&str; 19] = [
     "SELECT request FROM request WHERE tenant=?1 AND digest=?2",
     // 32: `HIDDEN`. A node never changes while its run is shown, so that what is remembered of it holds.
     "SELECT t.version FROM run r CROSS JOIN thread t ON t.thread=r.thread
-     WHERE r.run=?1 AND r.id=?2 AND r.pub_tl=?3 AND r.pub_first=?4 AND r.flags & 32=0 AND t.thread=?5 AND t.stage=0
-       AND (NOT ?6 OR t.settings IS ?7 AND NOT EXISTS(SELECT 1 FROM queue WHERE queue.thread=?5))",
+     WHERE r.run=?1 AND r.id=?2 AND r.pub_tl=?3 AND r.pub_first=?4 AND r.flags & 32=0 AND t.stage=0
+       AND (NOT ?5 OR t.settings IS ?6 AND NOT EXISTS(SELECT 1 FROM queue q WHERE q.thread=t.thread))",
     "SELECT version, stage=0 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
        AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0),
        CASE WHEN NOT ?5 OR EXISTS(SELECT 1 FROM node WHERE tl=?2 AND first=?4)

@@ -4,13 +4,14 @@ use super::twins::{KEY, PLANNED, Twin, Twins, WAITING, alike};
 use crate::conformance::fixture::{Fixture, said_by_user};
 use crate::{
     Anchor, Answer, At, Begin, Begun, CallRef, CallState, Decision, Expects, ItemRef, Leasing,
-    NewItem, NodeRef, Publish, RunId, ThreadId, Version, shown,
+    NewItem, NewThread, NodeRef, Publish, RunId, ThreadId, Version, shown,
 };
 
 /// Begins a run and wants it begun.
-async fn started(me: &Twin<'_>, begin: &Begin) {
+async fn started(me: &Twin<'_>, begin: &Begin) -> Version {
     let started = me.f.started(begin).await;
     assert_eq!(started.lease.run, begin.run);
+    started.version
 }
 
 pub(in crate::conformance) async fn tenants_begin_runs_under_the_same_names(f: &mut Fixture<'_>) {
@@ -55,14 +56,20 @@ pub(in crate::conformance) async fn tenants_begin_runs_under_the_same_names(f: &
             })
             .await;
         }
-        // A key that both have in use answers with one's own run; that of a deleted thread is free.
+        // A key that both have in use answers with one's own run, whether or not the thread would
+        // have other names; that of a deleted thread is free.
         let keyed = |key, at| me.keyed_begin(ids.run(), at, key);
-        let repeated = store.begin(scope, &keyed(KEY, new(&other.own))).await;
-        match repeated.unwrap() {
-            Begun::Repeated(known) => {
-                assert_eq!((known.id, known.thread), (me.run, me.thread.clone()))
+        let plain = Anchor::New {
+            thread: NewThread::new(other.own.clone()),
+            leasing: Leasing::Thread,
+        };
+        for at in [plain, new(&other.own)] {
+            match store.begin(scope, &keyed(KEY, at)).await.unwrap() {
+                Begun::Repeated(known) => {
+                    assert_eq!((known.id, &known.thread), (me.run, &me.thread));
+                }
+                Begun::Started(started) => panic!("{started:?}"),
             }
-            Begun::Started(started) => panic!("{started:?}"),
         }
         // The name of a thread that the other has, with an alias that it has, under an id that one
         // of its runs has.
@@ -74,9 +81,15 @@ pub(in crate::conformance) async fn tenants_begin_runs_under_the_same_names(f: &
             started(me, &first).await;
         }
         other.still_sees(&before).await;
-        // The same id in both, which neither has so far: at a node, with what is remembered of it.
-        let at = At::Node(NodeRef::Run(me.own_run));
-        store.open(scope, &at, 1).await.unwrap();
+        // At a node, by what is remembered of it. The versions of the two threads differ.
+        for run in [me.run, me.own_run] {
+            let at = At::Node(NodeRef::Run(run));
+            let opened = store.open(scope, &at, 1).await.unwrap();
+            let at = Anchor::Node(NodeRef::Run(run));
+            let version = started(me, &begin(ids.run(), at)).await;
+            assert_eq!(version, opened.thread.version);
+        }
+        // The same id in both, which neither has so far.
         let at = Anchor::Node(NodeRef::Run(me.own_run));
         let second = Begin {
             expects: Some(Expects {
@@ -133,12 +146,16 @@ pub(in crate::conformance) async fn tenants_take_their_own_calls_and_messages(f:
             step: 0,
             position,
         };
-        for position in [PLANNED, WAITING] {
-            alike("begin", &other.own_lease.run, &unmade, async |run| {
-                let takes = vec![call(run, position)];
-                store.begin(scope, &Begin { takes, ..begin() }).await
-            })
-            .await;
+        // What was one's own is gone too, although others have threads.
+        let lost = me.lost_work().await;
+        for theirs in [other.own_lease.run, lost] {
+            for position in [PLANNED, WAITING] {
+                alike("begin", &theirs, &unmade, async |run| {
+                    let takes = vec![call(run, position)];
+                    store.begin(scope, &Begin { takes, ..begin() }).await
+                })
+                .await;
+            }
         }
         for at in [
             at(),
@@ -147,21 +164,17 @@ pub(in crate::conformance) async fn tenants_take_their_own_calls_and_messages(f:
                 leasing: Leasing::Free,
             },
         ] {
-            alike("begin", &other.run, &unmade, async |run| {
-                let input = vec![NewItem::Again(ItemRef { run, no: 1 })];
-                let at = at.clone();
-                store
-                    .begin(
-                        scope,
-                        &Begin {
-                            at,
-                            input,
-                            ..begin()
-                        },
-                    )
-                    .await
-            })
-            .await;
+            for theirs in [other.run, lost] {
+                alike("begin", &theirs, &unmade, async |run| {
+                    let begin = Begin {
+                        at: at.clone(),
+                        input: vec![NewItem::Again(ItemRef { run, no: 1 })],
+                        ..begin()
+                    };
+                    store.begin(scope, &begin).await
+                })
+                .await;
+            }
         }
         let taking = Begin {
             takes: vec![call(me.lease.run, WAITING)],

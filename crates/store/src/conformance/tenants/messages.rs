@@ -92,7 +92,8 @@ pub(in crate::conformance) async fn tenants_redact_their_own_items(f: &mut Fixtu
     for (me, other) in twins.pairs() {
         let before = other.view().await;
         let (store, scope) = (&me.f.store, &me.f.scope);
-        for theirs in [other.run, other.own_run, other.own_lease.run] {
+        let lost = me.lost_work().await;
+        for theirs in [other.run, other.own_run, other.own_lease.run, lost] {
             alike("redact", &theirs, &unmade, async |run| {
                 store.redact(scope, ItemRef { run, no: 1 }, me.word).await
             })

@@ -244,6 +244,18 @@ pub(in crate::conformance) async fn tenants_delete_their_own_threads(f: &mut Fix
         })
         .await;
         other.still_sees(&before).await;
+        // A node lives as long as a thread of its tenant reaches it.
+        let fork = Fork {
+            from: At::Node(NodeRef::Run(me.run)),
+            thread: NewThread::new(ThreadId::new("fork").unwrap()),
+        };
+        let fork = store.fork(scope, &fork).await.unwrap().id;
+        me.turn(&fork).await;
+        store.delete(scope, &me.thread).await.unwrap();
+        assert!(store.node(scope, me.node, 1, 10).await.is_ok());
+        store.delete(scope, &fork).await.unwrap();
+        let gone = store.node(scope, me.node, 1, 10).await;
+        assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
         for thread in [&me.thread, &me.work] {
             store.delete(scope, thread).await.unwrap();
             let gone = store.open(scope, &At::Thread(thread.clone()), 1).await;

@@ -251,6 +251,17 @@ impl<'h> Twin<'h> {
         self.f.started(&begin).await.lease
     }
 
+    /// A run with both calls on a thread that is deleted.
+    pub(super) async fn lost_work(&self) -> RunId {
+        let thread = self.f.thread("lost").await;
+        let run = self.f.store.ids().run();
+        let lease = self.begin_work(&thread, run).await;
+        self.wait(lease, self.f.store.ids().approval()).await;
+        let deleted = self.f.store.delete(&self.f.scope, &thread).await;
+        deleted.unwrap();
+        run
+    }
+
     /// Record the step with both calls.
     async fn wait(&self, lease: Lease, approval: ApprovalId) {
         let mut first = self.step(0, approval);
