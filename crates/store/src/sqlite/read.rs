@@ -40,11 +40,11 @@ impl<'a> Reading<'a> {
     pub(super) fn open(&self, at: &At, window: usize) -> Done<Opened> {
         let found = found(self.conn, self.tenant, at, self.now)?;
         self.remember(at, &found);
-        let opened = self.opened(&found);
+        let opened = self.opened(&found, window);
         opened.map_err(|stop| stop.in_thread(&found.thread.id))
     }
 
-    fn opened(&self, found: &Found) -> Done<Opened> {
+    fn opened(&self, found: &Found, window: usize) -> Done<Opened> {
         let Found { thread, node, .. } = found;
         let entries = match &node {
             Some(node) if window > 0 => self.tail(node, window)?,

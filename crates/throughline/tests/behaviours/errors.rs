@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use throughline::model::{
-    Arguments, CallId, Content, Outcome as Ending, Status, Stop, ToolCall,
-};
+use throughline::model::{Arguments, CallId, Content, Outcome as Ending, Status, Stop, ToolCall};
 use throughline::{
     Effect, Outcome, Parameters, Step as Happened, StopReason, ToolError, ToolOutput,
 };
@@ -173,7 +171,7 @@ fn b247_a_call_cut_off_by_the_output_limit_is_marked_and_refused_for_that() {
             let calls = [("c1", "tide", r#"{"port":"Hull"}"#), ("c2", "tide", raw)];
             let cut = Step::calls(calls).with_stop(Stop::Length);
             let steps = [cut, Step::text("done")];
-            let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+            let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
             let outcome = rig.run("go").await;
             // The call before it was whole.
             assert_eq!(tide.runs(), 1, "{raw}");
@@ -200,7 +198,7 @@ fn b247_a_call_cut_off_by_the_output_limit_is_marked_and_refused_for_that() {
             Step::contents(said_last).with_stop(Stop::Length),
             Step::text("done"),
         ];
-        let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+        let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
         let outcome = rig.run("go").await;
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!(tide.runs(), 1);
@@ -222,7 +220,7 @@ fn a_call_that_its_vendor_calls_incomplete_is_not_run() {
                 Step::contents(vec![Content::from(call)]).with_stop(Stop::ContentFilter),
                 Step::text("done"),
             ];
-            let mut rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
+            let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
             let outcome = rig.run("go").await;
             assert_eq!(said(&outcome), "u a(c1) t(c1:error) a");
             assert_eq!(tide.runs(), 0);

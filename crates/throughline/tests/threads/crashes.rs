@@ -167,7 +167,10 @@ fn b247_a_call_that_was_cut_off_is_refused_after_a_crash_too() {
         assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:error) a");
         assert_eq!((tool.runs(), asked.calls()), (1, 1));
         let text = result_text(&outcome.messages, "c2");
-        assert!(text.contains("the output limit cut the arguments"), "{text}");
+        assert!(
+            text.contains("the output limit cut the arguments"),
+            "{text}"
+        );
         assert_eq!(second.history(&id).await, "u a(c1,c2) t(c1,c2:error) a");
         let stored = thread.history();
         let call = stored[1].contents[1].as_tool_call().unwrap();

@@ -97,7 +97,10 @@ fn b247_a_call_cut_off_by_the_output_limit_is_refused_whatever_the_vendor() {
                 let limit = text.contains("the output limit cut the arguments");
                 assert!(limit, "{wire} {how:?}: {text}");
                 // The vendor takes the history that this makes.
-                assert!(server.requests().iter().all(Recorded::is_accepted), "{wire}");
+                assert!(
+                    server.requests().iter().all(Recorded::is_accepted),
+                    "{wire}"
+                );
                 assert_eq!((server.requests().len(), server.left()), (2, 0), "{wire}");
             }
         }

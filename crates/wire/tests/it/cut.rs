@@ -56,7 +56,11 @@ fn body(wire: &Wire, last: Last, end: End) -> String {
                 End::Limit => (
                     "incomplete",
                     r#"{"reason":"max_output_tokens"}"#,
-                    if last == Last::Text { "completed" } else { "incomplete" },
+                    if last == Last::Text {
+                        "completed"
+                    } else {
+                        "incomplete"
+                    },
                 ),
                 End::Calls => ("completed", "null", "completed"),
             };
@@ -95,7 +99,11 @@ fn body(wire: &Wire, last: Last, end: End) -> String {
                 End::Calls => "tool_use",
             };
             // What does not parse is kept as a string, as it is put together from a stream.
-            let input = if is_json { arguments.to_owned() } else { string(arguments) };
+            let input = if is_json {
+                arguments.to_owned()
+            } else {
+                string(arguments)
+            };
             let behind = text(r#"{"type":"text","text":"and"}"#);
             format!(
                 r#"{{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{{"type":"text","text":"Let me see."}},{},{}{behind}],"stop_reason":"{finish}","stop_sequence":null,"usage":{{"input_tokens":1,"output_tokens":2}}}}"#,
@@ -111,7 +119,11 @@ fn body(wire: &Wire, last: Last, end: End) -> String {
                 End::Calls => "STOP",
             };
             // Arguments are a value here: the vendor closes what its model left open.
-            let args = if is_json { arguments } else { r#"{"port":"Bre"}"# };
+            let args = if is_json {
+                arguments
+            } else {
+                r#"{"port":"Bre"}"#
+            };
             let behind = text(r#"{"text":"and"}"#);
             format!(
                 r#"{{"candidates":[{{"content":{{"parts":[{{"text":"Let me see."}},{},{}{behind}],"role":"model"}},"finishReason":"{finish}","index":0}}],"modelVersion":"m","responseId":"r"}}"#,
@@ -129,7 +141,11 @@ fn body(wire: &Wire, last: Last, end: End) -> String {
                 End::Limit => "incomplete",
                 End::Calls => "requires_action",
             };
-            let arguments = if is_json { arguments.to_owned() } else { string(arguments) };
+            let arguments = if is_json {
+                arguments.to_owned()
+            } else {
+                string(arguments)
+            };
             let behind =
                 text(r#"{"type":"model_output","content":[{"type":"text","text":"and"}]}"#);
             format!(
@@ -215,7 +231,10 @@ fn b247_chat_marks_the_call_that_the_output_limit_cut_off() {
             choice(0, first),
             choice(1, second)
         );
-        assert_eq!(marked(&wire, &body), [first == "length", second == "length"]);
+        assert_eq!(
+            marked(&wire, &body),
+            [first == "length", second == "length"]
+        );
     }
 }
 
