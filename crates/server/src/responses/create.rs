@@ -8,14 +8,13 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
 use throughline::order::Reply;
-use throughline::{
-    Awaits, Compaction, Owner, Pending, Run, RunEnd, RunError, RunOptions, Thread, Threads,
-};
+use throughline::{Awaits, Compaction, Owner, Pending, Run, RunEnd, RunOptions, Thread, Threads};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, Source, ToolCall};
-use throughline_store::{ApprovalId, Error, NewThread, RunId, TenantScope};
+use throughline_store::{ApprovalId, NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::asked::call_at;
 use super::host::Host;
 use super::recipe::{Recipe, recipe};
 use super::said::{Said, said};
@@ -354,37 +353,49 @@ impl Asked<'_> {
         let pending = thread.pending();
         for answer in &said.approvals {
             let waits = |one: &&Pending| one.approval == Some(answer.approval);
-            let Some(call) = pending.iter().find(waits) else {
-                return Err(self.answered_elsewhere(previous, answer.approval).await);
+            let call = match pending.iter().find(waits) {
+                Some(call) => call.clone(),
+                None => self.settled_call(previous, answer.approval).await?,
             };
             asked = match answer.approve {
-                true => asked.approve(call),
-                false => asked.reject(call, answer.reason.as_deref()),
+                true => asked.approve(&call),
+                false => asked.reject(&call, answer.reason.as_deref()),
             };
         }
         Ok(asked)
     }
 
-    /// An approval that does not wait there: another response has answered it, or it never did.
-    async fn answered_elsewhere(&self, previous: RunId, approval: ApprovalId) -> ApiError {
-        let journal = match self.app.store.journal(self.scope, previous).await {
-            Ok(journal) => journal,
-            Err(error) => return fail::after(&error, previous),
-        };
+    /// The call of an approval that does not wait any more: whether this request, sent again, or
+    /// another one has answered it is decided where the run begins.
+    async fn settled_call(
+        &self,
+        previous: RunId,
+        approval: ApprovalId,
+    ) -> Result<Pending, ApiError> {
+        let journal = self.app.store.journal(self.scope, previous).await;
+        let journal = journal.map_err(|error| fail::after(&error, previous))?;
         let mut calls = journal.calls.iter();
         let call = calls.find(|call| call.approval == Some(approval));
-        match call.and_then(|call| Some((call.at, call.taken_by?))) {
-            Some((at, by)) => {
-                let taken = Error::Taken {
-                    run: at.run,
-                    step: at.step,
-                    position: at.position,
-                    by,
-                };
-                fail::refused(&RunError::Store(taken), Some(previous))
-            }
-            None => super::said::no_question(&approval.to_string()),
-        }
+        let found = call.and_then(|call| Some((call, call_at(&journal, call)?)));
+        let Some((
+            call,
+            KnownCall {
+                call: made,
+                occurrence,
+            },
+        )) = found
+        else {
+            return Err(super::said::no_question(&approval.to_string()));
+        };
+        Ok(Pending {
+            call: made.call,
+            tool: made.name,
+            arguments: made.arguments,
+            awaits: Awaits::Approval,
+            at: call.at,
+            occurrence,
+            approval: Some(approval),
+        })
     }
 
     fn streamed(

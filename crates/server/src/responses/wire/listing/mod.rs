@@ -83,15 +83,25 @@ pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> 
         taken: HashMap::new(),
         results: results(messages),
         open: Vec::new(),
+        closed: Vec::new(),
         items: Vec::new(),
     };
     for spoken in messages {
+        if closes_calls(spoken) {
+            list.closed.push(*spoken);
+            continue;
+        }
+        let runs_calls = spoken.message.source == Some(Source::Tool);
+        let same_run = list.closed.iter().all(|closed| closed.run == spoken.run);
+        if !(runs_calls && same_run) && spoken.message.role != Role::User {
+            list.list_closed();
+        }
         match spoken.place {
-            Spoke::Input if closes_calls(spoken) => list.taken_over(spoken),
             Spoke::Input => list.input(spoken),
             Spoke::Step(step) => list.output(spoken, step),
         }
     }
+    list.list_closed();
     list.items
 }
 
@@ -129,6 +139,8 @@ struct List<'m, 'l> {
     results: Results<'m>,
     /// Calls that ran in no run so far.
     open: Vec<ServerCall>,
+    /// Results of calls that did not run, until those of the same run that did are known.
+    closed: Vec<Spoken<'m>>,
     items: Vec<Item>,
 }
 
@@ -200,7 +212,8 @@ impl<'m> List<'m, '_> {
             return;
         }
         if message.role == Role::Tool && message.source != Some(Source::Model) {
-            return self.taken_over(spoken);
+            let closed = std::mem::take(&mut self.closed);
+            return self.taken_over(closed.iter().chain([spoken]));
         }
         let mut phase = None;
         let first = self.items.len();
@@ -305,33 +318,50 @@ impl<'m> List<'m, '_> {
         found.map(|(_, asked)| asked.approval.to_string())
     }
 
-    /// Results of calls that an earlier run had asked for.
-    fn taken_over(&mut self, spoken: &Spoken<'m>) {
-        let contents = spoken.message.contents.iter();
-        for result in contents.filter_map(Content::as_tool_result) {
-            let id = result.call().value();
-            let left = self.results.get_mut(&(spoken.run, id.to_owned()));
-            // Those of calls of this run were listed with their calls.
-            let unlisted = left.and_then(|left| {
-                let place = left.iter().position(|one| std::ptr::eq(*one, result))?;
-                Some(left.remove(place))
-            });
-            let call = self
-                .open
-                .iter()
-                .rposition(|call| call.is_answered_by(result));
-            let (Some(_), Some(place)) = (unlisted, call) else {
-                continue;
-            };
-            let call = self.open.remove(place);
-            let number = self.taken.entry(spoken.run).or_default();
+    /// List results that wait for others.
+    fn list_closed(&mut self) {
+        let closed = std::mem::take(&mut self.closed);
+        self.taken_over(closed.iter());
+    }
+
+    /// Results of calls that an earlier run had asked for, in the order of the calls.
+    fn taken_over<'s>(&mut self, spoken: impl Iterator<Item = &'s Spoken<'m>>)
+    where
+        'm: 's,
+    {
+        let mut found: Vec<(usize, RunId, &'m ToolResult)> = Vec::new();
+        for spoken in spoken {
+            let contents = spoken.message.contents.iter();
+            for result in contents.filter_map(Content::as_tool_result) {
+                let id = result.call().value();
+                let left = self.results.get_mut(&(spoken.run, id.to_owned()));
+                // Those of calls of this run were listed with their calls.
+                let unlisted = left.and_then(|left| {
+                    let place = left.iter().position(|one| std::ptr::eq(*one, result))?;
+                    Some(left.remove(place))
+                });
+                let taken = |place: &usize| found.iter().all(|(other, ..)| other != place);
+                let mut calls = (0..self.open.len()).rev().filter(taken);
+                let call = calls.find(|place| self.open[*place].is_answered_by(result));
+                if let (Some(result), Some(place)) = (unlisted, call) {
+                    found.push((place, spoken.run, result));
+                }
+            }
+        }
+        found.sort_by_key(|(place, ..)| *place);
+        for (place, run, result) in &found {
+            let call = self.open[*place].clone();
+            let number = self.taken.entry(*run).or_default();
             let id = ItemId {
                 prefix: prefix_of(call.tag()),
-                run: spoken.run,
+                run: *run,
                 place: ItemPlace::Taken(*number),
             };
             *number += 1;
             self.ended(&id.to_string(), &call, Some(result));
+        }
+        for (place, ..) in found.iter().rev() {
+            self.open.remove(*place);
         }
     }
 }

@@ -80,20 +80,41 @@ impl Projector {
                 None => self.asking.push(asking),
             }
         }
+        // Of calls that were taken over, some have their results before others run: items stand in
+        // the order of calls all the same.
+        while let Some(result) = self
+            .taken
+            .first()
+            .cloned()
+            .and_then(|one| self.ended_as(&one))
+        {
+            let call = self.taken.remove(0);
+            self.show_taken(&call, &result, out);
+        }
+        let taken = &self.taken;
+        self.ended
+            .retain(|ended| taken.iter().any(|call| call.is_answered_by(ended)));
+    }
+
+    /// Show what calls that were taken over came to, although one before them has no result.
+    pub(super) fn end_taken(&mut self, out: &mut Vec<Frame>) {
         for call in std::mem::take(&mut self.taken) {
-            let Some(result) = self.ended_as(&call) else {
-                self.taken.push(call);
-                continue;
-            };
-            let id = ItemId {
-                prefix: prefix_of(call.tag()),
-                run: self.scene.run,
-                place: ItemPlace::Taken(self.taken_over),
-            };
-            self.taken_over += 1;
-            self.show_ended(id.to_string(), &call, &result, out);
+            match self.ended_as(&call) {
+                Some(result) => self.show_taken(&call, &result, out),
+                None => self.taken.push(call),
+            }
         }
         self.ended.clear();
+    }
+
+    fn show_taken(&mut self, call: &ServerCall, result: &ToolResult, out: &mut Vec<Frame>) {
+        let id = ItemId {
+            prefix: prefix_of(call.tag()),
+            run: self.scene.run,
+            place: ItemPlace::Taken(self.taken_over),
+        };
+        self.taken_over += 1;
+        self.show_ended(id.to_string(), call, result, out);
     }
 
     /// The result of a call, if it waits to be shown.
@@ -163,6 +184,7 @@ impl Projector {
     /// Close what has no result, and ask what is to be asked.
     pub(super) fn end_calls(&mut self, ending: &Ending, out: &mut Vec<Frame>) {
         self.end_round(out);
+        self.end_taken(out);
         for Waiting { index, call } in std::mem::take(&mut self.waiting) {
             if self.scene.dialect == Dialect::OpenAi {
                 let json = call.item(self.stage.id(index), None);

@@ -111,6 +111,7 @@ impl Projector {
         self.abandon(out);
         self.stage.settle(out, State::Completed);
         self.end_round(out);
+        self.end_taken(out);
         let again = match self.step.take() {
             Some(last) if last.no == no => last.again + u32::from(last.broken),
             Some(_) | None => 0,
