@@ -561,6 +561,8 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
                 (Tests::With("failures::"), Layer::Loop),
                 (Tests::With("equal_ids::"), Layer::Loop),
                 (Tests::With("same_run::"), Layer::Loop),
+                // How runs and workers meet on a thread.
+                (Tests::With("b23"), Layer::Loop),
             ],
             ("http", _) => vec![(Tests::With("sweep::"), Layer::Server)],
             _ => continue,

@@ -107,14 +107,17 @@ impl Listed {
         let mut written: Vec<&Written> = self.conditions.iter().collect();
         // The longest first: one that is a part of another fits more.
         written.sort_by_key(|one| std::cmp::Reverse(one.text.len()));
-        written.retain(|one| {
-            let file = one.place.split(':').next().unwrap_or_default();
-            let fits = |mutant: &&Mutant| one.fits(&mutant.statement);
-            let here = |mutant: &&Mutant| fits(mutant) && mutant.site().starts_with(file);
-            let found = free.iter().position(here);
-            let found = found.or_else(|| free.iter().position(fits));
-            found.map(|place| free.remove(place)).is_none()
-        });
+        // In its own file first; a part that several files share is prepared elsewhere.
+        for at_home in [true, false] {
+            written.retain(|one| {
+                let file = one.place.split(':').next().unwrap_or_default();
+                let fits = |mutant: &&Mutant| {
+                    one.fits(&mutant.statement) && (!at_home || mutant.site().starts_with(file))
+                };
+                let found = free.iter().position(fits);
+                found.map(|place| free.remove(place)).is_none()
+            });
+        }
         written
     }
 }

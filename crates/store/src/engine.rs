@@ -5,11 +5,12 @@ use std::path::Path;
 use async_trait::async_trait;
 
 use crate::{
-    Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim, Cursor,
-    End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease, Listing, NewApproval,
-    NewThread, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish,
-    Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step,
-    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim,
+    ClaimInLine, Cursor, End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease,
+    LineNo, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page,
+    PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId,
+    Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
+    Version, Waiter,
 };
 use throughline_model::json::RawJson;
 
@@ -142,8 +143,9 @@ pub trait Engine: Send + Sync {
 
     /// Begin a run.
     ///
-    /// With a lease: [`Busy`](crate::Error::Busy) if the thread has an unsettled run,
-    /// [`HeadMoved`](crate::Error::HeadMoved) if its version is another.
+    /// With a lease: [`Busy`](crate::Error::Busy) if the thread has an unsettled run, or if another
+    /// run is first in its line; [`HeadMoved`](crate::Error::HeadMoved) if its version is another.
+    /// A run that waits in the line gives up its place in the same write.
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun>;
 
     /// Wait until the disk has every run that was begun so far without waiting for it, see
@@ -219,6 +221,10 @@ pub trait Engine: Send + Sync {
         claim: Claim,
     ) -> Result<Started>;
 
+    /// The same when it is the caller's turn: [`Busy`](crate::Error::Busy) if another run is first in
+    /// the line of the thread.
+    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started>;
+
     /// What is known of a run.
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run>;
 
@@ -249,6 +255,23 @@ pub trait Engine: Send + Sync {
 
     /// Hide a run: its id no longer names anything, what continues it keeps its content.
     async fn hide(&self, scope: &TenantScope, run: RunId) -> Result<()>;
+
+    // The line of a thread: runs that wait until it is free.
+
+    /// Take the last place in the line of a thread, for a run that has not begun. The place belongs
+    /// to this process and lapses with its lease. A run that has a place keeps it and is answered
+    /// with its number.
+    ///
+    /// While runs wait, only the first whose process lives begins at the head; see
+    /// [`Engine::begin`] and [`Engine::claim_in_line`]. Places before it that have lapsed are removed
+    /// when it does, so that a process that comes back to life does not find its place again.
+    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo>;
+
+    /// Give up a place in the line of a thread. Giving up one that is not there changes nothing.
+    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()>;
+
+    /// The runs that wait for a thread and whose processes live, first come first.
+    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>>;
 
     // Approvals and queue.
 

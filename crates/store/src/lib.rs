@@ -24,6 +24,7 @@ mod filter;
 mod id;
 mod import;
 mod item;
+mod line;
 mod memory;
 mod ops;
 mod options;
@@ -61,6 +62,7 @@ pub use import::{Import, ImportItem, ImportNode, Orphan};
 pub use item::{
     Entry, Item, ItemKind, ItemNo, ItemRef, NewItem, Position, Redaction, Said, entries,
 };
+pub use line::{ClaimInLine, LineNo, Place, Waiter};
 pub use memory::Memory;
 
 pub use ops::{

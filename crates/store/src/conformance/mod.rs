@@ -18,6 +18,7 @@ mod deleting;
 mod fixture;
 mod imports;
 mod leases;
+mod lines;
 mod messages;
 mod modes;
 mod queues;
@@ -237,6 +238,18 @@ cases! {
     leases::the_journal_is_enough_to_go_on,
     /// A cancel is seen by the owner.
     leases::a_cancel_is_seen,
+    /// The first in line begins next, and no newcomer in between.
+    lines::waiters_begin_in_the_order_in_which_they_came,
+    /// Lining up twice is one place; leaving twice is leaving.
+    lines::a_place_is_taken_and_given_up_once,
+    /// A dead process waits for nothing.
+    lines::a_place_lapses_with_the_lease_of_its_process,
+    /// The first in line settles what was left, and begins after it.
+    lines::a_left_run_is_taken_over_in_turn,
+    /// A run that fails changes no order.
+    lines::a_run_that_fails_changes_no_order,
+    /// A line belongs to one thread of one tenant.
+    lines::a_line_goes_with_its_thread,
     /// An approval is answered once, for what was shown, in time.
     approvals::an_approval_is_answered_once,
     /// A call that waits for leave is not dispatched without it.

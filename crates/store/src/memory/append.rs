@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::digest;
 use crate::{
     Anchor, Append, Begin, Begun, CallRef, CallState, Error, Expects, Flush, Lease, Leasing, Mode,
-    NewThread, Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
+    NewThread, Place, Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
 use super::items::room;
@@ -44,7 +44,7 @@ impl Desk<'_> {
         for call in &begin.takes {
             self.check_taken(*call)?;
         }
-        let start = self.start(&begin.at)?;
+        let start = self.start(begin)?;
         if let Some(expects) = &begin.expects {
             self.check_unchanged(start.thread, expects)?;
         }
@@ -93,6 +93,9 @@ impl Desk<'_> {
             self.take(*call, begin.run);
         }
         self.dequeue(thread, &begin.dequeue);
+        if leased {
+            self.take_turn(thread, begin.run, Place::Leave);
+        }
         if let Some(thread) = self.realm.threads.get_mut(&thread)
             && leased
         {
@@ -154,8 +157,9 @@ impl Desk<'_> {
         }
     }
 
-    fn start<'a>(&self, at: &'a Anchor) -> Result<Start<'a>> {
-        match at {
+    fn start<'a>(&self, begin: &'a Begin) -> Result<Start<'a>> {
+        let run = begin.run;
+        match &begin.at {
             Anchor::New { thread, leasing } => Ok(Start {
                 new: Some(thread),
                 thread: 0,
@@ -166,6 +170,7 @@ impl Desk<'_> {
             Anchor::Head { thread, expected } => {
                 let thread = self.realm.thread(thread)?;
                 self.check_free(thread)?;
+                self.check_turn(thread, run)?;
                 self.check_version(thread, *expected)?;
                 Ok(Start {
                     new: None,
@@ -276,6 +281,7 @@ impl Desk<'_> {
         }
         let thread = self.realm.thread(&append.thread)?;
         self.check_free(thread)?;
+        self.check_turn(thread, append.run)?;
         if let Some(expected) = append.expected {
             self.check_version(thread, expected)?;
         }

@@ -33,6 +33,7 @@ impl Desk<'_> {
             thread.stage = Stage::Deleted;
             thread.unsettled = None;
             thread.queue.clear();
+            thread.line.clear();
             // Whoever waits for a change is told.
             thread.changes = None;
             thread.title = None;

@@ -10,11 +10,12 @@ use throughline_model::json::RawJson;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat, Import,
-    Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId,
-    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish,
-    Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span, Started,
-    Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat,
+    Import, Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread,
+    NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile,
+    Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
+    Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Waiter,
 };
 
 use super::{MOST, Memory, schema};
@@ -218,6 +219,10 @@ impl Engine for Memory {
         self.desk(scope, |desk| desk.claim(run, seen, claim))
     }
 
+    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
+        self.desk(scope, |desk| desk.claim_in_line(claim))
+    }
+
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         self.desk(scope, |desk| desk.run(run))
     }
@@ -266,6 +271,21 @@ impl Engine for Memory {
         limit: usize,
     ) -> Result<Listing<Approval>> {
         self.desk(scope, |desk| desk.approvals(filter, after, limit))
+    }
+
+    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
+        self.desk(scope, |desk| desk.line_up(thread, run))
+    }
+
+    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
+        self.desk(scope, |desk| {
+            desk.leave_line(thread, run);
+            Ok(())
+        })
+    }
+
+    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
+        self.desk(scope, |desk| desk.line(thread))
     }
 
     async fn enqueue(

@@ -2,8 +2,8 @@
 
 use crate::Millis;
 use crate::{
-    ApprovalState, CallResult, CallState, Claim, End, Error, Flush, ItemNo, ItemRef, Lease,
-    NewApproval, Result, Run, RunId, RunState, Started, Stopped,
+    ApprovalState, CallResult, CallState, Claim, ClaimInLine, End, Error, Flush, ItemNo, ItemRef,
+    Lease, NewApproval, Result, Run, RunId, RunState, Started, Stopped,
 };
 
 use super::append::{check_events, no_call};
@@ -308,7 +308,8 @@ impl Desk<'_> {
         self.run(id)
     }
 
-    pub(super) fn claim(&mut self, id: RunId, seen: u32, claim: Claim) -> Result<Started> {
+    /// A run may be claimed like this: where it stands.
+    fn check_claim(&self, id: RunId, seen: u32, claim: Claim) -> Result<RunState> {
         let run = self.leased(Lease {
             run: id,
             epoch: seen,
@@ -345,6 +346,33 @@ impl Desk<'_> {
                 wanted,
             });
         }
+        Ok(state)
+    }
+
+    pub(super) fn claim_in_line(&mut self, asked: &ClaimInLine) -> Result<Started> {
+        let ClaimInLine {
+            run,
+            seen,
+            claim,
+            waiter,
+            place,
+        } = *asked;
+        self.check_claim(run, seen, claim)?;
+        let row = self.realm.live_run(run)?;
+        let thread = row.leased.then_some(row.thread);
+        if let Some(thread) = thread {
+            self.check_turn(self.realm.thread_row(thread)?, waiter)?;
+        }
+        let started = self.claim(run, seen, claim)?;
+        if let Some(thread) = thread {
+            self.take_turn(thread, waiter, place);
+        }
+        Ok(started)
+    }
+
+    pub(super) fn claim(&mut self, id: RunId, seen: u32, claim: Claim) -> Result<Started> {
+        let state = self.check_claim(id, seen, claim)?;
+        let run = self.realm.live_run(id)?;
         let base = self.last_of(run.base)?;
         let owner = run.owner.filter(|owner| *owner != self.me);
         let owner = owner.and_then(|owner| self.shared.owners.get(&owner));

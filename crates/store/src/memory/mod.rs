@@ -20,6 +20,7 @@ mod import;
 mod items;
 mod journal;
 mod lease;
+mod line;
 mod look;
 mod print;
 mod publish;

@@ -70,6 +70,7 @@ impl Desk<'_> {
             state: State::default(),
             unsettled: None,
             queued: thread.queue.len() as u64,
+            next: self.next_in_line(thread),
         };
         if let Some(holder) = self.realm.holder(thread) {
             opened.unsettled = Some(self.run_view(holder)?);

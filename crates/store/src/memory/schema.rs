@@ -20,6 +20,7 @@ use crate::{
 };
 
 use super::lease::Owner;
+use super::line::WaiterRow;
 
 /// The number of a row. Numbers grow, so they are an order of making, too.
 pub(super) type Row = i64;
@@ -108,6 +109,8 @@ pub(super) struct ThreadRow {
     pub(super) unsettled: Option<RunId>,
     pub(super) queue: VecDeque<Queued>,
     pub(super) last_queued: u64,
+    /// Runs that wait until the thread is free, first come first.
+    pub(super) line: Vec<WaiterRow>,
     pub(super) timelines: BTreeSet<Row>,
     pub(super) runs: BTreeMap<Row, RunId>,
     /// Where it was forked from, to know the same fork again.

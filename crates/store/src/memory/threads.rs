@@ -215,6 +215,7 @@ pub(super) fn thread_row(row: Row, new: &NewThread, now: Millis, stage: Stage) -
         unsettled: None,
         queue: VecDeque::new(),
         last_queued: 0,
+        line: Vec::new(),
         timelines: BTreeSet::new(),
         runs: BTreeMap::new(),
         origin: None,

@@ -7,6 +7,7 @@ use super::cache::Live;
 use super::fault::{Done, exists, invalid};
 use super::find::{any_run, shown_thread};
 use super::items::{self, Ready};
+use super::line;
 use super::nodes::{NewState, NodeOf, Seen, move_leased, place_node};
 use super::publish::answer;
 use super::queue::{Effect, Tx};
@@ -56,6 +57,7 @@ pub(super) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) 
     }
     let thread = shown_thread(tx.conn, known, &append.thread)?;
     not_busy(tx, thread.row, &append.thread)?;
+    line::turn(tx, thread.row, &append.thread, append.run)?;
     if let Some(expected) = append.expected {
         not_moved(&thread, expected)?;
     }

@@ -193,6 +193,7 @@ fn hold(part: &Path) -> Done<u64> {
         conn.execute(sql, [RunState::Held.code()])?
     };
     conn.execute("DELETE FROM owner", [])?;
+    conn.execute("DELETE FROM waiter", [])?;
     conn.execute_batch("COMMIT")?;
     // The file alone gets the name, so nothing may be left in the log.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;

@@ -9,6 +9,7 @@ use super::fault::{Done, Stop, exists, invalid, missing};
 use super::find::{any_run, named_node, run_by_key, shown_thread, unsettled};
 use super::hot::Hot;
 use super::items::{self, Ready};
+use super::line;
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
 use super::sql::{one, run_sql};
@@ -16,7 +17,7 @@ use crate::digest::{self, Digest};
 use crate::trials;
 use crate::{
     Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
-    NewItem, NodeRef, RunId, Started, Tenant, TenantScope, ThreadId, Version,
+    NewItem, NodeRef, Place, RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
 
 /// A run, ready to be begun.
@@ -45,6 +46,8 @@ struct Start {
     leased: bool,
     /// What is to stand in `run.live`.
     live: i64,
+    /// Its turn in the line of the thread, if it has looked who waits there.
+    turn: Option<line::Turn>,
 }
 
 /// Begin a run.
@@ -94,6 +97,7 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
                 base: head.base,
                 leased: true,
                 live: 0,
+                turn: None,
             }))
         }
         Anchor::Node(node) => {
@@ -120,6 +124,7 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
                 base: None,
                 leased,
                 live: if leased { 0 } else { tx.shared.free_number() },
+                turn: None,
             }))
         }
         Anchor::New { .. } => Ok(None),
@@ -155,6 +160,7 @@ fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Do
         base: Some(base),
         leased: false,
         live: tx.shared.free_number(),
+        turn: None,
     }))
 }
 
@@ -287,12 +293,14 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
                 base: None,
                 leased,
                 live: if leased { 0 } else { next_row(tx)? },
+                turn: None,
             })
         }
         Anchor::Head { thread, expected } => {
             let row = shown_thread(tx.conn, tenant, thread)?;
             takes_wait(tx, tenant, begin)?;
             not_busy(tx, row.row, thread)?;
+            let turn = line::turn(tx, row.row, thread, begin.run)?;
             not_moved(&row, *expected)?;
             unchanged(tx, row.row, thread, begin)?;
             Ok(Start {
@@ -302,6 +310,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
                 base: row.base(),
                 leased: true,
                 live: 0,
+                turn: Some(turn),
             })
         }
         Anchor::Node(node) => {
@@ -318,6 +327,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
                 base: Some(node.base(true)),
                 leased: false,
                 live: next_row(tx)?,
+                turn: None,
             })
         }
     }
@@ -433,6 +443,9 @@ fn write(
         Some(digest) => stored_request(tx, tenant, digest)?,
         None => None,
     };
+    if let Some(turn) = start.turn {
+        line::take_turn(tx, turn, Place::Leave)?;
+    }
     let values = params![
         tenant,
         begin.run.as_bytes(),
@@ -450,6 +463,7 @@ fn write(
         request,
         int(start.version),
         start.live,
+        start.turn.is_some(),
     ];
     if tx.hot.run(Hot::Run, values)? == 0 {
         return Ok(None);

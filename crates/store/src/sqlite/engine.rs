@@ -22,17 +22,18 @@ use super::rows::flag;
 use super::steps::ReadyStep;
 use super::{
     Sqlite, append, approvals, backup, begin, calls, check, event_log, events, find, import,
-    journal,
+    journal, line,
 };
 use super::{lists, publish, purge, runs, schema, settle, steps, threads};
 use crate::trials::{self, Op, Point};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Import, Increment, ItemNo,
-    ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord, OnProgress,
-    Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress, Publish, Published,
-    Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span, Started, Step,
-    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Import,
+    Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeId,
+    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress,
+    Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
+    Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Waiter,
 };
 
 impl Sqlite {
@@ -425,7 +426,17 @@ impl Engine for Sqlite {
         let scope = scope.clone();
         self.shared
             .write(Op::Claim, move |tx| {
-                settle::claim(tx, &scope, run, seen, claim)
+                settle::claim(tx, &scope, run, seen, claim, None)
+            })
+            .await
+    }
+
+    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
+        let (scope, asked) = (scope.clone(), *claim);
+        self.shared
+            .write(Op::Claim, move |tx| {
+                let in_line = Some((asked.waiter, asked.place));
+                settle::claim(tx, &scope, asked.run, asked.seen, asked.claim, in_line)
             })
             .await
     }
@@ -505,6 +516,31 @@ impl Engine for Sqlite {
                 limit,
                 reading.now,
             )
+        })
+        .await
+    }
+
+    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
+        let (scope, thread) = (scope.clone(), thread.clone());
+        self.shared
+            .write(Op::LineUp, move |tx| {
+                line::line_up(tx, &scope, &thread, run)
+            })
+            .await
+    }
+
+    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
+        let (scope, thread) = (scope.clone(), thread.clone());
+        self.shared
+            .write(Op::Other, move |tx| {
+                line::leave_line(tx, &scope, &thread, run)
+            })
+            .await
+    }
+
+    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
+        self.read_in(scope, |reading| {
+            line::line(reading.conn, reading.tenant, thread, reading.now)
         })
         .await
     }

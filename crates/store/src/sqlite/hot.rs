@@ -55,12 +55,14 @@ const SQL: [&str; 19] = [
     "COMMIT",
     // `OR IGNORE` and not `ON CONFLICT DO NOTHING`: the latter may still abort half-way for other
     // reasons, so that SQLite keeps a journal of each such statement. And nothing of `run` is read
-    // here, or the row would go through a table of its own first.
+    // here, or the row would go through a table of its own first. Where the thread has waiters,
+    // alive or not, `begin` takes the slower way and looks at them.
     "INSERT OR IGNORE INTO run(tenant, id, thread, live, state, flags, epoch, owner, attempt, base_tl, base_first, version,
        inputs, next_step, next_item, next_event, created, progress, idem, idem_digest, request)
      SELECT ?1, ?2, ?3, ?16, 1, ?5, 1, ?6, 0, ?7, ?8, version,
        ?9, 0, ?9+1, ?10, ?11, ?11, ?12, ?13, ?14
-     FROM thread WHERE thread=?3 AND stage=0 AND (version=?15 OR NOT ?4)",
+     FROM thread WHERE thread=?3 AND stage=0 AND (version=?15 OR NOT ?4)
+       AND (NOT ?4 OR ?17 OR NOT EXISTS(SELECT 1 FROM waiter WHERE waiter.thread=?3))",
     "INSERT INTO item(run, no, kind, source, units, again, digest, body) VALUES(?,?,?,?,?,?,?,?)",
     // 183: all flags but `UNSENT` and `MOVED`, and without a seal. Other flags may have been set by other processes.
     "UPDATE run SET state=?1, live=NULL, flags=flags & 183 | ?2, next_item=?3, next_step=?4, next_event=?5,

@@ -24,6 +24,7 @@ mod import;
 mod items;
 mod journal;
 mod lease;
+mod line;
 mod lists;
 mod nodes;
 mod opening;

@@ -15,15 +15,17 @@ pub(super) struct Found {
     pub(super) thread: ThreadRow,
     /// The node that was named, or the head.
     pub(super) node: Option<NodeRow>,
-    /// Whether the thread has an unsettled leased run, messages in its queue, names.
+    /// Whether the thread has an unsettled leased run, messages in its queue, names, a line.
     pub(super) unsettled: bool,
     pub(super) queued: bool,
     pub(super) named: bool,
+    pub(super) awaited: bool,
 }
 
 /// The columns of what else a thread may have: mostly there is none of it, and no reason to look twice.
 const HAS: &str = ", EXISTS(SELECT 1 FROM run u WHERE u.thread=t.thread AND u.live=0),
- EXISTS(SELECT 1 FROM queue q WHERE q.thread=t.thread), EXISTS(SELECT 1 FROM alias a WHERE a.thread=t.thread)";
+ EXISTS(SELECT 1 FROM queue q WHERE q.thread=t.thread), EXISTS(SELECT 1 FROM alias a WHERE a.thread=t.thread),
+ EXISTS(SELECT 1 FROM waiter w WHERE w.thread=t.thread)";
 
 /// Where they are.
 const HAS_AT: usize = THREAD_COLUMNS + NODE_COLUMNS;
@@ -37,12 +39,13 @@ impl Found {
             unsettled: row.get(HAS_AT)?,
             queued: row.get(HAS_AT + 1)?,
             named: row.get(HAS_AT + 2)?,
+            awaited: row.get(HAS_AT + 3)?,
         })
     }
 
     /// The same with the node that was named behind it.
     fn read_at_node(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let node = NodeRow::read(row, HAS_AT + 3)?;
+        let node = NodeRow::read(row, HAS_AT + 4)?;
         Ok(Self {
             node: Some(node),
             ..Self::read(row)?

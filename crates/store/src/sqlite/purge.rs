@@ -76,6 +76,8 @@ pub(super) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
     }
     super::event_log::erase(tx, &sweep.runs)?;
     super::event_log::sweep(tx, None)?;
+    let sql = "DELETE FROM waiter WHERE NOT EXISTS(SELECT 1 FROM owner o WHERE o.owner=waiter.owner AND o.until>?)";
+    run_sql(tx.conn, sql, [now])?;
     let sql = "DELETE FROM owner WHERE until<?1 AND owner<>?2 AND owner NOT IN
       (SELECT owner FROM run INDEXED BY run_live WHERE live IS NOT NULL AND owner IS NOT NULL)";
     run_sql(tx.conn, sql, (day, tx.owner))?;

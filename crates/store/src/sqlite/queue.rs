@@ -1,6 +1,6 @@
 //! What waits to be written, and what a process remembers once it is.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -48,6 +48,8 @@ pub(super) struct Shared {
     free: AtomicI64,
     /// Runs that this process began or claimed and has not settled.
     pub(super) working: AtomicUsize,
+    /// Runs of this process that wait in a line.
+    pub(super) waiting: Mutex<HashSet<RunId>>,
 }
 
 #[derive(Default)]
@@ -175,6 +177,10 @@ pub(super) enum Effect {
     Live(Arc<Live>),
     Settled(RunId),
     Forget(RunId),
+    /// A run has a place in a line.
+    Waits(RunId),
+    /// A run has none any more.
+    WaitsNoMore(RunId),
     Head((i64, ThreadId), Head),
     ForgetHead((i64, ThreadId)),
     Ended((i64, RunId), Ended),
@@ -324,6 +330,7 @@ impl Shared {
             overdue: AtomicBool::new(false),
             free: AtomicI64::new(0),
             working: AtomicUsize::new(0),
+            waiting: Mutex::default(),
         }
     }
 
@@ -636,6 +643,12 @@ impl Shared {
                         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
                 }
                 Effect::Forget(run) => lock(&caches.live).remove(&run),
+                Effect::Waits(run) => {
+                    lock(&self.waiting).insert(run);
+                }
+                Effect::WaitsNoMore(run) => {
+                    lock(&self.waiting).remove(&run);
+                }
                 Effect::Head(key, head) => lock(&caches.heads).insert(key, head),
                 Effect::ForgetHead(key) => lock(&caches.heads).remove(&key),
                 Effect::Ended(key, ended) => lock(&caches.ended).insert(key, ended),

@@ -82,6 +82,10 @@ impl<'a> Reading<'a> {
             true => aliases(self.conn, thread.row)?,
             false => Vec::new(),
         };
+        let next = match found.awaited {
+            true => super::line::first(self.conn, thread.row, self.now)?,
+            false => None,
+        };
         Ok(Opened {
             tip: node.as_ref().map(NodeRow::tip),
             thread: thread.thread(names)?,
@@ -90,6 +94,7 @@ impl<'a> Reading<'a> {
             state,
             unsettled,
             queued: queued.map_or(0, num),
+            next: next.map(|next| next.run),
         })
     }
 

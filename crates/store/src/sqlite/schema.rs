@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -40,6 +40,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sql: WORKED_TIME,
     },
     Migration { to: 5, sql: COUNTS },
+    Migration { to: 6, sql: LINES },
 ];
 
 /// `run.worked`: for how long the run was worked on before its present owner had it, in
@@ -57,6 +58,14 @@ ALTER TABLE run ADD COLUMN since INTEGER;
 const COUNTS: &str = "
 ALTER TABLE item RENAME COLUMN tokens TO units;
 ALTER TABLE node RENAME COLUMN tokens TO units;
+";
+
+/// Runs that wait until their thread is free: `run` is the id under which one waits and begins, `owner`
+/// the process that took the place. Numbers are never given twice, so that they are the order in which
+/// places were taken.
+const LINES: &str = "
+CREATE TABLE waiter(no INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL, run BLOB NOT NULL, owner INTEGER NOT NULL) STRICT;
+CREATE INDEX waiter_thread ON waiter(thread);
 ";
 
 /// Numbers of timelines are never given twice: whoever remembers one must not meet another. What was

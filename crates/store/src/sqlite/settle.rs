@@ -9,11 +9,14 @@ use super::events::{is_stored, last_events};
 use super::fault::{Done, missing};
 use super::find::{run_by_row, run_to_write, shown_run};
 use super::lease::{admit_events, must_run};
+use super::line;
 use super::queue::{Effect, Tx};
 use super::rows::{RunRow, flag, int, num};
 use super::sql::run_sql;
 use crate::trials;
-use crate::{Claim, End, Error, Flush, Lease, Run, RunId, RunState, Started, Stopped, TenantScope};
+use crate::{
+    Claim, End, Error, Flush, Lease, Place, Run, RunId, RunState, Started, Stopped, TenantScope,
+};
 
 /// Whether events that come with an end are there already, or there are none.
 fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> Done<bool> {
@@ -88,13 +91,14 @@ pub(super) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<R
     row.run(tx.now)
 }
 
-/// Take a run over.
+/// Take a run over; in line, only in turn.
 pub(super) fn claim(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     run: RunId,
     seen: u32,
     claim: Claim,
+    in_line: Option<(RunId, Place)>,
 ) -> Done<Started> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, run)?;
@@ -144,6 +148,10 @@ pub(super) fn claim(
     if trials::unless("claim-busy", late) {
         not_busy(tx, row.thread, &thread)?;
     }
+    let turn = match in_line.filter(|_| row.has(flag::LEASED)) {
+        Some((waiter, place)) => Some((line::turn(tx, row.thread, &thread, waiter)?, place)),
+        None => None,
+    };
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
       worked=?6, since=?2, live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
     // Nobody was lost who worked on a parked one.
@@ -163,6 +171,9 @@ pub(super) fn claim(
         // What the owner before has stored goes on with the run, whatever becomes of its slots.
         event_log::gather(tx, row.worked())?;
         event_log::sweep(tx, Some(row.row))?;
+    }
+    if let Some((turn, place)) = turn {
+        line::take_turn(tx, turn, place)?;
     }
     tx.then(Effect::Forget(run));
     // One of this process is counted already.

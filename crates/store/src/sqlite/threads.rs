@@ -220,6 +220,7 @@ pub(super) fn forget(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
     run_sql(conn, sql, (int(tx.now), thread))?;
     run_sql(conn, "DELETE FROM alias WHERE thread=?", [thread])?;
     run_sql(conn, "DELETE FROM queue WHERE thread=?", [thread])?;
+    run_sql(conn, "DELETE FROM waiter WHERE thread=?", [thread])?;
     run_sql(conn, "DELETE FROM approval WHERE thread=?", [thread])?;
     // A higher epoch: whatever is remembered of them elsewhere no longer fits.
     let sql = "UPDATE run SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE thread=? AND live IS NOT NULL";

@@ -180,6 +180,9 @@ impl Pen {
         if row == 0 {
             return;
         }
+        let left = self.conn.execute("DELETE FROM waiter WHERE owner=?", [row]);
+        // Without it they lapse.
+        drop(left.map_err(|error| storage(&error)));
         // Nobody reads this row after a power cut, so it does not matter what this commit waits for.
         let gone = self.conn.execute(
             "DELETE FROM owner WHERE owner=?1 AND NOT EXISTS(SELECT 1 FROM run INDEXED BY run_live WHERE live IS NOT NULL AND run.owner=?1)",
@@ -191,5 +194,6 @@ impl Pen {
 }
 
 fn beats(shared: &Shared) -> bool {
-    shared.options.heartbeat == Heartbeat::Automatic && shared.working.load(Ordering::Relaxed) > 0
+    let holds = shared.working.load(Ordering::Relaxed) > 0 || !lock(&shared.waiting).is_empty();
+    shared.options.heartbeat == Heartbeat::Automatic && holds
 }

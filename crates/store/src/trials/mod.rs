@@ -58,6 +58,7 @@ pub(crate) enum Op {
     Delete,
     Purge,
     Renew,
+    LineUp,
     /// One that no run depends on.
     Other,
 }
@@ -65,7 +66,7 @@ pub(crate) enum Op {
 impl Op {
     /// Whether the process must be known as alive before it is done.
     pub(crate) const fn owns(self) -> bool {
-        matches!(self, Self::Begin | Self::Claim | Self::Renew)
+        matches!(self, Self::Begin | Self::Claim | Self::Renew | Self::LineUp)
     }
 
     /// Before it is done, when its transaction is about to be committed, and after.
@@ -97,7 +98,7 @@ impl Op {
             ],
             Self::Delete => [Some(P::DeleteMark), None, None],
             Self::Purge => [Some(P::DeletePurge), None, None],
-            Self::Renew | Self::Other => [None, None, None],
+            Self::Renew | Self::LineUp | Self::Other => [None, None, None],
         }
     }
 }

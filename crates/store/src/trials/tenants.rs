@@ -11,8 +11,10 @@
 //!
 //! - a column `tenant` that is compared with a parameter or with another `tenant`,
 //! - the name by which a row of the table `tenant` is found,
-//! - a column `thread` likewise: rows without a tenant of their own are reached through a thread that
-//!   was looked up by its tenant, and belong to the tenant of their thread.
+//! - `a.thread=b.thread` between two tables: rows without a tenant of their own belong to the tenant
+//!   of their thread,
+//! - `thread=?` on the tables `queue` and `alias`, whose rows are found through a thread that was
+//!   looked up by its tenant.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -265,7 +267,13 @@ fn condition(tokens: &[Token<'_>], at: usize) -> Option<Condition> {
     let found = match left.name {
         "tenant" => parameter || other.as_ref().is_some_and(|other| other.name == "tenant"),
         "name" => parameter && table_before(tokens, at) == Some("tenant"),
-        "thread" => parameter || other.as_ref().is_some_and(|other| other.name == "thread"),
+        "thread" if parameter => {
+            let table = left.table.or_else(|| table_before(tokens, at));
+            table.is_some_and(|table| table == "queue" || table == "alias")
+        }
+        "thread" => other
+            .as_ref()
+            .is_some_and(|other| other.name == "thread" && left.table.is_some()),
         _ => false,
     };
     if !found {

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 use throughline_store::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, Cursor, End, Engine, EventNo, Flush, Fork, Import, Increment, ItemNo, ItemRef, Journal,
-    Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan,
-    OwnerId, Page, PageToken, Position, Profile, Publish, Published, Purged, QueueNo, Queued,
-    Result, Run, RunFilter, RunId, Span, Started, Step, Store, TenantScope, Thread, ThreadFilter,
-    ThreadId, ThreadPatch, TreeNode, Version,
+    Claim, ClaimInLine, Cursor, End, Engine, EventNo, Flush, Fork, Import, Increment, ItemNo,
+    ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeId, NodeRecord,
+    OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published,
+    Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, Store,
+    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter,
 };
 
 /// What a call of an engine is for.
@@ -142,6 +142,18 @@ const METHODS: &[Method] = &[
     Method {
         name: "claim",
         class: Class::Write,
+    },
+    Method {
+        name: "line_up",
+        class: Class::Write,
+    },
+    Method {
+        name: "leave_line",
+        class: Class::Write,
+    },
+    Method {
+        name: "line",
+        class: Class::Read,
     },
     Method {
         name: "run",
@@ -461,6 +473,27 @@ impl<P: Pass> Engine for Forward<P> {
     ) -> Result<Started> {
         let call = self.inner.claim(scope, run, seen, claim);
         self.pass.pass(Method::of("claim"), call).await
+    }
+
+    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
+        // A claim like any other for those who count and disturb them.
+        let call = self.inner.claim_in_line(scope, claim);
+        self.pass.pass(Method::of("claim"), call).await
+    }
+
+    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
+        let call = self.inner.line_up(scope, thread, run);
+        self.pass.pass(Method::of("line_up"), call).await
+    }
+
+    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
+        let call = self.inner.leave_line(scope, thread, run);
+        self.pass.pass(Method::of("leave_line"), call).await
+    }
+
+    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
+        let call = self.inner.line(scope, thread);
+        self.pass.pass(Method::of("line"), call).await
     }
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {

@@ -56,7 +56,7 @@ pub struct Process {
 }
 
 /// The methods by which a process reaches the store.
-const METHODS: [&str; 22] = [
+const METHODS: [&str; 25] = [
     "open",
     "open_or_create",
     "read",
@@ -71,6 +71,9 @@ const METHODS: [&str; 22] = [
     "end",
     "cancel",
     "claim",
+    "line_up",
+    "leave_line",
+    "line",
     "run",
     "cancelling",
     "journal",

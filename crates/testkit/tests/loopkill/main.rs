@@ -11,5 +11,6 @@ mod kills;
 mod line;
 mod orphans;
 mod process;
+mod queue;
 mod readers;
 mod thread;

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 /// A process that takes lines and says lines.
 pub(crate) struct Process {
@@ -49,6 +50,11 @@ impl Process {
     /// The next line that it says; none when it is dead or done.
     pub(crate) fn hear(&mut self) -> Option<String> {
         self.said.recv().ok()
+    }
+
+    /// The next line that it says, if it says one in time.
+    pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
+        self.said.recv_timeout(time).ok()
     }
 
     /// Tell it nothing more: it ends when it has done what it was told.
@@ -136,6 +142,13 @@ impl Servers {
         }
         Ok(lines)
     }
+}
+
+/// A process whose runs wait for a thread, with a clock that is set by hand.
+pub(crate) fn queue_worker(url: &str, clock: u64) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queue-worker"));
+    command.arg(url).arg(clock.to_string());
+    Process::start(command)
 }
 
 /// A process with an agent, steered by a plan for its fault points; those it reaches go to `log`.

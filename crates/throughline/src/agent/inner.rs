@@ -201,7 +201,9 @@ impl Agent {
     }
 
     /// Cancel the run on a thread, wherever it is at work, or parked: what waits is closed, its
-    /// approvals are withdrawn, and what had finished is published.
+    /// approvals are withdrawn, and what had finished is published. A run that ended before the order
+    /// came stays as it is, and its outcome is the answer; see
+    /// [`Outcome::had_finished`](crate::Outcome::had_finished).
     pub fn cancel(&self, thread: &Thread) -> Run<order::Cancel> {
         Run::cancel(self, thread)
     }

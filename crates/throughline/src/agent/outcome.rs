@@ -100,6 +100,34 @@ impl Outcome {
         self.answer().map(Message::text).unwrap_or_default()
     }
 
+    /// Whether the run ended by itself, as opposed to cancelled, failed or parked. A cancel that comes
+    /// after the commit changes nothing and returns the committed outcome, for which this is `true`.
+    ///
+    /// ```
+    /// use throughline::{Agent, Demo, StopReason, Thread};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new()).build()?;
+    /// let thread = Thread::new();
+    /// let answer = agent.run_on(&thread, "hello").await?;
+    /// let late = agent.cancel(&thread).await?;
+    /// assert!(late.had_finished());
+    /// assert_eq!((late.run, late.stop), (answer.run, StopReason::Done));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn had_finished(&self) -> bool {
+        match self.stop {
+            StopReason::Done
+            | StopReason::RoundLimit
+            | StopReason::ErrorLimit
+            | StopReason::Budget
+            | StopReason::Terminated => true,
+            StopReason::Parked | StopReason::Cancelled | StopReason::Failed => false,
+        }
+    }
+
     /// What the model said instead of an answer, if it refused.
     pub fn refusal(&self) -> Option<String> {
         let texts: Vec<&str> = self

@@ -20,6 +20,8 @@ pub(crate) struct Found {
     pub(crate) unsettled: Option<Run>,
     /// How many messages wait in the queue.
     pub(crate) queued: u64,
+    /// The first run in the thread's line, which begins next.
+    pub(crate) next: Option<RunId>,
     /// What the store is to look at when a run begins here, because nobody else has.
     pub(crate) expects: Option<Expects>,
 }
@@ -71,6 +73,7 @@ impl Found {
             unsent: Vec::new(),
             unsettled: None,
             queued: 0,
+            next: None,
             expects: Some(Expects {
                 settings: known.settings,
             }),
@@ -102,6 +105,7 @@ impl From<Opened> for Found {
             unsent: opened.unsent,
             unsettled: opened.unsettled,
             queued: opened.queued,
+            next: opened.next,
             expects: None,
         }
     }

@@ -40,11 +40,12 @@ pub enum OnBusy {
     /// It is refused at once.
     #[default]
     Reject,
-    /// It begins when the other has ended, and sees its turn.
+    /// It waits in the thread's line and begins in its turn, after the runs that were accepted before
+    /// it, in whichever process; it sees their turns. A resume waits too.
     Queue,
     /// It goes on from the old head as a branch of its own.
     Branch,
-    /// The other one is cancelled, closed and published; then this one begins.
+    /// The run at work is cancelled, closed and published; then this one begins, in its turn.
     Interrupt,
 }
 

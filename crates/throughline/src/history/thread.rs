@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 use throughline_store::{
-    Append, At, DamageSite, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result,
+    Append, At, DamageSite, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result, Run,
     RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
 };
 
@@ -58,6 +58,8 @@ struct Seen {
     failed: Option<RunId>,
     /// Known since the thread was opened, and not used by a run yet.
     found: Option<Box<Found>>,
+    /// What was seen when the thread was last read, unless a run has gone on here since.
+    looked: Option<Looked>,
     /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
     /// is the one to go on from.
     cached: Option<Cached>,
@@ -67,6 +69,22 @@ struct Seen {
     settings: ThreadSettings,
     /// The same as the store has them.
     stored: Option<RawJson>,
+}
+
+/// What a handle saw of a thread when it read it.
+#[derive(Clone)]
+pub(crate) struct Looked {
+    pub(crate) version: Version,
+    pub(crate) unsettled: Option<Run>,
+}
+
+impl Looked {
+    fn at(found: &Found) -> Self {
+        Self {
+            version: found.version,
+            unsettled: found.unsettled.clone(),
+        }
+    }
 }
 
 /// Where runs go on.
@@ -185,6 +203,7 @@ impl Thread {
             place: Place::New(Box::new(seed)),
             failed: None,
             found: None,
+            looked: None,
             cached: None,
             shown,
             pending: Vec::new(),
@@ -265,6 +284,7 @@ impl Thread {
             state: found.state.clone(),
             settings,
             stored,
+            looked: Some(Looked::at(&found)).filter(|_| found.expects.is_none()),
             found: Some(Box::new(found)),
         };
         Self {
@@ -441,7 +461,9 @@ impl Shared {
                     seen.settings = settings.clone();
                     seen.stored.clone_from(&opened.thread.settings);
                 }
-                (Box::new(Found::from(opened)), settings, entries)
+                let found = Box::new(Found::from(opened));
+                self.seen().looked = Some(Looked::at(&found));
+                (found, settings, entries)
             }
         };
         let node = found.node();
@@ -543,6 +565,7 @@ impl Shared {
             }),
         };
         seen.found = None;
+        seen.looked = None;
     }
 
     /// Nothing came of it: what was read is not read again.
@@ -621,6 +644,11 @@ impl Shared {
     /// Have the thread read again, whatever was found when it was opened.
     pub(super) fn forget_found(&self) {
         self.seen().found = None;
+    }
+
+    /// What was seen when the thread was last read.
+    pub(crate) fn looked(&self) -> Option<Looked> {
+        self.seen().looked.clone()
     }
 
     /// The thread is stored now.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use throughline::model::{Event, Message, Response, Status};
-use throughline::store::{ApprovalFilter, ApprovalState, RunState};
+use throughline::store::{ApprovalFilter, ApprovalState, RunId, RunState};
 use throughline::{
     Abilities, Agent, Approval, ChatClient, ChatRequest, ClientError, Effect, EventStream, Limits,
-    Outcome, Run, RunError, RunFailed, Runs, StopReason, Thread,
+    Outcome, Run, RunError, RunEvent, RunFailed, Runs, StopReason, Thread,
 };
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
@@ -262,9 +262,131 @@ fn b205_a_cancel_while_parked_closes_what_waits_and_again_changes_nothing() {
         }
         assert_eq!((pay.runs(), asked.calls()), (0, 1));
         goes_on(how, &agent, &asked, &thread).await;
-        // Nothing is left to cancel behind a run that ended by itself.
-        let nothing = how.finish(agent.cancel(&thread)).await.unwrap_err();
+        // Behind a run that ended by itself there is nothing left to cancel.
+        let ended = how.finish(agent.cancel(&thread)).await.unwrap();
+        assert!(ended.had_finished());
+        assert_ne!(ended.run, parked.run);
+    });
+}
+
+/// The events of a run as they are stored.
+async fn stored_events(process: &Process, run: RunId) -> Vec<RunEvent> {
+    let events = process.threads().attach(run, None);
+    events.map(|event| event.unwrap().1).collect().await
+}
+
+#[test]
+fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
+    everywhere(async |stage, how| {
+        let (process, other) = (stage.process().await, stage.process().await);
+        let tide = Fake::named("tide");
+        let asked = client([Step::calls([("c1", "tide", "{}")]), Step::text("at four")]);
+        let here = agent(&process, &asked, &[&tide]);
+        let there = agent(&other, &asked, &[&tide]);
+        let thread = here.new_thread();
+        let id = thread.id().clone();
+        // Where nothing was ever said, nothing had finished.
+        let nothing = how.finish(here.cancel(&thread)).await.unwrap_err();
         assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
+
+        let done = how.finish(here.run_on(&thread, "when?")).await.unwrap();
+        assert_eq!(done.stop, StopReason::Done);
+        let before = journals(&process, &id).await;
+        let events = stored_events(&process, done.run).await;
+        let again = there.open(id.clone()).await.unwrap();
+        let mut late = Vec::new();
+        for _ in 0..2 {
+            late.push(how.finish(here.cancel(&thread)).await.unwrap());
+            late.push(how.finish(there.cancel(&again)).await.unwrap());
+        }
+        // A branch, and a message that was added by hand, are other things.
+        let node = before[0].run.published.unwrap();
+        let branch = here.open(node).await.unwrap();
+        asked.push(Step::text("aside"));
+        how.finish(here.run_on(&branch, "and?")).await.unwrap();
+        late.push(how.finish(here.cancel(&thread)).await.unwrap());
+        for late in late {
+            assert!(late.had_finished());
+            assert_eq!((late.run, late.stop), (done.run, done.stop));
+            assert_eq!((&late.messages, &late.usage), (&done.messages, &done.usage));
+            assert_eq!(late.finish, done.finish);
+        }
+        // Nothing was changed, and there is one end.
+        let after = journals(&process, &id).await;
+        assert_eq!(after.last(), before.last());
+        assert_eq!(stored_events(&process, done.run).await, events);
+        let ends = |event: &&RunEvent| matches!(event, RunEvent::Ended { .. });
+        assert_eq!(events.iter().filter(ends).count(), 1);
+        assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
+        assert_eq!((tide.runs(), asked.calls()), (1, 3));
+        goes_on(how, &here, &asked, &thread).await;
+
+        // A run that failed had not finished.
+        asked.push(Step::fails(throughline::ErrorKind::Unavailable));
+        let run = here.run_on(&thread, "and?");
+        how.finish(run).await.unwrap_err();
+        let nothing = how.finish(here.cancel(&thread)).await.unwrap_err();
+        assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
+    });
+}
+
+#[test]
+fn b234_a_cancel_that_meets_the_commit_finds_the_run_finished() {
+    everywhere(async |stage, how| {
+        // The order has looked, and is about to take the run over, to mark it, or to see how it ended.
+        for held in ["claim", "cancel", "run"] {
+            let (process, other) = (stage.process().await, stage.process().await);
+            let asked = client([Step::text("at four")]);
+            let here = agent(&process, &asked, &[]);
+            let there = agent(&other, &asked, &[]);
+            let thread = here.new_thread();
+            let id = thread.id().clone();
+            let commit = Gate::at(&process, "publish");
+            let run = start(how, here.run_on(&thread, "when?"));
+            commit.reached().await;
+            let same = there.open(id.clone()).await.unwrap();
+            let order = Gate::at(&other, held);
+            let cancel = start(how, there.cancel(&same));
+            order.reached().await;
+            commit.open();
+            let done = run.await.unwrap().unwrap();
+            assert_eq!(done.stop, StopReason::Done, "{held}");
+            order.open();
+            let late = cancel.await.unwrap().unwrap();
+            assert!(late.had_finished(), "{held}");
+            assert_eq!((late.run, late.stop), (done.run, done.stop), "{held}");
+            assert_eq!(late.messages, done.messages, "{held}");
+            assert_eq!(process.history(&id).await, "u a", "{held}");
+            let events = stored_events(&other, done.run).await;
+            let ends = |event: &&RunEvent| matches!(event, RunEvent::Ended { .. });
+            assert_eq!(events.iter().filter(ends).count(), 1, "{held}");
+        }
+    });
+}
+
+#[test]
+fn a_cancel_closes_a_run_whose_process_dies_before_it_sees_the_order() {
+    everywhere(async |stage, how| {
+        let (process, other) = (stage.process().await, stage.process().await);
+        let asked = client([Step::hang()]);
+        let here = agent(&process, &asked, &[]);
+        let there = agent(&other, &asked, &[]);
+        let thread = here.new_thread();
+        let id = thread.id().clone();
+        let run = start(how, here.run_on(&thread, "when?"));
+        asked.begun(1).await;
+        process.faulty.always("cancelling", Fault::HangBefore);
+        let same = there.open(id.clone()).await.unwrap();
+        let order = Gate::at(&other, "run");
+        let cancel = start(how, there.cancel(&same));
+        order.reached().await;
+        process.kill();
+        other.live().await;
+        order.open();
+        let outcome = cancel.await.unwrap().unwrap();
+        assert_eq!(outcome.stop, StopReason::Cancelled);
+        assert_eq!(other.history(&id).await, "u");
+        run.abort();
     });
 }
 

@@ -138,12 +138,9 @@ fn a_handle_that_saw_the_run_wait_goes_on_without_it() {
         let agent = agent(&process, &model, &[&pay]);
         let thread = agent.new_thread();
         let parked = how.finish(agent.run_on(&thread, "pay")).await.unwrap();
-        let mut opened = agent.open(thread.id().clone()).await.unwrap();
+        let opened = agent.open(thread.id().clone()).await.unwrap();
         elsewhere.threads().discard(parked.run).await.unwrap();
-        let outcome = how
-            .finish(agent.run_on(&mut opened, "when?"))
-            .await
-            .unwrap();
+        let outcome = how.finish(agent.run_on(&opened, "when?")).await.unwrap();
         assert_eq!((said(&outcome).as_str(), pay.runs()), ("u a", 0));
         assert_eq!(process.history(thread.id()).await, "u a");
     });

@@ -29,6 +29,7 @@ mod open_nodes;
 mod owners;
 mod prefixes;
 mod providers;
+mod queue;
 mod remembered;
 mod same_run;
 mod sequences;

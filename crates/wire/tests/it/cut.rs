@@ -264,9 +264,9 @@ fn b247_anthropic_marks_the_call_that_the_output_limit_cut_off() {
     };
     for (input, reason, cut) in [
         (&[r#"{"port": "#, r#""Bre"#][..], "max_tokens", true),
-        (&[WHOLE], "max_tokens", true),
-        (&[], "max_tokens", true),
-        (&[WHOLE], "tool_use", false),
+        (&[WHOLE][..], "max_tokens", true),
+        (&[][..], "max_tokens", true),
+        (&[WHOLE][..], "tool_use", false),
     ] {
         let response = stream(input, reason);
         let status = cut.then_some(Status::Incomplete);

@@ -9,10 +9,10 @@ use throughline_model::{CallId, Message, Outcome, Output, Role, ToolCall};
 
 use super::{Fixture, block_on};
 use crate::{
-    Anchor, Answer, ApprovalFilter, At, CallResult, CallState, Claim, Decision, End, Engine, Flush,
-    Fork, Idempotency, ItemRef, Mode, NewApproval, NewItem, NewThread, NodeRef, PlannedCall,
-    RunFilter, Span, Step, StepNode, Stopped, StoredEvent, ThreadFilter, ThreadId, ThreadPatch,
-    Version, shown,
+    Anchor, Answer, ApprovalFilter, At, CallResult, CallState, Claim, ClaimInLine, Decision, End,
+    Engine, Flush, Fork, Idempotency, ItemRef, Mode, NewApproval, NewItem, NewThread, NodeRef,
+    Place, PlannedCall, RunFilter, Span, Step, StepNode, Stopped, StoredEvent, ThreadFilter,
+    ThreadId, ThreadPatch, Version, shown,
 };
 
 /// Statements that were prepared in this process, and how often each was prepared anew.
@@ -38,7 +38,16 @@ const WALKS: &[(&str, &str)] = &[
     ("SCAN event_log", "event_log"),
     // One row for each process.
     ("SCAN owner", "DELETE FROM owner"),
+    // Only runs that wait are in it.
+    ("SCAN waiter", "DELETE FROM waiter WHERE NOT EXISTS"),
 ];
+
+fn head_of(thread: &ThreadId, expected: Version) -> Anchor {
+    Anchor::Head {
+        thread: thread.clone(),
+        expected,
+    }
+}
 
 /// Do everything once, and some of it more often.
 fn work(f: &Fixture) {
@@ -153,7 +162,25 @@ fn work(f: &Fixture) {
             note: None,
             events: None,
         };
+        let waiter = f.ids.run();
+        s.line_up(scope, &id, waiter).await.unwrap();
+        s.line_up(scope, &id, f.ids.run()).await.unwrap();
+        s.open(scope, &At::Thread(id.clone()), 0).await.unwrap();
         s.end(scope, failed, &end).await.unwrap();
+        let opened = s.open(scope, &At::Thread(id.clone()), 0).await.unwrap();
+        let mut begin = crate::Begin::new(waiter, head_of(&id, opened.thread.version), Vec::new());
+        begin.early = true;
+        s.begin(scope, &begin).await.unwrap();
+        let asked = ClaimInLine {
+            run: waiter,
+            seen: 1,
+            claim: Claim::Own,
+            waiter: s.line(scope, &id).await.unwrap()[0].run,
+            place: Place::Keep,
+        };
+        let claimed = s.claim_in_line(scope, &asked).await.unwrap();
+        s.leave_line(scope, &id, asked.waiter).await.unwrap();
+        s.end(scope, claimed.lease, &end).await.unwrap();
         let again = vec![NewItem::Again(ItemRef { run, no: 1 })];
         for _ in 0..2 {
             let append = crate::Append {

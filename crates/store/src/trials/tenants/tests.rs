@@ -52,10 +52,8 @@ fn every_kind_of_condition_is_taken_out_by_itself() {
             &["?1 IS NOT NULL AND ?2 IS NULL"],
         ),
         (
-            "INSERT INTO run(tenant, id) SELECT ?1, ?2 FROM thread WHERE thread=?3 AND stage=0",
-            &[
-                "INSERT INTO run(tenant, id) SELECT ?1, ?2 FROM thread WHERE ?3 IS NOT NULL AND stage=0",
-            ],
+            "INSERT INTO run(tenant, id) SELECT ?1, ?2 FROM thread WHERE thread=?3",
+            &[],
         ),
     ];
     for (sql, expected) in cases {

@@ -84,7 +84,7 @@ impl Raw {
     }
 
     /// Two commits: the run and its input; the answer, the node, the run's end and the head.
-    pub(crate) fn turn(&self, thread: &Thread, text: &str) {
+    pub(crate) fn turn(&self, thread: &mut Thread, text: &str) {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         let text = || text.as_bytes().to_vec();
         self.wait(Job::Begin {

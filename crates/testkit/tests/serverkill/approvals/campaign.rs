@@ -269,16 +269,16 @@ impl Campaign {
         };
         self.counts.raced += 1;
         let settled = self.settle(case, asked, &winner, received)?;
-        let told = match &loser {
+        let named = match &loser {
             Received::Error(409, body, _) if loser.code() == "approval_already_answered" => {
                 body["error"]["response_id"].as_str().map(str::to_owned)
             }
             other => return Err(format!("the losing branch ended with {other:?}")),
         };
         // While the winner has not begun, there is no response to name.
-        match told {
-            Some(told) if told != settled.id => Err(format!(
-                "{told} is named as the winner, which is {}",
+        match named {
+            Some(named) if named != settled.id => Err(format!(
+                "{named} is named as the winner, which is {}",
                 settled.id
             )),
             _ => Ok(settled),
@@ -438,8 +438,8 @@ impl Campaign {
         let charges = self.charge_server.charges(&case.code)?;
         let killed = matches!(case.kill, Kill::At(..) | Kill::On(..));
         let questions = asked.questions();
-        let told = (&response, &questions[..]);
-        let settled = check::response(case, &answering.answers, told, &charges, killed)?;
+        let shown = (&response, &questions[..]);
+        let settled = check::response(case, &answering.answers, shown, &charges, killed)?;
         check::approvals(case, &settled.outcomes, &self.server.approvals(asked.id())?)?;
         let requests = self.models.requests(&case.code);
         let most = if killed { 4 } else { 1 };
@@ -453,7 +453,8 @@ impl Campaign {
         Ok(settled)
     }
 
-    /// Another branch answers the same approvals: it gets 409 with the id of the winner, and nothing runs.
+    /// Another branch answers the same approvals: it gets 409 with the id of the winner, and nothing
+    /// runs.
     fn answer_too_late(
         &mut self,
         case: &Case,

@@ -158,9 +158,9 @@ impl Counts {
             (executions < self.ran, "the log is not whole"),
             (self.rejected < part(4), "too few refusals"),
             (self.partial < part(10), "answers were missing too seldom"),
-            (self.withdrawn < part(25), "too few were withdrawn"),
+            (self.withdrawn < part(100), "too few were withdrawn"),
             (self.late != self.cases, "no late branch"),
-            (self.with_input < part(5), "input received too seldom"),
+            (self.with_input < part(5), "input came too seldom"),
             (self.streamed < part(3), "too few streams"),
             (self.between < part(100), "too few kills before answers"),
             (

@@ -60,8 +60,8 @@ impl Server {
             .next()
             .map(|(wire, url)| (wire.as_str().to_owned(), url));
         let first = first.ok_or("there is an upstream")?;
-        let said = |error: throughline_store::Error| error.to_string();
-        let store = block_on(Store::open(&url)).map_err(said)?;
+        let text = |error: throughline_store::Error| error.to_string();
+        let store = block_on(Store::open(&url)).map_err(text)?;
         let tenant = Tenant::new("local").map_err(|error| error.to_string())?;
         let mut server = Self {
             url,
@@ -85,15 +85,15 @@ impl Server {
             self.lives += 1;
             let ahead = (self.lives * APART).to_string();
             let (kind, url) = &self.first;
-            let mut answers = vec!["serve", &self.url, &ahead, kind, url];
-            answers.extend(self.variables.iter().map(String::as_str));
-            match Process::start(&answers, faults) {
+            let mut words = vec!["serve", &self.url, &ahead, kind, url];
+            words.extend(self.variables.iter().map(String::as_str));
+            match Process::start(&words, faults) {
                 Ok((process, address)) => {
                     self.process = Some(process);
                     self.address = address;
                     return Ok(());
                 }
-                // It takes over what was left as soon as it starts, and was told to die there.
+                // It takes over unfinished runs as soon as it starts, and a fault can kill it there.
                 Err(_) if !faults.is_empty() => faults = "",
                 Err(error) => return Err(error),
             }

@@ -13,6 +13,7 @@ use super::begin::{Adopted, Entered, Said, begin};
 use super::calls::Calls;
 use super::carried::spent_by;
 use super::enter::{ATTEMPTS, Place, waiting};
+use super::line::Line;
 use super::note::{StepNote, ended};
 use super::opening::Opening;
 use super::plan::Plan;
@@ -28,39 +29,12 @@ use crate::agent::stop::StopReason;
 use crate::agent::turn::Spent;
 use crate::agent::usage::RunUsage;
 use crate::history::{Home, Loaded, live};
+use crate::trials::planted;
 
-use super::taken::{claim, claimed, published, taken};
+use super::taken::{claim, published, taken};
 
 /// How often somebody who waits for another's run looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// Go on with what is left on the thread.
-pub(super) async fn resumed(
-    agent: Arc<Inner>,
-    job: Job,
-    options: RunOptions,
-    replies: Vec<Answered>,
-) -> Result<Outcome, RunFailed> {
-    let fresh = agent.ids.run();
-    job.thread.distrust();
-    let loaded = match job.thread.load().await {
-        Ok(loaded) => loaded,
-        Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
-    };
-    let unsettled = loaded.found.as_ref().and_then(|one| one.unsettled.clone());
-    let Some(run) = unsettled else {
-        return adopted(agent, job, options, loaded, &replies).await;
-    };
-    claimed(
-        &agent,
-        job,
-        loaded,
-        &run,
-        (Restoring::Resume, options),
-        &replies,
-    )
-    .await
-}
 
 /// Go on with a run that nobody works on.
 pub(super) async fn taken_over(
@@ -74,14 +48,41 @@ pub(super) async fn taken_over(
         Ok(loaded) => loaded,
         Err(error) => return Err(refused(run.id, &job, RunError::Store(error))),
     };
-    let restoring = match run.attempt + 1 >= ATTEMPTS {
-        true => Restoring::Seal,
-        false => Restoring::Resume,
-    };
-    claimed(&agent, job, loaded, run, (restoring, options), replies).await
+    let mut run = run.clone();
+    loop {
+        let error = match claim(&job, &run, None).await {
+            Ok(claimed) => {
+                let restoring = match run.attempt + 1 >= ATTEMPTS {
+                    true => Restoring::Seal,
+                    false => Restoring::Resume,
+                };
+                let how = (restoring, options);
+                return taken(&agent, job, loaded, &run, claimed, how, replies).await;
+            }
+            // It was not over when it was looked at: another worker was faster.
+            Err(Error::WrongState { .. }) if !run.state.is_settled() => {
+                let home = &job.thread.home;
+                match home.store.run(&home.scope, run.id).await {
+                    Ok(now) if now.state.is_settled() => {
+                        job.thread.put_back(loaded);
+                        return repeated(&agent, &job, now).await;
+                    }
+                    Ok(now) => {
+                        run = now;
+                        continue;
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        job.thread.put_back(loaded);
+        return Err(refused(run.id, &job, RunError::Store(error)));
+    }
 }
 
-/// Cancel what is left on the thread, or at work on it.
+/// Cancel what is left on the thread, or at work on it. A run that ended before that is left as it is,
+/// and its outcome is the answer.
 pub(super) async fn cancelled(
     agent: Arc<Inner>,
     job: Job,
@@ -89,7 +90,10 @@ pub(super) async fn cancelled(
 ) -> Result<Outcome, RunFailed> {
     let fresh = agent.ids.run();
     let stored = |error| RunError::Store(error);
-    let run = loop {
+    let home = job.thread.home.clone();
+    // The run that was there when this was asked for.
+    let mut about: Option<Run> = None;
+    loop {
         job.thread.distrust();
         let loaded = match job.thread.load().await {
             Ok(loaded) => loaded,
@@ -98,54 +102,91 @@ pub(super) async fn cancelled(
         let unsettled = loaded.found.as_ref().and_then(|one| one.unsettled.clone());
         let Some(run) = unsettled else {
             job.thread.put_back(loaded);
+            let ended = match about {
+                Some(about) => home.store.run(&home.scope, about.id).await.map(Some),
+                None => last_ended(&job).await,
+            };
             let thread = job.id().clone();
-            return match newest(&job).await {
-                // Cancelling again changes nothing.
-                Ok(Some(run)) if run.state == RunState::Cancelled => {
-                    repeated(&agent, &job, run).await
-                }
-                Ok(_) => Err(refused(fresh, &job, RunError::NothingToResume { thread })),
+            return match ended {
+                Ok(Some(run)) => repeated(&agent, &job, run).await,
+                Ok(None) => Err(refused(fresh, &job, RunError::NothingToResume { thread })),
                 Err(error) => Err(refused(fresh, &job, stored(error))),
             };
         };
         // What nobody works on is closed here; it may be one that this process gave up.
-        match claim(&job, &run).await {
+        let error = match claim(&job, &run, None).await {
             Ok(claimed) => {
                 let how = (Restoring::Cancel, options);
                 return taken(&agent, job, loaded, &run, claimed, how, &[]).await;
             }
-            Err(Error::Busy { .. }) => {
-                job.thread.put_back(loaded);
-                break run;
+            Err(error) => error,
+        };
+        job.thread.put_back(loaded);
+        match error {
+            Error::Busy { .. } => {
+                let asked = home.store.cancel(&home.scope, run.id).await;
+                if let Err(error) = asked {
+                    return Err(refused(run.id, &job, stored(error)));
+                }
+                live::cancel(&home.store, run.id);
+                let ended = waited(&job, run.clone()).await?;
+                if ended.state.is_settled() {
+                    return repeated(&agent, &job, ended).await;
+                }
+                // It parked before it saw the order, or its process died: then it is closed here.
             }
-            // It ended after it was looked at: then there is something else to see.
-            Err(Error::WrongState {
-                state: RunState::Committed | RunState::Cancelled,
-                ..
-            }) => job.thread.put_back(loaded),
-            Err(error) => {
-                job.thread.put_back(loaded);
-                return Err(refused(run.id, &job, stored(error)));
-            }
+            // Another worker took it over, or it ended since it was read: look again.
+            Error::Fenced { .. } | Error::WrongState { .. } => {}
+            error => return Err(refused(run.id, &job, stored(error))),
         }
-    };
-    let home = &job.thread.home;
-    if let Err(error) = home.store.cancel(&home.scope, run.id).await {
-        return Err(refused(run.id, &job, stored(error)));
+        about = Some(run);
     }
-    live::cancel(&home.store, run.id);
-    repeated(&agent, &job, run).await
 }
 
-/// Begin a run that adopts the journal of one that failed.
-async fn adopted(
+/// The last run at the head of the thread that ended by itself or was cancelled, if none came after it
+/// that did not.
+async fn last_ended(job: &Job) -> throughline_store::Result<Option<Run>> {
+    let home = &job.thread.home;
+    let filter = RunFilter {
+        thread: Some(job.id().clone()),
+        states: Vec::new(),
+    };
+    // Branches, and messages that were added by hand, are no matter.
+    let mut after = None;
+    loop {
+        let page = home.store.runs(&home.scope, &filter, after, 50).await?;
+        let mut runs = page.found.into_iter();
+        let last = runs.find(|run| run.leased && run.kind == RunKind::Turn);
+        if let Some(run) = last {
+            let ended = match run.state {
+                RunState::Committed => !planted("loop-cancel-late"),
+                state => state == RunState::Cancelled,
+            };
+            return Ok(ended.then_some(run));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Whether a new run can go on with the journal of this one.
+pub(super) fn is_adoptable(run: &Run) -> bool {
+    run.kind == RunKind::Turn && run.state == RunState::Failed
+}
+
+/// Begin a run that adopts the journal of the newest one, which failed. `None` if the thread is not
+/// where it was.
+pub(super) async fn adopted(
     agent: Arc<Inner>,
     job: Job,
     options: RunOptions,
     loaded: Loaded,
     replies: &[Answered],
-) -> Result<Outcome, RunFailed> {
-    let fresh = agent.ids.run();
+    (newest, line): (Option<Run>, &mut Line),
+) -> Result<Option<Outcome>, RunFailed> {
+    let fresh = line.run();
     let nothing = |job: &Job, loaded: Loaded| {
         job.thread.put_back(loaded);
         let thread = job.id().clone();
@@ -162,11 +203,7 @@ async fn adopted(
         });
     }
     let home = job.thread.home.clone();
-    let newest = match newest(&job).await {
-        Ok(newest) => newest,
-        Err(error) => return Err(refused(fresh, &job, RunError::Store(error))),
-    };
-    let failed = newest.filter(|run| run.kind == RunKind::Turn && run.state == RunState::Failed);
+    let failed = newest.filter(is_adoptable);
     let journal = match failed {
         Some(failed) => match home.store.journal(&home.scope, failed.id).await {
             Ok(journal) => Some(journal).filter(has_finished_steps),
@@ -225,15 +262,13 @@ async fn adopted(
     let begun = begin(&agent, &job, fresh, plan, place, said).await;
     match begun {
         Ok(Entered::Begun(mut driver, _)) => {
+            line.has_none();
             let order = driver.turn.adopt();
             let worked = driver.work(order).await;
-            driver.end(worked).await
+            driver.end(worked).await.map(Some)
         }
         Ok(Entered::Repeated(_)) => Err(refused(fresh, &job, RunError::Cancelled)),
-        Ok(Entered::Moved(_)) => {
-            let thread = job.id().clone();
-            Err(refused(fresh, &job, RunError::NothingToResume { thread }))
-        }
+        Ok(Entered::Moved(_)) => Ok(None),
         Err(error) => Err(refused(fresh, &job, error)),
     }
 }
@@ -269,17 +304,6 @@ pub(super) async fn spent_before(
     let mode = journal.run.mode;
     let plan = Plan::resumed(agent, RunOptions::default(), journal.request.as_ref(), mode)?;
     spent_of(job, &journal, &plan).await
-}
-
-/// The newest run of the thread.
-async fn newest(job: &Job) -> throughline_store::Result<Option<Run>> {
-    let home = &job.thread.home;
-    let filter = RunFilter {
-        thread: Some(job.id().clone()),
-        states: Vec::new(),
-    };
-    let mut listing = home.store.runs(&home.scope, &filter, None, 1).await?;
-    Ok(listing.found.pop())
 }
 
 /// What a run that failed or was killed left after the node that it published: results that no model

@@ -282,13 +282,7 @@ async fn begin_asked(
     let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
     let mut driver = Driver::new(
         Arc::clone(agent),
-        Job {
-            thread: Arc::clone(&job.thread),
-            cancel: job.cancel.clone(),
-            starter: job.starter.clone(),
-            events: job.events.clone(),
-            stores: job.stores,
-        },
+        job.again(),
         Parts {
             run,
             turn,

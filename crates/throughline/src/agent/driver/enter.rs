@@ -1,11 +1,13 @@
 //! How a run begins on a thread, after what was left there is settled.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use throughline_model::{Body, Message, Source};
-use throughline_store::{Anchor, Begin, Begun, Error, Idempotency, Run, RunId, RunState, Version};
+use throughline_store::{
+    Anchor, Begin, Begun, Error, Idempotency, Run, RunId, RunState, ThreadId, Version,
+};
 
+use super::line::Line;
 use super::opening::opening;
 use super::plan::Plan;
 use super::restore::Restoring;
@@ -24,9 +26,6 @@ use super::begin::{Entered, Said, begin, digest};
 
 /// A run that was taken over so often is not tried again.
 pub(super) const ATTEMPTS: u32 = 5;
-
-/// How often somebody who waits for a thread looks again.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) async fn driven(
     agent: Arc<Inner>,
@@ -48,7 +47,7 @@ pub(super) async fn driven(
             .await
         }
         Command::Resume(replies) => {
-            Box::pin(super::adopt::resumed(agent, job, options, replies)).await
+            Box::pin(super::resume::resumed(agent, job, options, replies)).await
         }
         Command::Cancel => Box::pin(super::adopt::cancelled(agent, job, options)).await,
     }
@@ -109,14 +108,28 @@ pub(super) struct Place {
     pub(super) branch: bool,
 }
 
-/// A run with new input.
+/// A run with new input. A place in the thread's line that it took is given up if it does not begin.
 async fn fresh(
     agent: Arc<Inner>,
     job: Job,
     run: RunId,
+    how: (Plan, Option<crate::history::Persistence>),
+    said: (Input, Vec<Answered>),
+) -> Result<Way, RunFailed> {
+    let mut line = Line::of(&agent, &job, run);
+    let way = entered(agent, job, &mut line, how, said).await;
+    line.leave().await;
+    way
+}
+
+async fn entered(
+    agent: Arc<Inner>,
+    job: Job,
+    line: &mut Line,
     (mut plan, chosen): (Plan, Option<crate::history::Persistence>),
     (input, replies): (Input, Vec<Answered>),
 ) -> Result<Way, RunFailed> {
+    let run = line.run();
     let mut input = input.into_messages();
     for message in &mut input {
         // Whatever it claims: this is what the caller says, or a summary that the caller hands on.
@@ -133,7 +146,8 @@ async fn fresh(
     loop {
         // What is left from here on is looked for.
         let looked = job.thread.left();
-        let place = match free(&agent, &job, &plan, key.as_ref(), !replies.is_empty()).await {
+        let blocks = (&mut *line, !replies.is_empty());
+        let place = match free(&agent, &job, &plan, key.as_ref(), blocks).await {
             Ok(place) => place,
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
@@ -161,7 +175,19 @@ async fn fresh(
             Ok(opening) => opening,
             Err(error) => {
                 job.thread.put_back(place.loaded);
-                return Err(refused(run, &job, error));
+                // The run of the same key may be the one that took the calls.
+                let before = match &key {
+                    Some(key) => asked_before(&job, key).await,
+                    None => Ok(None),
+                };
+                return match before {
+                    Ok(Some(before)) if plan.on_repeat == OnRepeat::Tell => {
+                        Err(told(run, &job, &before).await)
+                    }
+                    Ok(Some(before)) => repeated(&agent, &job, *before).await,
+                    Ok(None) => Err(refused(run, &job, error)),
+                    Err(error) => Err(refused(run, &job, RunError::Store(error))),
+                };
             }
         };
         let here = std::mem::take(&mut opening.run);
@@ -189,6 +215,8 @@ async fn fresh(
         let tells = plan.on_repeat == OnRepeat::Tell;
         match begin(&agent, &job, run, plan, place, said).await {
             Ok(Entered::Begun(mut driver, order)) => {
+                // It began with the place that it had.
+                line.has_none();
                 driver.looked = looked;
                 let order = match (here.is_empty(), goes_on) {
                     (false, _) => Box::pin(driver.take(here)).await,
@@ -252,48 +280,64 @@ impl From<Error> for Blocked {
     }
 }
 
-/// Wait until the thread is free, or make it so, as the policy says.
+/// Wait until the thread is free and it is the run's turn, or make it so, as the policy says.
 async fn free(
     agent: &Arc<Inner>,
     job: &Job,
     plan: &Plan,
     key: Option<&Idempotency>,
-    answers: bool,
+    (line, answers): (&mut Line, bool),
 ) -> Result<Place, Blocked> {
+    let mut is_remembered = true;
     loop {
         let loaded = job.thread.load().await?;
-        let unsettled = match (&loaded.found, loaded.at_node) {
-            (Some(found), None) => found.unsettled.clone(),
+        let (unsettled, next) = match (&loaded.found, loaded.at_node) {
+            (Some(found), None) => (found.unsettled.clone(), found.next),
             // At a node nobody is in the way: what is said there is a branch.
-            _ => None,
+            _ => (None, None),
         };
-        let Some(run) = unsettled else {
-            let branch = loaded.at_node.is_some();
-            return Ok(Place { loaded, branch });
-        };
-        if let Some(key) = key
-            && let Some(before) = asked_before(job, key).await?
-            && (before.state != RunState::Interrupted || before.id != run.id)
+        let before = line.before(next);
+        // The handle may have read the thread long ago. What it says of a left run is compared when
+        // that is claimed; what it says of the line is read again.
+        if before.is_some() && std::mem::take(&mut is_remembered) {
+            job.thread.put_back(loaded);
+            continue;
+        }
+        let left = unsettled.as_ref().map(|run| run.id);
+        if (left, before) != (None, None)
+            && let Some(key) = key
+            && let Some(known) = asked_before(job, key).await?
+            && (known.state != RunState::Interrupted || Some(known.id) != left)
         {
             job.thread.put_back(loaded);
-            return Err(Blocked::Repeated(before));
+            return Err(Blocked::Repeated(known));
         }
-        let refuses = answers && !planted("loop-input-with-answers");
-        if refuses && run.state == RunState::Parked {
-            job.thread.put_back(loaded);
-            return Err(Blocked::Refused(RunError::Parked { run: run.id }));
-        }
-        // One of this process that no task works on was left, like that of a process that is gone.
-        let held =
-            run.state == RunState::Running && live::is_at_work(&job.thread.home.store, run.id);
-        let settled = match held {
-            true => Settled::Busy(Box::new(loaded)),
-            false => Box::pin(settle_left(agent, job, plan, loaded, &run)).await?,
+        let (loaded, busy) = match (unsettled, before) {
+            (None, None) => {
+                let branch = loaded.at_node.is_some();
+                return Ok(Place { loaded, branch });
+            }
+            (None, Some(first)) => (loaded, Busy::first_in_line(job, first)),
+            (Some(run), before) => {
+                let refuses = answers && !planted("loop-input-with-answers");
+                if refuses && run.state == RunState::Parked {
+                    job.thread.put_back(loaded);
+                    return Err(Blocked::Refused(RunError::Parked { run: run.id }));
+                }
+                // One of this process that no task works on was left, like that of a process that is
+                // gone.
+                let held = run.state == RunState::Running
+                    && live::is_at_work(&job.thread.home.store, run.id);
+                let settled = match held || before.is_some() {
+                    true => Settled::Busy(Box::new(loaded)),
+                    false => Box::pin(settle_left(agent, job, plan, loaded, &run, line)).await?,
+                };
+                let Settled::Busy(loaded) = settled else {
+                    continue;
+                };
+                (*loaded, Busy::with(&run))
+            }
         };
-        let Settled::Busy(loaded) = settled else {
-            continue;
-        };
-        let loaded = *loaded;
         match plan.policy.on_busy {
             OnBusy::Branch if loaded.end().is_some() => {
                 return Ok(Place {
@@ -303,25 +347,60 @@ async fn free(
             }
             OnBusy::Reject | OnBusy::Branch => {
                 job.thread.put_back(loaded);
-                return Err(Blocked::Refused(RunError::Store(Error::Busy {
-                    thread: run.thread,
-                    run: run.id,
-                    state: run.state,
-                })));
+                return Err(Blocked::Refused(RunError::Store(busy.error())));
             }
-            OnBusy::Interrupt => {
+            OnBusy::Interrupt if busy.has_begun && busy.state == RunState::Running => {
                 let home = &job.thread.home;
-                home.store.cancel(&home.scope, run.id).await?;
-                live::cancel(&home.store, run.id);
+                home.store.cancel(&home.scope, busy.run).await?;
+                live::cancel(&home.store, busy.run);
             }
-            OnBusy::Queue => {}
+            OnBusy::Interrupt | OnBusy::Queue => {}
         }
         job.thread.put_back(loaded);
-        tokio::select! {
-            biased;
-            () = job.cancel.cancelled() => return Err(Blocked::Refused(RunError::Cancelled)),
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        // After lining up, look again: the thread may have become free before that.
+        let lines_up = !line.has_place();
+        if lines_up || before.is_some() {
+            line.keep_place().await?;
         }
+        if !lines_up && !line.wait(job, busy.run).await {
+            return Err(Blocked::Refused(RunError::Cancelled));
+        }
+    }
+}
+
+/// What a run has to wait for.
+pub(super) struct Busy {
+    thread: ThreadId,
+    pub(super) run: RunId,
+    state: RunState,
+    /// If not, it is the first in line.
+    has_begun: bool,
+}
+
+impl Busy {
+    pub(super) fn with(run: &Run) -> Self {
+        Self {
+            thread: run.thread.clone(),
+            run: run.id,
+            state: run.state,
+            has_begun: true,
+        }
+    }
+
+    pub(super) fn first_in_line(job: &Job, run: RunId) -> Self {
+        Self {
+            thread: job.id().clone(),
+            run,
+            state: RunState::Running,
+            has_begun: false,
+        }
+    }
+
+    pub(super) fn error(self) -> Error {
+        let Self {
+            thread, run, state, ..
+        } = self;
+        Error::Busy { thread, run, state }
     }
 }
 
@@ -358,6 +437,7 @@ async fn settle_left(
     plan: &Plan,
     loaded: Loaded,
     run: &Run,
+    line: &mut Line,
 ) -> Result<Settled, Blocked> {
     let restoring = match run.state {
         RunState::Parked => {
@@ -380,7 +460,17 @@ async fn settle_left(
         RunState::Held => Restoring::Close,
         _ => by_interrupt(plan, run)?,
     };
-    let claimed = match super::taken::claim(job, run).await {
+    // What lines up while the run is settled stands behind the one that settles it.
+    let had_place = line.has_place();
+    line.expect_place();
+    let in_line = Some((line.run(), throughline_store::Place::Keep));
+    let claimed = super::taken::claim(job, run, in_line).await;
+    if let Err(Error::Busy { .. } | Error::Fenced { .. } | Error::WrongState { .. }) = &claimed
+        && !had_place
+    {
+        line.has_none();
+    }
+    let claimed = match claimed {
         Ok(claimed) => claimed,
         Err(Error::Busy { .. }) => return Ok(Settled::Busy(Box::new(loaded))),
         // Somebody else settled it meanwhile.

@@ -11,6 +11,7 @@ mod compact;
 mod context;
 mod enter;
 mod judge;
+mod line;
 mod look;
 mod narrate;
 mod note;
@@ -19,6 +20,7 @@ mod own;
 mod owned;
 mod plan;
 mod restore;
+mod resume;
 mod settle;
 mod sight;
 mod step;
@@ -81,6 +83,17 @@ impl Job {
             starter: Starter::default(),
             events: None,
             stores: true,
+        }
+    }
+
+    /// The same job, for a run that may not begin.
+    fn again(&self) -> Self {
+        Self {
+            thread: Arc::clone(&self.thread),
+            cancel: self.cancel.clone(),
+            starter: self.starter.clone(),
+            events: self.events.clone(),
+            stores: self.stores,
         }
     }
 

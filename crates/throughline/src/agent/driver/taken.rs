@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_model::Message;
-use throughline_store::{Claim, Error, Journal, Run, RunState, Started, Stopped};
+use throughline_store::{
+    Claim, ClaimInLine, Error, Journal, Place, Run, RunId, RunState, Started, Stopped,
+};
 
 use super::begin::Parts;
 use super::carried::Carried;
@@ -33,8 +35,12 @@ pub(super) struct Claimed {
     at_work: AtWork,
 }
 
-/// Take a run over that nobody works on.
-pub(super) async fn claim(job: &Job, run: &Run) -> throughline_store::Result<Claimed> {
+/// Take over a run that no task works on: at once, or in line.
+pub(super) async fn claim(
+    job: &Job,
+    run: &Run,
+    in_line: Option<(RunId, Place)>,
+) -> throughline_store::Result<Claimed> {
     let at_work = AtWork::alone(&job.thread.home.store, run.id, job.cancel.clone());
     let at_work = at_work.ok_or_else(|| Error::Busy {
         thread: run.thread.clone(),
@@ -48,28 +54,24 @@ pub(super) async fn claim(job: &Job, run: &Run) -> throughline_store::Result<Cla
         _ => Claim::Own,
     };
     let home = &job.thread.home;
-    let started = home
-        .store
-        .claim(&home.scope, run.id, run.epoch, claim)
-        .await?;
-    Ok(Claimed { started, at_work })
-}
-
-pub(super) async fn claimed(
-    agent: &Arc<Inner>,
-    job: Job,
-    loaded: Loaded,
-    run: &Run,
-    how: (Restoring, RunOptions),
-    replies: &[Answered],
-) -> Result<Outcome, RunFailed> {
-    match claim(&job, run).await {
-        Ok(claimed) => taken(agent, job, loaded, run, claimed, how, replies).await,
-        Err(error) => {
-            job.thread.put_back(loaded);
-            Err(refused(run.id, &job, RunError::Store(error)))
+    let started = match in_line {
+        None => {
+            home.store
+                .claim(&home.scope, run.id, run.epoch, claim)
+                .await?
         }
-    }
+        Some((waiter, place)) => {
+            let asked = ClaimInLine {
+                run: run.id,
+                seen: run.epoch,
+                claim,
+                waiter,
+                place,
+            };
+            home.store.claim_in_line(&home.scope, &asked).await?
+        }
+    };
+    Ok(Claimed { started, at_work })
 }
 
 /// Do with a run that was taken over what is to be done.

@@ -1,0 +1,107 @@
+//! The line of a thread: runs that wait until it is free.
+
+use crate::trials;
+use crate::{Error, LineNo, OwnerId, Place, Result, RunId, RunState, ThreadId, Waiter};
+
+use super::Desk;
+use super::schema::{Row, ThreadRow, exists};
+
+/// A place in a line.
+#[derive(Clone, Copy)]
+pub(super) struct WaiterRow {
+    pub(super) waiter: Waiter,
+    /// The process that took it.
+    owner: OwnerId,
+}
+
+impl Desk<'_> {
+    pub(super) fn line_up(&mut self, id: &ThreadId, run: RunId) -> Result<LineNo> {
+        let row = self.realm.thread(id)?.row;
+        if self.realm.runs.contains_key(&run) {
+            return Err(exists("run", run));
+        }
+        self.shared.renew(self.me, self.until);
+        Ok(self.take_place(row, run))
+    }
+
+    /// The place of a run; the last one if it has none.
+    fn take_place(&mut self, thread: Row, run: RunId) -> LineNo {
+        let no = self.shared.row().unsigned_abs();
+        let Some(thread) = self.realm.threads.get_mut(&thread) else {
+            return no;
+        };
+        let mut places = thread.line.iter().map(|place| place.waiter);
+        if let Some(known) = places.find(|waiter| waiter.run == run) {
+            return known.no;
+        }
+        thread.line.push(WaiterRow {
+            waiter: Waiter { no, run },
+            owner: self.me,
+        });
+        no
+    }
+
+    pub(super) fn leave_line(&mut self, id: &ThreadId, run: RunId) {
+        let row = self.realm.thread(id).map(|thread| thread.row);
+        if let Ok(row) = row
+            && let Some(thread) = self.realm.threads.get_mut(&row)
+        {
+            thread.line.retain(|place| place.waiter.run != run);
+        }
+    }
+
+    pub(super) fn line(&self, id: &ThreadId) -> Result<Vec<Waiter>> {
+        let thread = self.realm.thread(id)?;
+        Ok(self.waiters(thread).collect())
+    }
+
+    /// Those who wait and whose processes live.
+    fn waiters(&self, thread: &ThreadRow) -> impl Iterator<Item = Waiter> {
+        let living = thread.line.iter().filter(|place| self.lives(place));
+        living.map(|place| place.waiter)
+    }
+
+    fn lives(&self, place: &WaiterRow) -> bool {
+        trials::planted("queue-dead-waiter-kept") || self.shared.is_alive(place.owner, self.now)
+    }
+
+    /// The next run that may begin at the head.
+    pub(super) fn next_in_line(&self, thread: &ThreadRow) -> Option<RunId> {
+        self.waiters(thread).next().map(|waiter| waiter.run)
+    }
+
+    /// It is this run's turn. The process that asks lives.
+    pub(super) fn check_turn(&self, thread: &ThreadRow, run: RunId) -> Result<()> {
+        let lives = |place: &&WaiterRow| place.owner == self.me || self.lives(place);
+        let first = thread.line.iter().find(lives);
+        match first.map(|place| place.waiter.run) {
+            Some(first) if first != run && trials::unless("queue-newcomer-first", true) => {
+                Err(Error::Busy {
+                    thread: thread.id.clone(),
+                    run: first,
+                    state: RunState::Running,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A run whose turn it is goes ahead: what became of its place, and of those before it, which
+    /// have lapsed.
+    pub(super) fn take_turn(&mut self, thread: Row, run: RunId, place: Place) {
+        if let Some(thread) = self.realm.threads.get_mut(&thread) {
+            let mut line = thread.line.iter();
+            match line.position(|place| place.waiter.run == run) {
+                Some(at) => {
+                    let own = usize::from(place == Place::Leave);
+                    thread.line.drain(..at + own);
+                }
+                // No living waiter is left.
+                None => thread.line.clear(),
+            }
+        }
+        if place == Place::Keep {
+            self.take_place(thread, run);
+        }
+    }
+}
