@@ -25,7 +25,6 @@ throughline_store::conformance!(OnDisk(Scratch::new("suite")));
 /// The statements of the engine that keep tenants apart, as they are written: `cargo xtask planted
 /// tenants` reads them here, and wants each of them found among those that the suite prepares.
 #[test]
-#[expect(clippy::print_stdout, reason = "a chore reads it")]
 fn the_conditions_on_tenants_are_listed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite");
     let mut conditions = 0;

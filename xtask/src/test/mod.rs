@@ -204,7 +204,7 @@ impl Run {
 
 /// Installs every SDK, and goes on after one that fails: the tests of the others can still run.
 fn install(tools: Tools, sdks: &mut Installed) -> Outcome {
-    let python = || match (installed::models(), installed::server_python()) {
+    let python = || match (models(), installed::server_python()) {
         (Ok(models), Ok(server)) => {
             (sdks.models, sdks.python) = (Some(models), Some(server));
             Outcome::Done(Counts::default())

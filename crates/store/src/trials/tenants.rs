@@ -338,7 +338,7 @@ fn is_sql(text: &str) -> bool {
     let words = ["SELECT", "UPDATE", "DELETE", "INSERT", "WHERE", "FROM"];
     let tokens = tokens(text);
     let has = |word: &&str| tokens.iter().any(|token| token.text == *word);
-    words.iter().any(|word| has(&word)) || has(&"AND") && text.contains('=')
+    words.iter().any(has) || has(&"AND") && text.contains('=')
 }
 
 /// Whether a statement says something of a tenant that is neither a condition, nor a comparison for

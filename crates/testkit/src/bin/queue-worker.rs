@@ -130,13 +130,16 @@ impl Worker {
     /// Follow an order about a run, and say what came of it.
     async fn follow(&self, verb: &str, no: u8, thread: &str, kind: &str) -> Result<(), String> {
         let thread = self.thread(thread).await?;
-        let run = match verb {
-            "say" => self.run(no, &thread, format!("{no} {kind}"), OnBusy::Queue),
-            "resume" => self.agent.resume(&thread).on_busy(OnBusy::Queue),
+        let ended = match verb {
+            "say" => {
+                let text = format!("{no} {kind}");
+                self.run(no, &thread, text, OnBusy::Queue).await
+            }
+            "resume" => self.agent.resume(&thread).on_busy(OnBusy::Queue).await,
             "try" => return self.insist(no, &thread).await,
             _ => return Err(format!("no order: {verb}")),
         };
-        match run.await {
+        match ended {
             Ok(outcome) => say(&format!("done {no} {}", outcome.stop)),
             Err(failed) => say(&format!("failed {no} {:?}", failed.source)),
         }

@@ -10,18 +10,24 @@ pub struct MadeCalls(Vec<Pending>, CallRef);
 
 impl MadeCalls {
     /// Read the journals of a thread.
+    ///
+    /// # Panics
+    ///
+    /// When the thread cannot be read.
     pub async fn on(threads: &Threads, thread: &ThreadId) -> Self {
         let (store, scope) = (threads.store(), threads.scope());
         let filter = RunFilter {
             thread: Some(thread.clone()),
             states: Vec::new(),
         };
-        let listed = store.runs(scope, &filter, None, 100).await.unwrap();
+        let listed = store.runs(scope, &filter, None, 100).await;
+        let listed = listed.expect("the runs of a thread");
         let mut calls = Vec::new();
         for run in listed.found {
-            let journal = store.journal(scope, run.id).await.unwrap();
+            let journal = store.journal(scope, run.id).await;
+            let journal = journal.expect("a journal");
             calls.extend(journal.calls.iter().rev().map(|call| Pending {
-                call: CallId::natural(&call.call).unwrap(),
+                call: CallId::natural(&call.call).expect("a call id"),
                 tool: call.tool.clone(),
                 arguments: Arguments::None,
                 awaits: Awaits::Approval,
@@ -39,10 +45,14 @@ impl MadeCalls {
     }
 
     /// The newest call with an id; one that was never made if there is none.
+    ///
+    /// # Panics
+    ///
+    /// When the id is empty.
     pub fn of(&self, id: &str) -> Pending {
         let found = self.0.iter().find(|one| one.call.value() == id);
         found.cloned().unwrap_or_else(|| Pending {
-            call: CallId::natural(id).unwrap(),
+            call: CallId::natural(id).expect("a call id"),
             tool: "none".to_owned(),
             arguments: Arguments::None,
             awaits: Awaits::Approval,

@@ -19,7 +19,7 @@ fn scopes() -> [TenantScope; 2] {
 /// The histories that readers can see, in words; or that they were refused. Digests cover what was
 /// said and where it stands; titles, dates and counters of threads and runs they do not.
 fn dump(url: &str) -> Result<String, String> {
-    let said = |error: throughline_store::Error| format!("{error:?}");
+    let said = |error: Error| format!("{error:?}");
     let store = block_on(Store::open(url)).map_err(said)?;
     let checked = block_on(store.check(&mut |_| {})).map_err(said)?;
     if let Some(damage) = checked.damage.first() {

@@ -50,7 +50,7 @@ impl Mailbox {
         let message: Message = message.into();
         let body = RawJson::new(&message.to_json()).map_err(|error| {
             let why = error.to_string();
-            throughline_store::Error::Invalid {
+            Error::Invalid {
                 what: "message",
                 why,
             }

@@ -35,6 +35,7 @@ async fn approvals(process: &Process, thread: &ThreadId) -> Vec<throughline::sto
 }
 
 /// A run is refused as one that is settled, and stays as it was.
+#[expect(clippy::panic, reason = "helpers of tests are tests")]
 async fn is_settled(process: &Process, run: RunId) {
     let before = process.store.run(&process.scope(), run).await.unwrap();
     match process.threads().discard(run).await {

@@ -75,9 +75,9 @@ fn b119_a_thread_has_one_id_and_opens_by_it_or_an_alias_in_one_round_trip() {
             assert_eq!(count(&opened).as_deref(), Some("1"), "{at:?}");
         }
         // A run on what was opened does not look again.
-        let mut opened = threads.open(aliases[1].clone()).await.unwrap();
+        let opened = threads.open(aliases[1].clone()).await.unwrap();
         second.counted.reset();
-        say(&echo(&second), &mut opened, how, "two").await;
+        say(&echo(&second), &opened, how, "two").await;
         let mut calls = second.counted.log();
         calls.retain(|call| *call != "flush");
         assert_eq!(calls, ["begin", "publish"]);
@@ -99,20 +99,20 @@ fn b135_a_fork_sees_the_ancestors_of_its_node_and_the_state_recorded_there() {
         say(&agent, &thread, how, "three").await;
 
         // By the run whose node it is, and from there by the fork itself.
-        let mut fork = threads
+        let fork = threads
             .fork(second, NewThread::new(named("fork")))
             .await
             .unwrap();
         assert_eq!(texts(&fork), ["one", "re: one", "two", "re: two"]);
         assert_eq!(count(&fork).as_deref(), Some("2"));
-        let mut twig = threads
+        let twig = threads
             .fork(fork.id().clone(), NewThread::new(named("twig")))
             .await
             .unwrap();
 
-        say(&agent, &mut fork, how, "other").await;
-        say(&agent, &mut fork, how, "more").await;
-        say(&agent, &mut twig, how, "third").await;
+        say(&agent, &fork, how, "other").await;
+        say(&agent, &fork, how, "more").await;
+        say(&agent, &twig, how, "third").await;
         say(&agent, &thread, how, "four").await;
         let other = stage.process().await;
         let expected = [
@@ -130,8 +130,8 @@ fn b135_a_fork_sees_the_ancestors_of_its_node_and_the_state_recorded_there() {
         }
 
         // Going on at a node without a fork moves no head.
-        let mut aside = threads.open(second).await.unwrap();
-        say(&agent, &mut aside, how, "aside").await;
+        let aside = threads.open(second).await.unwrap();
+        say(&agent, &aside, how, "aside").await;
         assert_eq!(
             texts(&aside),
             ["one", "re: one", "two", "re: two", "aside", "re: aside"]
@@ -158,10 +158,10 @@ fn b225_opening_an_absent_thread_fails_and_open_or_create_makes_one_for_all() {
         let new = || NewThread::new(id.clone());
         let (one, two) = (first.threads(), second.threads());
         let (one, two) = tokio::join!(one.open_or_create(new()), two.open_or_create(new()));
-        let (mut one, mut two) = (one.unwrap(), two.unwrap());
+        let (one, two) = (one.unwrap(), two.unwrap());
         assert_eq!(ids(&first.threads()).await, ["shared"]);
-        say(&echo(&first), &mut one, how, "one").await;
-        say(&echo(&second), &mut two, how, "two").await;
+        say(&echo(&first), &one, how, "one").await;
+        say(&echo(&second), &two, how, "two").await;
         assert_eq!(texts(&two), ["one", "re: one", "two", "re: two"]);
         one.refresh().await.unwrap();
         assert_eq!(texts(&one), texts(&two));

@@ -72,9 +72,9 @@ fn after_an_uncompact_the_next_prompt_is_the_raw_history() {
             let other = agent(&client, &second, mode, Compaction::default());
             let new = NewThread::new(ThreadId::new(&format!("{id}-fork")).unwrap());
             let threads = second.threads();
-            let mut fork = threads.fork(At::from(id.clone()), new).await.unwrap();
+            let fork = threads.fork(At::from(id.clone()), new).await.unwrap();
             let mut again = second.threads().open(At::from(id.clone())).await.unwrap();
-            for thread in [&mut again, &mut fork] {
+            for thread in [&mut again, &fork] {
                 let (shown, outcome) = asks(&other, &client, how, thread).await;
                 assert_eq!(texts(&shown)[..before.len()], before);
                 assert_eq!((shown.len(), epoch(&outcome)), (before.len() + 1, 0));
@@ -167,9 +167,9 @@ fn what_is_pinned_is_never_folded() {
         );
         let new = NewThread::new(ThreadId::new(&format!("{id}-fork")).unwrap());
         let threads = process.threads();
-        let mut fork = threads.fork(At::from(id.clone()), new).await.unwrap();
+        let fork = threads.fork(At::from(id.clone()), new).await.unwrap();
         assert_eq!(fork.pinned(), [5]);
-        let (shown, _) = asks(&agent, &client, how, &mut fork).await;
+        let (shown, _) = asks(&agent, &client, how, &fork).await;
         assert!(has(&shown, 1));
         assert!(fork.unpin(5).await.unwrap());
         assert!(!fork.unpin(5).await.unwrap());

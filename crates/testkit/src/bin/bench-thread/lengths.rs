@@ -136,7 +136,7 @@ fn turns(runtime: &Runtime, agent: &Agent, place: &Place, held: Held) -> f64 {
                     Held::Kept => turn(agent, thread).await,
                     Held::Anew => {
                         let opened = place.threads.open(thread.id().clone()).await;
-                        turn(agent, &mut opened.expect("a thread opens")).await;
+                        turn(agent, &opened.expect("a thread opens")).await;
                     }
                 }
             }

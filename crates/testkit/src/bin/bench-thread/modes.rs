@@ -53,7 +53,7 @@ fn readers() -> Report {
     let text = kilobyte();
     let agent = Agent::builder(Instant::new(Does::Stream(DELTAS))).store(&store);
     let agent = agent.build().expect("an agent");
-    let (mut awaited, mut heard) = (agent.new_thread(), agent.new_thread());
+    let (awaited, heard) = (agent.new_thread(), agent.new_thread());
     let mut bench = Bench::new(format!("a plain turn, SQLite, {DELTAS} deltas"));
     bench.case("awaited", || {
         let run = agent.run_on(&awaited, &*text);

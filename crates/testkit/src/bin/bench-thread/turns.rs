@@ -102,7 +102,7 @@ fn all(
     let started = Instant::now();
     runtime.block_on(async {
         let mut tasks = Vec::new();
-        for (n, mut part) in std::mem::take(parts).into_iter().enumerate() {
+        for (n, part) in std::mem::take(parts).into_iter().enumerate() {
             let (agent, text) = (agent.clone(), text.to_owned());
             tasks.push(tokio::spawn(async move {
                 let mut rng = Rng::new(n as u64 + 1);
@@ -154,7 +154,7 @@ fn raw_turns(raw: &raw::Raw, clients: &mut [Client<'_>], text: &str, turns: usiz
                 let mut rng = Rng::new(n as u64 + 1);
                 for _ in 0..turns {
                     let place = rng.below(threads.len());
-                    let (row, thread) = &threads[place];
+                    let (row, thread) = &mut threads[place];
                     read(connection, *row);
                     raw.turn(thread, text);
                 }

@@ -108,7 +108,7 @@ impl Campaign {
                 calls: calls.collect(),
             },
         );
-        let mut body = create(case, json!(format!("[[case {}]] Charge them.", case.code)));
+        let mut body = create(case, &json!(format!("[[case {}]] Charge them.", case.code)));
         body["stream"] = json!(case.asks_streamed);
         let request = Request::post("/v1/responses", body.to_string());
         let response = match send(&self.server.address, &request, || {})? {
@@ -496,7 +496,7 @@ impl Campaign {
             self.server.restart("")?;
         }
         let before = self.models.requests(&case.code).len();
-        let mut body = create(case, json!(format!("[[case {}]] Thank you.", case.code)));
+        let mut body = create(case, &json!(format!("[[case {}]] Thank you.", case.code)));
         body["previous_response_id"] = json!(settled.id);
         let request = Request::post("/v1/responses", body.to_string());
         let next = match send(&self.server.address, &request, || {})? {
@@ -555,7 +555,7 @@ fn body(case: &Case, asked: &Asked, answers: &[Answer], close: bool) -> Value {
         let text = format!("[[case {}]] And be quick.", case.code);
         list.insert(place, json!({"role": "user", "content": text}));
     }
-    let mut body = create(case, input);
+    let mut body = create(case, &input);
     body["previous_response_id"] = asked.response["id"].clone();
     body["stream"] = json!(case.answers_streamed);
     if close {
@@ -568,7 +568,7 @@ fn is_in_progress(received: &Received) -> bool {
     received.code() == "idempotency_in_progress"
 }
 
-fn create(case: &Case, input: Value) -> Value {
+fn create(case: &Case, input: &Value) -> Value {
     json!({
         "model": format!("{}/a-model", upstream(&case.wire)),
         "input": input,

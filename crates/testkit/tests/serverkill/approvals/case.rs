@@ -376,7 +376,10 @@ fn kill(calls: &[Call], streamed: bool, rng: &mut Rng) -> Kill {
         .count();
     match rng.below(20) {
         0..=1 => Kill::Between,
-        2..=4 => Kill::At(*rng.pick(&POINTS), 1 + usize::from(rng.chance(0.3))),
+        2..=4 => {
+            let point: &&'static str = rng.pick(&POINTS);
+            Kill::At(point, 1 + usize::from(rng.chance(0.3)))
+        }
         5..=7 => {
             let trigger = match rng.below(4) {
                 0 => Trigger::Sent,

@@ -1,6 +1,7 @@
 //! What must hold of responses, approvals and requests, by the place of each call.
 
 use serde_json::Value;
+use throughline_model::json::RawJson;
 use throughline_store::{Approval, ApprovalState};
 use throughline_testkit::upstream::Entry;
 
@@ -80,7 +81,7 @@ fn shown(place: usize, wanted: &Value, approval: &Approval) -> Result<(), String
 
 /// A member of what an approval shows.
 fn detail(approval: &Approval, key: &str) -> String {
-    let shown = approval.detail.as_ref().map(|detail| detail.get());
+    let shown = approval.detail.as_ref().map(RawJson::get);
     let shown: Value = serde_json::from_str(shown.unwrap_or("{}")).unwrap_or_default();
     shown[key].as_str().unwrap_or_default().to_owned()
 }

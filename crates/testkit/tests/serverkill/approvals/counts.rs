@@ -84,6 +84,7 @@ impl Counts {
     }
 
     /// Print what was counted; `executions` are those of the tool's log.
+    #[expect(clippy::print_stdout, reason = "the test command shows these lines")]
     pub(crate) fn print(&self, executions: u64) {
         for (combination, count) in &self.combinations {
             println!("table r25 http approvals: {combination} {count}");
