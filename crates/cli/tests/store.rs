@@ -360,7 +360,7 @@ fn what_was_imported_is_exported_as_it_was() {
     let form = there.json(&["threads", "import", &file]);
     assert_eq!(
         form.get(),
-        r#"{"thread":"ticket-4711","nodes":4,"items":8,"aliases_left_out":0}"#
+        r#"{"thread":"ticket-4711","nodes":4,"items":8,"tokens":80,"aliases_left_out":0}"#
     );
     assert_eq!(there.ok(&["threads", "export", "ticket-4711"]), example());
     let again = there.fails(&["threads", "import", &file], 1);

@@ -10,7 +10,7 @@ use stateright::{Checker, Expectation, Model, Property};
 /// The guards that can be taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Guards {
-    /// While somebody waits, only the first in line begins.
+    /// While runs wait, only the first in line begins.
     turn: bool,
     /// The place of a process whose lease has lapsed does not count.
     lapse: bool,
@@ -54,7 +54,7 @@ struct State {
     busy: bool,
     /// Numbers in the order in which their runs began.
     begun: Vec<u8>,
-    /// A run began although somebody who lives and waits was accepted before it.
+    /// A run began although one that lives and waits was accepted before it.
     jumped: bool,
 }
 
@@ -223,9 +223,9 @@ impl Model for Lines {
             Property::always("a place begins one run", |_, state: &State| {
                 state.begun.windows(2).all(|pair| pair[0] != pair[1])
             }),
-            // Whoever is first and lives may begin as soon as the thread is free.
+            // The first living waiter may begin as soon as the thread is free.
             Property::always(
-                "nobody waits for somebody who is gone",
+                "no run waits for one that is gone",
                 |model: &Self, state: &State| {
                     let gone = |of: usize| {
                         !state.waiting[of] && state.processes[of] != Life::Dead
@@ -234,7 +234,7 @@ impl Model for Lines {
                     !model.first(state).is_some_and(|(_, first)| gone(first))
                 },
             ),
-            Property::sometimes("everybody has begun", |model: &Self, state: &State| {
+            Property::sometimes("every place has begun", |model: &Self, state: &State| {
                 state.begun.len() == usize::from(model.places)
             }),
             Property::sometimes("one behind a dead one has begun", |_, state: &State| {
@@ -291,7 +291,7 @@ fn r5_every_guard_of_the_line_is_needed() {
                 lapse: false,
                 ..ALL
             },
-            "one behind a dead one has begun",
+            "no run waits for one that is gone",
         ),
         (
             "removal of what was passed over",
@@ -304,7 +304,7 @@ fn r5_every_guard_of_the_line_is_needed() {
         (
             "use of the place",
             Guards { used: false, ..ALL },
-            "nobody waits for somebody who is gone",
+            "no run waits for one that is gone",
         ),
         (
             "leaving",
@@ -312,7 +312,7 @@ fn r5_every_guard_of_the_line_is_needed() {
                 leaves: false,
                 ..ALL
             },
-            "nobody waits for somebody who is gone",
+            "no run waits for one that is gone",
         ),
     ];
     for (name, guards, expected) in without {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throughline::{ClientError, RunEnd, RunError};
 use throughline_model::json::RawJson;
-use throughline_store::{Error, ErrorKind as StoreKind, RunId};
+use throughline_store::{ApprovalId, Error, ErrorKind as StoreKind, RunId};
 
 use crate::error::ApiError;
 
@@ -66,7 +66,9 @@ pub(crate) fn refused(error: &RunError, previous: Option<RunId>) -> ApiError {
     match error {
         RunError::Store(error) => store(error),
         RunError::Client(error) => client(error),
-        RunError::OpenCalls { pending, .. } => open_calls(pending),
+        RunError::OpenCalls {
+            pending, approvals, ..
+        } => open_calls(pending, approvals),
         RunError::AlreadyAnswered { call } => ApiError::new(
             409,
             "invalid_request_error",
@@ -111,10 +113,15 @@ pub(crate) fn in_progress(run: RunId) -> ApiError {
 }
 
 /// Calls that the client owes outputs for.
-fn open_calls(pending: &[String]) -> ApiError {
+fn open_calls(pending: &[String], approvals: &[ApprovalId]) -> ApiError {
     let calls = pending.join(", ");
+    let asked: Vec<String> = approvals.iter().map(ToString::to_string).collect();
+    let asked = match asked.is_empty() {
+        true => String::new(),
+        false => format!(" These approval requests wait: {}.", asked.join(", ")),
+    };
     ApiError::invalid(format!(
-        "No tool output found for function call {calls}. Send the outputs as \
+        "No tool output found for function call {calls}.{asked} Send the outputs as \
          function_call_output items (or mcp_approval_response items) together with \
          previous_response_id, or set throughline.on_open_calls to \"close\" to go on without them."
     ))

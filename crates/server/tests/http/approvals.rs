@@ -178,8 +178,8 @@ impl World {
         found.iter().map(shown).collect()
     }
 
-    /// What the last request to the upstream has after the calls: a result for each, in their order
-    /// and under their ids, then what was said.
+    /// What the last request to the upstream has after the calls: the result of each, in the order of
+    /// calls, then what was said.
     fn after_the_calls(&self, amounts: &[u64]) -> Vec<String> {
         let requests = self.upstream.requests();
         let refused = requests.iter().find(|one| !one.is_accepted());
@@ -187,6 +187,7 @@ impl World {
         let last = requests.last().unwrap();
         let said = entries(&self.setup.wire, &last.body);
         let (mut calls, mut shown, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        let mut results: Vec<(usize, &String)> = Vec::new();
         for entry in &said[1..] {
             match entry {
                 Entry::Call { id, arguments } => {
@@ -195,16 +196,21 @@ impl World {
                     calls.push(arguments.clone());
                 }
                 Entry::Result { id, text } => {
-                    // Whatever ids they are sent with, results are in the order of their calls.
-                    assert_eq!(ids.get(shown.len()), Some(&id), "{said:?}");
-                    shown.push(format!("tool: {text}"));
+                    // Whatever ids they are sent with, each call has its own, before anything else.
+                    assert!(shown.is_empty(), "{said:?}");
+                    let call = ids.iter().position(|one| *one == id);
+                    results.push((call.unwrap(), text));
                 }
                 Entry::User(text) => shown.push(format!("user: {text}")),
                 Entry::Assistant(text) => shown.push(format!("assistant: {text}")),
             }
         }
         assert_eq!(calls, given(amounts), "{said:?}");
-        shown
+        results.sort();
+        let of: Vec<usize> = results.iter().map(|(call, _)| *call).collect();
+        assert_eq!(of, (0..calls.len()).collect::<Vec<_>>(), "{said:?}");
+        let results = results.iter().map(|(_, text)| format!("tool: {text}"));
+        results.chain(shown).collect()
     }
 
     async fn read(&self, response: &Value) -> Value {

@@ -112,6 +112,8 @@ cases! {
     tenants::tenants_answer_their_own_approvals,
     /// A queue is that of one's own thread.
     tenants::tenants_queue_their_own_messages,
+    /// Runs of two tenants wait for threads of the same id, each in its own line.
+    tenants::tenants_wait_in_their_own_lines,
     /// An import goes under names and ids that another tenant has.
     tenants::tenants_import_under_the_same_names,
     /// Orphans and what is swept up belong to their tenants.

@@ -225,6 +225,8 @@ impl Stands {
             }
             // With another run the node is another one, or none.
             ("node", "first" | "run") => true,
+            // A node that points to other items names the first that is not there.
+            ("node", "item_lo") => at(damage.position),
             ("node", _) => at(damage.position) && damage.item.is_none(),
             _ => true,
         }
@@ -241,7 +243,7 @@ impl Stands {
                 site.item == self.item && site.position.map_or(self.positions.is_empty(), is_there)
             }
             "node" if !["first", "run"].contains(&flipped.column) => {
-                site.item.is_none()
+                (site.item.is_none() || flipped.column == "item_lo")
                     && site
                         .position
                         .is_none_or(|position| self.positions.contains(&position))

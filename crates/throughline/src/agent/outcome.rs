@@ -201,6 +201,8 @@ pub enum RunError {
         run: RunId,
         /// The calls that wait.
         pending: Vec<String>,
+        /// The approvals that those of them wait for which need one.
+        approvals: Vec<ApprovalId>,
     },
     /// The input came with answers, and a parked run waits for answers alone.
     #[error(

@@ -299,7 +299,8 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
             late.push(how.finish(here.cancel(&thread)).await.unwrap());
             late.push(how.finish(there.cancel(&again)).await.unwrap());
         }
-        // A branch, and a message that was added by hand, are other things.
+        assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
+        // A branch is another thing.
         let node = before[0].run.published.unwrap();
         let branch = here.open(node).await.unwrap();
         asked.push(Step::text("aside"));
@@ -317,7 +318,6 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
         assert_eq!(stored_events(&process, done.run).await, events);
         let ends = |event: &&RunEvent| matches!(event, RunEvent::Ended { .. });
         assert_eq!(events.iter().filter(ends).count(), 1);
-        assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
         assert_eq!((tide.runs(), asked.calls()), (1, 3));
         goes_on(how, &here, &asked, &thread).await;
 

@@ -121,7 +121,7 @@ fn results_may_be_input_and_what_is_owed_is_refused_or_closed() {
 
         let thread = after(&process, first.run).await;
         let owed = refusal(how.finish(agent.run_on(&thread, "well?")).await);
-        let RunError::OpenCalls { run, pending } = owed else {
+        let RunError::OpenCalls { run, pending, .. } = owed else {
             panic!("{owed:?}")
         };
         assert_eq!((run, pending.join(" ").as_str()), (first.run, "c1 c2"));

@@ -129,7 +129,7 @@ fn b236_a_newcomer_does_not_begin_in_the_gap_between_two_runs() {
         // The waiter is slow to begin.
         let slow = Gate::at(&second, "begin");
         let waiter = scene.waits(how, &second, "waited").await;
-        scene.answers(4);
+        scene.answers(3);
         scene.gate.open();
         scene.ended().await.unwrap();
         slow.reached().await;
@@ -146,9 +146,6 @@ fn b236_a_newcomer_does_not_begin_in_the_gap_between_two_runs() {
             };
             assert_eq!(run, next[0]);
         }
-        // A branch ignores the line.
-        let run = newcomer.run_on(&same, "aside").on_busy(OnBusy::Branch);
-        assert_eq!(said(&how.finish(run).await.unwrap()), "u a");
         let queued = scene.waits(how, &first, "behind").await;
         slow.open();
         for task in [waiter, queued] {

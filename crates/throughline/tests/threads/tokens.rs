@@ -89,11 +89,10 @@ fn b245_whatever_enters_is_counted_and_the_total_of_a_thread_is_the_sum() {
             expected += counted(&[Message::user("by hand")]);
             assert_eq!(total(&process, &thread).await, expected);
 
-            let new = |name: &str| NewThread::new(ThreadId::new(name).unwrap());
             let at = At::Thread(thread.id().clone());
             let fork = process
                 .threads()
-                .fork(at.clone(), new("fork"))
+                .fork(at.clone(), NewThread::new(process.store.ids().thread()))
                 .await
                 .unwrap();
             assert_eq!(total(&process, &fork).await, expected);
@@ -103,15 +102,16 @@ fn b245_whatever_enters_is_counted_and_the_total_of_a_thread_is_the_sum() {
             let exported =
                 transfer::export(store, &scope, &at, extent, &mut text, &mut |_| {}).await;
             assert_eq!(exported.unwrap().tokens, expected);
+            let copy = process.store.ids().thread();
             let options = transfer::ImportOptions {
-                rename: Some(ThreadId::new("copy").unwrap()),
+                rename: Some(copy.clone()),
                 ..transfer::ImportOptions::default()
             };
             let mut bytes = text.as_slice();
             let imported =
                 transfer::import(store, &scope, &mut bytes, 0, options, &mut |_| {}).await;
             assert_eq!(imported.unwrap().tokens, expected);
-            let copy = process.threads().open(ThreadId::new("copy").unwrap()).await;
+            let copy = process.threads().open(copy).await;
             assert_eq!(total(&process, &copy.unwrap()).await, expected);
 
             // Deleting the origin takes nothing from what others share with it.

@@ -83,7 +83,9 @@ fn b247_a_call_cut_off_by_the_output_limit_is_refused_whatever_the_vendor() {
                 let outcome = how.finish(agent.run("When can I come in?")).await.unwrap();
                 assert_eq!(outcome.stop, StopReason::Done, "{wire} {how:?}");
                 assert_eq!(outcome.text(), DONE, "{wire} {how:?}");
-                assert_eq!((berths.runs(), tide.runs()), (1, 0), "{wire} {how:?}");
+                // A model whose answer was broken by the way calls again.
+                let rounds = berths.runs();
+                assert_eq!(tide.runs(), rounds - 1, "{wire} {how:?}");
                 let calls = outcome.messages[1].contents.iter();
                 let marks: Vec<bool> = calls
                     .filter_map(Content::as_tool_call)
@@ -92,7 +94,8 @@ fn b247_a_call_cut_off_by_the_output_limit_is_refused_whatever_the_vendor() {
                 assert_eq!(marks, [false, true], "{wire} {how:?}");
                 let results = results(&outcome);
                 let words: Vec<&str> = results.iter().map(|one| one.outcome.as_str()).collect();
-                assert_eq!(words, ["ok", "error"], "{wire} {how:?}");
+                assert_eq!(words[..2], ["ok", "error"], "{wire} {how:?}");
+                assert_eq!(words.len(), 2 * rounds, "{wire} {how:?}");
                 let text = format!("{:?}", results[1].output);
                 let limit = text.contains("the output limit cut the arguments");
                 assert!(limit, "{wire} {how:?}: {text}");

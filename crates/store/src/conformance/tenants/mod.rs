@@ -11,6 +11,7 @@
 mod approvals;
 mod begin;
 mod cursors;
+mod line;
 mod messages;
 mod runs;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub(super) use begin::{
     tenants_begin_runs_under_the_same_names, tenants_take_their_own_calls_and_messages,
 };
 pub(super) use cursors::tenants_follow_their_own_threads;
+pub(super) use line::tenants_wait_in_their_own_lines;
 pub(super) use messages::{tenants_add_items_to_their_own_threads, tenants_redact_their_own_items};
 pub(super) use runs::{
     tenants_look_into_their_own_runs, tenants_settle_their_own_runs,
@@ -84,6 +86,10 @@ const OPERATIONS: &[(&str, With)] = {
         ("end", Case("tenants_write_to_their_own_runs")),
         ("cancel", Case("tenants_settle_their_own_runs")),
         ("claim", Case("tenants_settle_their_own_runs")),
+        ("claim_in_line", Case("tenants_wait_in_their_own_lines")),
+        ("line_up", Case("tenants_wait_in_their_own_lines")),
+        ("leave_line", Case("tenants_wait_in_their_own_lines")),
+        ("line", Case("tenants_wait_in_their_own_lines")),
         ("run", Case("tenants_look_into_their_own_runs")),
         ("cancelling", Case("tenants_look_into_their_own_runs")),
         ("journal", Case("tenants_look_into_their_own_runs")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throughline_model::{Body, Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, Error, Idempotency, Run, RunId, RunState, ThreadId, Version,
+    Anchor, Begin, Begun, CallState, Error, Idempotency, Run, RunId, RunState, ThreadId, Version,
 };
 
 use super::line::Line;
@@ -451,6 +451,12 @@ async fn settle_left(
                 return Err(Blocked::Refused(RunError::OpenCalls {
                     run: run.id,
                     pending: waits,
+                    approvals: journal
+                        .calls
+                        .iter()
+                        .filter(|call| call.state == CallState::Approval)
+                        .filter_map(|call| call.approval)
+                        .collect(),
                 }));
             } else {
                 Restoring::Withdraw

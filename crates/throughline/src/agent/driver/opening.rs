@@ -7,8 +7,8 @@
 
 use throughline_model::{Body, Content, Message, Outcome, Output, Role, Source};
 use throughline_store::{
-    Answer, Approval, ApprovalFilter, ApprovalState, CallRef, CallState, Decision, Error,
-    Execution, Journal, NodeId, RunState, Unanswerable,
+    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, CallState, Decision,
+    Error, Execution, Journal, NodeId, RunState, Unanswerable,
 };
 
 use super::Job;
@@ -335,11 +335,19 @@ impl Look<'_> {
         })
     }
 
+    /// The approvals about which nothing was said.
+    fn owed_approvals(&self) -> Vec<ApprovalId> {
+        let owes = |at: CallRef| self.owed.iter().any(|(_, owed, _)| *owed == at);
+        let calls = self.journal.calls.iter().filter(|call| owes(call.at));
+        calls.filter_map(|call| call.approval).collect()
+    }
+
     /// Calls about which nothing was said: a reason to refuse, or closed here.
     fn close_owed(mut self, on_open_calls: OnOpenCalls) -> Result<Opening, RunError> {
         if on_open_calls == OnOpenCalls::Reject && !self.owed.is_empty() {
             return Err(RunError::OpenCalls {
                 run: self.journal.run.id,
+                approvals: self.owed_approvals(),
                 pending: self
                     .owed
                     .iter()

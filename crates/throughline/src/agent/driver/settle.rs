@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_model::{Message, Runner};
+use throughline_model::{Message, Runner, Source};
 use throughline_store::{CallRef, CallState, Ending, Journal, RunId, State, Stopped, Through};
 
 use super::calls::Calls;
@@ -300,8 +300,9 @@ impl Driver {
             }
             Ok(()) => {
                 self.telling.stored();
+                let by_model = |one: &Arc<Message>| one.source == Some(Source::Model);
                 Left::Failed {
-                    steps: self.recorder.next_step(),
+                    finished: self.recorder.next_step() > 0 || self.said.iter().any(by_model),
                 }
             }
             Err(error) => {

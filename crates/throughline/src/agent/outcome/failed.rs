@@ -50,10 +50,10 @@ pub(crate) enum Left {
     Refused,
     /// The run waits for answers, or for a message store that failed.
     Parked,
-    /// The record says that the run failed, after so many recorded steps.
+    /// The record says that the run failed.
     Failed {
-        /// How many model calls the journal has.
-        steps: u32,
+        /// Whether its journal has a finished step, its own or of a run in whose place it went on.
+        finished: bool,
     },
     /// The store did not take the end of the run: to others it is a run that was interrupted.
     Interrupted,
@@ -138,8 +138,8 @@ impl RunFailed {
     /// What can be done about it: by the cause, and by whether the journal has finished steps.
     pub fn remedy(&self) -> Remedy {
         let resumable = match self.left {
-            Left::Refused | Left::Failed { steps: 0 } => false,
-            Left::Parked | Left::Failed { .. } | Left::Interrupted => true,
+            Left::Refused | Left::Failed { finished: false } => false,
+            Left::Parked | Left::Failed { finished: true } | Left::Interrupted => true,
         };
         match (Nature::of(&self.source), resumable) {
             (Nature::Passing, true) => Remedy::Resume,

@@ -313,7 +313,7 @@ fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
         let run = here.run_on(&thread, "and now?");
         let run = run.on_open_calls(OnOpenCalls::Reject);
         match how.finish(run).await.unwrap_err().source {
-            RunError::OpenCalls { run, pending } => {
+            RunError::OpenCalls { run, pending, .. } => {
                 assert_eq!((run, pending), (waits.run, vec!["c1".to_owned()]));
             }
             other => panic!("{other:?}"),
