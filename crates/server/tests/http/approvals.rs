@@ -198,7 +198,10 @@ impl World {
                 Entry::Result { id, text } => {
                     // Whatever ids they are sent with, each call has its own, before anything else.
                     assert!(shown.is_empty(), "{said:?}");
-                    let call = ids.iter().position(|one| *one == id);
+                    // Where ids may repeat, results answer the calls of their id in order.
+                    let is_free = |call: usize| results.iter().all(|(other, _)| *other != call);
+                    let mut calls = (0..ids.len()).filter(|call| is_free(*call));
+                    let call = calls.find(|call| ids[*call] == id);
                     results.push((call.unwrap(), text));
                 }
                 Entry::User(text) => shown.push(format!("user: {text}")),

@@ -211,24 +211,37 @@ fn stands(sound: &Connection, flipped: &Flipped) -> Stands {
 impl Stands {
     /// Whether damage that a check lists is said to be where it is.
     fn is_named(&self, flipped: &Flipped, damage: &Damage) -> bool {
-        if damage.thread != self.thread {
-            return false;
+        // With another run the node is another one, or none, and so is its thread.
+        // An item in no node is looked for nowhere: the row is found where it says it is now.
+        let is_other = match (flipped.table, flipped.column) {
+            ("node", "first" | "run") => true,
+            ("item", "run" | "no") => self.positions.is_empty(),
+            _ => false,
+        };
+        if is_other || damage.thread != self.thread {
+            return is_other;
         }
         let at = |position: Option<u64>| {
             position.is_some_and(|position| self.positions.contains(&position))
         };
         match (flipped.table, flipped.column) {
-            // What is in no node is looked for nowhere: the row is found where it says it is now.
-            ("item", "run" | "no") if self.positions.is_empty() => true,
             ("item", _) => {
                 damage.item == self.item && (self.positions.is_empty() || at(damage.position))
             }
-            // With another run the node is another one, or none.
-            ("node", "first" | "run") => true,
-            // A node that points to other items names the first that is not there.
-            ("node", "item_lo") => at(damage.position),
-            ("node", _) => at(damage.position) && damage.item.is_none(),
+            ("node", column) => self.is_in_node(column, damage.position, damage.item),
             _ => true,
+        }
+    }
+
+    /// Whether damage is said to be in a node. One whose range was changed names the first place, or
+    /// the first item, that is not as it should be.
+    fn is_in_node(&self, column: &str, position: Option<u64>, item: Option<ItemRef>) -> bool {
+        let ranges = ["item_lo", "last"].contains(&column);
+        let first = self.positions.iter().min().copied();
+        match position {
+            Some(position) if ranges => first.is_none_or(|first| position >= first),
+            Some(position) => self.positions.contains(&position) && item.is_none(),
+            None => false,
         }
     }
 
@@ -243,10 +256,7 @@ impl Stands {
                 site.item == self.item && site.position.map_or(self.positions.is_empty(), is_there)
             }
             "node" if !["first", "run"].contains(&flipped.column) => {
-                (site.item.is_none() || flipped.column == "item_lo")
-                    && site
-                        .position
-                        .is_none_or(|position| self.positions.contains(&position))
+                site.position.is_none() || self.is_in_node(flipped.column, site.position, site.item)
             }
             _ => true,
         }
