@@ -229,18 +229,17 @@ impl<O: Answering> Run<O> {
     /// use throughline::{Agent, Demo, Thread, tool};
     ///
     /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// # struct Sum { amount: u32 }
+    /// # struct Berth { port: String }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let charge = tool("charge", "Take money.", |sum: Sum| async move {
-    ///     format!("charged {}", sum.amount)
-    /// })
-    /// .needs_approval();
-    /// let agent = Agent::builder(Demo::new()).tool(charge).build()?;
+    /// let book = tool("book_berth", "Books a berth.", |berth: Berth| async move {
+    ///     format!("booked in {}", berth.port)
+    /// });
+    /// let agent = Agent::builder(Demo::new()).tool(book.needs_approval()).build()?;
     /// let thread = Thread::new();
-    /// let parked = agent.run_on(&thread, r#"Call charge with {"amount":5}"#).await?;
+    /// let parked = agent.run_on(&thread, "use book_berth with port=Hull").await?;
     /// let outcome = agent.resume(&thread).approve(&parked.pending[0]).await?;
-    /// assert!(outcome.text().contains("charged 5"));
+    /// assert!(outcome.text().contains("booked in Hull"));
     /// # Ok(())
     /// # }
     /// ```
