@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::fixture::{Fixture, said_by_model};
 use crate::{
-    Alias, Anchor, At, ErrorKind, Fork, Idempotency, NewThread, NodeRef, Publish, ThreadFilter,
-    ThreadId, Version,
+    Alias, Anchor, At, ErrorKind, Fork, Idempotency, NewThread, NodeId, NodeRef, Publish,
+    ThreadFilter, ThreadId, Version,
 };
 
 async fn sweep(f: &Fixture<'_>) -> crate::Purged {
@@ -105,6 +105,45 @@ pub(super) async fn a_fork_survives_its_origin(f: &mut Fixture<'_>) {
         (checked.damage, checked.items, checked.nodes),
         (vec![], 0, 0)
     );
+}
+
+/// Nodes of a thread are read as long as a fork of a fork has them, before and after sweeping.
+pub(super) async fn a_fork_of_a_fork_survives_both_origins(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let first = f.turn(&id, "one", "1").await;
+    let fork_of = async |run, name: &str| {
+        let fork = Fork {
+            from: At::Node(NodeRef::Run(run)),
+            thread: NewThread::new(ThreadId::new(name).unwrap()),
+        };
+        f.store.fork(&f.scope, &fork).await.unwrap().id
+    };
+    let middle = fork_of(first, "middle").await;
+    let second = f.turn(&middle, "two", "2").await;
+    let unshared = f.turn(&middle, "three", "3").await;
+    let last = fork_of(second, "last").await;
+    f.turn(&last, "four", "4").await;
+    f.store.delete(&f.scope, &id).await.unwrap();
+    f.store.delete(&f.scope, &middle).await.unwrap();
+    for swept in [false, true] {
+        for run in [first, second] {
+            let node = NodeId { run, step: 0 };
+            let read = f.store.node(&f.scope, node, 0, 10).await;
+            assert_eq!(read.unwrap().items.len(), 2, "swept: {swept}");
+        }
+        let node = NodeId {
+            run: unshared,
+            step: 0,
+        };
+        let gone = f.store.node(&f.scope, node, 0, 10).await.unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound, "swept: {swept}");
+        sweep(f).await;
+    }
+    assert_eq!(f.texts(&last).await, ["one", "1", "two", "2", "four", "4"]);
+    f.store.delete(&f.scope, &last).await.unwrap();
+    sweep(f).await;
+    let checked = f.store.check(&mut |_| {}).await.unwrap();
+    assert_eq!((checked.damage, checked.nodes), (vec![], 0));
 }
 
 pub(super) async fn old_threads_are_swept(f: &mut Fixture<'_>) {

@@ -272,6 +272,8 @@ cases! {
     deleting::a_deleted_thread_is_gone,
     /// What a fork shares survives the original.
     deleting::a_fork_survives_its_origin,
+    /// What a fork of a fork shares survives both, before they are swept too.
+    deleting::a_fork_of_a_fork_survives_both_origins,
     /// Threads outlive their time and are swept.
     deleting::old_threads_are_swept,
     /// The store says that it is whole.

@@ -162,7 +162,7 @@ pub(super) fn node(
         _ => node_of(conn, &run, id.step)?,
     };
     let node = node.ok_or_else(|| missing("node", &id))?;
-    if !super::lists::is_reached(conn, reading.caches, &node)? {
+    if !super::lists::is_reached(conn, &node)? {
         return Err(missing("node", &id));
     }
     let from = from.max(node.item_lo);

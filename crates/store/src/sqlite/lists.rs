@@ -1,11 +1,10 @@
 //! Listings: threads, trees, orphans.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use rusqlite::Connection;
 use throughline_model::json;
 
-use super::cache::{Caches, Line};
 use super::fault::Done;
 use super::find::{line, node_before, node_of, run_to_write, shown_thread};
 use super::nodes::minute;
@@ -179,22 +178,15 @@ fn nodes(
 }
 
 /// Whether a thread that is shown has a node on its way or as its own: nodes of deleted threads
-/// live on in others.
-pub(super) fn is_reached(conn: &Connection, caches: &Caches, node: &NodeRow) -> Done<bool> {
-    let own: Arc<Line> = line(conn, caches, node.tl)?;
-    let stage: Option<i64> = one(
-        conn,
-        "SELECT stage FROM thread WHERE thread=?",
-        [own.thread],
-        |row| row.get(0),
-    )?;
-    if stage == Some(0) {
-        return Ok(true);
-    }
-    // Sweeping keeps exactly what somebody reaches.
-    let sql = "SELECT 1 FROM timeline l CROSS JOIN thread t ON t.thread=l.thread WHERE l.parent_tl=?1 AND l.fork>=?2 AND t.stage IN (0, 3)
-      UNION ALL SELECT 1 FROM thread h CROSS JOIN node n ON n.tl=h.head_tl AND n.first=h.head_first
-      WHERE h.head_tl=?1 AND h.borrowed=1 AND h.stage=0 AND n.last>=?2 LIMIT 1";
+/// live on in others, also where the threads in between are deleted.
+pub(super) fn is_reached(conn: &Connection, node: &NodeRow) -> Done<bool> {
+    let sql = "WITH RECURSIVE later(tl, after, stage) AS (
+        SELECT l.tl, ?2, t.stage FROM timeline l CROSS JOIN thread t ON t.thread=l.thread WHERE l.tl=?1
+        UNION ALL SELECT l.tl, 0, t.stage FROM later CROSS JOIN timeline l ON l.parent_tl=later.tl AND l.fork>=later.after
+          CROSS JOIN thread t ON t.thread=l.thread WHERE later.stage IN (2, 3))
+      SELECT 1 FROM later WHERE stage=0 OR EXISTS(
+        SELECT 1 FROM thread h CROSS JOIN node n ON n.tl=h.head_tl AND n.first=h.head_first
+        WHERE h.head_tl=later.tl AND h.borrowed=1 AND h.stage=0 AND n.last>=later.after) LIMIT 1";
     Ok(one(conn, sql, (node.tl, int(node.last)), |_| Ok(()))?.is_some())
 }
 

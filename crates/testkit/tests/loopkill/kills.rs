@@ -126,17 +126,17 @@ fn stop(line: &mut Line, rng: &mut Rng) -> Result<(), String> {
     line.spare(&mut first);
     line.ledger.returned();
     line.work(&mut first, aim, Some(1 + rng.below(20)), rng, || Ok(()))?;
-    first.worker.signal("-STOP");
+    first.worker.stop();
     // One that holds the file would hold up everybody: it is let go on until it does not.
     while line.is_locked()? {
-        first.worker.signal("-CONT");
+        first.worker.go_on();
         std::thread::yield_now();
-        first.worker.signal("-STOP");
+        first.worker.stop();
     }
     line.look()?;
     line.racing = true;
     line.live(&Fate::none(3), aim, rng, || Ok(()))?;
-    first.worker.signal("-CONT");
+    first.worker.go_on();
     line.end(first)?;
     line.racing = false;
     Ok(())

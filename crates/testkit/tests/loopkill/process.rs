@@ -62,11 +62,37 @@ impl Process {
         self.input = None;
     }
 
-    pub(crate) fn signal(&self, name: &str) {
+    fn signal(&self, name: &str) {
         let sent = Command::new("kill")
             .args([name, &self.child.id().to_string()])
             .status();
         assert!(sent.is_ok(), "`kill` is there");
+    }
+
+    /// Stop it, and wait until each of its threads stands still: the signal alone comes a moment later.
+    pub(crate) fn stop(&self) {
+        self.signal("-STOP");
+        while !self.stands_still() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Let it go on.
+    pub(crate) fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn stands_still(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let moves = |task: std::fs::DirEntry| {
+            // The state comes after the name in parentheses. A thread that has ended does not move.
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            let state = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.chars().next());
+            !matches!(state, None | Some('T' | 'Z' | 'X'))
+        };
+        tasks.is_ok_and(|tasks| !tasks.flatten().any(moves))
     }
 
     pub(crate) fn kill(&mut self) {

@@ -630,39 +630,41 @@ fn b235_a_run_that_is_resumed_by_its_id_is_resumed_once() {
     });
 }
 
-/// A claim that no order made: the store has one owner for a run.
+/// Another process takes the run over between the waiter's look and its claim, and gives it up.
 #[test]
 fn b235_a_run_that_was_taken_over_is_no_error_of_the_waiter() {
     everywhere(async |stage, how| {
         let (first, second) = (stage.process().await, stage.process().await);
+        let third = stage.process().await;
         let scene = Scene::new(how, &second).await;
         let waiter = scene.waits(how, &first, "waited").await;
+        // Each look tries to claim the run.
+        let claim = Gate::at(&first, "claim");
+        claim.reached().await;
         second.kill();
         first.live().await;
-        scene.answers(2);
-        // The waiter goes on with what was left, whichever task claims it in between.
-        let claimed = claim_all(&first.store, &scene.id).await;
+        // What was parked is closed, not gone on with.
+        scene.answers(1);
+        take_over_and_park(&third.store, &scene.id).await;
+        claim.open();
         let outcome = waiter.await.unwrap().unwrap();
-        assert_eq!(said(&outcome), "u a", "{claimed}");
+        assert_eq!(said(&outcome), "u a");
+        assert_eq!(scene.said(&first).await, ["first", "waited"]);
+        assert_eq!(scene.asked.left(), 0);
         scene.at_work.abort();
     });
 }
 
 /// Take the unsettled run over and give it up again, as an upkeep task may.
-async fn claim_all(store: &Store, thread: &ThreadId) -> usize {
+async fn take_over_and_park(store: &Store, thread: &ThreadId) {
     let scope = TenantScope::local();
     let at = throughline::store::At::Thread(thread.clone());
-    let opened = store.open(&scope, &at, 0).await.unwrap();
-    let Some(run) = opened.unsettled else {
-        return 0;
-    };
-    match store.claim(&scope, run.id, run.epoch, Claim::Orphan).await {
-        Ok(started) => {
-            store.park(&scope, started.lease, None).await.unwrap();
-            1
-        }
-        Err(_) => 0,
-    }
+    let run = store.open(&scope, &at, 0).await.unwrap().unsettled.unwrap();
+    let claimed = store.claim(&scope, run.id, run.epoch, Claim::Orphan).await;
+    store
+        .park(&scope, claimed.unwrap().lease, None)
+        .await
+        .unwrap();
 }
 
 /// What is dropped before it waits leaves nothing either.

@@ -38,6 +38,8 @@ const WALKS: &[(&str, &str)] = &[
     ("SCAN event_log", "event_log"),
     // One row for each process.
     ("SCAN owner", "DELETE FROM owner"),
+    // Forks that continue a node, found by an index.
+    ("SCAN later", "WITH RECURSIVE later"),
     // Only runs that wait are in it.
     ("SCAN waiter", "DELETE FROM waiter WHERE NOT EXISTS"),
 ];

@@ -222,6 +222,12 @@ impl Case {
         let input = (!answers_here || rng.chance(0.4)).then(|| rng.below(count + 1));
         let answers_streamed = rng.bool();
         let kill = kill(&calls, answers_streamed, rng);
+        // Without a key and without an answer, a create that is sent again is a second order.
+        let guards = match answers_here {
+            true => &[Guard::Key, Guard::Sdk, Guard::None][..],
+            false => &[Guard::Key, Guard::Sdk],
+        };
+        let guard = *rng.pick(guards);
         let extra = match rng.below(20) {
             0 => Extra::Foreign,
             1 | 2 if kill == Kill::Never && missing == 0 && answers_here => Extra::SameRace,
@@ -245,7 +251,7 @@ impl Case {
             kill,
             again: (matches!(kill, Kill::At(..) | Kill::On(..)) && rng.chance(0.15))
                 .then(|| *rng.pick(&["recover.claim", "tool.pre_intent", "result.post"])),
-            guard: *rng.pick(&[Guard::Key, Guard::Sdk, Guard::None]),
+            guard,
             extra,
             late_answers: calls
                 .iter()
