@@ -17,10 +17,21 @@ pub enum Kind {
     Brief,
     /// A call that ends its process.
     Poison,
+    /// Calls as long as tools are offered, in a run with a budget of [`BUDGET`] rounds.
+    Budget,
 }
 
+/// The rounds that a turn of [`Kind::Budget`] may take before its last answer.
+pub const BUDGET: u32 = 2;
+
 impl Kind {
-    const ALL: [Self; 4] = [Self::Plain, Self::Sign, Self::Brief, Self::Poison];
+    const ALL: [Self; 5] = [
+        Self::Plain,
+        Self::Sign,
+        Self::Brief,
+        Self::Poison,
+        Self::Budget,
+    ];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -28,6 +39,7 @@ impl Kind {
             Self::Sign => "sign",
             Self::Brief => "brief",
             Self::Poison => "poison",
+            Self::Budget => "budget",
         }
     }
 }
@@ -59,6 +71,7 @@ impl Code {
             Kind::Poison => 1,
             Kind::Plain => 1 + rng.below(2),
             Kind::Sign => 1 + rng.below(2),
+            Kind::Budget => usize::MAX,
         };
         let mut found = Vec::new();
         for place in 0..=round as usize {
@@ -74,6 +87,7 @@ impl Code {
             match self.kind {
                 Kind::Sign if place == 0 => found.push("sign"),
                 Kind::Poison => found = vec!["poison"],
+                Kind::Budget => found.truncate(1),
                 Kind::Plain | Kind::Sign | Kind::Brief => {}
             }
         }
@@ -206,6 +220,7 @@ mod tests {
             assert_eq!(code(Kind::Brief).calls(0), [] as [&str; 0]);
             assert_eq!(code(Kind::Poison).calls(0), ["poison"]);
             assert!(code(Kind::Sign).calls(0).contains(&"sign"));
+            assert_eq!(code(Kind::Budget).calls(7).len(), 1);
             assert_eq!(code(Kind::Plain).calls(2), [] as [&str; 0]);
         }
     }

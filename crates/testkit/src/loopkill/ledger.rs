@@ -9,7 +9,7 @@ use throughline_store::{
     TenantScope, ThreadId,
 };
 
-use super::code::{Code, Kind, Mark, brackets};
+use super::code::{BUDGET, Code, Kind, Mark, brackets};
 use super::tools::effect;
 use crate::record::block_on;
 
@@ -59,6 +59,10 @@ pub struct Counts {
     pub ran: u64,
     /// Executions that repeated one, of tools that are declared safe.
     pub repeated: u64,
+    /// Runs that ended because their budget was used up.
+    pub budgets: u64,
+    /// Messages that were left for a thread and acknowledged.
+    pub notes: u64,
     /// Calls that were open when their process died.
     pub faulted: u64,
     /// Runs that were left by a process that died.
@@ -72,6 +76,8 @@ impl std::ops::AddAssign for Counts {
         self.asked += other.asked;
         self.ran += other.ran;
         self.repeated += other.repeated;
+        self.budgets += other.budgets;
+        self.notes += other.notes;
         self.faulted += other.faulted;
         self.left += other.left;
     }
@@ -85,13 +91,15 @@ impl std::fmt::Display for Counts {
             asked,
             ran,
             repeated,
+            budgets,
+            notes,
             faulted,
             left,
         } = self;
         write!(
             f,
             "turns={sent} acknowledged={acknowledged} model_calls={asked} tool_runs={ran} \
-             repeated_by_key={repeated} faulted_calls={faulted} runs_left={left}"
+             repeated_by_key={repeated} budgets_used_up={budgets} queued_messages={notes} faulted_calls={faulted} runs_left={left}"
         )
     }
 }
@@ -103,6 +111,8 @@ pub struct Ledger {
     asked: HashMap<(Code, u32), usize>,
     shown: BTreeSet<Mark>,
     ran: Vec<Ran>,
+    /// Messages that were left for a thread, by thread.
+    notes: BTreeSet<(String, String)>,
     /// Rounds that were committed when a process died, and how often each had been asked for.
     finished: HashMap<(Code, u32), usize>,
     /// Calls and results that were committed when a process died.
@@ -180,11 +190,56 @@ impl Ledger {
         known.given_up = code.kind == Kind::Poison;
     }
 
-    /// A turn was acknowledged with what was said in it.
-    pub fn acknowledged(&mut self, code: &Code, messages: &[String]) {
+    /// A turn was acknowledged with what was said in it, and why it ended.
+    pub fn acknowledged(
+        &mut self,
+        code: &Code,
+        stop: &str,
+        messages: &[String],
+    ) -> Result<(), String> {
         self.counts.acknowledged += 1;
+        self.check_budget(code, stop, messages)?;
         let known = self.turns.entry(code.clone()).or_default();
         known.acknowledged = Some(messages.iter().map(|one| dateless(one)).collect());
+        Ok(())
+    }
+
+    /// Whether a run with a budget used all of it: what is done again after a crash is not counted
+    /// twice.
+    fn check_budget(&mut self, code: &Code, stop: &str, messages: &[String]) -> Result<(), String> {
+        if code.kind != Kind::Budget || !matches!(stop, "done" | "round_limit") {
+            return Ok(());
+        }
+        let all = messages.join("\n");
+        let round = |round: &u32| all.contains(&format!("{code}/{round}/"));
+        let rounds = (0..=BUDGET).filter(round).count() as u32;
+        if stop != "round_limit" || rounds != BUDGET {
+            return Err(format!(
+                "{code} ended with {stop} after {rounds} rounds of {BUDGET}"
+            ));
+        }
+        self.counts.budgets += 1;
+        Ok(())
+    }
+
+    /// A message that was left for a thread was acknowledged.
+    pub fn left(&mut self, thread: &str, note: &str) {
+        self.counts.notes += 1;
+        self.notes.insert((thread.to_owned(), note.to_owned()));
+    }
+
+    /// Whether every message that was left for a thread is there. One turn must have begun since.
+    pub fn check_notes(&self, store: &Store, thread: &str) -> Result<(), String> {
+        let entries =
+            opened(store, thread, usize::MAX)?.map_or(Vec::new(), |opened| opened.entries);
+        let texts: Vec<String> = entries.iter().map(|one| one.message.to_json()).collect();
+        let all = texts.join("\n");
+        let there: BTreeSet<&str> = brackets(&all, "note").collect();
+        let mut notes = self.notes.iter().filter(|(of, _)| of == thread);
+        match notes.find(|(_, note)| !there.contains(note.as_str())) {
+            Some((_, note)) => Err(format!("{note} was left for {thread}, and is not there")),
+            None => Ok(()),
+        }
     }
 
     /// Readers heard that a turn is done.
@@ -200,6 +255,10 @@ impl Ledger {
     /// A model was asked.
     pub fn asked(&mut self, asked: Asked) -> Result<(), String> {
         self.counts.asked += 1;
+        if asked.code.kind == Kind::Budget && asked.round > BUDGET {
+            let Asked { code, round, .. } = asked;
+            return Err(format!("round {round} of {code} is over its budget"));
+        }
         let place = (asked.code, asked.round);
         let count = self.asked.entry(place.clone()).or_default();
         *count += 1;
@@ -218,6 +277,9 @@ impl Ledger {
     /// A tool ran.
     pub fn ran(&mut self, ran: Ran) -> Result<(), String> {
         self.counts.ran += 1;
+        if ran.mark.code.kind == Kind::Budget && ran.mark.round >= BUDGET {
+            return Err(format!("{} ran, which is over its budget", ran.mark));
+        }
         let before = self.ran.iter().find(|one| one.mark == ran.mark);
         let result = match before {
             None => match self.ran.iter().any(|one| one.key == ran.key) {

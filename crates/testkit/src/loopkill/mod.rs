@@ -13,7 +13,7 @@ mod post;
 mod servers;
 mod tools;
 
-pub use code::{Code, Kind, Mark, brackets};
+pub use code::{BUDGET, Code, Kind, Mark, brackets};
 pub use ledger::{Asked, Counts, Ledger, Ran, Readers};
 pub use post::{answer_posts, post};
 pub use servers::{ask, model};

@@ -11,7 +11,7 @@ use throughline::{
 };
 use throughline_model::Wire;
 
-use super::code::{Code, Mark, brackets};
+use super::code::{Code, Kind, Mark, brackets};
 use crate::upstream::{KEY, Recorded, Reply, Script};
 
 /// What the model of a wire answers; `say` is told of each request that it takes:
@@ -43,7 +43,10 @@ pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Scrip
             "asked {name} {code} {round} {number} {}",
             shown.join(" ")
         ));
-        let calls = code.calls(round);
+        let calls = match code.kind == Kind::Budget && !offers_tools(&request.body) {
+            true => Vec::new(),
+            false => code.calls(round),
+        };
         let reply = if calls.is_empty() {
             Reply::text(format!("[[done {code}]] Two barges, and a pilot."))
         } else {
@@ -63,6 +66,17 @@ pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Scrip
             false => reply,
         }
     })
+}
+
+/// Whether the model may call something.
+fn offers_tools(body: &Value) -> bool {
+    let tools = body.get("tools").and_then(Value::as_array);
+    let choice = body.get("tool_choice");
+    let forbids = |choice: &Value| choice == "none" || choice["type"] == "none";
+    let mode = body.pointer("/toolConfig/functionCallingConfig/mode");
+    tools.is_some_and(|tools| !tools.is_empty())
+        && !choice.is_some_and(forbids)
+        && mode.is_none_or(|mode| mode != "NONE")
 }
 
 /// How many rounds of a turn stand in a request.

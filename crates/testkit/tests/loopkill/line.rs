@@ -56,6 +56,8 @@ struct Sent {
     /// The turn that its answer is about.
     code: Option<Code>,
     verb: String,
+    /// The message that it leaves.
+    note: Option<String>,
     answers: bool,
     /// Whether readers heard that it is done.
     told: bool,
@@ -169,7 +171,10 @@ impl Line {
         if let Some(code) = &order.sends {
             self.ledger.sent(code);
         }
-        let verb = order.line.split(' ').next().unwrap_or_default().to_owned();
+        let mut words = order.line.split(' ');
+        let verb = words.next().unwrap_or_default().to_owned();
+        let note = words.next_back().filter(|_| verb == "leave");
+        let note = note.map(str::to_owned);
         let code = order.sends.clone().or_else(|| thread.current.clone());
         if order.sends.is_some() {
             thread.current = order.sends;
@@ -180,6 +185,7 @@ impl Line {
                 thread: place,
                 code,
                 verb,
+                note,
                 answers: order.answers,
                 told: false,
             },
@@ -198,8 +204,14 @@ impl Line {
         };
         // Now and then somebody cancels what has just begun.
         let may = aim != Aim::Settle;
-        let cancel = order.sends.is_some() && may && rng.chance(0.04);
+        let begins = order.sends.is_some() && may;
+        let cancel = begins && rng.chance(0.04);
+        let leave = begins && rng.chance(0.2);
         self.send(life, place, order);
+        if leave {
+            let order = self.threads[place].leave(rng);
+            self.send(life, place, order);
+        }
         if cancel {
             let line = format!("cancel {} openai-responses", self.threads[place].name);
             let order = Order {
@@ -246,7 +258,7 @@ impl Line {
                     if third == "done" {
                         self.ledger.heard(&code);
                     }
-                    self.ledger.acknowledged(&code, &messages(rest)?);
+                    self.ledger.acknowledged(&code, third, &messages(rest)?)?;
                 }
             }
             "parked" => thread.standing = Standing::Parked,
@@ -263,7 +275,11 @@ impl Line {
                     thread.standing = Standing::Answered;
                 }
             }
-            "ok" => {}
+            "ok" => {
+                if let Some(note) = &sent.note {
+                    self.ledger.left(&thread.name, note);
+                }
+            }
             "failed" => {
                 let why = format!("{third} {rest}");
                 self.failed(&sent, &why)?;
@@ -286,6 +302,10 @@ impl Line {
             "locked by another process",
         ];
         let nothing = why.contains("no run on thread") || why.contains("no thread");
+        if sent.note.is_some() && why.contains("no thread") {
+            // The turn that makes the thread has not begun yet.
+            return Ok(());
+        }
         if nothing {
             self.threads[sent.thread].standing = Standing::Free;
             return Ok(());
@@ -501,6 +521,7 @@ impl Line {
         let store = open(&self.url)?;
         for name in self.names() {
             self.ledger.check_settled(&store, &name)?;
+            self.ledger.check_notes(&store, &name)?;
         }
         let checked = block_on(store.check(&mut |_| {})).map_err(|error| error.to_string())?;
         match checked.damage.first() {

@@ -128,6 +128,12 @@ impl Thread {
         }
     }
 
+    /// Leave a message for the next model call.
+    pub(crate) fn leave(&self, rng: &mut Rng) -> Order {
+        let name = &self.name;
+        order(format!("leave {name} {name}-{}", rng.next_u64()))
+    }
+
     /// What is done next.
     pub(crate) fn next(&mut self, aim: Aim, rng: &mut Rng) -> Option<Order> {
         let name = self.name.clone();
@@ -153,9 +159,12 @@ impl Thread {
             answers: false,
         };
         Some(match (self.standing, rng.below(20)) {
-            (Standing::Free, 0 | 1) => order(format!("leave {name} {name}-{}", rng.next_u64())),
+            (Standing::Free, 0) => self.leave(rng),
+            (Standing::Free, 1) => self.turn(Kind::Budget, wire, modes, rng),
+            (Standing::Parked | Standing::Left, 17) => self.leave(rng),
             (Standing::Free, 2..=6) => self.turn(Kind::Sign, wire, modes, rng),
             (Standing::Free, 7) => self.turn(Kind::Brief, wire, modes, rng),
+            (Standing::Free, 8..=10) => self.turn(Kind::Budget, wire, modes, rng),
             (Standing::Left, 0..=9) | (Standing::Answered, 0..=15) => resume(rng),
             (Standing::Left | Standing::Answered | Standing::Parked, 19) => cancel(),
             (Standing::Parked, 0..=8) => reply(rng),

@@ -9,10 +9,10 @@ use throughline::store::{
     Approval, ApprovalFilter, Authority, Clock, Decision, Error, NewThread, Store, Tenant, ThreadId,
 };
 use throughline::{
-    Agent, Awaits, OnInterrupt, Owner, Pending, Persistence, Run, RunEvent, StopReason, Thread,
-    Threads,
+    Agent, Awaits, Limits, OnInterrupt, Owner, Pending, Persistence, Run, RunEvent, StopReason,
+    Thread, Threads,
 };
-use throughline_testkit::loopkill::{Code, TOOLS, ask, fold};
+use throughline_testkit::loopkill::{BUDGET, Code, Kind, TOOLS, ask, fold};
 
 use crate::hands::Hand;
 use crate::{Settings, say};
@@ -160,10 +160,16 @@ impl Orders {
             "close" => OnInterrupt::Close,
             _ => OnInterrupt::Resume,
         };
-        let run = agent
+        let mut run = agent
             .run_on(thread, code.text())
             .persistence(persistence)
             .on_interrupt(on_interrupt);
+        if code.kind == Kind::Budget {
+            run = run.limits(Limits {
+                rounds: BUDGET,
+                ..Limits::default()
+            });
+        }
         self.hear(run, order, order.word(3)?).await
     }
 
