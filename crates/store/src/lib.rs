@@ -28,6 +28,7 @@ mod line;
 mod memory;
 mod ops;
 mod options;
+mod placed;
 mod read;
 mod run;
 mod scope;
@@ -71,6 +72,7 @@ pub use ops::{
     Stopped, Through,
 };
 pub use options::{Heartbeat, Options};
+pub use placed::PlacedCall;
 pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};
 pub use run::{
     CallRef, CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, RunState,

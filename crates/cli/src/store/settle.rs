@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use throughline_model::{
-    CallId, Content, Family, Message, Outcome, Output, Role, Source, ToolCall, ToolResult,
-    occurrence_in, open_calls,
+    CallId, Content, Family, Message, Outcome, Output, Role, Source, ToolResult,
 };
 use throughline_store::{
     At, CallResult, CallState, Claim, End, Ending, Error, Execution, Journal, Publish, Run, RunId,
@@ -191,11 +190,13 @@ fn closed(journal: &Journal, call: &Execution) -> Option<CallResult> {
         ),
     };
     let output = Output::Text(words.to_owned());
-    let result = match asked(journal, call) {
-        Some((asked, Some(occurrence))) => {
-            asked.answer(outcome, output).with_occurrence(occurrence)
-        }
-        Some((asked, None)) => asked.answer(outcome, output),
+    let placed = journal.call_at(call.at);
+    let placed = placed.and_then(|placed| Some((placed.call.clone()?, placed)));
+    let result = match placed {
+        Some((asked, placed)) if placed.shares_id => asked
+            .answer(outcome, output)
+            .with_occurrence(placed.occurrence),
+        Some((asked, _)) => asked.answer(outcome, output),
         None => {
             let id = CallId::natural(&call.call)?;
             let mut result = ToolResult::answering(id, Family::FUNCTION, output);
@@ -209,26 +210,4 @@ fn closed(journal: &Journal, call: &Execution) -> Option<CallResult> {
         ..Message::new(Role::Tool, vec![Content::from(result)])
     };
     Some(CallResult::new(call.at.step, call.at.position, &message))
-}
-
-/// The call at its place in the journal as the model made it, and how many calls of the same id
-/// stand before it in its message if there are several.
-fn asked(journal: &Journal, call: &Execution) -> Option<(ToolCall, Option<u32>)> {
-    let step = journal.steps.iter().find(|step| step.no == call.at.step)?;
-    let said = step.first..step.first + step.items;
-    let answer: Vec<Message> = journal
-        .entries
-        .iter()
-        .filter(|entry| said.contains(&entry.at.no))
-        .filter(|entry| entry.message.source != Some(Source::Caller))
-        .map(|entry| entry.message.clone())
-        .collect();
-    let place = *open_calls(&answer).get(call.at.position as usize)?;
-    let message = &answer[place.message];
-    let asked = message.contents[place.content].as_tool_call()?;
-    let calls = message.contents.iter().filter_map(Content::as_tool_call);
-    let same = calls.filter(|one| one.call.value() == asked.call.value());
-    let shared = same.count() > 1;
-    let occurrence = shared.then(|| occurrence_in(message, place.content));
-    Some((asked.clone(), occurrence))
 }

@@ -1,31 +1,16 @@
 //! Calls of a run that wait or waited for an approval, by their places in its journal.
 
-use throughline_model::{Content, Message, Source, ToolCall, occurrence_in, open_calls};
+use throughline_model::ToolCall;
 use throughline_store::{Execution, Journal, RunId};
 
 use super::wire::{Asked, KnownCall};
 
 /// The call at the place of an execution, as the model made it.
 pub(crate) fn call_at(journal: &Journal, execution: &Execution) -> Option<KnownCall> {
-    let step = journal
-        .steps
-        .iter()
-        .find(|step| step.no == execution.at.step)?;
-    let said = step.first..step.first + step.items;
-    let answer: Vec<Message> = journal
-        .entries
-        .iter()
-        .filter(|entry| said.contains(&entry.at.no))
-        .filter(|entry| entry.message.source != Some(Source::Caller))
-        .map(|entry| entry.message.clone())
-        .collect();
-    let place = *open_calls(&answer).get(execution.at.position as usize)?;
-    let message = &answer[place.message];
+    let placed = journal.call_at(execution.at)?;
     Some(KnownCall {
-        call: Content::as_tool_call(&message.contents[place.content])
-            .cloned()
-            .unwrap_or_else(|| question(execution)),
-        occurrence: occurrence_in(message, place.content),
+        call: placed.call.unwrap_or_else(|| question(execution)),
+        occurrence: placed.occurrence,
     })
 }
 
