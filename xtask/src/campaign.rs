@@ -564,7 +564,10 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
                 // How runs and workers meet on a thread.
                 (Tests::With("b23"), Layer::Loop),
             ],
-            ("http", _) => vec![(Tests::With("sweep::"), Layer::Server)],
+            ("http", _) => vec![
+                (Tests::With("sweep::"), Layer::Server),
+                (Tests::With("keys::"), Layer::Server),
+            ],
             _ => continue,
         };
         suites.extend(parts.into_iter().map(|(tests, layer)| Suite {

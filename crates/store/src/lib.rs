@@ -29,6 +29,7 @@ mod memory;
 mod ops;
 mod options;
 mod placed;
+mod private;
 mod read;
 mod run;
 mod scope;
@@ -73,6 +74,7 @@ pub use ops::{
 };
 pub use options::{Heartbeat, Options};
 pub use placed::PlacedCall;
+pub use private::create_private;
 pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};
 pub use run::{
     CallRef, CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, RunState,

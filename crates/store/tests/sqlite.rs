@@ -70,3 +70,34 @@ fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
     found.sort();
     found
 }
+
+/// Only the owner can read what a store keeps: the file, what SQLite puts beside it, and backups.
+#[cfg(unix)]
+#[test]
+fn the_files_of_a_store_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use throughline_store::{NewThread, TenantScope, ThreadId};
+
+    let scratch = Scratch::new("private");
+    throughline_store::conformance::block_on(async {
+        let store = Store::open(&scratch.sqlite("store.db")).await.unwrap();
+        let new = NewThread::new(ThreadId::new("t").unwrap());
+        let scope = TenantScope::local();
+        store.open_or_create(&scope, &new, 0).await.unwrap();
+        let backup = scratch.path().join("backup.db");
+        let backups = store.backups().unwrap();
+        backups.backup(&backup, &mut |_| {}).await.unwrap();
+        let mut seen = 0;
+        for file in std::fs::read_dir(scratch.path()).unwrap() {
+            let file = file.unwrap();
+            let mode = file.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{:?}", file.file_name());
+            seen += 1;
+        }
+        assert_eq!(
+            seen, 4,
+            "the store, its log, its shared memory and the backup"
+        );
+        store.close().await.unwrap();
+    });
+}

@@ -11,13 +11,21 @@ use crate::time;
 /// Characters of a call or a result that are shown.
 const SHORT: usize = 160;
 
-/// A text without what would move the cursor or change colours.
+/// Characters that turn the direction of writing or begin a line without being control characters.
+fn turns(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// A text without what would move the cursor, change colours or turn the direction of writing.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => out.push(c),
-            c if c.is_control() => out.extend(c.escape_default()),
+            c if c.is_control() || turns(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }

@@ -1,6 +1,6 @@
 //! `throughline threads export|import`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ pub(super) async fn export(
             _ => format!("{} cannot be written: {error}", path.display()),
         })
     };
-    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = throughline_store::create_private(path);
     let mut out = BufWriter::new(file.map_err(|error| unwritable(&error))?);
     let done = transfer::export(&store, &context.scope, &at, extent, &mut out, &mut show).await;
     let exported = match done {

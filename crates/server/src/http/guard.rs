@@ -69,7 +69,13 @@ fn refused(message: String) -> ApiError {
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ApiError> {
-    match headers.get(name).map(|value| value.to_str()) {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        // Whoever stands in between may have looked at the other one.
+        return Err(refused(format!("There is more than one header {name}.")));
+    }
+    match first.map(|value| value.to_str()) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text)),
         Some(Err(_)) => Err(refused(format!("The header {name} is not plain text."))),
@@ -78,9 +84,18 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>
 
 /// Whether a host, with or without a port, is this machine whatever a name server says.
 fn is_local(host: &str) -> bool {
+    let port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
     let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+        Some(rest) => match rest.split_once(']') {
+            Some((name, "")) => name,
+            Some((name, rest)) if rest.strip_prefix(':').is_some_and(port) => name,
+            _ => return false,
+        },
+        None => match host.split_once(':') {
+            Some((name, rest)) if port(rest) => name,
+            Some(_) => return false,
+            None => host,
+        },
     };
     let named = name.eq_ignore_ascii_case("localhost");
     named
@@ -122,10 +137,19 @@ mod tests {
             "evil.example:8377",
             "127.0.0.1.evil.example",
             "10.0.0.1:1",
+            "[::1].evil.example",
+            "[::1]:1.evil.example",
+            "[::1",
+            "localhost:1:2",
+            "127.0.0.1:evil",
         ] {
             assert!(!accepts(Some(host), None), "{host}");
         }
         assert!(accepts(None, None));
+        let mut twice = HeaderMap::new();
+        twice.append("host", "127.0.0.1:1".parse().unwrap());
+        twice.append("host", "evil.example".parse().unwrap());
+        assert!(check(&twice, Auth::Open).is_err());
         let local = Some("127.0.0.1:8377");
         assert!(accepts(local, Some("http://127.0.0.1:8377")));
         for origin in ["http://evil.example", "null", "http://127.0.0.1:3000", ""] {

@@ -25,8 +25,9 @@ use crate::config::Keeping;
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, Payload, Way};
 use crate::runs::{
-    Answer, Attended, Delivery, Live, Log, Reader, Stage, begun_at, gone, key, work,
+    Answer, Attended, Delivery, Left, Live, Log, Reader, Stage, begun_at, key, work,
 };
+use crate::trials::planted;
 
 /// `POST /v1/responses`. In a box: layers move what they are given, and this is large.
 pub(super) fn create(
@@ -47,8 +48,17 @@ async fn created(
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
     let request = Arc::new(CreateRequest::parse(payload.bytes())?);
-    let mark = Mark::of(&headers, payload.bytes());
+    let mark = Mark::of(&headers, payload.bytes())?;
     drop(payload);
+    if matches!(mark, Mark::Named(..)) && !request.store() && !planted("server-key-unstored") {
+        return Err(ApiError::invalid(
+            "An Idempotency-Key needs `store: true`: without it nothing is kept that a second \
+             request could find. Send one of the two.",
+        )
+        .code("idempotency_requires_store")
+        .param("store")
+        .retry(false));
+    }
     if headers.contains_key("if-match") {
         // It guards the head of a conversation, and a chain has none that could move.
         return Err(ApiError::not_implemented("If-Match"));
@@ -60,7 +70,10 @@ async fn created(
         request,
     };
     match mark {
-        Mark::Named(name, digest) => asked.keyed(name, digest).await,
+        Mark::Named(name, digest) => {
+            let run = app.store.ids().run();
+            asked.begin(run, Some(Key { name, digest })).await
+        }
         Mark::Again(digest) => asked.again(digest).await,
         Mark::First(digest) => asked.marked(digest).await,
         Mark::None => asked.begin(app.store.ids().run(), None).await,
@@ -69,9 +82,9 @@ async fn created(
 
 /// What a request says of its coming more than once, with the digest of its bytes: the same request
 /// has the same.
-enum Mark<'h> {
+enum Mark {
     /// It has a key of the client's.
-    Named(&'h str, [u8; 16]),
+    Named(String, [u8; 16]),
     /// It is sent again, without a key.
     Again([u8; 16]),
     /// It may be sent again, without a key.
@@ -80,17 +93,41 @@ enum Mark<'h> {
     None,
 }
 
-impl<'h> Mark<'h> {
-    fn of(headers: &'h HeaderMap, body: &[u8]) -> Self {
+impl Mark {
+    fn of(headers: &HeaderMap, body: &[u8]) -> Result<Self, ApiError> {
         let attempts = header(headers, "x-stainless-retry-count");
         let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
-        match (header(headers, "idempotency-key"), attempts) {
+        Ok(match (key_name(headers)?, attempts) {
             (Some(name), _) => Self::Named(name, digest(body)),
             (None, Some(1..)) => Self::Again(digest(body)),
             (None, Some(0)) => Self::First(digest(body)),
             (None, None) => Self::None,
-        }
+        })
     }
+}
+
+/// The name that a client's key has in the store. Any bytes are a key: those that are no plain text
+/// are spelt in hexadecimal digits, under a name that no text has.
+fn key_name(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(key) = values.next() else {
+        return Ok(None);
+    };
+    let wrong = |text: &str| Err(ApiError::invalid(text).code("invalid_value").retry(false));
+    if values.next().is_some() {
+        return wrong("There is more than one Idempotency-Key header. Send one.");
+    }
+    if key.len() > 256 {
+        return wrong("The Idempotency-Key is longer than 256 bytes.");
+    }
+    Ok(match key.to_str() {
+        Ok("") => None,
+        Ok(text) => Some(format!("key:{text}")),
+        Err(_) => {
+            let digits = key.as_bytes().iter().map(|byte| format!("{byte:02x}"));
+            Some(format!("bytes:{}", digits.collect::<String>()))
+        }
+    })
 }
 
 /// Under which name a run is begun at most once.
@@ -129,17 +166,6 @@ enum Began {
 }
 
 impl Asked<'_> {
-    /// With a key of the client's: one run, however often it is asked for.
-    async fn keyed(&self, name: &str, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
-        if name.len() > 256 {
-            let text = "The Idempotency-Key is longer than 256 bytes.";
-            return Err(ApiError::invalid(text).code("invalid_value"));
-        }
-        let name = format!("key:{name}");
-        let run = self.app.store.ids().run();
-        self.begin(run, Some(Key { name, digest })).await
-    }
-
     /// From a client that may send it again without a key.
     async fn marked(&self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let run = self.app.store.ids().run();
@@ -159,7 +185,7 @@ impl Asked<'_> {
         if let Some(live) = app.runs.find(run) {
             return match (self.request.stream(), live.streamed) {
                 (true, true) => self.streamed(live.reader(0), app.stream()?, delivery),
-                _ => answered(live.over().await, (run, delivery)),
+                _ => self.answered(live.over().await, (run, delivery)).await,
             };
         }
         self.stored(run, delivery).await
@@ -182,7 +208,25 @@ impl Asked<'_> {
             return Err(error);
         }
         let (projector, _) = tale.told(self.app, self.scope).await?;
-        answered(Answer::Response(projector.response()), (run, delivery))
+        Ok(answered(&projector.response(), (run, delivery)))
+    }
+
+    /// The answer of a run that this process works on, or worked on.
+    async fn answered(
+        &self,
+        answer: Answer,
+        (run, delivery): (RunId, Delivery),
+    ) -> Result<Response<Body>, ApiError> {
+        match answer {
+            Answer::Response(body) => Ok(answered(&body, (run, delivery))),
+            Answer::Error(error) => Err(error),
+            Answer::Repeated(run) => Err(fail::in_progress(run)),
+            Answer::Left(Left::NotStored) => Err(fail::outcome_unknown(run)),
+            Answer::Left(Left::TakenOver) => {
+                get::settled(self.app, self.scope, run).await?;
+                self.stored(run, delivery).await
+            }
+        }
     }
 
     /// Begin a run, and read it.
@@ -209,7 +253,8 @@ impl Asked<'_> {
                     }
                     None => {
                         let answer = attended.until(|| live.answer()).await;
-                        answered(answer.unwrap_or_else(gone), (run, delivery))
+                        let answer = answer.unwrap_or(Answer::Left(Left::NotStored));
+                        self.answered(answer, (run, delivery)).await
                     }
                 }
             }
@@ -276,17 +321,21 @@ impl Asked<'_> {
         let asked = self
             .replied(asked.options(&options), &said, previous, &thread)
             .await?;
-        let begun = app.runs.begin(run, request.stream(), request.store());
+        let kept_in = (&app.store, self.scope);
+        let begun = app
+            .runs
+            .begin(kept_in, run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
         // The run outlives the request: whoever asked for it may leave.
         let mut attended = Attended::new(app.stopping.work(), work(begun, asked, scene, log));
         match attended
             .until(|| live.begun())
             .await
-            .unwrap_or(Stage::Over(gone()))
+            .unwrap_or(Stage::Over(Answer::Left(Left::NotStored)))
         {
             Stage::Over(Answer::Repeated(run)) => Ok(Began::Before(run)),
             Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),
+            Stage::Over(Answer::Left(Left::NotStored)) => Err(fail::outcome_unknown(run)),
             Stage::Starting | Stage::Begun | Stage::Over(_) => Ok(Began::Here(live, attended)),
         }
     }
@@ -414,20 +463,12 @@ impl Asked<'_> {
 }
 
 /// The answer of a run that is over.
-fn answered(
-    answer: Answer,
-    (run, delivery): (RunId, Delivery),
-) -> Result<Response<Body>, ApiError> {
-    let body = match answer {
-        Answer::Response(body) => body,
-        Answer::Error(error) => return Err(error),
-        Answer::Repeated(run) => return Err(fail::in_progress(run)),
-    };
-    let mut response = Response::new(whole(&body, delivery));
+fn answered(body: &RawJson, (run, delivery): (RunId, Delivery)) -> Response<Body> {
+    let mut response = Response::new(whole(body, delivery));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response.extensions_mut().insert(Answered(run));
-    Ok(response)
+    response
 }
 
 /// A body that tells when it was taken.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::body::Bytes;
 use throughline::{ClientError, RunEnd, RunError};
 use throughline_model::json::RawJson;
 use throughline_store::{ApprovalId, Error, ErrorKind as StoreKind, RunId};
@@ -110,6 +111,44 @@ pub(crate) fn in_progress(run: RunId) -> ApiError {
         .headers
         .push(("x-throughline-response-id", response_id(run)));
     error
+}
+
+/// The end of a run could not be stored, so that nothing can be said about it yet.
+pub(crate) fn outcome_unknown(run: RunId) -> ApiError {
+    let id = response_id(run);
+    let mut error = ApiError::new(503, "server_error", unknown_text(&id))
+        .code(OUTCOME_UNKNOWN)
+        .retry(true);
+    error.retry_after = Some(Duration::from_secs(2));
+    error.more.push(("response_id", quoted(&id)));
+    error.headers.push(("x-throughline-response-id", id));
+    error
+}
+
+const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+
+fn unknown_text(id: &str) -> String {
+    format!(
+        "The store did not take the end of response '{id}', so that its outcome is not known yet. It \
+         is finished when the store takes writes again: read it with GET /v1/responses/{id}, or send \
+         the same request with the same Idempotency-Key."
+    )
+}
+
+/// The last event of a stream whose end is not known. It has the number of the event before, so that
+/// `starting_after` with it continues the stream.
+pub(crate) fn unknown_event(run: RunId, frames: u64) -> Bytes {
+    let id = response_id(run);
+    let event = RawJson::object(|object| {
+        object
+            .str("type", "error")
+            .number("sequence_number", frames.saturating_sub(1))
+            .str("code", OUTCOME_UNKNOWN)
+            .str("message", &unknown_text(&id))
+            .raw("param", "null")
+            .str("response_id", &id);
+    });
+    Bytes::from(format!("event: error\ndata: {}\n\n", event.get()))
 }
 
 /// Calls that the client owes outputs for.

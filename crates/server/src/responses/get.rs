@@ -12,12 +12,13 @@ use throughline_model::json::RawJson;
 use throughline_store::{Error, EventNo, RunId, TenantScope};
 
 use super::query::Query;
+use super::sse::Batch;
 use super::tale::{Tale, ending_of};
 use super::wire::{Frame, Projector};
 use super::{fail, sse};
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, json};
-use crate::runs::{Behind, Delivery, Reader};
+use crate::runs::{Behind, Delivery, Next, Reader};
 use crate::trials::planted;
 
 /// `GET /v1/responses/{id}`.
@@ -120,8 +121,16 @@ async fn streaming_stored(
 ) -> Result<Response<Body>, ApiError> {
     let tale = Tale::read(app, scope, id).await?;
     let (_, frames) = tale.told(app, scope).await?;
+    let last = frames.last().map_or(0, |frame| frame.number);
+    if from > last + 1 {
+        return Err(ApiError::invalid(format!(
+            "'starting_after' is {}, and the last event of this response is {last}.",
+            from - 1
+        ))
+        .param("starting_after"));
+    }
     let batch = bytes(frames, from);
-    let batches = stream::iter([batch]);
+    let batches = stream::iter([Ok(batch)]);
     Ok(sse::events(batches, app.config.limits.keep_alive, with))
 }
 
@@ -135,7 +144,7 @@ pub(super) fn following(
     app: &App,
     scope: &TenantScope,
     reader: Reader,
-) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
+) -> impl Stream<Item = Batch> + Send + 'static {
     let following = Following {
         app: app.clone(),
         scope: scope.clone(),
@@ -145,6 +154,19 @@ pub(super) fn following(
         let frames = following.next().await?;
         Some((frames, following))
     })
+}
+
+/// Wait until a run that another process works on is settled.
+pub(super) async fn settled(app: &App, scope: &TenantScope, run: RunId) -> Result<(), ApiError> {
+    loop {
+        match app.store.run(scope, run).await {
+            Ok(run) if run.state.is_settled() => return Ok(()),
+            Ok(_) => {}
+            Err(Error::NotFound { .. }) => return Err(fail::no_response(&fail::response_id(run))),
+            Err(_) => return Err(fail::outcome_unknown(run)),
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 /// A reader of a run that this process works on, or did when it began to read.
@@ -157,25 +179,34 @@ struct Following {
 /// Where frames come from.
 enum Source {
     Live(Reader),
-    /// The record, for a reader that came too late or fell behind.
-    Record(BoxStream<'static, Vec<Bytes>>),
+    /// The record, for a reader that came too late or fell behind, or whose run another process has
+    /// taken over.
+    Record(BoxStream<'static, Batch>),
 }
 
 impl Following {
-    async fn next(&mut self) -> Option<Vec<Bytes>> {
+    async fn next(&mut self) -> Option<Batch> {
         loop {
             match &mut self.from {
                 Source::Record(batches) => return batches.next().await,
                 Source::Live(reader) => match reader.next().await {
-                    Ok(frames) => return frames,
+                    Ok(Next::Frames(frames)) => return Some(Ok(frames)),
+                    Ok(Next::End) => return None,
+                    Ok(Next::NotStored(from)) => {
+                        return Some(Err(fail::unknown_event(reader.run(), from as u64)));
+                    }
                     Err(Behind { from }) => {
-                        let id = fail::response_id(reader.run());
-                        let tale = Tale::read(&self.app, &self.scope, &id).await;
-                        let told = tale.inspect_err(|error| {
-                            let error = &error.message;
-                            tracing::warn!(id, error, "a stream cannot be read on");
-                        });
-                        let batches = tailing(&self.app, &self.scope, told.ok()?, from as u64);
+                        let run = reader.run();
+                        let id = fail::response_id(run);
+                        let tale = match Tale::read(&self.app, &self.scope, &id).await {
+                            Ok(tale) => tale,
+                            Err(error) => {
+                                let error = &error.message;
+                                tracing::warn!(id, error, "a stream cannot be read on");
+                                return Some(Err(fail::unknown_event(run, from as u64)));
+                            }
+                        };
+                        let batches = tailing(&self.app, &self.scope, tale, from as u64);
                         self.from = Source::Record(batches.boxed());
                     }
                 },
@@ -191,7 +222,7 @@ fn tailing(
     scope: &TenantScope,
     tale: Tale,
     from: u64,
-) -> impl Stream<Item = Vec<Bytes>> + Send + 'static {
+) -> impl Stream<Item = Batch> + Send + 'static {
     let threads = app.runs.threads(&app.store, scope);
     let mut tail = Tail {
         app: app.clone(),
@@ -200,15 +231,26 @@ fn tailing(
         told: threads.attach(tale.run(), None),
         last: None,
         projector: Projector::new(tale.scene),
+        frames: 0,
         is_over: false,
     };
     let mut first = Vec::new();
     tail.projector.begin(&mut first);
+    tail.frames = first.len() as u64;
     let rest = stream::unfold(tail, move |mut tail| async move {
-        let frames = tail.next().await?;
-        Some((bytes(frames, from), tail))
+        let batch = match tail.next().await? {
+            Ok(frames) => {
+                tail.frames += frames.len() as u64;
+                Ok(bytes(frames, from))
+            }
+            Err(Unreadable) => {
+                tail.is_over = true;
+                Err(fail::unknown_event(tail.run, tail.frames.max(from)))
+            }
+        };
+        Some((batch, tail))
     });
-    stream::iter([bytes(first, from)]).chain(rest)
+    stream::iter([Ok(bytes(first, from))]).chain(rest)
 }
 
 /// How often somebody looks whether a run was taken over.
@@ -222,30 +264,41 @@ struct Tail {
     told: Attached,
     last: Option<EventNo>,
     projector: Projector,
+    /// How many frames there were so far.
+    frames: u64,
     is_over: bool,
 }
 
+/// The record of a run cannot be read now.
+struct Unreadable;
+
 impl Tail {
-    async fn next(&mut self) -> Option<Vec<Frame>> {
+    async fn next(&mut self) -> Option<Result<Vec<Frame>, Unreadable>> {
         let mut frames = Vec::new();
         while !self.is_over {
             match self.told.next().await {
                 Some(Ok((no, event))) => {
                     self.last = Some(no);
                     self.projector.tell(&event, &mut frames);
-                    return Some(frames);
+                    return Some(Ok(frames));
                 }
                 Some(Err(error)) => {
                     tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
-                    return None;
+                    return Some(Err(Unreadable));
                 }
                 None => {}
             }
-            let journal = self.app.store.journal(&self.scope, self.run).await.ok()?;
+            let journal = match self.app.store.journal(&self.scope, self.run).await {
+                Ok(journal) => journal,
+                Err(error) => {
+                    tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
+                    return Some(Err(Unreadable));
+                }
+            };
             if let Some(ending) = ending_of(&journal) {
                 self.is_over = true;
                 self.projector.finish(&ending, &mut frames);
-                return Some(frames);
+                return Some(Ok(frames));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
             let threads = self.app.runs.threads(&self.app.store, &self.scope);

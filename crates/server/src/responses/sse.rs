@@ -1,4 +1,5 @@
 //! Event streams: frames in one chunk each, comments while nothing happens, and the mark of the end.
+//! A stream whose end is not known ends with an error event and without that mark.
 
 use std::time::Duration;
 
@@ -14,9 +15,12 @@ use crate::runs::Delivery;
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
+/// Frames that are ready, or the last event of a stream that breaks off.
+pub(crate) type Batch = Result<Vec<Bytes>, Bytes>;
+
 /// An event stream of frames that come in batches.
 pub(crate) fn events(
-    batches: impl Stream<Item = Vec<Bytes>> + Send + 'static,
+    batches: impl Stream<Item = Batch> + Send + 'static,
     keep_alive: Duration,
     (place, delivery): (OwnedSemaphorePermit, Delivery),
 ) -> Response<Body> {
@@ -24,7 +28,7 @@ pub(crate) fn events(
         batches: batches.boxed(),
         ready: Vec::new().into_iter(),
         keep_alive,
-        is_over: false,
+        end: None,
         delivery,
         _place: place,
     };
@@ -47,12 +51,19 @@ pub(crate) fn events(
 }
 
 struct Told {
-    batches: BoxStream<'static, Vec<Bytes>>,
+    batches: BoxStream<'static, Batch>,
     ready: std::vec::IntoIter<Bytes>,
     keep_alive: Duration,
-    is_over: bool,
+    end: Option<End>,
     delivery: Delivery,
     _place: OwnedSemaphorePermit,
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Whole,
+    BrokenOff,
 }
 
 impl Told {
@@ -62,16 +73,24 @@ impl Told {
             if let Some(frame) = self.ready.next() {
                 return Some(frame);
             }
-            if self.is_over {
-                // What came before was taken by the connection.
-                self.delivery.done();
-                return None;
+            match self.end {
+                Some(End::Whole) => {
+                    // What came before was taken by the connection.
+                    self.delivery.done();
+                    return None;
+                }
+                Some(End::BrokenOff) => return None,
+                None => {}
             }
             match tokio::time::timeout(self.keep_alive, self.batches.next()).await {
                 Err(_) => return Some(KEEP_ALIVE),
-                Ok(Some(frames)) => self.ready = frames.into_iter(),
+                Ok(Some(Ok(frames))) => self.ready = frames.into_iter(),
+                Ok(Some(Err(last))) => {
+                    self.end = Some(End::BrokenOff);
+                    return Some(last);
+                }
                 Ok(None) => {
-                    self.is_over = true;
+                    self.end = Some(End::Whole);
                     return Some(Bytes::from_static(DONE));
                 }
             }

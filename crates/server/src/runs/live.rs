@@ -35,11 +35,17 @@ pub(crate) enum Answer {
     Error(ApiError),
     /// The same was asked before; this run answers it.
     Repeated(RunId),
+    /// The run is not over, and this process does not work on it any more.
+    Left(Left),
 }
 
-/// The answer where there is none: whoever worked on the run broke down.
-pub(crate) fn gone() -> Answer {
-    Answer::Error(ApiError::server("The run is gone."))
+/// Why this process stopped working on a run that is not over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Another process has taken it over: its end is the end.
+    TakenOver,
+    /// Its end could not be stored. It is resumed when the store takes writes again.
+    NotStored,
 }
 
 /// A run that this process works on.
@@ -146,11 +152,21 @@ impl Frames {
     }
 }
 
-/// What a reader wants next is not kept any more.
+/// What a reader wants next is not kept any more, or is told by another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Behind {
     /// The number of it.
     pub(crate) from: usize,
+}
+
+/// What a reader gets next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Frames(Vec<Bytes>),
+    /// The run is over, and all of it was read.
+    End,
+    /// The end of the run could not be stored; this many frames were read.
+    NotStored(usize),
 }
 
 impl Live {
@@ -199,6 +215,11 @@ impl Live {
         self.changed.send_replace(());
     }
 
+    /// It is not worked on here any more, and nothing was told of an end.
+    pub(crate) fn leave(&self, left: Left) {
+        self.end(&mut Vec::new(), Answer::Left(left));
+    }
+
     /// The response, once it is over. Before that the record tells how it stands: nobody was told
     /// of anything that is not there.
     pub(crate) fn response(&self) -> Option<RawJson> {
@@ -238,7 +259,7 @@ impl Live {
             }
             // The sender lives as long as this.
             if changed.changed().await.is_err() {
-                return gone();
+                return Answer::Left(Left::NotStored);
             }
         }
     }
@@ -275,8 +296,8 @@ impl Reader {
         self.live.run
     }
 
-    /// The frames that come next, once there are any; none when there will be no more.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, Behind> {
+    /// The frames that come next, once there are any, or how the reading ends.
+    pub(crate) async fn next(&mut self) -> Result<Next, Behind> {
         let mut changed = self.live.changed.subscribe();
         loop {
             changed.borrow_and_update();
@@ -285,14 +306,21 @@ impl Reader {
                 let fresh = state.frames.take(self.number, self.from)?;
                 if !fresh.is_empty() {
                     self.from += fresh.len();
-                    return Ok(Some(fresh));
+                    return Ok(Next::Frames(fresh));
                 }
-                if matches!(state.stage, Stage::Over(_)) {
-                    return Ok(None);
+                match &state.stage {
+                    Stage::Over(Answer::Left(Left::TakenOver)) => {
+                        return Err(Behind { from: self.from });
+                    }
+                    Stage::Over(Answer::Left(Left::NotStored)) => {
+                        return Ok(Next::NotStored(self.from));
+                    }
+                    Stage::Over(_) => return Ok(Next::End),
+                    Stage::Starting | Stage::Begun => {}
                 }
             }
             if changed.changed().await.is_err() {
-                return Ok(None);
+                return Ok(Next::NotStored(self.from));
             }
         }
     }
@@ -328,12 +356,10 @@ mod tests {
     }
 
     async fn read(reader: &mut Reader) -> Vec<u8> {
-        let frames = reader.next().await.expect("they are here");
-        frames
-            .unwrap_or_default()
-            .iter()
-            .map(|frame| frame[0])
-            .collect()
+        match reader.next().await.expect("they are here") {
+            Next::Frames(frames) => frames.iter().map(|frame| frame[0]).collect(),
+            Next::End | Next::NotStored(_) => Vec::new(),
+        }
     }
 
     #[tokio::test]
@@ -378,7 +404,27 @@ mod tests {
         tell(&live, 4..5, KEPT);
         assert_eq!(read(&mut asker).await, [0, 1, 2, 3, 4]);
         assert_eq!(kept(&live), (0, 0));
-        live.end(&mut Vec::new(), gone());
-        assert_eq!(asker.next().await, Ok(None));
+        live.end(&mut Vec::new(), Answer::Repeated(live.run));
+        assert_eq!(asker.next().await, Ok(Next::End));
+    }
+
+    #[tokio::test]
+    async fn readers_of_a_run_that_is_left_hear_of_no_end() {
+        for (left, next) in [
+            (Left::TakenOver, Err(Behind { from: 2 })),
+            (Left::NotStored, Ok(Next::NotStored(2))),
+        ] {
+            let live = live(true);
+            let mut asker = live.asker();
+            tell(&live, 0..2, 10);
+            live.leave(left);
+            assert_eq!(
+                read(&mut asker).await,
+                [0, 1],
+                "what was told before is read"
+            );
+            assert_eq!(asker.next().await, next);
+            assert!(live.response().is_none());
+        }
     }
 }

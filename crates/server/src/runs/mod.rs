@@ -14,7 +14,7 @@ use throughline::{Agent, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
 
 pub(crate) use attended::Attended;
-pub(crate) use live::{Answer, Behind, Live, Reader, Stage, gone};
+pub(crate) use live::{Answer, Behind, Left, Live, Next, Reader, Stage};
 pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
 pub use sweep::SweepCounters;
@@ -30,6 +30,8 @@ pub(crate) struct Runs {
     live: Mutex<HashMap<RunId, Arc<Live>>>,
     agents: Mutex<HashMap<String, Agent>>,
     views: Option<Views>,
+    /// Runs that this process began and whose end it could not store.
+    unsettled: Mutex<HashMap<RunId, TenantScope>>,
     /// Requests that may come again.
     pub(crate) repeats: Repeats,
 }
@@ -63,13 +65,45 @@ impl Runs {
     }
 
     /// A run that this process begins. It is forgotten when it is over.
-    pub(crate) fn begin(self: &Arc<Self>, run: RunId, streamed: bool, recorded: bool) -> Begun {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        (store, scope): (&Store, &TenantScope),
+        run: RunId,
+        streamed: bool,
+        recorded: bool,
+    ) -> Begun {
         let live = Arc::new(Live::new(run, streamed, recorded));
         self.live().insert(run, Arc::clone(&live));
         Begun {
             runs: Arc::clone(self),
             live,
+            store: store.clone(),
+            scope: scope.clone(),
+            is_stored: recorded,
         }
+    }
+
+    fn unsettled(&self) -> MutexGuard<'_, HashMap<RunId, TenantScope>> {
+        self.unsettled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The runs that this process has to settle when the store takes writes again.
+    fn to_settle(&self) -> Vec<(RunId, TenantScope)> {
+        let unsettled = self.unsettled();
+        let runs = unsettled.iter();
+        runs.map(|(run, scope)| (*run, scope.clone())).collect()
+    }
+
+    /// A run of this process is left before its end.
+    fn leave_unsettled(&self, scope: &TenantScope, run: RunId) {
+        self.unsettled().insert(run, scope.clone());
+    }
+
+    /// A run is settled, or another process settles it.
+    fn is_settled(&self, run: RunId) {
+        self.unsettled().remove(&run);
     }
 
     /// A run that this process works on.
@@ -97,10 +131,27 @@ impl Runs {
 pub(crate) struct Begun {
     runs: Arc<Runs>,
     pub(crate) live: Arc<Live>,
+    store: Store,
+    scope: TenantScope,
+    is_stored: bool,
+}
+
+impl Begun {
+    /// Stop working on it before it is over.
+    pub(crate) fn leave(&self, left: Left) {
+        if left == Left::NotStored && self.is_stored {
+            self.runs.leave_unsettled(&self.scope, self.live.run);
+        }
+        self.live.leave(left);
+    }
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
+        // The work broke down in the middle.
+        if self.live.answer().is_none() {
+            self.leave(Left::NotStored);
+        }
         self.runs.live().remove(&self.live.run);
     }
 }

@@ -4,11 +4,12 @@ use futures_util::StreamExt as _;
 use futures_util::future::join;
 use throughline::order::Order;
 use throughline::{Outcome, Run, RunEnd, RunError, RunEvent, RunFailed, StopReason};
-use throughline_store::Millis;
+use throughline_store::{Error, ErrorKind, Millis};
 
-use super::{Answer, Begun};
+use super::{Answer, Begun, Left};
 use crate::responses::fail;
 use crate::responses::wire::{Asked, Ending, Frame, Projector, Scene};
+use crate::trials::planted;
 
 /// Whether the events of a run are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,13 @@ pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: 
         next = stream.next().await;
     }
     let result = stream.outcome().await;
+    if let Err(failed) = &result
+        && let Some(left) = left(&begun, failed, is_begun).await
+        && !planted("server-unrecorded-end")
+    {
+        tracing::warn!(run = %live.run, cause = %failed.source, ?left, "a run is left before its end");
+        return begun.leave(left);
+    }
     let answer = match &result {
         Err(failed) if !is_begun => match &failed.source {
             RunError::Repeated { run } => Answer::Repeated(*run),
@@ -74,6 +82,24 @@ pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: 
         }
     };
     live.end(&mut frames, answer);
+}
+
+/// Whether a run that failed for its caller is not over, and why.
+async fn left(begun: &Begun, failed: &RunFailed, is_begun: bool) -> Option<Left> {
+    let RunError::Store(error) = &failed.source else {
+        return (is_begun && !failed.is_recorded()).then_some(Left::NotStored);
+    };
+    match (is_begun, error.kind()) {
+        (true, ErrorKind::Fenced) if !failed.is_recorded() => Some(Left::TakenOver),
+        (true, _) => (!failed.is_recorded()).then_some(Left::NotStored),
+        // The store did not say whether it began.
+        (false, ErrorKind::Unavailable | ErrorKind::Full) => {
+            let run = begun.store.run(&begun.scope, begun.live.run).await;
+            let is_there = !matches!(run, Err(Error::NotFound { .. }));
+            is_there.then_some(Left::NotStored)
+        }
+        (false, _) => None,
+    }
 }
 
 /// How a run ended, as every reader is told, now and later.

@@ -12,6 +12,7 @@ mod captures;
 mod compaction;
 mod connections;
 mod hosted;
+mod keys;
 mod lanes;
 mod logs;
 mod mcp;

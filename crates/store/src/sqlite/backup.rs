@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::connect::{PATIENCE, Role, connect};
+use super::connect::{PATIENCE, Role, connect, make_private};
 use super::fault::{Done, Stop, exists, invalid};
 use super::schema::{APPLICATION, MIGRATIONS, VERSION, migrate, version};
 use crate::trials;
@@ -119,6 +119,8 @@ fn copy(conn: &Connection, to: &Path) -> Done<()> {
     let Some(to) = to.to_str() else {
         return Err(invalid("the path", "it is no text"));
     };
+    // It may be there if it is empty.
+    make_private(Path::new(to));
     conn.execute("VACUUM INTO ?", [to])?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Done, Stop};
 use crate::trials;
-use crate::{Error, Setting};
+use crate::{Error, Setting, create_private};
 
 /// Below this one SQLite has a bug that can corrupt a database in WAL mode.
 const OLDEST: i32 = 3_051_003;
@@ -66,6 +66,14 @@ fn refuse_older(number: i32, text: &str) -> Done<()> {
     }))
 }
 
+/// Make the file, for its owner alone. One that is there keeps the permissions that it was given.
+pub(super) fn make_private(path: &Path) {
+    if !trials::planted("files-public") {
+        // What is wrong with the path is told by SQLite, which tries it next.
+        let _ = create_private(path);
+    }
+}
+
 /// Open a connection to a file. A writer makes the file if there is none.
 pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
     check_version()?;
@@ -73,6 +81,7 @@ pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if role == Role::Writer {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
+        make_private(path);
     }
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(PATIENCE)?;

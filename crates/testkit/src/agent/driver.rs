@@ -356,13 +356,13 @@ impl<T: Told> Driver<T> {
             .calls
             .iter()
             .any(|call| call.state != CallState::Done);
-        if open && !self.calls(&mut held, &journal, false).await? {
+        if open && !self.calls(&mut held, &journal, None).await? {
             return Ok(());
         }
         while (next as usize) < held.script.rounds.len() {
             self.flush(&mut held).await?;
             let fresh = self.step(&mut held, next).await?;
-            if !self.calls(&mut held, &fresh, true).await? {
+            if !self.calls(&mut held, &fresh, Some(next)).await? {
                 return Ok(());
             }
             next += 1;
@@ -421,13 +421,19 @@ impl<T: Told> Driver<T> {
     }
 
     /// See to the calls that have no result. `false` when the run had to be parked.
-    async fn calls(&self, held: &mut Held, journal: &Journal, fresh: bool) -> Result<bool, Halt> {
+    /// `stepped` is the step that was just written here.
+    async fn calls(
+        &self,
+        held: &mut Held,
+        journal: &Journal,
+        stepped: Option<u32>,
+    ) -> Result<bool, Halt> {
         let mut waits = false;
         for call in &journal.calls {
             if call.state == CallState::Done {
                 continue;
             }
-            waits |= !self.call(held, call, fresh).await?;
+            waits |= !self.call(held, call, stepped == Some(call.at.step)).await?;
         }
         if !waits {
             return Ok(true);

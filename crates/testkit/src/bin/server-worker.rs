@@ -2,8 +2,10 @@
 //!
 //! `server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …]` is the server, on a clock that is
 //! AHEAD milliseconds ahead of the machine's, so that the leases of a process before it are over.
-//! The variables are more of its configuration. It says `at ADDRESS` and then nothing. `server-worker models WIRE` listens as a vendor, strictly, and
-//! answers by script; it says `at URL`, then what it was asked, and `refused STATUS WORDS` for what
+//! The variables are more of its configuration. It says `at ADDRESS`. With `DISK=orders` among the
+//! variables it takes orders: after `full N` its disk has no room after N more writes, until `heal`;
+//! it says `done` to both. `server-worker models
+//! WIRE` listens as a vendor, strictly, and answers by script; it says `at URL`, then what it was asked, and `refused STATUS WORDS` for what
 //! it did not take; told `sync WORD`, it says `synced WORD`. Both end with their input.
 
 use std::io::{BufRead, Write};
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use throughline_model::Wire;
 use throughline_server::{Config, Flags, Sources, serve_on};
 use throughline_store::{Clock, Millis, Options, Store, SystemClock};
+use throughline_testkit::disk::{Disk, Fault, Injection};
 use throughline_testkit::serverkill::model;
 use throughline_testkit::upstream::{KEY, Upstream, Verdict};
 
@@ -71,6 +74,8 @@ fn server(
         ("THROUGHLINE_UPSTREAM_UP_API_KEY_ENV", "UP_KEY"),
         ("UP_KEY", KEY),
     ];
+    let (orders, more): (Vec<&str>, Vec<&str>) =
+        more.iter().partition(|word| **word == "DISK=orders");
     let more = more.iter().filter_map(|word| word.split_once('='));
     let variables = variables.into_iter().chain(more);
     let config = Config::load(&Sources {
@@ -89,6 +94,10 @@ fn server(
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
+    // Only files below this folder are on the disk.
+    let folder = store.strip_prefix("sqlite://").map(std::path::Path::new);
+    let folder = folder.and_then(|path| path.parent());
+    let disk = folder.filter(|_| !orders.is_empty()).map(Disk::below);
     let server = runtime.block_on(async {
         let options = Options {
             clock: Arc::new(Ahead(ahead)),
@@ -101,7 +110,16 @@ fn server(
     })?;
     say(&format!("at {}", server.address));
     for line in std::io::stdin().lock().lines() {
-        line.map_err(|error| error.to_string())?;
+        let line = line.map_err(|error| error.to_string())?;
+        let Some(disk) = &disk else { continue };
+        match line.strip_prefix("full ").map(str::parse) {
+            Some(Ok(writes)) => {
+                let full = Fault::Full { room: 0 };
+                disk.inject(Injection::always(full).after(writes));
+            }
+            _ => disk.heal(),
+        }
+        say("done");
     }
     server.stop();
     runtime.block_on(server.join());

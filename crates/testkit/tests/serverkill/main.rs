@@ -7,6 +7,7 @@
 mod approvals;
 mod callers;
 mod cuts;
+mod ends;
 mod expiry;
 mod kills;
 mod process;

@@ -67,6 +67,19 @@ impl Process {
         }
     }
 
+    /// Tell it to do something, and wait until it is done.
+    pub(crate) fn order(&mut self, line: &str) -> Result<(), String> {
+        let input = self.input.as_mut().ok_or("its input is closed")?;
+        let sent = input
+            .write_all(format!("{line}\n").as_bytes())
+            .and_then(|()| input.flush());
+        sent.map_err(|error| error.to_string())?;
+        match self.said.recv() {
+            Ok(word) if word == "done" => Ok(()),
+            other => Err(format!("{line:?} is answered with {other:?}")),
+        }
+    }
+
     /// End it at once, and wait until it is gone.
     pub(crate) fn kill(&mut self) {
         // It may have ended at a point that was planned.

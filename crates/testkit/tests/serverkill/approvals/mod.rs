@@ -19,9 +19,9 @@ use throughline_testkit::{Rng, Scratch, property};
 
 use campaign::Campaign;
 use case::{Case, SLOTS};
-use charge_server::ChargeServer;
+pub(crate) use charge_server::{ChargeServer, Signal};
 use counts::Counts;
-use model::Models;
+pub(crate) use model::{Models, Opening};
 use server::Server;
 
 const NAME: &str = "r25_over_http_each_answer_runs_its_own_call_once_and_no_other";

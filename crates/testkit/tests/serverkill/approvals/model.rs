@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_model::Wire;
 use throughline_testkit::loopkill::brackets;
 use throughline_testkit::record::block_on;
-use throughline_testkit::upstream::{Entry, Recorded, Reply, ReplyId, Script, Upstream, entries};
+use throughline_testkit::upstream::{
+    Entry, Fault, Recorded, Reply, ReplyId, Script, Upstream, entries,
+};
 
 use super::charge_server::Signal;
 
@@ -31,6 +33,7 @@ pub(crate) struct Opening {
 #[derive(Default)]
 struct Case {
     opening: Option<Opening>,
+    asked: u32,
     /// The requests that came after the calls.
     requests: Vec<Vec<Entry>>,
 }
@@ -108,6 +111,11 @@ fn script(wire: Wire, cases: Cases, signals: Sender<Signal>) -> Script {
         let called = |entry: &Entry| matches!(entry, Entry::Call { .. });
         let mut cases = locked(&cases);
         let case = cases.entry(code.to_owned()).or_default();
+        // Some never get an answer, some not the first time.
+        case.asked += 1;
+        if code.starts_with("stalls") || code.starts_with("late") && case.asked == 1 {
+            return Reply::text("One moment.").with_fault(Fault::Stalls);
+        }
         if let (Some(opening), false) = (&case.opening, entries.iter().any(called)) {
             let calls = opening.calls.iter().cloned();
             let calls = calls.map(|(id, arguments)| (id, "charge", arguments));

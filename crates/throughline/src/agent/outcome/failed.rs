@@ -135,6 +135,15 @@ impl RunFailed {
         &self.outcome.messages
     }
 
+    /// Whether the store knows this end. If it does not, the run is not over: the store refused its
+    /// last writes, or another process has taken it over, and it ends when it is resumed or where it
+    /// was taken over. It must not be reported as failed.
+    ///
+    /// `true` also if no run began.
+    pub fn is_recorded(&self) -> bool {
+        self.left != Left::Interrupted
+    }
+
     /// What can be done about it: by the cause, and by whether the journal has finished steps.
     pub fn remedy(&self) -> Remedy {
         let resumable = match self.left {
