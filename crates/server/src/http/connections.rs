@@ -17,11 +17,12 @@ use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::app::App;
+use super::idle::{self, Idle};
 use super::lanes::{Lane, Lanes};
 use super::refuse;
 use super::watched::{Link, Watched};
@@ -31,6 +32,9 @@ const REFUSED_POLITELY: usize = 64;
 
 /// How long to wait when the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// How long a new connection waits for the place of one that is closed for it.
+const MADE_ROOM: Duration = Duration::from_secs(1);
 
 /// How long connections may take to end after they were cut off.
 const CUT: Duration = Duration::from_secs(2);
@@ -45,6 +49,7 @@ pub(super) struct Connections {
     /// Where requests are worked on that would keep a lane busy.
     aside: Handle,
     places: Arc<Semaphore>,
+    idle: Idle,
     refusing: Arc<Semaphore>,
     /// Those from before the server was told to stop.
     working: TaskTracker,
@@ -60,6 +65,7 @@ impl Connections {
             lanes: lanes.all(),
             aside: Handle::current(),
             places: Arc::new(Semaphore::new(app.config.limits.connections)),
+            idle: Idle::default(),
             refusing: Arc::new(Semaphore::new(REFUSED_POLITELY)),
             working: TaskTracker::new(),
             others: TaskTracker::new(),
@@ -158,16 +164,35 @@ impl Connections {
     fn take_in(self: &Arc<Self>, lane: &Lane, stream: TcpStream) {
         // Small frames must not wait for each other. If it cannot be set, they only come later.
         let _ = stream.set_nodelay(true);
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.app.http.refused();
-            if let Ok(place) = Arc::clone(&self.refusing).try_acquire_owned() {
+        let places = Arc::clone(&self.places);
+        match places.try_acquire_owned() {
+            Ok(place) => self.serve(lane, stream, place),
+            Err(_) if self.idle.close_longest() => {
+                let (connections, lane) = (Arc::clone(self), lane.clone());
+                let places = Arc::clone(&self.places);
                 self.others.spawn(async move {
-                    refuse::politely(stream).await;
-                    drop(place);
+                    match tokio::time::timeout(MADE_ROOM, places.acquire_owned()).await {
+                        Ok(Ok(place)) => connections.serve(&lane, stream, place),
+                        _ => connections.refuse(stream),
+                    }
                 });
             }
-            return;
-        };
+            Err(_) => self.refuse(stream),
+        }
+    }
+
+    /// There is no room for it.
+    fn refuse(&self, stream: TcpStream) {
+        self.app.http.refused();
+        if let Ok(place) = Arc::clone(&self.refusing).try_acquire_owned() {
+            self.others.spawn(async move {
+                refuse::politely(stream).await;
+                drop(place);
+            });
+        }
+    }
+
+    fn serve(self: &Arc<Self>, lane: &Lane, stream: TcpStream, place: OwnedSemaphorePermit) {
         // Whoever drains the server waits for this one from here on, or it is one of the others.
         let _token = self.working.token();
         let draining = self.app.stopping.is_draining();
@@ -197,15 +222,19 @@ impl Connections {
         let stream = Watched::new(stream, &link);
         let client = stream.clone();
         let aside = self.aside.clone();
+        let accepted = Arc::new(self.idle.accepted());
+        let idle = Arc::clone(&accepted);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(link.next());
+            let at_work = accepted.begin();
             let aside = may_be_long(&request).then(|| aside.clone());
             let answered = service.call(request);
             async move {
-                match aside {
+                let answered = match aside {
                     Some(aside) => worked_on(&aside, answered).await,
                     None => answered.await,
-                }
+                };
+                answered.map(|answer| answer.map(|body| idle::until_taken(body, at_work)))
             }
         });
         let connection = builder.serve_connection(stream, service);
@@ -215,6 +244,16 @@ impl Connections {
             biased;
             ended = connection.as_mut() => ended,
             () = client.gone() => Ok(()),
+            () = idle.closed() => {
+                // A request that came in this moment is answered.
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => ended,
+                    () = client.gone() => Ok(()),
+                    () = stopping.closing() => Ok(()),
+                }
+            }
             () = stopping.draining(), if !draining => {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {

@@ -67,6 +67,11 @@ impl HttpCounters {
         self.times(method, route, status).record(time);
     }
 
+    /// How many requests are at work.
+    pub fn active(&self) -> u64 {
+        self.active.load(Ordering::Relaxed)
+    }
+
     /// How many connections are open.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)

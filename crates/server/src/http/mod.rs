@@ -13,6 +13,7 @@ mod decode;
 mod error;
 mod guard;
 mod health;
+mod idle;
 mod lanes;
 mod logs;
 mod models;

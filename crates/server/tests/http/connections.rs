@@ -8,7 +8,12 @@ async fn a_connection_too_many_is_told_so_and_closed() {
     let mut first = Client::to(server.address).await;
     let mut second = Client::to(server.address).await;
     for client in [&mut first, &mut second] {
-        assert_eq!(client.send("GET /healthz", &[], b"").await.status, 200);
+        client
+            .write(b"GET /waits HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            .await;
+    }
+    while server.app().http.active() < 2 {
+        tokio::task::yield_now().await;
     }
     let mut third = Client::to(server.address).await;
     let refused = third.answer().await;
@@ -24,8 +29,7 @@ async fn a_connection_too_many_is_told_so_and_closed() {
     while open(&server) > 1 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(get(server.address, "/healthz").await.status, 200);
-    let metrics = second.send("GET /metrics", &[], b"").await;
+    let metrics = get(server.address, "/metrics").await;
     assert!(
         metrics
             .body
@@ -33,6 +37,35 @@ async fn a_connection_too_many_is_told_so_and_closed() {
         "{}",
         metrics.body
     );
+    end(server).await;
+}
+
+#[tokio::test]
+async fn the_longest_idle_connection_makes_room_for_a_new_one() {
+    let server = start("[limits]\nconnections = 8\n").await;
+    let mut at_work = Client::to(server.address).await;
+    at_work
+        .write(b"GET /waits HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        .await;
+    while server.app().http.active() < 1 {
+        tokio::task::yield_now().await;
+    }
+    // Some have said something, most have not.
+    let mut idle = Vec::new();
+    for place in 0..200 {
+        let mut client = Client::to(server.address).await;
+        if place % 10 == 0 {
+            assert_eq!(client.send("GET /healthz", &[], b"").await.status, 200);
+        }
+        idle.push(client);
+    }
+    assert!(idle[0].is_closed().await);
+    assert!(server.app().http.connections() <= 8);
+    assert_eq!(server.app().http.active(), 1, "what is at work goes on");
+    let metrics = get(server.address, "/metrics").await;
+    let refused = "\nthroughline_http_connections_refused_total 0\n";
+    assert!(metrics.body.contains(refused), "{}", metrics.body);
+    drop((at_work, idle));
     end(server).await;
 }
 

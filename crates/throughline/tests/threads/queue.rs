@@ -630,6 +630,28 @@ fn b235_a_run_that_is_resumed_by_its_id_is_resumed_once() {
     });
 }
 
+/// The run ends, with the lease that it began with, between the look of a resume and its claim.
+#[test]
+fn b235_a_resume_that_the_run_was_faster_than_gets_its_outcome() {
+    everywhere(async |stage, how| {
+        let (first, second) = (stage.process().await, stage.process().await);
+        let mut scene = Scene::new(how, &first).await;
+        let there = scene.agent(&second);
+        let same = there.open(scene.id.clone()).await.unwrap();
+        let claim = Gate::at(&second, "claim");
+        let resumed = start(how, there.resume(&same));
+        claim.reached().await;
+        scene.answers(1);
+        scene.gate.open();
+        let won = scene.ended().await.unwrap();
+        claim.open();
+        let outcome = resumed.await.unwrap().unwrap();
+        assert_eq!((outcome.run, outcome.stop), (won.run, won.stop));
+        assert_eq!(outcome.messages, won.messages);
+        assert_eq!(scene.tide.runs(), 1);
+    });
+}
+
 /// Another process takes the run over between the waiter's look and its claim, and gives it up.
 #[test]
 fn b235_a_run_that_was_taken_over_is_no_error_of_the_waiter() {

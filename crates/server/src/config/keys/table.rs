@@ -383,7 +383,7 @@ pub const KEYS: &[Key] = &[
         "connections",
         Takes::Number(1, 1_000_000),
         "4096",
-        "Open connections. One more gets 503 and is closed.",
+        "Open connections. For one more, the longest idle one is closed; if none is idle, it gets 503.",
     )
     .sample("1", "a second connection gets 503"),
     key(

@@ -1,0 +1,186 @@
+//! Connections on which no request is at work. When there is no room for another connection, the one
+//! that has been idle for the longest time is closed.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio_util::sync::CancellationToken;
+
+/// All idle connections. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Idle(Arc<Mutex<List>>);
+
+#[derive(Debug, Default)]
+struct List {
+    next: u64,
+    /// By when they became idle.
+    idle: BTreeMap<u64, CancellationToken>,
+}
+
+/// A connection, from its beginning to its end.
+#[derive(Debug)]
+pub(super) struct Connection {
+    all: Idle,
+    close: CancellationToken,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Its place among the idle ones.
+    place: Option<u64>,
+    /// Requests that are at work on it.
+    at_work: usize,
+}
+
+/// A request that is at work on a connection, until the end of its answer.
+#[derive(Debug)]
+pub(super) struct AtWork {
+    all: Idle,
+    close: CancellationToken,
+    state: Arc<Mutex<State>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Idle {
+    /// A connection that was accepted. It is idle.
+    pub(super) fn accepted(&self) -> Connection {
+        let connection = Connection {
+            all: self.clone(),
+            close: CancellationToken::new(),
+            state: Arc::default(),
+        };
+        lock(&connection.state).place = Some(self.add(&connection.close));
+        connection
+    }
+
+    /// Have the connection that has been idle for the longest time end. `false` if none is.
+    pub(super) fn close_longest(&self) -> bool {
+        let longest = lock(&self.0).idle.pop_first();
+        match longest {
+            Some((_, close)) => {
+                close.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn add(&self, close: &CancellationToken) -> u64 {
+        let mut list = lock(&self.0);
+        list.next += 1;
+        let place = list.next;
+        list.idle.insert(place, close.clone());
+        place
+    }
+
+    fn remove(&self, place: Option<u64>) {
+        if let Some(place) = place {
+            lock(&self.0).idle.remove(&place);
+        }
+    }
+}
+
+impl Connection {
+    /// Wait until it is to end.
+    pub(super) async fn closed(&self) {
+        self.close.cancelled().await;
+    }
+
+    /// A request begins.
+    pub(super) fn begin(&self) -> AtWork {
+        let mut state = lock(&self.state);
+        state.at_work += 1;
+        self.all.remove(state.place.take());
+        drop(state);
+        AtWork {
+            all: self.all.clone(),
+            close: self.close.clone(),
+            state: Arc::clone(&self.state),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close.cancel();
+        self.all.remove(lock(&self.state).place.take());
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        state.at_work -= 1;
+        if state.at_work == 0 && !self.close.is_cancelled() {
+            state.place = Some(self.all.add(&self.close));
+        }
+    }
+}
+
+/// An answer whose request is at work until all of it was taken.
+pub(super) fn until_taken(body: Body, at_work: AtWork) -> Body {
+    Body::new(Held {
+        body,
+        _at_work: at_work,
+    })
+}
+
+struct Held {
+    body: Body,
+    _at_work: AtWork,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_idle_connection_is_closed_and_no_other() {
+        let all = Idle::default();
+        let [first, second, third] = [(); 3].map(|()| all.accepted());
+        let work = first.begin();
+        let more = first.begin();
+        drop(work);
+        assert!(all.close_longest());
+        assert!(second.close.is_cancelled(), "the first is at work");
+        drop(more);
+        drop(second);
+        assert!(all.close_longest());
+        assert!(third.close.is_cancelled(), "it has been idle for longer");
+        assert!(!first.close.is_cancelled());
+        let work = first.begin();
+        assert!(!all.close_longest(), "all are at work");
+        drop(first);
+        drop(work);
+        assert!(!all.close_longest(), "it has ended");
+        assert_eq!(lock(&all.0).idle.len(), 0);
+    }
+}
