@@ -11,7 +11,7 @@ use throughline::order::Reply;
 use throughline::{Awaits, Compaction, Owner, Pending, Run, RunEnd, RunOptions, Thread, Threads};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, Source, ToolCall};
-use throughline_store::{ApprovalId, NewThread, RunId, TenantScope};
+use throughline_store::{ApprovalId, Error, NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::asked::call_at;
@@ -137,6 +137,13 @@ struct Key {
     digest: [u8; 16],
 }
 
+/// The name of a key after a run that failed under it: the same for everybody who sends the request
+/// again, so that one of them begins.
+fn freed_name(name: &str, failed: RunId) -> String {
+    let first = name.split('\n').next().unwrap_or(name);
+    format!("{first}\n{}", failed.to_hex())
+}
+
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let text = headers.get(name)?.to_str().ok()?;
     (!text.is_empty()).then_some(text)
@@ -238,6 +245,7 @@ impl Asked<'_> {
         };
         let key = key.filter(|_| self.request.store());
         let digest = key.as_ref().map(|key| key.digest);
+        let name = key.as_ref().map(|key| key.name.clone());
         match self.started(run, key).await? {
             Began::Here(live, mut attended) => {
                 let delivery = match digest {
@@ -260,6 +268,13 @@ impl Asked<'_> {
             }
             Began::Before(run) => {
                 drop(place);
+                if let (Some(name), Some(digest)) = (name, digest)
+                    && self.is_free_again(run).await?
+                {
+                    let name = freed_name(&name, run);
+                    let run = app.store.ids().run();
+                    return Box::pin(self.begin(run, Some(Key { name, digest }))).await;
+                }
                 let live = app.runs.find(run);
                 match (live, self.request.stream()) {
                     (Some(live), true) if live.streamed => {
@@ -270,6 +285,19 @@ impl Asked<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the key of a run is free again: the run failed before anything was done, for a reason
+    /// that may be gone. The order was not carried out, and may be given again.
+    async fn is_free_again(&self, run: RunId) -> Result<bool, ApiError> {
+        let journal = match self.app.store.journal(self.scope, run).await {
+            Ok(journal) => journal,
+            Err(Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(fail::store(&error)),
+        };
+        let end = RunEnd::of(&journal.run).filter(|_| journal.steps.is_empty());
+        let failed = end.and_then(|end| end.error);
+        Ok(failed.is_some_and(|(kind, _)| fail::is_transient(&kind)))
     }
 
     /// Begin a run; it goes on by itself once nobody waits for it here.

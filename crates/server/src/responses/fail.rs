@@ -174,6 +174,7 @@ pub(crate) fn failed(error: &RunError, run: RunId) -> ApiError {
     error
         .headers
         .push(("x-throughline-response-id", response_id(run)));
+    // Our own retries are spent. When to try again is for people, and no order to an SDK.
     error.should_retry = Some(false);
     error
 }
@@ -211,6 +212,21 @@ fn upstream(kind: &str, text: &str) -> ApiError {
     };
     // Our own retries are spent.
     answer.retry(false)
+}
+
+/// Whether what went wrong with a model call may be gone the next time, by its name.
+pub(crate) fn is_transient(kind: &str) -> bool {
+    matches!(
+        kind,
+        "connect"
+            | "connect_timeout"
+            | "first_byte_timeout"
+            | "idle_timeout"
+            | "cut"
+            | "rate_limited"
+            | "unavailable"
+            | "open"
+    )
 }
 
 /// A run that failed before a step of it was finished, as the record tells it.

@@ -1,8 +1,10 @@
 //! Idempotency keys that are honoured as they are, or refused.
 
 use serde_json::{Value, json};
+use throughline_model::Wire;
+use throughline_testkit::upstream::{Extent, Fault, KEY, Reply, Upstream};
 
-use crate::support::{Client, end, start};
+use crate::support::{Client, config, end, start, start_with};
 
 fn body(store: bool) -> Vec<u8> {
     json!({"model": "demo", "input": "hi", "store": store})
@@ -82,5 +84,47 @@ async fn a_stream_does_not_start_after_its_end() {
     let beyond = read(last + 1).await;
     assert_eq!(beyond.status, 400);
     assert_eq!(beyond.error("param").as_deref(), Some("starting_after"));
+    end(server).await;
+}
+
+/// An outage of the upstream leaves a key as if it had not been used; what went through stays.
+#[tokio::test]
+async fn a_transient_failure_before_anything_was_done_frees_the_key() {
+    let vendor = Upstream::of(Wire::OpenAiResponses)
+        .script([Reply::text("at four")])
+        .fault(Fault::Overloaded, Extent::Always)
+        .start()
+        .await;
+    let file = format!(
+        "[[upstream]]\nname = \"v\"\nkind = \"openai-responses\"\nbase_url = \"{}\"\n\
+         api_key_env = \"VENDOR_KEY\"\n",
+        vendor.base_url()
+    );
+    let server = start_with(config(&file, &[("VENDOR_KEY", KEY)])).await;
+    let body = json!({"model": "v/a-model", "input": "When?"}).to_string();
+    let send = async || {
+        let headers = [JSON, ("idempotency-key", "k")];
+        let mut client = Client::to(server.address).await;
+        client
+            .send("POST /v1/responses", &headers, body.as_bytes())
+            .await
+    };
+    let first = send().await;
+    assert_eq!(first.status, 502, "{}", first.body);
+    let again = send().await;
+    assert_eq!(again.status, 502);
+    let ids = [&first, &again].map(|one| one.header("x-throughline-response-id"));
+    assert!(ids[0].is_some() && ids[0] != ids[1], "{ids:?}");
+    vendor.heal().await;
+    let healed = send().await;
+    assert_eq!(healed.status, 200, "{}", healed.body);
+    assert_eq!(send().await.body, healed.body, "and now the key is used");
+    let other = json!({"model": "v/a-model", "input": "Where?"}).to_string();
+    let headers = [JSON, ("idempotency-key", "k")];
+    let mut client = Client::to(server.address).await;
+    let reused = client
+        .send("POST /v1/responses", &headers, other.as_bytes())
+        .await;
+    assert_eq!(reused.status, 422);
     end(server).await;
 }

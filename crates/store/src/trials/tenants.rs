@@ -32,6 +32,7 @@ pub const REVIEWED: &[(&str, &str)] = &[
     ("FROM run u WHERE [u.thread=t.thread]", HINT),
     ("FROM queue q WHERE [q.thread=t.thread]", HINT),
     ("FROM alias a WHERE [a.thread=t.thread])", HINT),
+    ("FROM waiter w WHERE [w.thread=t.thread])", HINT),
 ];
 
 const HINT: &str =
