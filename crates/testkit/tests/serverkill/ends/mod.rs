@@ -50,6 +50,7 @@ struct Counts {
 }
 
 impl Counts {
+    #[expect(clippy::print_stdout, reason = "it is the figure of the campaign")]
     fn print(&self, name: &str) {
         let Self {
             told,
