@@ -145,6 +145,7 @@ pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
         connections: size("connections")?,
         streams: size("streams")?,
         keep_alive: time("keep_alive_seconds")?,
+        stall: time("stall_seconds")?,
         drain: time("drain_seconds")?,
     })
 }

@@ -243,6 +243,8 @@ pub struct LimitsConfig {
     pub streams: usize,
     /// How long an event stream may be silent before it gets a comment.
     pub keep_alive: Duration,
+    /// How long a client may leave an answer unread.
+    pub stall: Duration,
     /// How long requests may go on after the server was told to stop.
     pub drain: Duration,
 }

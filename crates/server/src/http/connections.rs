@@ -244,6 +244,10 @@ impl Connections {
             biased;
             ended = connection.as_mut() => ended,
             () = client.gone() => Ok(()),
+            () = client.stalled(self.app.config.limits.stall) => {
+                tracing::info!("a client left its answer unread, and its connection is closed");
+                Ok(())
+            }
             () = idle.closed() => {
                 // A request that came in this moment is answered.
                 connection.as_mut().graceful_shutdown();

@@ -20,6 +20,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 /// What is known of a connection.
 #[derive(Debug, Default)]
@@ -125,6 +126,8 @@ struct Socket {
     stream: TokioIo<TcpStream>,
     /// Something is still to be written.
     is_full: bool,
+    /// Since when nothing could be written.
+    stuck: Option<Instant>,
 }
 
 impl Socket {
@@ -143,6 +146,7 @@ impl Watched {
         let socket = Arc::new(Mutex::new(Socket {
             stream: TokioIo::new(stream),
             is_full: false,
+            stuck: None,
         }));
         // A link is one connection's, so nothing is there before.
         let _ = link.socket.set(Arc::downgrade(&socket));
@@ -175,8 +179,24 @@ impl Watched {
         self.with(|socket| {
             let done = work(Pin::new(&mut socket.stream));
             socket.is_full = done.is_pending();
+            socket.stuck = match socket.is_full {
+                true => socket.stuck.or_else(|| Some(Instant::now())),
+                false => None,
+            };
             done
         })
+    }
+
+    /// Wait until the client has taken nothing of what is to be written for so long. It is told so late
+    /// by a quarter of that at most.
+    pub(super) async fn stalled(&self, limit: Duration) {
+        loop {
+            tokio::time::sleep(limit / 4).await;
+            let stuck = self.socket().stuck;
+            if stuck.is_some_and(|since| since.elapsed() >= limit) {
+                return;
+            }
+        }
     }
 
     /// Wait until the client is gone: nothing is left to read, and nothing will come. One that only

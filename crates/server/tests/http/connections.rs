@@ -85,6 +85,27 @@ async fn a_head_that_does_not_come_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_its_answer_unread_is_closed() {
+    let server = start("[limits]\nstall_seconds = 1\n").await;
+    let open = || server.app().http.connections();
+    let mut stalled = Client::to(server.address).await;
+    // More than the system takes in its stead.
+    stalled
+        .write(b"GET /long HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        .await;
+    while open() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let mut other = Client::to(server.address).await;
+    while open() > 1 {
+        assert_eq!(other.send("GET /healthz", &[], b"").await.status, 200);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    drop(stalled);
+    end(server).await;
+}
+
+#[tokio::test]
 async fn one_connection_serves_many_requests() {
     let server = start("").await;
     let mut client = Client::to(server.address).await;

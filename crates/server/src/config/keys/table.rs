@@ -385,7 +385,7 @@ pub const KEYS: &[Key] = &[
         "4096",
         "Open connections. For one more, the longest idle one is closed; if none is idle, it gets 503.",
     )
-    .sample("1", "a second connection gets 503"),
+    .sample("1", "a second connection closes an idle first one, or gets 503"),
     key(
         Section::Limits,
         "streams",
@@ -402,6 +402,14 @@ pub const KEYS: &[Key] = &[
         "How long an event stream may be silent before it gets a comment.",
     )
     .sample("1", "comments come sooner"),
+    key(
+        Section::Limits,
+        "stall_seconds",
+        Takes::Number(1, 3_600),
+        "60",
+        "How long a client may leave an answer unread before its connection is closed. A stored response can be read again.",
+    )
+    .sample("1", "a client that does not read is closed sooner"),
     key(
         Section::Limits,
         "drain_seconds",

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 use super::state::BreakerState;
 use crate::client::observe::{Happening, Observer, Watch};
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, TimeoutPhase,
 };
 
 /// When a breaker opens and how it heals.
@@ -59,8 +60,9 @@ impl BreakerPolicy {
 
 /// A layer that stops asking a service that keeps failing.
 ///
-/// What counts as a failure is that the service could not be reached, was silent for too long,
-/// broke off or said that it is failing (5xx). Any other answer shows that it is alive: a refusal
+/// A service that cannot be reached counts as failing as a whole. One that was silent for too long,
+/// broke off or said that it is failing (5xx) counts as failing for the model that was asked for, so
+/// that one bad model closes no other. Any other answer shows that it is alive: a refusal
 /// (4xx) is about one request, and a rate limit (429) is about one account or model and says itself
 /// when to come back, so neither opens the breaker. A call that was dropped shows nothing.
 ///
@@ -74,7 +76,47 @@ pub struct Breaker(Arc<Shared>);
 struct Shared {
     policy: BreakerPolicy,
     watch: Watch,
-    phase: Mutex<Phase>,
+    circuits: Mutex<Circuits>,
+}
+
+/// What is known of the service, and of each model that was asked for.
+#[derive(Debug)]
+struct Circuits {
+    service: Phase,
+    models: HashMap<String, Phase>,
+}
+
+/// How many models are remembered before those that are well are forgotten.
+const MODELS: usize = 256;
+
+impl Circuits {
+    fn new() -> Self {
+        Self {
+            service: Phase::Closed(Window::new()),
+            models: HashMap::new(),
+        }
+    }
+
+    fn model(&mut self, model: &str) -> &mut Phase {
+        if self.models.len() >= MODELS && !self.models.contains_key(model) {
+            self.models
+                .retain(|_, phase| !matches!(phase, Phase::Closed(_)));
+        }
+        let phase = self.models.entry(model.to_owned());
+        phase.or_insert_with(|| Phase::Closed(Window::new()))
+    }
+
+    /// The state of the service, or of the model that is worst off.
+    fn state(&self) -> BreakerState {
+        let models = self.models.values().map(Phase::state);
+        let states = || std::iter::once(self.service.state()).chain(models.clone());
+        match () {
+            () if self.service.state() != BreakerState::Closed => self.service.state(),
+            () if states().any(|state| state == BreakerState::Open) => BreakerState::Open,
+            () if states().any(|state| state == BreakerState::HalfOpen) => BreakerState::HalfOpen,
+            () => BreakerState::Closed,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,6 +132,86 @@ enum Phase {
         next: Instant,
         rest: Duration,
     },
+}
+
+impl Phase {
+    const fn state(&self) -> BreakerState {
+        match self {
+            Self::Closed(_) => BreakerState::Closed,
+            Self::Open { .. } => BreakerState::Open,
+            Self::Probing { .. } => BreakerState::HalfOpen,
+        }
+    }
+
+    /// Whether a call may pass; with the rest before it if it is a probe, or with how long not to.
+    fn admits(&self, now: Instant) -> Result<Option<Duration>, Duration> {
+        match self {
+            Self::Closed(_) => Ok(None),
+            Self::Open { until: at, rest } | Self::Probing { next: at, rest } => match now < *at {
+                true => Err(*at - now),
+                false => Ok(Some(*rest)),
+            },
+        }
+    }
+
+    /// A call passes, as a probe if there was a rest before it. Whether it is one.
+    fn pass(&mut self, now: Instant, rest: Option<Duration>, policy: &BreakerPolicy) -> bool {
+        if let Some(rest) = rest {
+            let next = now + policy.longest_rest;
+            *self = Self::Probing { next, rest };
+        }
+        rest.is_some()
+    }
+
+    /// Take in what a call showed.
+    fn learn(&mut self, sign: Sign, probe: bool, policy: &BreakerPolicy) {
+        let now = Instant::now();
+        match (&mut *self, sign) {
+            (Self::Closed(_), Sign::Nothing) => {}
+            (Self::Closed(window), _) => {
+                if now.duration_since(window.since) > policy.window {
+                    let in_a_row = window.in_a_row;
+                    *window = Window {
+                        in_a_row,
+                        ..Window::new()
+                    };
+                }
+                window.calls += 1;
+                if sign == Sign::Alive {
+                    window.in_a_row = 0;
+                    return;
+                }
+                window.failed += 1;
+                window.in_a_row += 1;
+                let share = f64::from(window.failed) / f64::from(window.calls);
+                if window.in_a_row >= policy.in_a_row
+                    || (window.calls >= policy.at_least && share >= policy.share)
+                {
+                    let rest = policy.rest;
+                    *self = Self::Open {
+                        until: now + rest,
+                        rest,
+                    };
+                }
+            }
+            // Any success shows that it is alive.
+            (_, Sign::Alive) => *self = Self::Closed(Window::new()),
+            (Self::Probing { rest, .. }, Sign::Failing | Sign::Unreachable) if probe => {
+                let rest = rest.saturating_mul(2).min(policy.longest_rest);
+                *self = Self::Open {
+                    until: now + rest,
+                    rest,
+                };
+            }
+            // The probe went away without an answer: the next call is one.
+            (Self::Probing { next, .. }, Sign::Nothing) if probe => *next = now,
+            // Calls from before it opened.
+            (
+                Self::Open { .. } | Self::Probing { .. },
+                Sign::Failing | Sign::Unreachable | Sign::Nothing,
+            ) => {}
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -115,15 +237,18 @@ impl Window {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Alive,
+    /// It was reached, and failed.
     Failing,
+    Unreachable,
     Nothing,
 }
 
 fn sign(kind: ErrorKind) -> Sign {
     match kind {
-        ErrorKind::Connect | ErrorKind::Timeout(_) | ErrorKind::Cut | ErrorKind::Unavailable => {
-            Sign::Failing
-        }
+        ErrorKind::Connect | ErrorKind::Timeout(TimeoutPhase::Connect) => Sign::Unreachable,
+        ErrorKind::Timeout(TimeoutPhase::FirstByte | TimeoutPhase::Idle)
+        | ErrorKind::Cut
+        | ErrorKind::Unavailable => Sign::Failing,
         ErrorKind::RateLimited
         | ErrorKind::Quota
         | ErrorKind::Auth
@@ -159,111 +284,65 @@ impl Breaker {
         Self(Arc::new(Shared {
             policy,
             watch,
-            phase: Mutex::new(Phase::Closed(Window::new())),
+            circuits: Mutex::new(Circuits::new()),
         }))
     }
 
-    /// What it does with calls now.
+    /// What it does with calls now; of several models, with those for the one that is worst off.
     pub fn state(&self) -> BreakerState {
-        match *self.phase() {
-            Phase::Closed(_) => BreakerState::Closed,
-            Phase::Open { .. } => BreakerState::Open,
-            Phase::Probing { .. } => BreakerState::HalfOpen,
+        self.circuits().state()
+    }
+
+    fn circuits(&self) -> MutexGuard<'_, Circuits> {
+        let circuits = self.0.circuits.lock();
+        circuits.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Change something, and tell of it if the state is another one then.
+    fn change<T>(&self, upstream: &str, change: impl FnOnce(&mut Circuits) -> T) -> T {
+        let mut circuits = self.circuits();
+        let before = circuits.state();
+        let changed = change(&mut circuits);
+        let state = circuits.state();
+        drop(circuits);
+        if state != before {
+            self.0.watch.tell(&Happening::Breaker { upstream, state });
         }
-    }
-
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.0.phase.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, upstream: &str, state: BreakerState) {
-        self.0.watch.tell(&Happening::Breaker { upstream, state });
+        changed
     }
 
     /// Let a call through, or say how long not to.
-    fn admit(&self, upstream: &str) -> Result<Admitted, Duration> {
-        let now = Instant::now();
-        let mut phase = self.phase();
-        let probe = match &*phase {
-            Phase::Closed(_) => None,
-            Phase::Open { until: at, rest } | Phase::Probing { next: at, rest } => {
-                if now < *at {
-                    return Err(*at - now);
-                }
-                Some(*rest)
-            }
-        };
-        if let Some(rest) = probe {
-            let next = now + self.0.policy.longest_rest;
-            *phase = Phase::Probing { next, rest };
-        }
-        drop(phase);
-        if probe.is_some() {
-            self.tell(upstream, BreakerState::HalfOpen);
-        }
+    fn admit(&self, upstream: &str, model: &str) -> Result<Admitted, Duration> {
+        let (now, policy) = (Instant::now(), &self.0.policy);
+        let probes = self.change(upstream, |circuits| {
+            let service = circuits.service.admits(now)?;
+            let phase = circuits.model(model);
+            let own = phase.admits(now)?;
+            let probes = phase.pass(now, own, policy);
+            Ok::<_, Duration>((circuits.service.pass(now, service, policy), probes))
+        })?;
         Ok(Admitted {
             breaker: self.clone(),
             upstream: upstream.to_owned(),
+            model: model.to_owned(),
             sign: Sign::Nothing,
-            probe: probe.is_some(),
+            probes,
         })
     }
 
-    /// Take in what a call showed; gives the new state if it changed.
-    fn learn(&self, sign: Sign, probe: bool) -> Option<BreakerState> {
+    /// Take in what a call showed.
+    fn learn(&self, call: &Admitted, sign: Sign) {
         let policy = &self.0.policy;
-        let now = Instant::now();
-        let mut phase = self.phase();
-        match (&mut *phase, sign) {
-            (Phase::Closed(_), Sign::Nothing) => None,
-            (Phase::Closed(window), _) => {
-                if now.duration_since(window.since) > policy.window {
-                    let in_a_row = window.in_a_row;
-                    *window = Window {
-                        in_a_row,
-                        ..Window::new()
-                    };
-                }
-                window.calls += 1;
-                if sign == Sign::Alive {
-                    window.in_a_row = 0;
-                    return None;
-                }
-                window.failed += 1;
-                window.in_a_row += 1;
-                let share = f64::from(window.failed) / f64::from(window.calls);
-                let opens = window.in_a_row >= policy.in_a_row
-                    || (window.calls >= policy.at_least && share >= policy.share);
-                opens.then(|| {
-                    let rest = policy.rest;
-                    *phase = Phase::Open {
-                        until: now + rest,
-                        rest,
-                    };
-                    BreakerState::Open
-                })
-            }
-            // Whoever succeeds, the service is alive.
-            (_, Sign::Alive) => {
-                *phase = Phase::Closed(Window::new());
-                Some(BreakerState::Closed)
-            }
-            (Phase::Probing { rest, .. }, Sign::Failing) if probe => {
-                let rest = rest.saturating_mul(2).min(policy.longest_rest);
-                *phase = Phase::Open {
-                    until: now + rest,
-                    rest,
-                };
-                Some(BreakerState::Open)
-            }
-            // The probe went away without an answer: the next call is one.
-            (Phase::Probing { next, .. }, Sign::Nothing) if probe => {
-                *next = now;
-                None
-            }
-            // Calls from before it opened.
-            (Phase::Open { .. } | Phase::Probing { .. }, Sign::Failing | Sign::Nothing) => None,
-        }
+        let (of_service, of_model) = call.probes;
+        self.change(&call.upstream, |circuits| {
+            let (service, model) = match sign {
+                Sign::Failing => (Sign::Alive, Sign::Failing),
+                Sign::Unreachable => (Sign::Unreachable, Sign::Nothing),
+                both => (both, both),
+            };
+            circuits.service.learn(service, of_service, policy);
+            circuits.model(&call.model).learn(model, of_model, policy);
+        });
     }
 }
 
@@ -277,17 +356,18 @@ impl fmt::Debug for Breaker {
 struct Admitted {
     breaker: Breaker,
     upstream: String,
+    model: String,
     sign: Sign,
-    probe: bool,
+    /// Whether it is a probe of the service, and of the model.
+    probes: (bool, bool),
 }
 
 impl Admitted {
     /// An answer has begun. Other calls need not wait until a probe's answer is whole.
     fn begun(&mut self) {
-        if std::mem::take(&mut self.probe)
-            && let Some(state) = self.breaker.learn(Sign::Alive, true)
-        {
-            self.breaker.tell(&self.upstream, state);
+        if self.probes != (false, false) {
+            self.breaker.learn(self, Sign::Alive);
+            self.probes = (false, false);
         }
     }
 
@@ -301,9 +381,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        if let Some(state) = self.breaker.learn(self.sign, self.probe) {
-            self.breaker.tell(&self.upstream, state);
-        }
+        self.breaker.learn(self, self.sign);
     }
 }
 
@@ -322,9 +400,11 @@ struct Guarded {
 }
 
 impl Guarded {
-    fn admit(&self) -> Result<Admitted, ClientError> {
+    fn admit(&self, request: &ChatRequest<'_>) -> Result<Admitted, ClientError> {
         let upstream = &self.inner.abilities().upstream;
-        self.breaker.admit(upstream).map_err(|wait| {
+        // Without a name it is the client's own.
+        let model = request.model.unwrap_or_default();
+        self.breaker.admit(upstream, model).map_err(|wait| {
             ClientError::new(
                 ErrorKind::Open,
                 upstream,
@@ -343,20 +423,20 @@ impl ChatClient for Guarded {
     }
 
     fn get_ready(&self) {
-        if self.breaker.state() != BreakerState::Open {
+        if self.breaker.circuits().service.state() != BreakerState::Open {
             self.inner.get_ready();
         }
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
-        let mut call = self.admit()?;
+        let mut call = self.admit(request)?;
         let outcome = self.inner.respond(request).await;
         call.saw(&outcome);
         outcome
     }
 
     async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        let mut call = self.admit()?;
+        let mut call = self.admit(request)?;
         let outcome = self.inner.stream(request).await;
         let events = match outcome {
             Ok(events) => events,

@@ -252,6 +252,40 @@ async fn one_probe_at_a_time_and_one_that_vanishes_does_not_matter() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_bad_model_closes_no_other_and_an_unreachable_service_closes_all() {
+    for (kind, other) in [
+        (ErrorKind::Unavailable, Ok(())),
+        (ErrorKind::Connect, Err(ErrorKind::Open)),
+    ] {
+        let fake = FakeClient::new(move |asked| match asked {
+            1..=5 => Err(error(kind)),
+            _ => Ok(hello()),
+        });
+        let breaker = Breaker::default();
+        let client = fake.layer(breaker.clone());
+        let ask = async |model: &str| {
+            let asked = with_request(async |request| {
+                let request = ChatRequest {
+                    model: Some(model),
+                    ..*request
+                };
+                client.respond(&request).await
+            });
+            asked.await.map(drop).map_err(|error| error.kind())
+        };
+        for _ in 0..5 {
+            assert_eq!(ask("bad").await, Err(kind));
+        }
+        assert_eq!(breaker.state(), BreakerState::Open);
+        assert_eq!(ask("bad").await, Err(ErrorKind::Open));
+        assert_eq!(ask("good").await, other, "{kind:?}");
+        tokio::time::advance(secs(1)).await;
+        assert_eq!(ask("bad").await, Ok(()));
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn refusals_and_rate_limits_do_not_open_a_breaker() {
     for kind in [
         ErrorKind::RateLimited,
