@@ -240,6 +240,12 @@ impl Connections {
         let connection = builder.serve_connection(stream, service);
         tokio::pin!(connection);
         let stopping = &self.app.stopping;
+        let takes_no_more = async {
+            tokio::select! {
+                () = idle.closed() => {}
+                () = stopping.draining(), if !draining => {}
+            }
+        };
         let ended = tokio::select! {
             biased;
             ended = connection.as_mut() => ended,
@@ -248,17 +254,8 @@ impl Connections {
                 tracing::info!("a client left its answer unread, and its connection is closed");
                 Ok(())
             }
-            () = idle.closed() => {
-                // A request that came in this moment is answered.
-                connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    biased;
-                    ended = connection.as_mut() => ended,
-                    () = client.gone() => Ok(()),
-                    () = stopping.closing() => Ok(()),
-                }
-            }
-            () = stopping.draining(), if !draining => {
+            () = takes_no_more => {
+                // A request that has just come is answered.
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     biased;

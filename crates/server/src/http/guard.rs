@@ -72,7 +72,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        // Whoever stands in between may have looked at the other one.
+        // A proxy in front of this server may have checked the other one.
         return Err(refused(format!("There is more than one header {name}.")));
     }
     match first.map(|value| value.to_str()) {

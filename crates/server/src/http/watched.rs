@@ -187,8 +187,8 @@ impl Watched {
         })
     }
 
-    /// Wait until the client has taken nothing of what is to be written for so long. It is told so late
-    /// by a quarter of that at most.
+    /// Wait until no write has made progress for `limit`. Progress is checked every quarter of it, so
+    /// that this returns up to a quarter late.
     pub(super) async fn stalled(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit / 4).await;

@@ -152,7 +152,8 @@ impl Frames {
     }
 }
 
-/// What a reader wants next is not kept any more, or is told by another process.
+/// The next frame of a reader is not in memory: it was dropped, or another process makes it now. The
+/// reader goes on from the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Behind {
     /// The number of it.
@@ -215,7 +216,7 @@ impl Live {
         self.changed.send_replace(());
     }
 
-    /// It is not worked on here any more, and nothing was told of an end.
+    /// This process stops working on the run before its end. Readers get no terminal event.
     pub(crate) fn leave(&self, left: Left) {
         self.end(&mut Vec::new(), Answer::Left(left));
     }

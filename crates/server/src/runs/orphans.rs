@@ -76,21 +76,18 @@ impl Settling {
             };
             let settling = Arc::clone(self);
             let work = async move {
-                let mut place = Some(place);
                 let mut work = Box::pin(settling.settle(&scope, run));
-                if !planted("server-orphans-in-turn")
-                    && tokio::time::timeout(PLACE, &mut work).await.is_err()
-                {
-                    // The next one begins.
-                    place = None;
-                    if tokio::time::timeout(DEADLINE, &mut work).await.is_err() {
-                        tracing::warn!(%run, "a run that was left is let go of, it took too long");
-                        settling.app.runs.leave_unsettled(&scope, run);
-                    }
-                } else if planted("server-orphans-in-turn") {
-                    work.as_mut().await;
-                }
+                let holds_place = match planted("server-orphans-in-turn") {
+                    true => DEADLINE,
+                    false => PLACE,
+                };
+                let begun = tokio::time::timeout(holds_place, &mut work).await;
+                // The next run may begin, whether or not this one has ended.
                 drop(place);
+                if begun.is_err() && tokio::time::timeout(DEADLINE, &mut work).await.is_err() {
+                    tracing::warn!(%run, "a run that was left is let go of, it took too long");
+                    settling.app.runs.leave_unsettled(&scope, run);
+                }
                 drop(work);
                 settling.at_work().remove(&run);
             };

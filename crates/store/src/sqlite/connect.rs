@@ -69,7 +69,7 @@ fn refuse_older(number: i32, text: &str) -> Done<()> {
 /// Make the file, for its owner alone. One that is there keeps the permissions that it was given.
 pub(super) fn make_private(path: &Path) {
     if !trials::planted("files-public") {
-        // What is wrong with the path is told by SQLite, which tries it next.
+        // If this fails, SQLite opens the same path next and reports the error.
         let _ = create_private(path);
     }
 }

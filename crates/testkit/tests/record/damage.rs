@@ -212,7 +212,7 @@ impl Stands {
     /// Whether damage that a check lists is said to be where it is.
     fn is_named(&self, flipped: &Flipped, damage: &Damage) -> bool {
         // With another run the node is another one, or none, and so is its thread.
-        // An item in no node is looked for nowhere: the row is found where it says it is now.
+        // No node has the item, so the check finds its row only at the place that the row names.
         let is_other = match (flipped.table, flipped.column) {
             ("node", "first" | "run") => true,
             ("item", "run" | "no") => self.positions.is_empty(),

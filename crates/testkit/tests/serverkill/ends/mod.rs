@@ -1,6 +1,6 @@
 //! Ends that one server cannot store: its disk is full from some write of a run on, or it is held up
-//! until another server has taken the run over. What a client is told is what the record says for
-//! ever, and a tool that must not run twice does not.
+//! until another server has taken the run over. The end that a client receives must equal the
+//! recorded one at any later time, and a tool with the effect `once` must not run twice.
 //!
 //! The tool is that of an MCP server made with the official SDK, which logs each execution.
 
