@@ -256,6 +256,12 @@ pub trait Engine: Send + Sync {
     /// Hide a run: its id no longer names anything, what continues it keeps its content.
     async fn hide(&self, scope: &TenantScope, run: RunId) -> Result<()>;
 
+    /// Note that the answers of runs reached those who asked for them: [`Run::delivered`]. Runs that are
+    /// not there are passed over, because a run may go before its note comes.
+    ///
+    /// It is no part of a turn: whoever delivers collects runs, and notes many of them in one write.
+    async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()>;
+
     // The line of a thread: runs that wait until it is free.
 
     /// Take the last place in the line of a thread, for a run that has not begun. The place belongs

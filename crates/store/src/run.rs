@@ -177,6 +177,8 @@ pub struct Run {
     pub published: Option<NodeId>,
     /// Whether somebody asked for its end.
     pub cancelling: bool,
+    /// Whether its answer was delivered, see [`Engine::note_delivered`](crate::Engine::note_delivered).
+    pub delivered: bool,
     /// When it began.
     pub created: Millis,
     /// When it last wrote something.

@@ -15,6 +15,7 @@
 mod approvals;
 mod cursors;
 mod deleting;
+mod deliveries;
 mod fixture;
 mod imports;
 mod leases;
@@ -240,6 +241,10 @@ cases! {
     leases::the_journal_is_enough_to_go_on,
     /// A cancel is seen by the owner.
     leases::a_cancel_is_seen,
+    /// Which answers were delivered is noted for many runs at once, and outlives the process.
+    deliveries::deliveries_are_noted_for_many_runs_at_once,
+    /// A note is the run's: it changes nothing else, and goes with it.
+    deliveries::a_note_of_a_delivery_goes_with_its_run,
     /// The first in line begins next, and no newcomer in between.
     lines::waiters_begin_in_the_order_in_which_they_came,
     /// Lining up twice is one place; leaving twice is leaving.

@@ -341,6 +341,7 @@ impl Desk<'_> {
             nodes: Vec::new(),
             cancelling: false,
             hidden: false,
+            delivered: false,
             created: self.now,
             progress: self.now,
             worked_before: 0,

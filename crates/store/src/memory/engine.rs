@@ -259,6 +259,13 @@ impl Engine for Memory {
         self.desk(scope, |desk| desk.hide(run))
     }
 
+    async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()> {
+        self.desk(scope, |desk| {
+            desk.note_delivered(runs);
+            Ok(())
+        })
+    }
+
     async fn answer(&self, scope: &TenantScope, answer: &Answer) -> Result<Approval> {
         self.desk(scope, |desk| desk.answer(answer))
     }

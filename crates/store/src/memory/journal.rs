@@ -301,6 +301,14 @@ impl Desk<'_> {
         Ok(())
     }
 
+    pub(super) fn note_delivered(&mut self, runs: &[RunId]) {
+        for id in runs {
+            if let Some(run) = self.realm.runs.get_mut(id) {
+                run.delivered = true;
+            }
+        }
+    }
+
     pub(super) fn cancel(&mut self, id: RunId) -> Result<Run> {
         if !self.realm.run(id)?.state.is_settled() {
             self.run_mut(id)?.cancelling = true;

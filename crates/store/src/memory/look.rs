@@ -36,6 +36,7 @@ impl Desk<'_> {
             next_event: run.next_event,
             published: run.published(),
             cancelling: run.cancelling,
+            delivered: run.delivered,
             created: run.created,
             progress: run.progress,
             worked: run.worked_until(run.progress),

@@ -188,6 +188,7 @@ pub(super) struct RunRow {
     pub(super) nodes: Vec<RunNode>,
     pub(super) cancelling: bool,
     pub(super) hidden: bool,
+    pub(super) delivered: bool,
     pub(super) created: Millis,
     pub(super) progress: Millis,
     /// For how long it was worked on before its present owner had it.

@@ -493,6 +493,15 @@ impl Engine for Sqlite {
             .await
     }
 
+    async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()> {
+        let (scope, runs) = (scope.clone(), runs.to_vec());
+        self.shared
+            .write(Op::Other, move |tx| {
+                settle::note_delivered(tx, &scope, &runs)
+            })
+            .await
+    }
+
     async fn answer(&self, scope: &TenantScope, answer: &Answer) -> Result<Approval> {
         let (scope, answer) = (scope.clone(), answer.clone());
         self.shared

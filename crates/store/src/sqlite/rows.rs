@@ -23,6 +23,8 @@ pub(super) mod flag {
     pub(in super::super) const HIDDEN: u32 = 32;
     /// Its last publication moved the head.
     pub(in super::super) const MOVED: u32 = 64;
+    /// Its answer was delivered. Not sealed: a changed bit costs a repeated answer or a repeated run.
+    pub(in super::super) const DELIVERED: u32 = 128;
 }
 
 /// The bit of `node.flags` that says that calls wait.
@@ -472,6 +474,7 @@ impl RunRow {
             next_event: self.next_event,
             published: self.published_id(),
             cancelling: self.has(flag::CANCELLING),
+            delivered: self.has(flag::DELIVERED),
             created: self.created,
             progress: self.progress,
             worked: self.worked_until(self.progress),

@@ -193,3 +193,14 @@ pub(super) fn hide(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<()>
     tx.then(Effect::Forget(run));
     Ok(())
 }
+
+/// Note that the answers of runs were delivered.
+pub(super) fn note_delivered(tx: &mut Tx<'_>, scope: &TenantScope, runs: &[RunId]) -> Done<()> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    // A row that has the note is not written again.
+    let sql = "UPDATE run SET flags=flags|?3 WHERE tenant=?1 AND id=?2 AND flags & ?3=0";
+    for run in runs {
+        run_sql(tx.conn, sql, (tenant, run.as_bytes(), flag::DELIVERED))?;
+    }
+    Ok(())
+}

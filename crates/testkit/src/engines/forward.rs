@@ -180,6 +180,10 @@ const METHODS: &[Method] = &[
         class: Class::Write,
     },
     Method {
+        name: "note_delivered",
+        class: Class::Write,
+    },
+    Method {
         name: "answer",
         class: Class::Write,
     },
@@ -541,6 +545,11 @@ impl<P: Pass> Engine for Forward<P> {
     async fn hide(&self, scope: &TenantScope, run: RunId) -> Result<()> {
         let call = self.inner.hide(scope, run);
         self.pass.pass(Method::of("hide"), call).await
+    }
+
+    async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()> {
+        let call = self.inner.note_delivered(scope, runs);
+        self.pass.pass(Method::of("note_delivered"), call).await
     }
 
     async fn answer(&self, scope: &TenantScope, answer: &Answer) -> Result<Approval> {

@@ -96,6 +96,7 @@ const OPERATIONS: &[(&str, With)] = {
         ("runs", Case("tenants_look_into_their_own_runs")),
         ("events", Case("tenants_look_into_their_own_runs")),
         ("hide", Case("tenants_settle_their_own_runs")),
+        ("note_delivered", Case("tenants_settle_their_own_runs")),
         ("answer", Case("tenants_answer_their_own_approvals")),
         ("approvals", Case("tenants_answer_their_own_approvals")),
         ("enqueue", Case("tenants_queue_their_own_messages")),

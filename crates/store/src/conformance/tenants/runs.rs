@@ -245,6 +245,11 @@ pub(in crate::conformance) async fn tenants_settle_their_own_runs(f: &mut Fixtur
         assert_eq!(fenced.unwrap_err().kind(), ErrorKind::Fenced);
         store.flush(scope, lease, &me.events(1)).await.unwrap();
         store.end(scope, lease, &failed()).await.unwrap();
+        // Runs of the other are passed over, those of the same id too.
+        let noted = [me.lease.run, me.run, other.own_run, unmade];
+        store.note_delivered(scope, &noted).await.unwrap();
+        assert!(store.run(scope, me.run).await.unwrap().delivered);
+        other.still_sees(&before).await;
         for run in [me.lease.run, me.run] {
             store.hide(scope, run).await.unwrap();
             let hidden = store.run(scope, run).await;
