@@ -35,6 +35,9 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// How far the run may go.
     pub limits: Option<Limits>,
+    /// Whether what a failed run has used counts for the run that goes on with its journal although
+    /// that one names limits. A retry of the same request names the same limits, and lifts none.
+    pub keeps_spent: bool,
     /// Whether calls of a round run at once.
     pub calling: Option<Calling>,
     /// What the application says behind the agent's instructions.

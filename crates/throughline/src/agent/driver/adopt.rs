@@ -294,6 +294,7 @@ pub(super) async fn spent_before(
     agent: &Inner,
     job: &Job,
     loaded: &Loaded,
+    next: &Plan,
 ) -> Result<Spent, RunError> {
     let Some(failed) = loaded.failed else {
         return Ok(Spent::default());
@@ -302,7 +303,11 @@ pub(super) async fn spent_before(
     let journal = home.store.journal(&home.scope, failed).await;
     let journal = journal.map_err(RunError::Store)?;
     let mode = journal.run.mode;
-    let plan = Plan::resumed(agent, RunOptions::default(), journal.request.as_ref(), mode)?;
+    let options = RunOptions {
+        limits: (!next.names_no_limits).then(|| next.limits.clone()),
+        ..RunOptions::default()
+    };
+    let plan = Plan::resumed(agent, options, journal.request.as_ref(), mode)?;
     spent_of(job, &journal, &plan).await
 }
 

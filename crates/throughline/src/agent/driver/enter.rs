@@ -194,8 +194,8 @@ async fn entered(
         let goes_on = place.loaded.failed.is_some() && input.is_empty();
         let left = super::adopt::left_open(&job, &place.loaded).await;
         let queued = waiting(&job, &place.loaded).await;
-        let spent = match goes_on && plan.names_no_limits {
-            true => super::adopt::spent_before(&agent, &job, &place.loaded).await,
+        let spent = match goes_on && (plan.names_no_limits || plan.keeps_spent) {
+            true => super::adopt::spent_before(&agent, &job, &place.loaded, &plan).await,
             false => Ok(Spent::default()),
         };
         let read = left.and_then(|adopted| Ok((adopted, queued?)));

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) limits: Limits,
     /// Whether the limits are not named by the order itself.
     pub(super) names_no_limits: bool,
+    /// Whether what a failed run has used counts all the same.
+    pub(super) keeps_spent: bool,
     pub(super) calling: Calling,
     pub(super) tools: ToolSet,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
@@ -89,6 +91,7 @@ impl Plan {
             choice: options.choice,
             limits,
             names_no_limits,
+            keeps_spent: options.keeps_spent,
             calling: options.calling.unwrap_or(agent.calling),
             tools,
             providers,
@@ -193,6 +196,7 @@ fn kept(options: &RunOptions) -> Option<RawJson> {
         settings,
         model,
         limits,
+        keeps_spent: _,
         calling: how,
         instructions,
         persistence: _,
