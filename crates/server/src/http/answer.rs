@@ -24,7 +24,10 @@ impl IntoResponse for ApiError {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, &self.body());
         let headers = response.headers_mut();
-        if let Some(wait) = self.retry_after {
+        // Next to "do not send it again" a time would contradict it, except where it tells people how
+        // long a quota or an overload lasts.
+        let says_when = self.should_retry != Some(false) || matches!(self.status, 429 | 503 | 507);
+        if let Some(wait) = self.retry_after.filter(|_| says_when) {
             // Whole seconds, never too early.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -74,5 +77,17 @@ mod tests {
         assert_eq!(header("x-throughline-response-id"), Some("resp_1"));
         assert_eq!(header("content-type"), Some("application/json"));
         assert_eq!(header("x-bad"), None);
+    }
+
+    #[test]
+    fn no_error_says_both_never_and_when() {
+        // A quota and an overload last for a time, whoever may ask again.
+        for (status, says_when) in [(429, true), (503, true), (507, true), (502, false)] {
+            let mut error = ApiError::new(status, "server_error", "no").retry(false);
+            error.retry_after = Some(Duration::from_secs(1));
+            let headers = error.into_response().headers().clone();
+            assert_eq!(headers.get("x-should-retry").unwrap(), "false");
+            assert_eq!(headers.contains_key("retry-after"), says_when, "{status}");
+        }
     }
 }
