@@ -100,6 +100,8 @@ async fn start(
     tokio::spawn(crate::runs::watch(app.clone()));
     // Ends when the server drains, and draining waits for it.
     app.stopping.work().spawn(crate::runs::sweep(app.clone()));
+    let notes = crate::runs::note_deliveries(app.clone());
+    app.stopping.work().spawn(notes);
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(async move {
         Arc::new(connections).run(listener).await;
@@ -168,6 +170,9 @@ impl Server {
         if closed.is_err() {
             tracing::warn!("some MCP servers did not end in time");
         }
+        // What was delivered last.
+        let deliveries = &self.app.runs.repeats.deliveries;
+        deliveries.note(&self.app.store).await;
         if let Err(error) = self.app.store.close().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,

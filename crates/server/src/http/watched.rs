@@ -96,6 +96,11 @@ impl Way {
         }
     }
 
+    /// Whether it is known by now that the client broke the connection off.
+    pub(crate) fn is_known_broken(&self) -> bool {
+        self.fate() == Fate::Broken
+    }
+
     /// Whether the client broke the connection off before it asked for anything else. One that has
     /// just gone away may not have been noticed yet, so a connection that is idle is watched for a
     /// moment.

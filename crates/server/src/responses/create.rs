@@ -10,13 +10,14 @@ use futures_util::stream;
 use throughline::order::Reply;
 use throughline::{Awaits, Compaction, Owner, Pending, Run, RunEnd, RunOptions, Thread, Threads};
 use throughline_model::json::RawJson;
-use throughline_model::{Message, Source, ToolCall};
-use throughline_store::{ApprovalId, Error, NewThread, RunId, TenantScope};
+use throughline_model::{Message, Source, ToolCall, ToolChoice};
+use throughline_store::{ApprovalId, NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::asked::call_at;
 use super::host::Host;
 use super::recipe::{Recipe, recipe};
+use super::retry::{self, Key};
 use super::said::{Said, said};
 use super::tale::{Tale, dialect};
 use super::wire::{CreateRequest, KnownCall, RequestTool, Scene};
@@ -72,7 +73,7 @@ async fn created(
     match mark {
         Mark::Named(name, digest) => {
             let run = app.store.ids().run();
-            asked.begin(run, Some(Key { name, digest })).await
+            asked.begin(run, Some(Key::new(name, digest))).await
         }
         Mark::Again(digest) => asked.again(digest).await,
         Mark::First(digest) => asked.marked(digest).await,
@@ -130,20 +131,6 @@ fn key_name(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     })
 }
 
-/// Under which name a run is begun at most once.
-struct Key {
-    name: String,
-    /// The request for which the name stands.
-    digest: [u8; 16],
-}
-
-/// The name of a key after a run that failed under it: the same for everybody who sends the request
-/// again, so that one of them begins.
-fn freed_name(name: &str, failed: RunId) -> String {
-    let first = name.split('\n').next().unwrap_or(name);
-    format!("{first}\n{}", failed.to_hex())
-}
-
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let text = headers.get(name)?.to_str().ok()?;
     (!text.is_empty()).then_some(text)
@@ -177,7 +164,7 @@ impl Asked<'_> {
     async fn marked(&self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let run = self.app.store.ids().run();
         let name = key(&digest, run);
-        self.begin(run, Some(Key { name, digest })).await
+        self.begin(run, Some(Key::new(name, digest))).await
     }
 
     /// From a client that sends it again without a key.
@@ -188,8 +175,14 @@ impl Asked<'_> {
         let Some((run, delivery)) = found.await? else {
             return self.marked(digest).await;
         };
+        let live = app.runs.find(run);
+        if live.is_none()
+            && let Some(key) = retry::key_after(app, scope, (run, digest)).await?
+        {
+            return self.begin(app.store.ids().run(), Some(key)).await;
+        }
         let delivery = delivery.by(self.way.as_ref());
-        if let Some(live) = app.runs.find(run) {
+        if let Some(live) = live {
             return match (self.request.stream(), live.streamed) {
                 (true, true) => self.streamed(live.reader(0), app.stream()?, delivery),
                 _ => self.answered(live.over().await, (run, delivery)).await,
@@ -245,11 +238,16 @@ impl Asked<'_> {
         };
         let key = key.filter(|_| self.request.store());
         let digest = key.as_ref().map(|key| key.digest);
-        let name = key.as_ref().map(|key| key.name.clone());
-        match self.started(run, key).await? {
+        let body = key.as_ref().and_then(Key::body);
+        let failed = key.as_ref().and_then(|key| key.failed);
+        let began = self.started(run, key).await?;
+        if let (Some(body), Some(failed)) = (&body, failed) {
+            app.runs.repeats.followed(self.scope, body, failed);
+        }
+        match began {
             Began::Here(live, mut attended) => {
-                let delivery = match digest {
-                    Some(digest) => app.runs.repeats.begun(digest, run),
+                let delivery = match body {
+                    Some(body) => app.runs.repeats.begun(self.scope, body, run),
                     None => Delivery::default(),
                 };
                 let delivery = delivery.by(self.way.as_ref());
@@ -268,12 +266,11 @@ impl Asked<'_> {
             }
             Began::Before(run) => {
                 drop(place);
-                if let (Some(name), Some(digest)) = (name, digest)
-                    && self.is_free_again(run).await?
+                if let Some(digest) = digest
+                    && let Some(key) = retry::key_after(app, self.scope, (run, digest)).await?
                 {
-                    let name = freed_name(&name, run);
                     let run = app.store.ids().run();
-                    return Box::pin(self.begin(run, Some(Key { name, digest }))).await;
+                    return Box::pin(self.begin(run, Some(key))).await;
                 }
                 let live = app.runs.find(run);
                 match (live, self.request.stream()) {
@@ -287,29 +284,28 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether the key of a run is free again: the run failed before anything was done, for a reason
-    /// that may be gone. The order was not carried out, and may be given again.
-    async fn is_free_again(&self, run: RunId) -> Result<bool, ApiError> {
-        let journal = match self.app.store.journal(self.scope, run).await {
-            Ok(journal) => journal,
-            Err(Error::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(fail::store(&error)),
-        };
-        let end = RunEnd::of(&journal.run).filter(|_| journal.steps.is_empty());
-        let failed = end.and_then(|end| end.error);
-        Ok(failed.is_some_and(|(kind, _)| fail::is_transient(&kind)))
-    }
-
     /// Begin a run; it goes on by itself once nobody waits for it here.
     async fn started(&self, run: RunId, key: Option<Key>) -> Result<Began, ApiError> {
         let Self { app, request, .. } = self;
         let threads = app.runs.threads(&app.store, self.scope);
-        let previous = self.previous()?;
+        let adopts = key.as_ref().and_then(|key| key.adopts);
+        let previous = match adopts {
+            Some(adopts) => Some(adopts.run),
+            None => self.previous()?,
+        };
         let thread = self.thread(&threads, previous).await?;
         let listed = self.listed(previous).await?;
         let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
+        if adopts.is_some_and(|adopts| adopts.has_answer) {
+            // It holds for the first model call.
+            recipe.options.choice = ToolChoice::Auto;
+        }
         let history = thread.snapshot();
-        let said = said(app, self.scope, request, &history).await?;
+        let said = match adopts {
+            // What the request says is in the journal that is gone on with.
+            Some(_) => Said::default(),
+            None => said(app, self.scope, request, &history).await?,
+        };
         let thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
@@ -340,6 +336,7 @@ impl Asked<'_> {
         };
         let options = RunOptions {
             compaction,
+            keeps_spent: adopts.is_some(),
             run: Some(run),
             digest: key.as_ref().map(|key| key.digest),
             key: key.map(|key| key.name),

@@ -11,6 +11,7 @@ mod input_items;
 mod input_tokens;
 mod query;
 pub(crate) mod recipe;
+mod retry;
 mod said;
 mod showing;
 mod sse;

@@ -1,6 +1,7 @@
 //! Runs at work: who reads them, who asked for them, and those that others left.
 
 mod attended;
+mod deliveries;
 mod live;
 mod orphans;
 mod repeats;
@@ -14,9 +15,10 @@ use throughline::{Agent, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
 
 pub(crate) use attended::Attended;
+pub(crate) use deliveries::note_deliveries;
 pub(crate) use live::{Answer, Behind, Left, Live, Next, Reader, Stage};
 pub(crate) use orphans::{resume, watch};
-pub(crate) use repeats::{Delivery, Repeats, begun_at, key};
+pub(crate) use repeats::{Delivery, Repeats, begun_at, body_of, key};
 pub use sweep::SweepCounters;
 pub(crate) use sweep::sweep;
 pub(crate) use work::{Log, ending, work};

@@ -3,13 +3,15 @@
 //!
 //! Such a request attaches to the newest run of the same body, begun in the last ten minutes, whose
 //! answer was not delivered whole. What a process does not remember is looked up in the record: the
-//! key of such a run begins with the digest of its body.
+//! key of such a run begins with the digest of its body, and the run says whether its answer was
+//! delivered, see [`super::deliveries`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_store::{Millis, RunFilter, RunId, Store, TenantScope};
 
+use super::deliveries::Deliveries;
 use crate::error::ApiError;
 use crate::http::Way;
 use crate::responses::fail;
@@ -30,6 +32,16 @@ pub(crate) struct Delivery {
     state: Arc<Mutex<Delivered>>,
     /// Which of the attempts this one is.
     attempt: u64,
+    /// What is noted in the store when it is delivered, if something is.
+    note: Option<Arc<Note>>,
+}
+
+/// Whose answer is delivered, and who notes it.
+#[derive(Debug)]
+struct Note {
+    scope: TenantScope,
+    run: RunId,
+    deliveries: Arc<Deliveries>,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +74,24 @@ impl Delivery {
     /// All of it was written. An attempt that was given up may still be written to its end, to a
     /// client that is not there: that says nothing about the one that came after it.
     pub(crate) fn done(&self) {
-        let mut state = self.state();
-        state.is_written |= state.attempt == self.attempt;
+        {
+            let mut state = self.state();
+            if state.attempt != self.attempt {
+                return;
+            }
+            state.is_written = true;
+        }
+        if let Some(note) = &self.note {
+            note.deliveries.add(self.clone());
+        }
+    }
+
+    /// The run to note, if the client has its answer as far as is known now.
+    pub(super) fn to_note(&self) -> Option<(&TenantScope, RunId)> {
+        let state = self.state();
+        let is_lost = state.way.as_ref().is_some_and(Way::is_known_broken);
+        let note = self.note.as_ref()?;
+        (state.is_written && !is_lost).then_some((&note.scope, note.run))
     }
 
     /// Whether the client has it. What was written may be lost all the same: a client that breaks
@@ -85,7 +113,14 @@ impl Delivery {
 
 /// Bodies and the runs that were begun for them.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats(Mutex<HashMap<[u8; 16], Vec<One>>>);
+pub(crate) struct Repeats {
+    known: Mutex<Known>,
+    /// Deliveries that are still to be noted in the store.
+    pub(crate) deliveries: Arc<Deliveries>,
+}
+
+/// Runs by whose they are and by the digest of their body.
+type Known = HashMap<(TenantScope, [u8; 16]), Vec<One>>;
 
 #[derive(Clone, Debug)]
 struct One {
@@ -109,29 +144,61 @@ pub(crate) fn key(digest: &[u8; 16], run: RunId) -> String {
 
 fn prefix(digest: &[u8; 16]) -> String {
     let digest = u128::from_be_bytes(*digest);
-    format!("body:{digest:032x}:")
+    format!("{BODY}{digest:032x}:")
+}
+
+/// How the keys of runs begin that were asked for without one. Clients' keys begin otherwise.
+const BODY: &str = "body:";
+
+/// The digest of the body in the key of a run that was asked for without one.
+pub(crate) fn body_of(key: &str) -> Option<[u8; 16]> {
+    let digest = key.strip_prefix(BODY)?.get(..32)?;
+    Some(u128::from_str_radix(digest, 16).ok()?.to_be_bytes())
 }
 
 impl Repeats {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Remember a run that is begun for a body.
-    pub(crate) fn begun(&self, digest: [u8; 16], run: RunId) -> Delivery {
-        let delivery = Delivery::default();
+    pub(crate) fn begun(&self, scope: &TenantScope, digest: [u8; 16], run: RunId) -> Delivery {
+        let delivery = Delivery {
+            note: Some(Arc::new(Note {
+                scope: scope.clone(),
+                run,
+                deliveries: Arc::clone(&self.deliveries),
+            })),
+            ..Delivery::default()
+        };
         let one = One {
             run,
             delivery: delivery.clone(),
         };
         let since = begun_at(run).saturating_sub(WINDOW);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
         if known.len() >= REMEMBERED {
             known.retain(|_, runs| runs.iter().any(|one| begun_at(one.run) > since));
             if known.len() >= REMEMBERED {
                 known.clear();
             }
         }
-        let runs = known.entry(digest).or_default();
+        let runs = known.entry((scope.clone(), digest)).or_default();
         runs.retain(|one| begun_at(one.run) > since);
         runs.push(one);
         delivery
+    }
+
+    /// A run that failed has another one in its place: whoever asks again asks for that one.
+    pub(crate) fn followed(&self, scope: &TenantScope, digest: &[u8; 16], failed: RunId) {
+        let known = self.known();
+        let runs = known.get(&(scope.clone(), *digest));
+        let one = runs.and_then(|runs| runs.iter().find(|one| one.run == failed));
+        let delivery = one.map(|one| one.delivery.clone());
+        drop(known);
+        if let Some(delivery) = delivery {
+            delivery.by(None).done();
+        }
     }
 
     /// The run that a request which comes again is about, if there is one.
@@ -144,8 +211,9 @@ impl Repeats {
     ) -> Result<Option<(RunId, Delivery)>, ApiError> {
         let since = now.saturating_sub(WINDOW);
         let known = {
-            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(digest).cloned().unwrap_or_default()
+            let known = self.known();
+            let runs = known.get(&(scope.clone(), *digest));
+            runs.cloned().unwrap_or_default()
         };
         let mut delivered = Vec::new();
         for one in known.iter().rev() {
@@ -159,11 +227,12 @@ impl Repeats {
             return Ok(None);
         }
         let found = stored(store, scope, digest, since, &delivered).await?;
-        Ok(found.map(|run| (run, self.begun(*digest, run))))
+        Ok(found.map(|run| (run, self.begun(scope, *digest, run))))
     }
 }
 
-/// The newest run of a body in the record, from before this process or by another one.
+/// The newest run of a body in the record, from before this process or by another one, whose answer is
+/// not noted as delivered.
 async fn stored(
     store: &Store,
     scope: &TenantScope,
@@ -183,7 +252,8 @@ async fn stored(
                 return Ok(None);
             }
             let same = run.key.as_ref().is_some_and(|key| key.starts_with(&prefix));
-            if same && !delivered.contains(&run.id) {
+            let is_noted = run.delivered && !planted("server-delivery-forgotten");
+            if same && !is_noted && !delivered.contains(&run.id) {
                 return Ok(Some(run.id));
             }
         }

@@ -17,6 +17,7 @@ mod lanes;
 mod logs;
 mod mcp;
 mod references;
+mod retries;
 mod routes;
 mod stop;
 mod strategy;

@@ -136,6 +136,8 @@ pub const MISTAKES: &[Mistake] = &[
     small("damage-unnamed", "damage names the thread that was read", &[]),
     small("damage-node-blamed", "an item that is damaged is named, and not only its node", &[]),
     bug("server-orphans-in-turn", "a run that stalls keeps no other from being taken over", &[]),
+    small("server-key-pinned", "a request whose run failed for a passing reason goes on when it comes again", &[]),
+    small("server-delivery-forgotten", "an answer that was delivered before the process is not given again", &[]),
     small("server-key-unstored", "an idempotency key with store: false is refused", &[]),
     small("files-public", "only the owner of a store can read its files", &[]),
     small("server-no-sweep", "a running server removes threads whose time is over", &[]),
