@@ -1,7 +1,7 @@
 //! What one message can hold.
 
 use crate::json::RawJson;
-use crate::{CallId, Extra, Family, Slots, Vendor};
+use crate::{CallId, Extra, Family, Form, Slots, Vendor};
 
 /// One thing that was said, and what its vendor said about it beyond our words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -494,6 +494,47 @@ impl Content {
             vendor: None,
             extra: Extra::NONE,
         }
+    }
+
+    /// How many bytes are said in it, by us and by its vendor: about what it takes in memory.
+    pub fn byte_size(&self) -> usize {
+        let body = match &self.body {
+            Body::Text(text) | Body::Refusal(text) => text.text.len(),
+            Body::Reasoning(reasoning) => {
+                let texts = reasoning.text.iter().chain(&reasoning.summary);
+                texts.map(String::len).sum()
+            }
+            Body::Media(media) => match &media.source {
+                MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => {
+                    text.len()
+                }
+            },
+            Body::ToolCall(call) => match &call.arguments {
+                Arguments::Text(text) | Arguments::Free(text) => text.len(),
+                Arguments::Json(json) => json.get().len(),
+                Arguments::None => 0,
+            },
+            Body::ToolResult(result) => match &result.output {
+                Output::None => 0,
+                Output::Text(text) => text.len(),
+                Output::Json(json) => json.get().len(),
+                Output::Parts(parts) => parts.iter().map(Self::byte_size).sum(),
+            },
+            Body::Unknown(json) => json.get().len(),
+            Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Error(_)
+            | Body::Opaque(_) => 0,
+        };
+        // What the vendor said beyond that is kept hollow, but opaque items are whole in there.
+        let vendor = self.vendor.as_ref().map_or(0, |vendor| {
+            let form = match &vendor.form {
+                Form::Item(json) | Form::Part(json) => json.get().len(),
+                Form::Bare | Form::Within => 0,
+            };
+            form + vendor.envelope.as_ref().map_or(0, |json| json.get().len())
+        });
+        body + vendor
     }
 
     /// Plain text.

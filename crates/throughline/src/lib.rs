@@ -24,6 +24,7 @@
 mod agent;
 mod client;
 mod history;
+mod memory;
 mod telemetry;
 mod tool;
 mod trials;
@@ -54,6 +55,7 @@ pub use history::{
     ProviderError, ProviderScope, ProviderSpec, ProviderState, Rendering, StateError, Thread,
     ThreadJsonError, Threads, Told, VendorCopy, View, Views, condense,
 };
+pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;
 pub use telemetry::{

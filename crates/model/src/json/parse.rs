@@ -26,7 +26,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             depth: 128,
-            values: 8_000_000,
+            values: 1_000_000,
         }
     }
 }

@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Malformed,
     /// The answer passes a bound that was set here.
     TooLarge,
+    /// There is no memory here for the answer. Again later.
+    OutOfMemory,
     /// The service failed so often that it is not asked for now. Again after
     /// [`ClientError::retry_after`].
     Open,
@@ -71,6 +73,7 @@ impl ErrorKind {
             Self::Filtered => "filtered",
             Self::Malformed => "malformed",
             Self::TooLarge => "too_large",
+            Self::OutOfMemory => "out_of_memory",
             Self::Open => "open",
             Self::Setup => "setup",
         }
@@ -84,6 +87,7 @@ impl ErrorKind {
             | Self::Cut
             | Self::RateLimited
             | Self::Unavailable
+            | Self::OutOfMemory
             | Self::Open => true,
             Self::Quota
             | Self::Auth

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_model::{Arguments, Body, Content, Form, MediaSource, Message, Output, Runner};
+use throughline_model::{Body, Content, Message, Runner};
 use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
 use super::compacted::Compacted;
@@ -246,47 +246,8 @@ fn weight(message: &Message) -> usize {
     const MESSAGE: usize = 256;
     const CONTENT: usize = 128;
     let contents = message.contents.iter();
-    let said = contents.map(|content| CONTENT + said(content));
+    let said = contents.map(|content| CONTENT + content.byte_size());
     MESSAGE + said.sum::<usize>()
-}
-
-fn said(content: &Content) -> usize {
-    let body = match &content.body {
-        Body::Text(text) | Body::Refusal(text) => text.text.len(),
-        Body::Reasoning(reasoning) => {
-            let texts = reasoning.text.iter().chain(&reasoning.summary);
-            texts.map(String::len).sum()
-        }
-        Body::Media(media) => match &media.source {
-            MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => {
-                text.len()
-            }
-        },
-        Body::ToolCall(call) => match &call.arguments {
-            Arguments::Text(text) | Arguments::Free(text) => text.len(),
-            Arguments::Json(json) => json.get().len(),
-            Arguments::None => 0,
-        },
-        Body::ToolResult(result) => match &result.output {
-            Output::None => 0,
-            Output::Text(text) => text.len(),
-            Output::Json(json) => json.get().len(),
-            Output::Parts(parts) => parts.iter().map(said).sum(),
-        },
-        Body::Unknown(json) => json.get().len(),
-        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) | Body::Error(_) | Body::Opaque(_) => {
-            0
-        }
-    };
-    // What the vendor said beyond that is kept hollow, but opaque items are whole in there.
-    let vendor = content.vendor.as_ref().map_or(0, |vendor| {
-        let form = match &vendor.form {
-            Form::Item(json) | Form::Part(json) => json.get().len(),
-            Form::Bare | Form::Within => 0,
-        };
-        form + vendor.envelope.as_ref().map_or(0, |json| json.get().len())
-    });
-    body + vendor
 }
 
 fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rendering {

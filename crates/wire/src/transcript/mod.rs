@@ -43,7 +43,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             file_bytes: 256 << 20,
-            json: json::Limits::default(),
+            json: json::Limits {
+                // A file may hold years of conversations.
+                values: 8_000_000,
+                ..json::Limits::default()
+            },
             sse: sse::Limits::default(),
         }
     }

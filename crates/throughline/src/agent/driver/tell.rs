@@ -16,6 +16,10 @@ use crate::history::Recorder;
 const GATHER: Duration = Duration::from_millis(25);
 const GATHER_AT_MOST: Duration = Duration::from_millis(200);
 
+/// So many bytes of events are stored at once, however short they gathered: a service that sends as
+/// fast as it can must not make one large write that all others wait for.
+const MOST: usize = 64 << 10;
+
 /// An event with its number; one that is not stored has none.
 pub(crate) type Heard = (Option<EventNo>, RunEvent);
 
@@ -45,6 +49,8 @@ pub(super) struct Telling {
     /// Whether what is said is stored.
     stores: bool,
     held: Vec<Heard>,
+    /// How many bytes of them are to be stored.
+    bytes: usize,
     next: EventNo,
     /// When events were last stored, and how long the next ones gather from there.
     flushed: Option<(Instant, Duration)>,
@@ -61,6 +67,7 @@ impl Telling {
             logged: next > 0,
             stores: job.stores || next > 0,
             held: Vec::new(),
+            bytes: 0,
             next,
             flushed: None,
             waited_for: false,
@@ -87,7 +94,9 @@ impl Telling {
             self.hold((None, event));
             return;
         }
-        recorder.event(encode(&event));
+        let stored = encode(&event);
+        self.bytes += stored.body.len();
+        recorder.event(stored);
         self.hold((Some(self.next), event));
         self.next += 1;
     }
@@ -158,8 +167,8 @@ impl Telling {
             return None;
         }
         Some(match self.flushed {
-            Some((flushed, gather)) => flushed + gather,
-            None => Instant::now(),
+            Some((flushed, gather)) if self.bytes < MOST => flushed + gather,
+            Some(_) | None => Instant::now(),
         })
     }
 
@@ -183,6 +192,7 @@ impl Telling {
         if self.held.is_empty() {
             return;
         }
+        self.bytes = 0;
         let gather = self.flushed.map_or(GATHER, |(_, gather)| gather);
         self.flushed = Some((Instant::now(), gather));
         self.waited_for &= !self.has_words();

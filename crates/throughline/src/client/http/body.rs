@@ -84,14 +84,7 @@ impl BodyReader {
 
     /// The whole body.
     pub(in crate::client) async fn whole(&mut self) -> Result<Bytes, ClientError> {
-        let Some(first) = self.next().await? else {
-            return Ok(Bytes::new());
-        };
-        let Some(second) = self.next().await? else {
-            return Ok(first);
-        };
-        let mut whole = BytesMut::from(&first[..]);
-        whole.extend_from_slice(&second);
+        let mut whole = BytesMut::new();
         while let Some(piece) = self.next().await? {
             whole.extend_from_slice(&piece);
         }

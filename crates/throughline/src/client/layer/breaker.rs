@@ -258,8 +258,8 @@ fn sign(kind: ErrorKind) -> Sign {
         | ErrorKind::Filtered
         | ErrorKind::Malformed
         | ErrorKind::TooLarge => Sign::Alive,
-        // These were never sent.
-        ErrorKind::Open | ErrorKind::Setup => Sign::Nothing,
+        // These were never sent, or failed here.
+        ErrorKind::Open | ErrorKind::Setup | ErrorKind::OutOfMemory => Sign::Nothing,
     }
 }
 

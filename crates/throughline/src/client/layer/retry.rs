@@ -107,7 +107,9 @@ impl Retry {
 
     /// How long to wait after an attempt that failed, or why not to go on.
     fn next(&self, attempt: u32, error: &ClientError) -> Result<Duration, GaveUp> {
-        if !error.may_retry() || error.kind() == ErrorKind::Open {
+        // The second has waited for memory already.
+        let is_for_later = matches!(error.kind(), ErrorKind::Open | ErrorKind::OutOfMemory);
+        if !error.may_retry() || is_for_later {
             return Err(GaveUp::Final);
         }
         if attempt >= self.policy.attempts {

@@ -1,10 +1,11 @@
 //! The head of an answer, and errors that say where they come from.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use throughline_model::VendorError;
 use throughline_wire::http::ResponseMeta;
 
 use super::failure;
+use super::held::Held;
 use super::keep::Keeping;
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind, Secret};
@@ -37,14 +38,16 @@ pub(super) struct Answer {
     pub(super) body: BodyReader,
     /// A piece of the body that was read already.
     pub(super) first: Option<Bytes>,
+    pub(super) held: Held,
 }
 
 impl Answer {
-    pub(super) fn new(head: Head, body: BodyReader) -> Self {
+    pub(super) fn new(head: Head, body: BodyReader, held: Held) -> Self {
         Self {
             head,
             body,
             first: None,
+            held,
         }
     }
 
@@ -77,13 +80,31 @@ impl Answer {
 
     /// The whole body.
     pub(super) async fn whole(&mut self) -> Result<Bytes, ClientError> {
-        let rest = self.body.whole().await;
-        let rest = rest.map_err(|error| self.head.of(error))?;
-        Ok(match self.first.take() {
-            Some(first) if rest.is_empty() => first,
-            Some(first) => [first, rest].concat().into(),
-            None => rest,
-        })
+        let first = match self.first.take() {
+            Some(first) => Some(first),
+            None => self.piece().await?,
+        };
+        let Some(first) = first else {
+            return Ok(Bytes::new());
+        };
+        self.held.cover(first.len(), &self.head).await?;
+        let Some(second) = self.piece().await? else {
+            return Ok(first);
+        };
+        let mut whole = BytesMut::from(&first[..]);
+        whole.extend_from_slice(&second);
+        while let Some(piece) = self.piece().await? {
+            self.held
+                .cover(whole.len() + piece.len(), &self.head)
+                .await?;
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.freeze())
+    }
+
+    async fn piece(&mut self) -> Result<Option<Bytes>, ClientError> {
+        let piece = self.body.next().await;
+        piece.map_err(|error| self.head.of(error))
     }
 }
 

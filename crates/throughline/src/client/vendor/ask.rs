@@ -13,6 +13,7 @@ use super::answer::{Answer, Head};
 use super::dialect::Auth;
 use super::failure;
 use super::form::Shown;
+use super::held::Held;
 use super::keep::Keeping;
 use super::stream::Reader;
 use crate::client::http::{
@@ -113,7 +114,8 @@ impl VendorClient {
         };
         let body = BodyReader::new(response, &head.upstream, self.timeouts.idle, limit);
         if is_good {
-            return Ok(Answer::new(head, body));
+            let held = Held::new(self.bounds.answer_bytes, self.memory.as_ref());
+            return Ok(Answer::new(head, body, held));
         }
         Err(failure::refused(self.codec, &head, body).await)
     }

@@ -17,6 +17,7 @@ use crate::client::{
     Abilities, Breaker, BreakerPolicy, ChatClient, ClientError, ClientExt, Retry, RetryPolicy,
     Secret,
 };
+use crate::memory::MemoryBudget;
 
 /// How much of an answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +28,18 @@ pub struct Bounds {
     pub stream_bytes: u64,
     /// The largest line and event of a stream.
     pub events: Limits,
+    /// The largest answer: its texts and arguments, and what a vendor says beyond them.
+    pub answer_bytes: u64,
 }
 
 impl Default for Bounds {
-    /// 64 MiB at once, 256 MiB in a stream, 32 MiB in one event.
+    /// 64 MiB at once, 256 MiB in a stream, 32 MiB in one event; answers of 32 MiB.
     fn default() -> Self {
         Self {
             body_bytes: 64 * 1024 * 1024,
             stream_bytes: 256 * 1024 * 1024,
             events: Limits::default(),
+            answer_bytes: 32 * 1024 * 1024,
         }
     }
 }
@@ -59,6 +63,7 @@ pub struct ClientBuilder {
     pub(super) http: HttpSettings,
     pub(super) transport: Option<Arc<dyn Transport>>,
     pub(super) bounds: Bounds,
+    pub(super) memory: Option<MemoryBudget>,
     pub(super) abilities: Abilities,
     pub(super) target: Target,
     pub(super) token_limit: Option<TokenLimit>,
@@ -104,6 +109,7 @@ impl ClientBuilder {
             http: HttpSettings::default(),
             transport: None,
             bounds: Bounds::default(),
+            memory: None,
             abilities,
             target: Target::newest(dialect.wire.clone()),
             token_limit: None,
@@ -224,6 +230,14 @@ impl ClientBuilder {
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
+        self
+    }
+
+    /// Count the memory that answers take while they are read. An answer for which there is no room
+    /// waits, and fails with [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) in the end.
+    #[must_use]
+    pub fn memory(mut self, budget: &MemoryBudget) -> Self {
+        self.memory = Some(budget.clone());
         self
     }
 
@@ -362,6 +376,7 @@ impl ClientBuilder {
             transport,
             timeouts: self.timeouts,
             bounds: self.bounds,
+            memory: self.memory,
             target,
             history,
             watch: self.observer.map(Watch::by).unwrap_or_default(),

@@ -8,7 +8,9 @@ mod ask;
 mod builder;
 mod dialect;
 mod failure;
+mod figures;
 mod form;
+mod held;
 mod keep;
 mod refused;
 mod setup;
@@ -34,6 +36,7 @@ use super::begun::begun;
 use super::http::{Credential, Header, Timeouts, Transport};
 use super::observe::{Happening, Watch};
 use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Kept};
+use crate::memory::MemoryBudget;
 
 use answer::Media;
 pub use builder::{Bounds, ClientBuilder};
@@ -57,6 +60,7 @@ pub struct VendorClient {
     transport: Arc<dyn Transport>,
     timeouts: Timeouts,
     bounds: Bounds,
+    memory: Option<MemoryBudget>,
     target: Target,
     /// How earlier calls and results are shown.
     history: Forms,

@@ -8,7 +8,8 @@ use throughline_wire::{Codec, Shape, StreamDecoder};
 
 use super::answer::{Answer, Head};
 use super::dialect::EndMark;
-use super::whole;
+use super::held::Held;
+use super::{figures, whole};
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind};
 
@@ -17,6 +18,9 @@ pub(super) struct Reader {
     codec: &'static dyn Codec,
     head: Head,
     body: BodyReader,
+    held: Held,
+    /// How many bytes came since the last frame was whole.
+    unread: usize,
     sse: Decoder,
     frames: Box<dyn StreamDecoder>,
     ready: VecDeque<Event>,
@@ -45,6 +49,8 @@ impl Reader {
             codec,
             head: answer.head,
             body: answer.body,
+            held: answer.held,
+            unread: 0,
             sse,
             frames: codec.stream(),
             ready: VecDeque::new(),
@@ -67,14 +73,19 @@ impl Reader {
                 return self.give(event).map(Some);
             }
             if let Some(frame) = self.sse.next_frame().map_err(|error| self.broken(error))? {
+                self.unread = 0;
                 self.take(&frame)?;
             } else if self.read {
                 let text = "the stream ended before the answer did";
                 return Err(self.head.error(ErrorKind::Cut, text));
             } else {
+                self.held.cover(self.unread, &self.head).await?;
                 let piece = self.body.next().await;
                 match piece.map_err(|error| self.head.of(error))? {
-                    Some(piece) => self.sse.push(&piece),
+                    Some(piece) => {
+                        self.unread += piece.len();
+                        self.sse.push(&piece);
+                    }
                     None => self.finish()?,
                 }
             }
@@ -83,6 +94,7 @@ impl Reader {
 
     /// Hand an event out, if it is not the end of an answer that is not whole.
     fn give(&mut self, mut event: Event) -> Result<Event, ClientError> {
+        self.held.event(&event);
         match &mut event {
             Event::Started { id: Some(id), .. } => self.id = Some(id.clone()),
             Event::Finished {
@@ -90,9 +102,12 @@ impl Reader {
                 error,
                 service,
                 vendor,
-                ..
+                usage,
             } => {
                 whole::check(&self.head, stop, error.as_ref())?;
+                if let Some(usage) = usage {
+                    figures::clamp(&self.head.upstream, usage);
+                }
                 let keeping = &self.head.keeping;
                 *service = keeping.service(service.take(), self.id.as_deref(), vendor.as_deref());
                 self.over = true;

@@ -6,7 +6,7 @@ use throughline_wire::sse::Frame;
 use throughline_wire::{Codec, DecodeError, Shape};
 
 use super::answer::Head;
-use super::failure;
+use super::{failure, figures};
 use crate::client::{ClientError, ErrorKind};
 
 /// The response in a body. Anything but a whole, finished answer is an error.
@@ -36,6 +36,9 @@ pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Respon
     };
     let mut response = response.map_err(|error| malformed(head, error))?;
     check(head, &response.stop, response.error.as_ref())?;
+    if let Some(usage) = &mut response.usage {
+        figures::clamp(&head.upstream, usage);
+    }
     let said = response.service.take();
     let vendor = response.vendor.as_ref();
     response.service = head.keeping.service(said, response.id.as_deref(), vendor);

@@ -154,7 +154,7 @@ async fn bounds_hold() {
         chat().bounds(Bounds {
             body_bytes: 64,
             stream_bytes: 64,
-            events: Limits::default(),
+            ..Bounds::default()
         })
     };
     for outcome in both(small, &Reply::json(200, WHOLE)).await {

@@ -1,0 +1,369 @@
+//! A budget for the memory that the parts of a process hold together.
+//!
+//! Memory is counted by who takes it: whoever reads something of unknown size (a request body, a
+//! model's answer) reserves room before it grows, and waits or is refused when there is none. What is
+//! counted are bytes of content times the number of copies that are made of them, not allocations.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Reservations up to this size have an eighth of the budget for themselves, so that small requests
+/// get through when large ones have taken the rest.
+const SMALL: usize = 64 << 10;
+
+/// How long the first of those that wait does so before it may go beyond the budget.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// So many bytes of memory may be held at once. Clones are the same budget.
+///
+/// ```
+/// use throughline::MemoryBudget;
+///
+/// let budget = MemoryBudget::new(8 << 20);
+/// let mut body = budget.reservation();
+/// assert!(body.try_resize(6 << 20).is_ok());
+/// assert!(budget.reservation().try_resize(2 << 20).is_err());
+/// drop(body);
+/// assert_eq!(budget.held(), 0);
+/// ```
+#[derive(Clone)]
+pub struct MemoryBudget(Arc<Shared>);
+
+struct Shared {
+    most: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What small reservations hold.
+    small: usize,
+    /// What the others hold.
+    large: usize,
+    /// The number of the next reservation.
+    next: u64,
+    /// The reservations that wait for room, by their numbers. Only the first of them is woken: if all
+    /// were, each byte that is given back would cost as much as there are waiters.
+    waiting: BTreeMap<u64, Arc<Notify>>,
+    /// The one reservation that may grow beyond the budget. If all that wait held a part of what they
+    /// need, none of them could ever go on; so one of them may, and gives everything back in the end.
+    exempt: Option<u64>,
+}
+
+/// There is no room for a reservation in a [`MemoryBudget`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{wanted} bytes of memory are needed, and {held} of {most} are in use")]
+pub struct OutOfMemory {
+    /// How much the reservation was to hold.
+    pub wanted: usize,
+    /// How much all of them held.
+    pub held: usize,
+    /// How much they may hold.
+    pub most: usize,
+}
+
+impl MemoryBudget {
+    /// A budget of so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(Shared {
+            most,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// How many bytes may be held.
+    pub fn most(&self) -> usize {
+        self.0.most
+    }
+
+    /// The largest single reservation that can ever be granted.
+    pub fn largest(&self) -> usize {
+        self.0.for_large()
+    }
+
+    /// How many bytes are held.
+    pub fn held(&self) -> usize {
+        self.0.state().held()
+    }
+
+    /// Whether so much is held that whoever can give memory back should do it: more than a half.
+    pub fn is_scarce(&self) -> bool {
+        self.held() > self.0.most / 2
+    }
+
+    /// A reservation of nothing, to be resized.
+    pub fn reservation(&self) -> Reservation {
+        let mut state = self.0.state();
+        state.next += 1;
+        let number = state.next;
+        drop(state);
+        Reservation {
+            shared: Arc::clone(&self.0),
+            number,
+            bytes: 0,
+        }
+    }
+}
+
+impl State {
+    fn held(&self) -> usize {
+        self.small + self.large
+    }
+
+    /// A reservation holds `after` in place of `before`.
+    fn replace(&mut self, before: usize, after: usize) {
+        *self.pool(before) -= before;
+        *self.pool(after) += after;
+    }
+
+    /// A reservation has waited in vain for a while: if it is the first, and no other one is exempt,
+    /// it is from now on.
+    fn exempt_first(&mut self, number: u64) {
+        if self.exempt.is_none() && self.waiting.keys().next() == Some(&number) {
+            self.exempt = Some(number);
+        }
+    }
+
+    /// Have the first that waits try again.
+    fn wake(&self) {
+        if let Some(first) = self.waiting.values().next() {
+            first.notify_one();
+        }
+    }
+
+    fn pool(&mut self, bytes: usize) -> &mut usize {
+        match bytes {
+            ..=SMALL => &mut self.small,
+            _ => &mut self.large,
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What large reservations may fill: the rest is for small ones.
+    fn for_large(&self) -> usize {
+        self.most - self.most / 8
+    }
+}
+
+impl fmt::Debug for MemoryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBudget")
+            .field("most", &self.most())
+            .field("held", &self.held())
+            .finish()
+    }
+}
+
+/// Memory that is held, until this is dropped.
+pub struct Reservation {
+    shared: Arc<Shared>,
+    number: u64,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// How many bytes it holds.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Hold so many bytes instead, if there is room for them.
+    pub fn try_resize(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        let (shared, before) = (Arc::clone(&self.shared), self.bytes);
+        let mut state = shared.state();
+        let has_room = match bytes {
+            _ if bytes <= before => true,
+            ..=SMALL => state.small - before + bytes <= shared.most / 8,
+            _ if state.exempt == Some(self.number) => bytes <= shared.for_large(),
+            _ => state.held() - before + bytes <= shared.for_large(),
+        };
+        if !has_room {
+            return Err(OutOfMemory {
+                wanted: bytes,
+                held: state.held(),
+                most: shared.most,
+            });
+        }
+        state.replace(before, bytes);
+        if bytes < before {
+            state.wake();
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Hold so many bytes instead, and wait at most so long for room. Of those that wait, the one
+    /// that was made first is served first.
+    pub async fn resize(&mut self, bytes: usize, wait: Duration) -> Result<(), OutOfMemory> {
+        if self.try_resize(bytes).is_ok() {
+            return Ok(());
+        }
+        let waiting = Waiting::new(&self.shared, self.number);
+        let until = Instant::now() + wait;
+        loop {
+            let Err(refused) = self.try_resize(bytes) else {
+                return Ok(());
+            };
+            if Instant::now() >= until {
+                return Err(refused);
+            }
+            let woken = waiting.woken.notified();
+            let patience = until.min(Instant::now() + PATIENCE);
+            if tokio::time::timeout_at(patience, woken).await.is_err() {
+                self.shared.state().exempt_first(self.number);
+            }
+        }
+    }
+
+    /// Hold so many bytes instead, whether there is room or not: for memory that is taken already.
+    pub fn set(&mut self, bytes: usize) {
+        let mut state = self.shared.state();
+        state.replace(self.bytes, bytes);
+        if bytes < self.bytes {
+            state.wake();
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.set(0);
+        let mut state = self.shared.state();
+        if state.exempt == Some(self.number) {
+            state.exempt = None;
+            state.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reservation").field(&self.bytes).finish()
+    }
+}
+
+/// A reservation among those that wait, until this is dropped.
+struct Waiting {
+    shared: Arc<Shared>,
+    number: u64,
+    woken: Arc<Notify>,
+}
+
+impl Waiting {
+    fn new(shared: &Arc<Shared>, number: u64) -> Self {
+        let woken = Arc::<Notify>::default();
+        let mut state = shared.state();
+        state.waiting.insert(number, Arc::clone(&woken));
+        drop(state);
+        Self {
+            shared: Arc::clone(shared),
+            number,
+            woken,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.waiting.remove(&self.number);
+        // There may be room for the next one too.
+        state.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(5);
+
+    fn reserved(budget: &MemoryBudget, bytes: usize) -> Reservation {
+        let mut reservation = budget.reservation();
+        reservation.try_resize(bytes).expect("there is room");
+        reservation
+    }
+
+    #[test]
+    fn large_reservations_leave_room_for_small_ones() {
+        let budget = MemoryBudget::new(8 << 20);
+        let mut large = reserved(&budget, budget.largest());
+        assert!(budget.reservation().try_resize(SMALL + 1).is_err());
+        // Even if more is taken than was to be.
+        large.set(budget.most() + 1);
+        let small: Vec<_> = (0..16).map(|_| reserved(&budget, SMALL)).collect();
+        assert!(budget.reservation().try_resize(1).is_err(), "it is full");
+        drop((large, small));
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn what_is_taken_already_is_counted_beyond_the_limit() {
+        let budget = MemoryBudget::new(1 << 20);
+        let mut taken = budget.reservation();
+        taken.set(2 << 20);
+        assert!(budget.is_scarce());
+        assert!(budget.reservation().try_resize(SMALL + 1).is_err());
+        assert!(taken.try_resize(2 << 19).is_ok(), "less is always possible");
+        assert_eq!(budget.held(), 1 << 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_those_that_wait_one_goes_on_and_the_others_get_what_is_given_back() {
+        let budget = MemoryBudget::new(8 << 20);
+        let held = reserved(&budget, 4 << 20);
+        let wait = |bytes: usize| {
+            let mut one = reserved(&budget, 1 << 20);
+            tokio::spawn(async move {
+                let resized = one.resize(bytes, WAIT).await;
+                (one, resized)
+            })
+        };
+        let (first, second) = (wait(3 << 20), wait(3 << 20));
+        let (first, resized) = first.await.unwrap();
+        assert_eq!((resized, first.bytes()), (Ok(()), 3 << 20));
+        assert_eq!(budget.held(), 8 << 20, "beyond what large ones may take");
+        tokio::time::sleep(WAIT / 2).await;
+        assert!(!second.is_finished(), "one alone is exempt");
+        drop(held);
+        let (second, resized) = second.await.unwrap();
+        assert_eq!((resized, second.bytes()), (Ok(()), 3 << 20));
+        let (one, refused) = wait(8 << 20).await.unwrap();
+        let refused = refused.unwrap_err();
+        assert_eq!((refused.wanted, refused.held), (8 << 20, 7 << 20));
+        assert_eq!(one.bytes(), 1 << 20, "it keeps what it has");
+        drop((first, second, one));
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_many_that_wait_for_each_other_goes_on() {
+        let budget = MemoryBudget::new(8 << 20);
+        // Seven answers have grown until nothing is left, and none of them is whole.
+        let grown = (0..7).map(|_| reserved(&budget, 1 << 20));
+        let mut waiting = Vec::new();
+        for mut one in grown.collect::<Vec<_>>() {
+            waiting.push(tokio::spawn(async move {
+                let resized = one.resize((1 << 20) + (1 << 18), WAIT).await;
+                // It is whole, and its memory is given back.
+                drop(one);
+                resized
+            }));
+        }
+        for one in waiting {
+            assert_eq!(one.await.unwrap(), Ok(()));
+        }
+        assert_eq!(budget.held(), 0);
+    }
+}
