@@ -1,5 +1,6 @@
 //! The command line `throughline`.
 
+mod allocator;
 mod args;
 mod changes;
 mod compact;

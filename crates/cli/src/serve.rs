@@ -10,7 +10,7 @@ use throughline_server::{
 
 use crate::args::{Args, Serve};
 use crate::failure::Failure;
-use crate::output;
+use crate::{allocator, output};
 
 /// The configuration that is read if none is named.
 const FILE: &str = "throughline.toml";
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
     }
     let sources = sources(args, given);
     let config = Config::load(&sources).map_err(|error| misread(&error))?;
+    allocator::give_back_at_once();
     log_to_stderr(&config.server.log, config.server.log_format)
         .map_err(|error| Failure::wrong(error.to_string()))?;
     let store = config.server.store.clone();

@@ -229,6 +229,12 @@ pub struct LimitsConfig {
     pub run: Limits,
     /// The largest body, before and after decompression.
     pub body_bytes: usize,
+    /// What the whole process may take of memory.
+    pub memory: usize,
+    /// How much of that is for histories that are kept between turns.
+    pub history_bytes: usize,
+    /// The largest answer of an upstream.
+    pub answer_bytes: usize,
     /// How many times its own size a compressed body may become.
     pub decoded_ratio: u64,
     /// How deep JSON may be nested.

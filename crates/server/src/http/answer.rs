@@ -1,12 +1,14 @@
 //! Answers: JSON, and errors in OpenAI's shape.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
+use futures_util::stream;
 use throughline_model::json::RawJson;
 
 use crate::error::ApiError;
+use crate::responses::wire::Pieces;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -15,6 +17,15 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 pub fn json(status: StatusCode, body: &RawJson) -> Response<Body> {
     let mut response = Response::new(Body::from(body.get().to_owned()));
     *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// An answer that is JSON, in pieces.
+pub(crate) fn json_pieces(body: &Pieces) -> Response<Body> {
+    let pieces = body.as_slice().to_vec().into_iter();
+    let chunks = stream::iter(pieces.map(Ok::<Bytes, std::convert::Infallible>));
+    let mut response = Response::new(Body::from_stream(chunks));
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }

@@ -4,17 +4,18 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use throughline::Metrics;
+use throughline::{MemoryBudget, Metrics};
 use throughline_store::{Durability, Profile, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::counters::HttpCounters;
 use super::error::ServeError;
 use super::stopping::Stopping;
-use crate::config::Config;
+use crate::config::{Config, LimitsConfig};
 use crate::error::ApiError;
 use crate::mcp::McpServers;
 use crate::runs::{Runs, SweepCounters};
+use crate::trials::planted;
 use crate::upstreams::Upstreams;
 
 /// What handlers work with. Cheap to clone: every layer of every request has one.
@@ -53,12 +54,24 @@ pub struct Parts {
     pub profile: Arc<Profile>,
     /// When it started, in seconds since 1970.
     pub started: u64,
+    /// What bodies, answers and unread events may take of memory.
+    pub(crate) memory: MemoryBudget,
     pub(super) streams: Arc<Semaphore>,
-    pub(super) body_memory: Arc<Semaphore>,
 }
 
-/// Memory for bodies is counted in pieces of this size.
-pub(super) const PIECE: usize = 64 * 1024;
+/// What the process needs in any case, at least: its code, connections, the caches of the store, and
+/// what its allocator has not given back yet.
+const OTHER: usize = 96 << 20;
+
+/// What requests and answers at work may take of memory: `limits.memory` without the histories that
+/// are kept, and without an eighth for everything else.
+fn memory(limits: &LimitsConfig) -> MemoryBudget {
+    let other = OTHER.max(limits.memory / 8);
+    MemoryBudget::new(match planted("server-memory-unbounded") {
+        true => usize::MAX / 2,
+        false => limits.memory.saturating_sub(other + limits.history_bytes),
+    })
+}
 
 impl App {
     /// Open the store and set up everything else. Nobody is listened to or asked yet.
@@ -69,27 +82,27 @@ impl App {
     /// The same, with a store that is open already if there is one.
     pub(super) async fn with(config: Config, store: Option<Store>) -> Result<Self, ServeError> {
         let metrics = Metrics::new();
-        let upstreams = Upstreams::watched(&config, &metrics)?;
+        let memory = memory(&config.limits);
+        let upstreams = Upstreams::watched(&config, &metrics, &memory)?;
         let store = match store {
             Some(store) => store,
             None => Store::open(&config.server.store).await?,
         };
         let profile = store.profile().await?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let pieces = (config.limits.body_bytes / PIECE + 1) * 2;
         Ok(Self(Arc::new(Parts {
             upstreams: Arc::new(upstreams),
             mcp: Arc::new(McpServers::of(&config)),
             store,
             metrics,
-            runs: Arc::new(Runs::new()),
+            runs: Arc::new(Runs::new(&config.limits, &memory)),
             http: Arc::default(),
             swept: Arc::default(),
             stopping: Stopping::default(),
             profile: Arc::new(profile),
             started: now.unwrap_or(Duration::ZERO).as_secs(),
             streams: Arc::new(Semaphore::new(config.limits.streams)),
-            body_memory: Arc::new(Semaphore::new(pieces)),
+            memory,
             config: Arc::new(config),
         })))
     }

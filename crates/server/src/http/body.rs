@@ -8,25 +8,30 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use futures_util::StreamExt as _;
-use tokio::sync::OwnedSemaphorePermit;
+use throughline::Reservation;
 
-use super::app::{App, PIECE, overloaded};
+use super::app::{App, overloaded};
 use super::decode::{Decoder, Encoding, Refused};
 use crate::config::LimitsConfig;
 use crate::error::ApiError;
 
 /// A whole body, decompressed. The memory that it is counted with is free again when this is
-/// dropped, so keep it as long as its bytes.
+/// dropped; see [`Payload::into_memory`].
 #[derive(Debug)]
 pub struct Payload {
     bytes: Bytes,
-    _memory: Memory,
+    memory: Reservation,
 }
 
 impl Payload {
     /// What was sent.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// The memory that is counted for it and for what is made of it. Keep it as long as that.
+    pub fn into_memory(self) -> Reservation {
+        self.memory
     }
 }
 
@@ -90,7 +95,7 @@ async fn read(
     if announced.is_some_and(|length| length > limits.body_bytes as u64) {
         return Err(too_large(limits));
     }
-    let mut memory = Memory::of(app);
+    let mut memory = app.memory.reservation();
     let mut decoder = Decoder::new(encoding, limits.body_bytes, limits.decoded_ratio)
         .map_err(|refused| refuse(&refused, limits))?;
     while let Some(frame) = frames.next().await {
@@ -99,11 +104,10 @@ async fn read(
             ApiError::invalid("The body broke off.").code("incomplete_body")
         })?;
         for piece in frame.chunks(PIECE) {
-            memory.cover(decoder.decoded())?;
             decoder
                 .push(piece)
                 .map_err(|refused| refuse(&refused, limits))?;
-            memory.cover(decoder.decoded())?;
+            reserve((app, &mut memory), decoder.decoded(), decoder.window())?;
         }
     }
     let bytes = decoder
@@ -116,9 +120,50 @@ async fn read(
             limits.json_depth
         )));
     }
+    // The window is gone.
+    reserve((app, &mut memory), bytes.len(), 0)?;
     Ok(Payload {
         bytes: bytes.into(),
-        _memory: memory,
+        memory,
+    })
+}
+
+/// Bodies are read in pieces of this size.
+const PIECE: usize = 64 << 10;
+
+/// How many copies of a body exist at once: the body or the request to the upstream, its items, their
+/// messages and those of the run, what is stored of them, and the store's own copy.
+const COPIES: usize = 6;
+
+/// Have room for a body of so many bytes, for what is made of it, and for decompressing it.
+fn reserve(
+    (app, memory): (&App, &mut Reservation),
+    bytes: usize,
+    window: usize,
+) -> Result<(), ApiError> {
+    let needed = bytes * COPIES + window;
+    if needed > app.memory.largest() {
+        let text = format!(
+            "The body is larger than {} bytes, which is all that limits.memory has room for.",
+            app.memory.largest() / COPIES
+        );
+        let error = ApiError::new(413, "invalid_request_error", text);
+        return Err(error.code("request_too_large"));
+    }
+    // Reserved in steps: bodies come in small pieces.
+    let needed = match needed {
+        ..=PIECE => needed,
+        _ => needed.next_multiple_of(PIECE),
+    };
+    if needed == memory.bytes() {
+        return Ok(());
+    }
+    memory.try_resize(needed).map_err(|error| {
+        tracing::info!(%error, "a body is refused");
+        overloaded(
+            "The server has no memory left for a request of this size (limits.memory).",
+            "out_of_memory",
+        )
     })
 }
 
@@ -186,37 +231,6 @@ fn deeper_than(bytes: &[u8], most: usize) -> bool {
         }
     }
     false
-}
-
-/// The part of the memory for bodies that one body takes.
-#[derive(Debug)]
-struct Memory {
-    pieces: std::sync::Arc<tokio::sync::Semaphore>,
-    held: Vec<OwnedSemaphorePermit>,
-}
-
-impl Memory {
-    fn of(app: &App) -> Self {
-        Self {
-            pieces: std::sync::Arc::clone(&app.body_memory),
-            held: Vec::new(),
-        }
-    }
-
-    /// Have room for so many bytes. The first piece is free: small bodies always get in.
-    fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
-        while self.held.len() < bytes / PIECE {
-            let pieces = std::sync::Arc::clone(&self.pieces);
-            let piece = pieces.try_acquire_owned().map_err(|_| {
-                overloaded(
-                    "Other large requests are being read.",
-                    "too_many_large_requests",
-                )
-            })?;
-            self.held.push(piece);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

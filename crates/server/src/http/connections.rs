@@ -224,17 +224,19 @@ impl Connections {
         let aside = self.aside.clone();
         let accepted = Arc::new(self.idle.accepted());
         let idle = Arc::clone(&accepted);
+        let memory = self.app.memory.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(link.next());
             let at_work = accepted.begin();
             let aside = may_be_long(&request).then(|| aside.clone());
             let answered = service.call(request);
+            let memory = memory.reservation();
             async move {
                 let answered = match aside {
                     Some(aside) => worked_on(&aside, answered).await,
                     None => answered.await,
                 };
-                answered.map(|answer| answer.map(|body| idle::until_taken(body, at_work)))
+                answered.map(|answer| answer.map(|body| idle::until_taken(body, at_work, memory)))
             }
         });
         let connection = builder.serve_connection(stream, service);
@@ -250,7 +252,7 @@ impl Connections {
             biased;
             ended = connection.as_mut() => ended,
             () = client.gone() => Ok(()),
-            () = client.stalled(self.app.config.limits.stall) => {
+            () = client.stalled(self.app.config.limits.stall, &self.app.memory) => {
                 tracing::info!("a client left its answer unread, and its connection is closed");
                 Ok(())
             }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use throughline::MemoryBudget;
+
 /// Upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 13] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -105,12 +107,17 @@ impl HttpCounters {
     }
 
     /// Append what Prometheus reads. Names follow OpenTelemetry's for HTTP servers.
-    pub(super) fn write(&self, out: &mut String, streams: usize) {
+    pub(super) fn write(&self, out: &mut String, streams: usize, memory: &MemoryBudget) {
         // Writing to a string cannot fail.
-        let _ = self.try_write(out, streams);
+        let _ = self.try_write(out, streams, memory);
     }
 
-    fn try_write(&self, out: &mut String, streams: usize) -> std::fmt::Result {
+    fn try_write(
+        &self,
+        out: &mut String,
+        streams: usize,
+        memory: &MemoryBudget,
+    ) -> std::fmt::Result {
         let name = "http_server_request_duration_seconds";
         writeln!(
             out,
@@ -164,6 +171,18 @@ impl HttpCounters {
                 "gauge",
                 "Open event streams.",
                 streams as u64,
+            ),
+            (
+                "throughline_memory_held_bytes",
+                "gauge",
+                "Memory that is counted for requests and answers at work.",
+                memory.held() as u64,
+            ),
+            (
+                "throughline_memory_limit_bytes",
+                "gauge",
+                "Memory that requests and answers at work may take.",
+                memory.most() as u64,
             ),
         ] {
             writeln!(

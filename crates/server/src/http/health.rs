@@ -51,7 +51,7 @@ fn state(word: &str) -> RawJson {
 /// Everything that is counted, as Prometheus reads it.
 pub(super) async fn metrics(State(app): State<App>) -> Response<Body> {
     let mut text = app.metrics.to_prometheus();
-    app.http.write(&mut text, app.open_streams());
+    app.http.write(&mut text, app.open_streams(), &app.memory);
     app.swept.write(&mut text);
     let mut response = Response::new(Body::from(text));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

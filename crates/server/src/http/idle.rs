@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use throughline::Reservation;
 use tokio_util::sync::CancellationToken;
 
 /// All idle connections. Clones are the same.
@@ -126,17 +127,23 @@ impl Drop for AtWork {
 }
 
 /// An answer whose request is at work until all of it was taken.
-pub(super) fn until_taken(body: Body, at_work: AtWork) -> Body {
+pub(super) fn until_taken(body: Body, at_work: AtWork, memory: Reservation) -> Body {
     Body::new(Held {
         body,
+        memory,
         _at_work: at_work,
     })
 }
 
 struct Held {
     body: Body,
+    /// For what was given to the connection last: the connection asks for more when it has sent it.
+    memory: Reservation,
     _at_work: AtWork,
 }
+
+/// What is smaller is not counted: the buffer of a connection takes it.
+const COUNTED: usize = 64 << 10;
 
 impl HttpBody for Held {
     type Data = Bytes;
@@ -146,7 +153,17 @@ impl HttpBody for Held {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let data = match &polled {
+            Poll::Ready(Some(Ok(frame))) => frame.data_ref(),
+            _ => None,
+        };
+        let given = data.map_or(0, Bytes::len);
+        let held = if given < COUNTED { 0 } else { given };
+        if held != self.memory.bytes() {
+            self.memory.set(held);
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

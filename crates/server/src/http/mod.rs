@@ -26,6 +26,7 @@ mod stopping;
 mod watched;
 
 pub use answer::json;
+pub(crate) use answer::json_pieces;
 pub use app::App;
 pub use body::Payload;
 pub use counters::HttpCounters;

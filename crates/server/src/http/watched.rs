@@ -18,8 +18,10 @@ use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
+use throughline::MemoryBudget;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// What is known of a connection.
@@ -69,6 +71,9 @@ enum Fate {
     Read,
     Broken,
 }
+
+/// How long nothing can be written to a connection before it is closed when memory is scarce.
+const SCARCE: Duration = Duration::from_secs(1);
 
 /// How long to wait for the fate of an answer, and how often to look.
 const LOOKS: u32 = 25;
@@ -122,6 +127,8 @@ impl Way {
 pub(super) struct Watched {
     socket: Arc<Mutex<Socket>>,
     link: Arc<Link>,
+    /// A write is waiting for the client.
+    stuck: Arc<Notify>,
     /// Each clone has one of these.
     clones: Arc<()>,
 }
@@ -158,6 +165,7 @@ impl Watched {
         Self {
             socket,
             link: Arc::clone(link),
+            stuck: Arc::default(),
             clones: Arc::default(),
         }
     }
@@ -184,23 +192,34 @@ impl Watched {
         self.with(|socket| {
             let done = work(Pin::new(&mut socket.stream));
             socket.is_full = done.is_pending();
-            socket.stuck = match socket.is_full {
-                true => socket.stuck.or_else(|| Some(Instant::now())),
-                false => None,
-            };
+            match (socket.is_full, socket.stuck) {
+                (true, None) => {
+                    socket.stuck = Some(Instant::now());
+                    self.stuck.notify_one();
+                }
+                (true, Some(_)) => {}
+                (false, _) => socket.stuck = None,
+            }
             done
         })
     }
 
-    /// Wait until no write has made progress for `limit`. Progress is checked every quarter of it, so
-    /// that this returns up to a quarter late.
-    pub(super) async fn stalled(&self, limit: Duration) {
+    /// Wait until no write has made progress for `limit`, or for a second when memory is scarce.
+    pub(super) async fn stalled(&self, limit: Duration, memory: &MemoryBudget) {
+        let scarce = limit.min(SCARCE);
         loop {
-            tokio::time::sleep(limit / 4).await;
-            let stuck = self.socket().stuck;
-            if stuck.is_some_and(|since| since.elapsed() >= limit) {
+            let Some(since) = self.socket().stuck else {
+                self.stuck.notified().await;
+                continue;
+            };
+            let allowed = match memory.is_scarce() {
+                true => scarce,
+                false => limit,
+            };
+            if since.elapsed() >= allowed {
                 return;
             }
+            tokio::time::sleep(scarce / 4).await;
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) async fn compact(
         .param("input"));
     }
     let history = input_tokens::history(&app, &caller, &request).await?;
-    let said = said(&app, &caller.scope, &request, &history).await?;
+    let said = said(&app, &caller.scope, request.input(), &history).await?;
     let mut messages = history;
     messages.extend(said.messages.into_iter().map(Arc::new));
     let asked = CompactionAsked {

@@ -1,6 +1,6 @@
 //! `POST /v1/responses`: a run begins, and whoever asked for it reads it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
@@ -8,8 +8,9 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
 use throughline::order::Reply;
-use throughline::{Awaits, Compaction, Owner, Pending, Run, RunEnd, RunOptions, Thread, Threads};
-use throughline_model::json::RawJson;
+use throughline::{
+    Awaits, Compaction, Owner, Pending, Reservation, Run, RunEnd, RunOptions, Thread, Threads,
+};
 use throughline_model::{Message, Source, ToolCall, ToolChoice};
 use throughline_store::{ApprovalId, NewThread, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
@@ -20,13 +21,13 @@ use super::recipe::{Recipe, recipe};
 use super::retry::{self, Key};
 use super::said::{Said, said};
 use super::tale::{Tale, dialect};
-use super::wire::{CreateRequest, KnownCall, RequestTool, Scene};
+use super::wire::{CreateRequest, InputItems, KnownCall, Pieces, RequestTool, Scene};
 use super::{fail, get, sse};
 use crate::config::Keeping;
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, Payload, Way};
 use crate::runs::{
-    Answer, Attended, Delivery, Left, Live, Log, Reader, Stage, begun_at, key, work,
+    Answer, Attended, Delivery, Held, Left, Live, Log, Reader, Stage, begun_at, key, work,
 };
 use crate::trials::planted;
 
@@ -48,9 +49,9 @@ async fn created(
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
-    let request = Arc::new(CreateRequest::parse(payload.bytes())?);
+    let mut request = CreateRequest::parse(payload.bytes())?;
     let mark = Mark::of(&headers, payload.bytes())?;
-    drop(payload);
+    let memory = payload.into_memory();
     if matches!(mark, Mark::Named(..)) && !request.store() && !planted("server-key-unstored") {
         return Err(ApiError::invalid(
             "An Idempotency-Key needs `store: true`: without it nothing is kept that a second \
@@ -68,7 +69,9 @@ async fn created(
         app: &app,
         scope: &caller.scope,
         way: way.map(|Extension(way)| way),
-        request,
+        input: Mutex::new(Arc::new(request.take_input())),
+        request: Arc::new(request),
+        memory: Mutex::new(Some(memory)),
     };
     match mark {
         Mark::Named(name, digest) => {
@@ -148,7 +151,15 @@ struct Asked<'a> {
     app: &'a App,
     scope: &'a TenantScope,
     request: Arc<CreateRequest>,
+    /// What the client says, until a run has begun with it.
+    input: Mutex<Arc<InputItems>>,
     way: Option<Way>,
+    /// What the request takes of memory; the run that it begins takes it over.
+    memory: Mutex<Option<Reservation>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What came of the beginning.
@@ -207,8 +218,9 @@ impl Asked<'_> {
             // The same answer as the first time.
             return Err(error);
         }
-        let (projector, _) = tale.told(self.app, self.scope).await?;
-        Ok(answered(&projector.response(), (run, delivery)))
+        let response = tale.response(self.app, self.scope).await?;
+        let pieces = Pieces::One(response.get().to_owned().into());
+        Ok(answered(&pieces, (run, delivery)))
     }
 
     /// The answer of a run that this process works on, or worked on.
@@ -301,11 +313,13 @@ impl Asked<'_> {
             recipe.options.choice = ToolChoice::Auto;
         }
         let history = thread.snapshot();
-        let said = match adopts {
+        let input = Arc::clone(&lock(&self.input));
+        let mut said = match adopts {
             // What the request says is in the journal that is gone on with.
             Some(_) => Said::default(),
-            None => said(app, self.scope, request, &history).await?,
+            None => said(app, self.scope, &input, &history).await?,
         };
+        drop(input);
         let thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
@@ -342,7 +356,8 @@ impl Asked<'_> {
             key: key.map(|key| key.name),
             ..recipe.options
         };
-        let asked = recipe.agent.reply_on(&thread, said.messages.clone());
+        let messages = std::mem::take(&mut said.messages);
+        let asked = recipe.agent.reply_on(&thread, messages);
         let asked = self
             .replied(asked.options(&options), &said, previous, &thread)
             .await?;
@@ -351,8 +366,10 @@ impl Asked<'_> {
             .runs
             .begin(kept_in, run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
+        let taken = lock(&self.memory).take();
+        let held = Held::new(taken.unwrap_or_else(|| app.memory.reservation()));
         // The run outlives the request: whoever asked for it may leave.
-        let mut attended = Attended::new(app.stopping.work(), work(begun, asked, scene, log));
+        let mut attended = Attended::new(app.stopping.work(), work(begun, asked, scene, log, held));
         match attended
             .until(|| live.begun())
             .await
@@ -361,7 +378,11 @@ impl Asked<'_> {
             Stage::Over(Answer::Repeated(run)) => Ok(Began::Before(run)),
             Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),
             Stage::Over(Answer::Left(Left::NotStored)) => Err(fail::outcome_unknown(run)),
-            Stage::Starting | Stage::Begun | Stage::Over(_) => Ok(Began::Here(live, attended)),
+            Stage::Starting | Stage::Begun | Stage::Over(_) => {
+                // It is stored, and nobody needs it here any longer.
+                *lock(&self.input) = Arc::default();
+                Ok(Began::Here(live, attended))
+            }
         }
     }
 
@@ -479,16 +500,15 @@ impl Asked<'_> {
         delivery: Delivery,
     ) -> Result<Response<Body>, ApiError> {
         let run = reader.run();
-        let keep_alive = self.app.config.limits.keep_alive;
         let batches = get::following(self.app, self.scope, reader);
-        let mut response = sse::events(batches, keep_alive, (place, delivery));
+        let mut response = sse::events(batches, self.app, (place, delivery));
         response.extensions_mut().insert(Answered(run));
         Ok(response)
     }
 }
 
 /// The answer of a run that is over.
-fn answered(body: &RawJson, (run, delivery): (RunId, Delivery)) -> Response<Body> {
+fn answered(body: &Pieces, (run, delivery): (RunId, Delivery)) -> Response<Body> {
     let mut response = Response::new(whole(body, delivery));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -497,16 +517,16 @@ fn answered(body: &RawJson, (run, delivery): (RunId, Delivery)) -> Response<Body
 }
 
 /// A body that tells when it was taken.
-fn whole(body: &RawJson, delivery: Delivery) -> Body {
-    let bytes = Bytes::from(body.get().to_owned());
-    let chunks = stream::unfold(Some(bytes), move |left| {
+fn whole(body: &Pieces, delivery: Delivery) -> Body {
+    let pieces = body.as_slice().to_vec().into_iter();
+    let chunks = stream::unfold(pieces, move |mut left| {
         let delivery = delivery.clone();
         async move {
-            let Some(bytes) = left else {
+            let Some(piece) = left.next() else {
                 delivery.done();
                 return None;
             };
-            Some((Ok::<Bytes, std::convert::Infallible>(bytes), None))
+            Some((Ok::<Bytes, std::convert::Infallible>(piece), left))
         }
     });
     Body::from_stream(chunks)

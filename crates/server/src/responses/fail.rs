@@ -207,6 +207,7 @@ fn upstream(kind: &str, text: &str) -> ApiError {
         "setup" => other(502, "upstream_setup"),
         "connect_timeout" | "first_byte_timeout" | "idle_timeout" => other(504, "upstream_timeout"),
         "open" => other(503, "upstream_unavailable"),
+        "out_of_memory" => other(503, "out_of_memory"),
         "run" => ApiError::server(text),
         _ => other(502, "upstream_error"),
     };
@@ -225,6 +226,7 @@ pub(crate) fn is_transient(kind: &str) -> bool {
             | "cut"
             | "rate_limited"
             | "unavailable"
+            | "out_of_memory"
             | "open"
     )
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
 use futures_util::StreamExt as _;
@@ -14,10 +14,10 @@ use throughline_store::{Error, EventNo, RunId, TenantScope};
 use super::query::Query;
 use super::sse::Batch;
 use super::tale::{Tale, ending_of};
-use super::wire::{Frame, Projector};
+use super::wire::{Frame, Pieces, Projector, Shared};
 use super::{fail, sse};
 use crate::error::ApiError;
-use crate::http::{Answered, App, Caller, json};
+use crate::http::{Answered, App, Caller, json, json_pieces};
 use crate::runs::{Behind, Delivery, Next, Reader};
 use crate::trials::planted;
 
@@ -42,11 +42,10 @@ pub(super) async fn get(
         false => {
             let tale = Tale::read(&app, scope, &id).await?;
             let live = app.runs.find(tale.run()).and_then(|live| live.response());
-            let body = match live {
-                Some(body) => body,
-                None => tale.told(&app, scope).await?.0.response(),
-            };
-            json(StatusCode::OK, &body)
+            match live {
+                Some(body) => json_pieces(&body),
+                None => json(StatusCode::OK, &tale.response(&app, scope).await?),
+            }
         }
     };
     if let Some(run) = fail::run_of(&id) {
@@ -90,53 +89,53 @@ pub(super) async fn streaming(
     let place = app.stream()?;
     let next = u64::from(!planted("server-tells-again"));
     let from = after.map_or(0, |after| after.saturating_add(next));
-    let keep_alive = app.config.limits.keep_alive;
     let with = (place, delivery);
     if let Some(live) = app.runs.find(tale.run()) {
         if live.streamed {
             let from = usize::try_from(from).unwrap_or(usize::MAX);
             let batches = following(app, scope, live.reader(from));
-            return Ok(sse::events(batches, keep_alive, with));
+            return Ok(sse::events(batches, app, with));
         }
         // It has no frames before it is over.
         live.over().await;
-        return Box::pin(streaming_stored(app, scope, id, from, with)).await;
+        let tale = Tale::read(app, scope, id).await?;
+        return streaming_stored(app, scope, tale, from, with).await;
     }
     match tale.journal.run.state.is_settled() {
-        true => streaming_stored(app, scope, id, from, with).await,
+        true => streaming_stored(app, scope, tale, from, with).await,
         false => {
             let batches = tailing(app, scope, tale, from);
-            Ok(sse::events(batches, keep_alive, with))
+            Ok(sse::events(batches, app, with))
         }
     }
 }
 
-/// All frames of a response that is over.
+/// The frames of a response that is over.
 async fn streaming_stored(
     app: &App,
     scope: &TenantScope,
-    id: &str,
+    tale: Tale,
     from: u64,
     with: (tokio::sync::OwnedSemaphorePermit, Delivery),
 ) -> Result<Response<Body>, ApiError> {
-    let tale = Tale::read(app, scope, id).await?;
-    let (_, frames) = tale.told(app, scope).await?;
-    let last = frames.last().map_or(0, |frame| frame.number);
-    if from > last + 1 {
-        return Err(ApiError::invalid(format!(
-            "'starting_after' is {}, and the last event of this response is {last}.",
-            from - 1
-        ))
-        .param("starting_after"));
+    if from > 0 {
+        let last = tale.last_frame(app, scope).await?;
+        if from > last + 1 {
+            return Err(ApiError::invalid(format!(
+                "'starting_after' is {}, and the last event of this response is {last}.",
+                from - 1
+            ))
+            .param("starting_after"));
+        }
     }
-    let batch = bytes(frames, from);
-    let batches = stream::iter([Ok(batch)]);
-    Ok(sse::events(batches, app.config.limits.keep_alive, with))
+    let batches = tailing(app, scope, tale, from);
+    Ok(sse::events(batches, app, with))
 }
 
-fn bytes(frames: Vec<Frame>, from: u64) -> Vec<Bytes> {
+/// The bytes of frames from a number on.
+fn pieces(frames: Vec<Frame>, from: u64, shared: &mut Shared) -> Vec<Pieces> {
     let wanted = frames.into_iter().filter(|frame| frame.number >= from);
-    wanted.map(|frame| frame.bytes).collect()
+    wanted.map(|frame| shared.pieces(frame.bytes)).collect()
 }
 
 /// The frames of a run that this process works on.
@@ -232,16 +231,18 @@ fn tailing(
         last: None,
         projector: Projector::new(tale.scene),
         frames: 0,
+        shared: Shared::default(),
         is_over: false,
     };
     let mut first = Vec::new();
     tail.projector.begin(&mut first);
     tail.frames = first.len() as u64;
+    let first = pieces(first, from, &mut tail.shared);
     let rest = stream::unfold(tail, move |mut tail| async move {
         let batch = match tail.next().await? {
             Ok(frames) => {
                 tail.frames += frames.len() as u64;
-                Ok(bytes(frames, from))
+                Ok(pieces(frames, from, &mut tail.shared))
             }
             Err(Unreadable) => {
                 tail.is_over = true;
@@ -250,7 +251,7 @@ fn tailing(
         };
         Some((batch, tail))
     });
-    stream::iter([Ok(bytes(first, from))]).chain(rest)
+    stream::iter([Ok(first)]).chain(rest)
 }
 
 /// How often somebody looks whether a run was taken over.
@@ -266,6 +267,7 @@ struct Tail {
     projector: Projector,
     /// How many frames there were so far.
     frames: u64,
+    shared: Shared,
     is_over: bool,
 }
 

@@ -33,16 +33,14 @@ pub(crate) struct Approved {
 pub(crate) async fn said(
     app: &App,
     scope: &TenantScope,
-    request: &CreateRequest,
+    input: &InputItems,
     history: &[Arc<Message>],
 ) -> Result<Said, ApiError> {
-    let again = sent_again(app, request.input(), history)?;
-    let mut parts = request
-        .input()
-        .parts_of(|item| !again.contains(&item.index))?;
+    let again = sent_again(app, input, history)?;
+    let mut parts = input.parts_of(|item| !again.contains(&item.index))?;
     let is_reference = |part: &InputPart| matches!(part, InputPart::Reference { .. });
     if parts.iter().any(is_reference) {
-        parts = resolved(app, scope, request.input(), &again, history).await?;
+        parts = resolved(app, scope, input, &again, history).await?;
     }
     let mut said = Said::default();
     for part in parts {

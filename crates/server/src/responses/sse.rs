@@ -1,6 +1,7 @@
-//! Event streams: frames in one chunk each, comments while nothing happens, and the mark of the end.
+//! Event streams: frames in one chunk each, if they are not very long, comments while nothing happens, and the mark of the end.
 //! A stream whose end is not known ends with an error event and without that mark.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -8,26 +9,30 @@ use axum::http::Response;
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use throughline::Reservation;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::wire::DONE;
+use super::wire::{DONE, Pieces, held_bytes};
+use crate::http::App;
 use crate::runs::Delivery;
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Frames that are ready, or the last event of a stream that breaks off.
-pub(crate) type Batch = Result<Vec<Bytes>, Bytes>;
+pub(crate) type Batch = Result<Vec<Pieces>, Bytes>;
 
 /// An event stream of frames that come in batches.
 pub(crate) fn events(
     batches: impl Stream<Item = Batch> + Send + 'static,
-    keep_alive: Duration,
+    app: &App,
     (place, delivery): (OwnedSemaphorePermit, Delivery),
 ) -> Response<Body> {
     let told = Told {
         batches: batches.boxed(),
-        ready: Vec::new().into_iter(),
-        keep_alive,
+        frames: Vec::new().into_iter(),
+        pieces: VecDeque::new(),
+        memory: app.memory.reservation(),
+        keep_alive: app.config.limits.keep_alive,
         end: None,
         delivery,
         _place: place,
@@ -52,7 +57,11 @@ pub(crate) fn events(
 
 struct Told {
     batches: BoxStream<'static, Batch>,
-    ready: std::vec::IntoIter<Bytes>,
+    frames: std::vec::IntoIter<Pieces>,
+    /// What is left of a frame.
+    pieces: VecDeque<Bytes>,
+    /// For the frames that are ready.
+    memory: Reservation,
     keep_alive: Duration,
     end: Option<End>,
     delivery: Delivery,
@@ -66,12 +75,30 @@ enum End {
     BrokenOff,
 }
 
+/// So many bytes of frames are counted as memory.
+const COUNTED: usize = 64 << 10;
+
 impl Told {
-    /// The next chunk: one frame, a comment, or the mark of the end.
+    fn hold(&mut self, bytes: usize) {
+        let bytes = if bytes < COUNTED { 0 } else { bytes };
+        if bytes != self.memory.bytes() {
+            self.memory.set(bytes);
+        }
+    }
+
+    /// The next chunk: one frame or a piece of a long one, a comment, or the mark of the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(frame) = self.ready.next() {
-                return Some(frame);
+            if let Some(piece) = self.pieces.pop_front() {
+                return Some(piece);
+            }
+            match self.frames.next() {
+                Some(Pieces::One(frame)) => return Some(frame),
+                Some(Pieces::Many(pieces)) => {
+                    self.pieces = pieces.into();
+                    continue;
+                }
+                None => self.hold(0),
             }
             match self.end {
                 Some(End::Whole) => {
@@ -84,7 +111,10 @@ impl Told {
             }
             match tokio::time::timeout(self.keep_alive, self.batches.next()).await {
                 Err(_) => return Some(KEEP_ALIVE),
-                Ok(Some(Ok(frames))) => self.ready = frames.into_iter(),
+                Ok(Some(Ok(frames))) => {
+                    self.hold(held_bytes(&frames));
+                    self.frames = frames.into_iter();
+                }
                 Ok(Some(Err(last))) => {
                     self.end = Some(End::BrokenOff);
                     return Some(last);

@@ -11,7 +11,7 @@ use throughline_store::{CallState, Error, Journal, Run, RunId, RunKind, TenantSc
 use super::asked::{asked, taken_by};
 use super::fail;
 use super::host::Host;
-use super::wire::{CreateRequest, Dialect, Ending, Frame, KnownCall, Projector, Scene};
+use super::wire::{CreateRequest, Dialect, Ending, KnownCall, Projector, Scene};
 use crate::error::ApiError;
 use crate::http::App;
 use crate::runs::{begun_at, ending};
@@ -59,13 +59,24 @@ impl Tale {
         self.scene.run
     }
 
-    /// The response as it stands, and all frames so far.
-    pub(crate) async fn told(
+    /// The response as it stands.
+    pub(crate) async fn response(
         &self,
         app: &App,
         scope: &TenantScope,
-    ) -> Result<(Projector, Vec<Frame>), ApiError> {
-        let mut projector = Projector::new(self.scene.clone());
+    ) -> Result<RawJson, ApiError> {
+        Ok(self.projected(app, scope).await?.response())
+    }
+
+    /// The number of its last frame so far.
+    pub(crate) async fn last_frame(&self, app: &App, scope: &TenantScope) -> Result<u64, ApiError> {
+        let projector = self.projected(app, scope).await?;
+        Ok(projector.next_number().saturating_sub(1))
+    }
+
+    /// All events so far, without their frames: those are counted and not written.
+    async fn projected(&self, app: &App, scope: &TenantScope) -> Result<Projector, ApiError> {
+        let mut projector = Projector::silent(self.scene.clone());
         let mut frames = Vec::new();
         projector.begin(&mut frames);
         let threads = app.runs.threads(&app.store, scope);
@@ -81,7 +92,7 @@ impl Tale {
         if let Some(ending) = self.ending() {
             projector.finish(&ending, &mut frames);
         }
-        Ok((projector, frames))
+        Ok(projector)
     }
 
     /// How it ended, if it has.

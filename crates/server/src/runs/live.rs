@@ -7,13 +7,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use throughline_model::json::RawJson;
+use std::time::Duration;
+
+use throughline::{MemoryBudget, Reservation};
 use throughline_store::RunId;
 use tokio::sync::watch;
 
 use crate::error::ApiError;
-use crate::responses::wire::Frame;
+use crate::responses::wire::{Frame, Pieces, Shared, held_bytes};
 
 /// Where a run stands, for readers.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// A response, in whichever state.
-    Response(RawJson),
+    Response(Pieces),
     /// An error. A run may have begun for it, which then failed.
     Error(ApiError),
     /// The same was asked before; this run answers it.
@@ -55,8 +56,12 @@ pub(crate) struct Live {
     pub(crate) run: RunId,
     /// Whether its events are kept as frames.
     pub(crate) streamed: bool,
+    /// How long readers may read nothing.
+    stall: Duration,
     state: Mutex<State>,
     changed: watch::Sender<()>,
+    /// A reader has taken frames, or left.
+    taken: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -70,10 +75,15 @@ struct State {
 /// How many bytes are kept for readers that are behind, if they can read them elsewhere.
 const KEPT: usize = 256 * 1024;
 
+/// So many bytes of frames are counted as memory.
+const COUNTED: usize = 64 * 1024;
+
 /// The newest frames.
 #[derive(Debug)]
 struct Frames {
-    kept: VecDeque<Bytes>,
+    kept: VecDeque<Pieces>,
+    shared: Shared,
+    memory: Reservation,
     /// The number of the first that is kept.
     first: usize,
     bytes: usize,
@@ -88,9 +98,11 @@ struct Frames {
 const ASKER: u64 = 0;
 
 impl Frames {
-    fn new(recorded: bool) -> Self {
+    fn new(recorded: bool, memory: Reservation) -> Self {
         Self {
             kept: VecDeque::new(),
+            shared: Shared::default(),
+            memory,
             first: 0,
             bytes: 0,
             recorded,
@@ -104,9 +116,27 @@ impl Frames {
         while self.recorded && self.bytes > KEPT && self.forget_first() {}
         for frame in frames.drain(..) {
             self.bytes += frame.bytes.len();
-            self.kept.push_back(frame.bytes);
+            self.kept.push_back(self.shared.pieces(frame.bytes));
         }
         self.forget_read();
+    }
+
+    /// Whether more may come before somebody reads.
+    fn has_room(&self) -> bool {
+        self.recorded || self.bytes <= KEPT
+    }
+
+    /// Count what is kept. Little is not worth it: its stream is counted as a whole.
+    fn count(&mut self) {
+        // Only long frames are shared, and few of them are kept.
+        let held = match self.bytes {
+            ..COUNTED => 0,
+            COUNTED..=KEPT => self.bytes,
+            _ => held_bytes(&self.kept),
+        };
+        if held.abs_diff(self.memory.bytes()) >= COUNTED || held == 0 && self.memory.bytes() > 0 {
+            self.memory.set(held);
+        }
     }
 
     fn forget_first(&mut self) -> bool {
@@ -125,7 +155,16 @@ impl Frames {
         while self.first < next && self.forget_first() {}
         if self.kept.is_empty() {
             self.kept.shrink_to(8);
+            self.shared.clear();
         }
+        self.count();
+    }
+
+    /// Forget everything.
+    fn forget_all(&mut self) {
+        while self.forget_first() {}
+        self.shared.clear();
+        self.count();
     }
 
     fn join(&mut self, from: usize) -> u64 {
@@ -141,9 +180,9 @@ impl Frames {
     }
 
     /// What a reader gets next: nothing if there is nothing yet, an error if it is no longer here.
-    fn take(&mut self, reader: u64, from: usize) -> Result<Vec<Bytes>, Behind> {
+    fn take(&mut self, reader: u64, from: usize) -> Result<Vec<Pieces>, Behind> {
         let place = from.checked_sub(self.first).ok_or(Behind { from })?;
-        let fresh: Vec<Bytes> = self.kept.iter().skip(place).cloned().collect();
+        let fresh: Vec<Pieces> = self.kept.iter().skip(place).cloned().collect();
         if let Some((_, next)) = self.readers.iter_mut().find(|(one, _)| *one == reader) {
             *next = from + fresh.len();
         }
@@ -163,7 +202,7 @@ pub(crate) struct Behind {
 /// What a reader gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    Frames(Vec<Bytes>),
+    Frames(Vec<Pieces>),
     /// The run is over, and all of it was read.
     End,
     /// The end of the run could not be stored; this many frames were read.
@@ -172,16 +211,23 @@ pub(crate) enum Next {
 
 impl Live {
     /// `recorded`: its events are stored.
-    pub(crate) fn new(run: RunId, streamed: bool, recorded: bool) -> Self {
+    pub(crate) fn new(
+        run: RunId,
+        (streamed, recorded): (bool, bool),
+        stall: Duration,
+        memory: &MemoryBudget,
+    ) -> Self {
         Self {
             run,
             streamed,
+            stall,
             state: Mutex::new(State {
                 stage: Stage::Starting,
-                frames: Frames::new(recorded),
+                frames: Frames::new(recorded, memory.reservation()),
                 is_begun: false,
             }),
             changed: watch::Sender::new(()),
+            taken: watch::Sender::new(()),
         }
     }
 
@@ -207,11 +253,37 @@ impl Live {
         self.changed.send_replace(());
     }
 
+    /// Wait until its readers have taken enough of what is stored nowhere: such a run goes no faster
+    /// than they read. After a time without a sign of them nothing is kept for them any longer.
+    pub(crate) async fn has_room(&self) {
+        let mut taken = self.taken.subscribe();
+        loop {
+            taken.borrow_and_update();
+            if self.state().frames.has_room() {
+                return;
+            }
+            if tokio::time::timeout(self.stall, taken.changed())
+                .await
+                .is_err()
+            {
+                self.state().frames.forget_all();
+                self.changed.send_replace(());
+                return;
+            }
+        }
+    }
+
     /// It is over. The last frames are there before anybody hears of it.
     pub(crate) fn end(&self, frames: &mut Vec<Frame>, answer: Answer) {
         let mut state = self.state();
         state.frames.push(frames);
-        state.stage = Stage::Over(answer);
+        state.stage = Stage::Over(match answer {
+            // Its last frame says the same.
+            Answer::Response(Pieces::One(whole)) => {
+                Answer::Response(state.frames.shared.pieces(whole))
+            }
+            answer => answer,
+        });
         drop(state);
         self.changed.send_replace(());
     }
@@ -223,7 +295,7 @@ impl Live {
 
     /// The response, once it is over. Before that the record tells how it stands: nobody was told
     /// of anything that is not there.
-    pub(crate) fn response(&self) -> Option<RawJson> {
+    pub(crate) fn response(&self) -> Option<Pieces> {
         match &self.state().stage {
             Stage::Over(Answer::Response(response)) => Some(response.clone()),
             Stage::Over(_) | Stage::Starting | Stage::Begun => None,
@@ -307,6 +379,8 @@ impl Reader {
                 let fresh = state.frames.take(self.number, self.from)?;
                 if !fresh.is_empty() {
                     self.from += fresh.len();
+                    drop(state);
+                    self.live.taken.send_replace(());
                     return Ok(Next::Frames(fresh));
                 }
                 match &state.stage {
@@ -330,6 +404,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.live.state().frames.leave(self.number);
+        self.live.taken.send_replace(());
     }
 }
 
@@ -337,15 +412,23 @@ impl Drop for Reader {
 mod tests {
     use super::*;
 
+    const STALL: Duration = Duration::from_secs(60);
+
     fn live(recorded: bool) -> Arc<Live> {
-        Arc::new(Live::new(RunId::from_bytes([7; 16]), true, recorded))
+        let memory = MemoryBudget::new(64 << 20);
+        Arc::new(Live::new(
+            RunId::from_bytes([7; 16]),
+            (true, recorded),
+            STALL,
+            &memory,
+        ))
     }
 
     /// Tell so many frames of a size.
     fn tell(live: &Live, numbers: std::ops::Range<u64>, size: usize) {
         let frame = |number: u64| Frame {
             number,
-            bytes: Bytes::from(vec![number as u8; size]),
+            bytes: vec![number as u8; size].into(),
             kind: "told",
         };
         live.push(&mut numbers.map(frame).collect());
@@ -358,7 +441,7 @@ mod tests {
 
     async fn read(reader: &mut Reader) -> Vec<u8> {
         match reader.next().await.expect("they are here") {
-            Next::Frames(frames) => frames.iter().map(|frame| frame[0]).collect(),
+            Next::Frames(frames) => frames.iter().map(|frame| frame.as_slice()[0][0]).collect(),
             Next::End | Next::NotStored(_) => Vec::new(),
         }
     }
@@ -407,6 +490,27 @@ mod tests {
         assert_eq!(kept(&live), (0, 0));
         live.end(&mut Vec::new(), Answer::Repeated(live.run));
         assert_eq!(asker.next().await, Ok(Next::End));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_recorded_nowhere_waits_for_its_reader_up_to_a_limit() {
+        let live = live(false);
+        let mut asker = live.asker();
+        tell(&live, 0..1, KEPT);
+        live.has_room().await;
+        tell(&live, 1..2, 1);
+        let waiting = tokio::spawn({
+            let live = Arc::clone(&live);
+            async move { live.has_room().await }
+        });
+        tokio::time::sleep(STALL / 2).await;
+        assert!(!waiting.is_finished());
+        assert_eq!(read(&mut asker).await, [0, 1]);
+        waiting.await.unwrap();
+        tell(&live, 2..3, KEPT + 1);
+        live.has_room().await;
+        assert_eq!(kept(&live), (0, 0), "it has waited long enough");
+        assert_eq!(asker.next().await, Err(Behind { from: 2 }));
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod attended;
 mod deliveries;
+mod held;
 mod live;
 mod orphans;
 mod repeats;
@@ -10,12 +11,16 @@ mod work;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use throughline::{Agent, Threads, Views};
+use throughline::{Agent, MemoryBudget, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
+
+use crate::config::LimitsConfig;
 
 pub(crate) use attended::Attended;
 pub(crate) use deliveries::note_deliveries;
+pub(crate) use held::Held;
 pub(crate) use live::{Answer, Behind, Left, Live, Next, Reader, Stage};
 pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, body_of, key};
@@ -23,15 +28,14 @@ pub use sweep::SweepCounters;
 pub(crate) use sweep::sweep;
 pub(crate) use work::{Log, ending, work};
 
-/// How many bytes of histories are kept in memory, about.
-const VIEWS: usize = 256 << 20;
-
 /// The runs that this process works on.
-#[derive(Default)]
 pub(crate) struct Runs {
     live: Mutex<HashMap<RunId, Arc<Live>>>,
     agents: Mutex<HashMap<String, Agent>>,
-    views: Option<Views>,
+    views: Views,
+    /// How long readers may read nothing.
+    stall: Duration,
+    memory: MemoryBudget,
     /// Runs that this process began and whose end it could not store.
     unsettled: Mutex<HashMap<RunId, TenantScope>>,
     /// Requests that may come again.
@@ -39,27 +43,26 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(limits: &LimitsConfig, memory: &MemoryBudget) -> Self {
         Self {
-            views: Some(Views::new(VIEWS)),
-            ..Self::default()
+            live: Mutex::default(),
+            agents: Mutex::default(),
+            views: Views::new(limits.history_bytes),
+            stall: limits.stall,
+            memory: memory.clone(),
+            unsettled: Mutex::default(),
+            repeats: Repeats::default(),
         }
     }
 
     /// The threads of a tenant.
     pub(crate) fn threads(&self, store: &Store, scope: &TenantScope) -> Threads {
-        let threads = Threads::scoped(store, scope.clone());
-        match &self.views {
-            Some(views) => threads.with_views(views.clone()),
-            None => threads,
-        }
+        Threads::scoped(store, scope.clone()).with_views(self.views.clone())
     }
 
     /// Forget the histories that are kept in memory; they are read again when they are needed.
     fn forget_views(&self) {
-        if let Some(views) = &self.views {
-            views.clear();
-        }
+        self.views.clear();
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
@@ -74,7 +77,12 @@ impl Runs {
         streamed: bool,
         recorded: bool,
     ) -> Begun {
-        let live = Arc::new(Live::new(run, streamed, recorded));
+        let live = Arc::new(Live::new(
+            run,
+            (streamed, recorded),
+            self.stall,
+            &self.memory,
+        ));
         self.live().insert(run, Arc::clone(&live));
         Begun {
             runs: Arc::clone(self),

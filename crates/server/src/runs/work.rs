@@ -6,9 +6,9 @@ use throughline::order::Order;
 use throughline::{Outcome, Run, RunEnd, RunError, RunEvent, RunFailed, StopReason};
 use throughline_store::{Error, ErrorKind, Millis};
 
-use super::{Answer, Begun, Left};
+use super::{Answer, Begun, Held, Left};
 use crate::responses::fail;
-use crate::responses::wire::{Asked, Ending, Frame, Projector, Scene};
+use crate::responses::wire::{Asked, Ending, Frame, Pieces, Projector, Scene};
 use crate::trials::planted;
 
 /// Whether the events of a run are stored.
@@ -21,7 +21,13 @@ pub(crate) enum Log {
 }
 
 /// Work until the run is over.
-pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: Log) {
+pub(crate) async fn work(
+    begun: Begun,
+    run: Run<impl Order>,
+    scene: Scene,
+    log: Log,
+    mut held: Held,
+) {
     let live = &begun.live;
     let (created, previous) = (scene.created, scene.previous);
     let mut frames: Vec<Frame> = Vec::new();
@@ -52,6 +58,8 @@ pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: 
         }
         projector.tell(&event, &mut frames);
         live.push(&mut frames);
+        held.event(&event);
+        live.has_room().await;
         next = stream.next().await;
     }
     let result = stream.outcome().await;
@@ -72,16 +80,22 @@ pub(crate) async fn work(begun: Begun, run: Run<impl Order>, scene: Scene, log: 
             let finished = |one: &throughline::Step| matches!(one, throughline::Step::Model { .. });
             match failed.outcome().steps.iter().any(finished) {
                 // What was done stands; the response says how it ended.
-                true => Answer::Response(projector.response()),
+                true => whole(&projector),
                 false => Answer::Error(fail::failed(&failed.source, live.run)),
             }
         }
         Ok(_) => {
             projector.finish(&ended(&result, step, created), &mut frames);
-            Answer::Response(projector.response())
+            whole(&projector)
         }
     };
     live.end(&mut frames, answer);
+}
+
+/// The response, for whoever waits for it.
+fn whole(projector: &Projector) -> Answer {
+    let response = projector.response().get().to_owned();
+    Answer::Response(Pieces::One(response.into()))
 }
 
 /// Whether a run that failed for its caller is not over, and why.

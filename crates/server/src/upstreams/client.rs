@@ -4,9 +4,9 @@ use std::error::Error;
 use std::sync::Arc;
 
 use throughline::{
-    Anthropic, Breaker, BreakerPolicy, ChatClient, ClientBuilder, ClientError, ClientExt,
-    CommandTokens, Demo, Foundry, Gemini, Markers, Metrics, OpenAi, Retry, StoresHistory,
-    Transport,
+    Anthropic, Bounds, Breaker, BreakerPolicy, ChatClient, ClientBuilder, ClientError, ClientExt,
+    CommandTokens, Demo, Foundry, Gemini, Markers, MemoryBudget, Metrics, OpenAi, Retry,
+    StoresHistory, Transport,
 };
 
 use crate::config::{CompactionConfig, ConfigError, Credential, Keeping, Kind, UpstreamConfig};
@@ -17,6 +17,9 @@ pub(super) struct Common<'a> {
     /// One pool of connections.
     pub(super) transport: Arc<dyn Transport>,
     pub(super) metrics: &'a Metrics,
+    pub(super) memory: &'a MemoryBudget,
+    /// The largest answer.
+    pub(super) answer_bytes: u64,
 }
 
 /// Make the client.
@@ -38,6 +41,12 @@ pub(super) fn make(
         .upstream(config.name.clone())
         .transport(Arc::clone(&common.transport))
         .tool_history(compaction.strategy)
+        .memory(common.memory)
+        .bounds(Bounds {
+            body_bytes: common.answer_bytes,
+            answer_bytes: common.answer_bytes,
+            ..Bounds::default()
+        })
         .observer(Arc::new(metrics.clone()));
     if let (Some(url), false) = (&config.base_url, config.kind == Kind::Foundry) {
         builder = builder.base_url(url.clone());

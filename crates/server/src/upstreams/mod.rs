@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use throughline::{ChatClient, HttpSettings, HttpTransport, Metrics, Timeouts};
+use throughline::{ChatClient, HttpSettings, HttpTransport, MemoryBudget, Metrics, Timeouts};
 
 use crate::config::{AgentConfig, Config, ConfigError, Keeping, Kind, Origin};
 use crate::error::ApiError;
@@ -73,11 +73,16 @@ pub struct Upstreams {
 impl Upstreams {
     /// The clients for a configuration. Nobody is asked yet.
     pub fn of(config: &Config) -> Result<Self, ConfigError> {
-        Self::watched(config, &Metrics::new())
+        let memory = MemoryBudget::new(config.limits.memory);
+        Self::watched(config, &Metrics::new(), &memory)
     }
 
-    /// The same, with retries and breakers counted.
-    pub fn watched(config: &Config, metrics: &Metrics) -> Result<Self, ConfigError> {
+    /// The same, with retries and breakers counted, and the memory that answers take.
+    pub fn watched(
+        config: &Config,
+        metrics: &Metrics,
+        memory: &MemoryBudget,
+    ) -> Result<Self, ConfigError> {
         let http = HttpSettings {
             connect_timeout: Timeouts::default().connect,
             ..HttpSettings::default()
@@ -91,6 +96,8 @@ impl Upstreams {
             compaction: &config.compaction,
             transport: Arc::new(transport),
             metrics,
+            memory,
+            answer_bytes: config.limits.answer_bytes as u64,
         };
         let mut all = Vec::new();
         let mut by_name = BTreeMap::new();

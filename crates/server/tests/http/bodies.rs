@@ -211,23 +211,23 @@ async fn json_deeper_than_the_limit_is_refused() {
 
 #[tokio::test]
 async fn bodies_together_take_a_bounded_amount_of_memory() {
-    // Room for two bodies of this size.
-    let server = start("[limits]\nbody_bytes = 1048576\n").await;
+    // Room for two bodies of 10 MiB: each counts six times, and an eighth is left to small ones.
+    let server = start("[limits]\nmemory = 268435456\nhistory_bytes = 0\n").await;
     let mut slow = Vec::new();
     for _ in 0..2 {
         let mut client = Client::to(server.address).await;
         client
-            .write(b"POST /echo HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1048576\r\n\r\n")
+            .write(b"POST /echo HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 10485760\r\n\r\n")
             .await;
-        client.write(&text((1 << 20) - 1)).await;
+        client.write(&text((10 << 20) - 1)).await;
         slow.push(client);
     }
     // A third one gets in only if the first two were not read yet, and then one of those does not.
     let mut third = Client::to(server.address).await;
     third
-        .write(b"POST /echo HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1048576\r\n\r\n")
+        .write(b"POST /echo HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 10485760\r\n\r\n")
         .await;
-    third.write(&text((1 << 20) - 1)).await;
+    third.write(&text((10 << 20) - 1)).await;
     // Small ones always get in.
     let mut small = Client::to(server.address).await;
     assert_eq!(
@@ -238,7 +238,7 @@ async fn bodies_together_take_a_bounded_amount_of_memory() {
     let refused = first_refused(&mut slow).await;
     assert_eq!(
         (refused.status, refused.code().as_str()),
-        (503, "too_many_large_requests")
+        (503, "out_of_memory")
     );
     assert_eq!(refused.header("retry-after"), Some("1"));
     // The others are still waited for, and get their answer.
@@ -246,6 +246,14 @@ async fn bodies_together_take_a_bounded_amount_of_memory() {
         client.write(b"x").await;
         assert_eq!(client.answer().await.status, 200);
     }
+    // One that can never be taken is not to be tried again.
+    let mut large = Client::to(server.address).await;
+    let answer = post(&mut large, "identity", &text(24 << 20)).await;
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (413, "request_too_large")
+    );
+    assert!(answer.error("message").unwrap().contains("limits.memory"));
     end(server).await;
 }
 

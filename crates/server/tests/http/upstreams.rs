@@ -1,7 +1,7 @@
 //! Clients for every kind, against servers that are as strict as the vendors.
 
 use throughline::model::{Message, Settings, ToolChoice};
-use throughline::{ChatRequest, Kept, View};
+use throughline::{ChatRequest, Kept, MemoryBudget, View};
 use throughline_model::Wire;
 use throughline_server::{Credential, Upstreams};
 use throughline_testkit::upstream::{KEY, Recorded, Reply, Upstream};
@@ -119,7 +119,7 @@ async fn retries_and_breakers_are_counted() {
     );
     let metrics = throughline::Metrics::new();
     let config = config(&file, &[("VENDOR_KEY", KEY)]);
-    let upstreams = Upstreams::watched(&config, &metrics).unwrap();
+    let upstreams = Upstreams::watched(&config, &metrics, &MemoryBudget::new(1 << 30)).unwrap();
     assert_eq!(ask(&upstreams, "m", Kept::Here).await, "yes");
     assert!(
         metrics.to_prometheus().contains("\"v\""),

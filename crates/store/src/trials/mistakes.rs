@@ -139,6 +139,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("server-key-pinned", "a request whose run failed for a passing reason goes on when it comes again", &[]),
     small("server-delivery-forgotten", "an answer that was delivered before the process is not given again", &[]),
     small("server-key-unstored", "an idempotency key with store: false is refused", &[]),
+    bug("server-memory-unbounded", "what peers make a server hold is bounded", &[]),
     small("files-public", "only the owner of a store can read its files", &[]),
     small("server-no-sweep", "a running server removes threads whose time is over", &[]),
     small("lease-tenant", "a remembered run is written to by its own tenant", &[]),

@@ -342,8 +342,8 @@ pub const KEYS: &[Key] = &[
         Section::Limits,
         "body_bytes",
         Takes::Number(1024, GIB),
-        "67108864",
-        "The largest request body, before and after decompression. All bodies that are being read together may take twice that.",
+        "50000000",
+        "The largest request body, before and after decompression. `memory` may allow less.",
     )
     .sample("2048", "a larger body gets 413"),
     key(
@@ -402,6 +402,30 @@ pub const KEYS: &[Key] = &[
         "How long an event stream may be silent before it gets a comment.",
     )
     .sample("1", "comments come sooner"),
+    key(
+        Section::Limits,
+        "memory",
+        Takes::Number(268_435_456, 1_099_511_627_776),
+        "536870912",
+        "Bytes of memory that the server may take, about. What goes beyond it is refused with 503.",
+    )
+    .sample("268435456", "large requests are refused sooner"),
+    key(
+        Section::Limits,
+        "history_bytes",
+        Takes::Number(0, GIB),
+        "67108864",
+        "How much of `memory` is for histories that are kept between turns; others are read again.",
+    )
+    .sample("0", "every history is read again"),
+    key(
+        Section::Limits,
+        "answer_bytes",
+        Takes::Number(1_024, 1_073_741_824),
+        "16777216",
+        "The largest answer of an upstream: its texts, arguments and results, not the events around them.",
+    )
+    .sample("1024", "a longer answer fails"),
     key(
         Section::Limits,
         "stall_seconds",

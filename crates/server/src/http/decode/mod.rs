@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use flate2::write::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
-use zstd::stream::raw::{DParameter, Decoder as RawZstd, InBuffer, Operation as _, OutBuffer};
+use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,9 @@ const SMALL: usize = 1 << 20;
 /// The largest window of zstd, as a power of two: what decompressing may take of memory.
 const WINDOW: u32 = 23;
 
+/// What inflating takes of memory: a window of 32 KiB, and tables.
+const INFLATE: usize = 64 << 10;
+
 /// Takes a body in pieces and gives it decompressed.
 pub(super) struct Decoder {
     coding: Coding,
@@ -62,7 +65,7 @@ enum Coding {
         whole: bool,
     },
     Zstd {
-        decoder: RawZstd<'static>,
+        decoder: DCtx<'static>,
         sink: Sink,
         /// Whether the last frame is over.
         whole: bool,
@@ -83,7 +86,7 @@ impl Decoder {
                 whole: false,
             },
             Encoding::Zstd => {
-                let mut decoder = RawZstd::new().map_err(|_| Refused::Damaged)?;
+                let mut decoder = DCtx::create();
                 decoder
                     .set_parameter(DParameter::WindowLogMax(WINDOW))
                     .map_err(|_| Refused::Damaged)?;
@@ -105,6 +108,15 @@ impl Decoder {
     /// Bytes given so far.
     pub(super) fn decoded(&self) -> usize {
         self.sink().bytes.len()
+    }
+
+    /// The memory that decompressing takes.
+    pub(super) fn window(&self) -> usize {
+        match &self.coding {
+            Coding::Identity(_) => 0,
+            Coding::Gzip(_) | Coding::Deflate { .. } => INFLATE,
+            Coding::Zstd { decoder, .. } => decoder.sizeof(),
+        }
     }
 
     fn sink(&self) -> &Sink {
@@ -206,7 +218,7 @@ fn inflate(
 }
 
 fn unpack(
-    decoder: &mut RawZstd<'static>,
+    decoder: &mut DCtx<'static>,
     sink: &mut Sink,
     whole: &mut bool,
     piece: &[u8],
@@ -215,7 +227,9 @@ fn unpack(
     let mut room = vec![0; ROOM];
     loop {
         let mut output = OutBuffer::around(&mut room[..]);
-        let hint = decoder.run(&mut input, &mut output)?;
+        let hint = decoder
+            .decompress_stream(&mut output, &mut input)
+            .map_err(|code| io::Error::other(get_error_name(code)))?;
         let given = output.as_slice().len();
         sink.write_all(output.as_slice())?;
         *whole = hint == 0;

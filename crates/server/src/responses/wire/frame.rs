@@ -42,6 +42,13 @@ pub(super) struct Numbers {
     pub(super) silent: bool,
 }
 
+impl Numbers {
+    /// The number of the next event.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+}
+
 /// What an event is about: an item, and where it stands.
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'s> {

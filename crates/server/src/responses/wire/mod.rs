@@ -19,6 +19,7 @@ mod items;
 mod listing;
 mod object;
 mod parcel;
+mod pieces;
 mod project;
 mod read;
 mod request;
@@ -32,6 +33,7 @@ pub use listing::{Item, Listing, Spoke, Spoken, input_items};
 pub(in crate::responses) use object::Tally;
 pub(in crate::responses) use parcel::PURPOSE as PARCEL_PURPOSE;
 pub use parcel::{BadParcel, Brought, Parcel};
+pub use pieces::{Pieces, Shared, held_bytes};
 pub use project::Projector;
 pub use request::{
     CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,

@@ -87,6 +87,11 @@ impl Projector {
         projector
     }
 
+    /// The number of the next frame.
+    pub fn next_number(&self) -> u64 {
+        self.stage.numbers.next()
+    }
+
     /// The first frames: `response.created`, `response.in_progress`, and the tools of servers.
     pub fn begin(&mut self, out: &mut Vec<Frame>) {
         self.show_response(&["response.created", "response.in_progress"], out);
@@ -191,10 +196,10 @@ impl Projector {
 
     /// Events that carry the response as it stands.
     fn show_response(&mut self, kinds: &[&'static str], out: &mut Vec<Frame>) {
-        if self.stage.numbers.silent {
-            return;
-        }
-        let response = self.response();
+        let response = match self.stage.numbers.silent {
+            true => RawJson::object(|_| {}),
+            false => self.response(),
+        };
         for kind in kinds {
             self.stage.frames(out).response(kind, response.get());
         }

@@ -245,4 +245,9 @@ impl CreateRequest {
     pub fn input(&self) -> &InputItems {
         &self.input
     }
+
+    /// The same, taken out: it may be large, and is not needed as long as the rest.
+    pub fn take_input(&mut self) -> InputItems {
+        std::mem::take(&mut self.input)
+    }
 }
