@@ -50,6 +50,18 @@ pub fn property(name: &str, cases: u64, check: impl FnMut(&mut Rng, usize) -> Re
     }
 }
 
+/// How many of something there are in a test: `count`, times the factor of the environment.
+///
+/// # Panics
+///
+/// When the factor cannot be read.
+#[expect(clippy::panic, reason = "a panic is how a test says that it failed")]
+pub fn scaled(count: u64) -> usize {
+    let settings = Settings::from_variables(|key| std::env::var(key).ok());
+    let settings = settings.unwrap_or_else(|error| panic!("{error}"));
+    ((count as f64 * settings.scale).round() as usize).max(1)
+}
+
 /// What the environment says about a run.
 #[derive(Debug, Clone, PartialEq)]
 struct Settings {

@@ -11,6 +11,8 @@ mod child;
 mod lengths;
 #[path = "bench-server/load.rs"]
 mod load;
+#[path = "bench-server/memory.rs"]
+mod memory;
 #[path = "bench-server/mock.rs"]
 mod mock;
 #[path = "bench-server/proxy.rs"]
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ("--lengths", lengths::reports),
         ("--sizes", sizes::reports),
         ("--streams", streams::reports),
+        ("--memory", memory::reports),
     ];
     // One part alone, for whoever works on it.
     let known = |word: &&str| parts.iter().any(|(part, _)| part == word);

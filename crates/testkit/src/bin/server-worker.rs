@@ -19,6 +19,10 @@ use throughline_testkit::disk::{Disk, Fault, Injection};
 use throughline_testkit::serverkill::model;
 use throughline_testkit::upstream::{KEY, Upstream, Verdict};
 
+/// The one that `throughline` has: memory is measured here.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One write for each line, so that a kill cannot tear it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();

@@ -10,6 +10,7 @@ mod cuts;
 mod ends;
 mod expiry;
 mod kills;
+mod memory;
 mod process;
 mod readers;
 mod settle;

@@ -18,6 +18,8 @@ impl Process {
         command
             .args(arguments)
             .env("THROUGHLINE_FAULTS", faults)
+            // As `throughline serve` has it.
+            .env("MIMALLOC_PURGE_DELAY", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // What a process was doing when it was told to die is not worth a word.
@@ -78,6 +80,16 @@ impl Process {
             Ok(word) if word == "done" => Ok(()),
             other => Err(format!("{line:?} is answered with {other:?}")),
         }
+    }
+
+    /// The most memory that it ever had resident, in bytes.
+    pub(crate) fn peak_memory(&self) -> Result<usize, String> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+        let kilobytes: usize = kilobytes.ok_or("the system says how much memory it had")?;
+        Ok(kilobytes * 1024)
     }
 
     /// End it at once, and wait until it is gone.

@@ -38,15 +38,28 @@ impl Connection {
 
     /// Send a request, and read the head of a good answer.
     pub(crate) async fn ask(&mut self, request: &[u8]) {
+        let status = self.head(request).await;
+        assert_eq!(status, 200);
+    }
+
+    /// Send a request, read the whole answer, and give its status.
+    pub(crate) async fn status(&mut self, request: &[u8]) -> u16 {
+        let status = self.head(request).await;
+        while self.piece().await.is_some() {}
+        status
+    }
+
+    async fn head(&mut self, request: &[u8]) -> u16 {
         let written = self.stream.get_mut().write_all(request).await;
         written.expect("a request is taken");
         let first = self.line().await;
-        assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+        let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.expect("an answer begins with its status");
         (self.chunked, self.left) = (false, 0);
         loop {
             let line = self.line().await.to_ascii_lowercase();
             if line.is_empty() {
-                return;
+                return status;
             }
             if let Some(length) = line.strip_prefix("content-length:") {
                 self.left = length.trim().parse().expect("a length is a number");

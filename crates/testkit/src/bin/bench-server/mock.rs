@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
 use axum::http::Response;
 use axum::routing::post;
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -20,6 +20,15 @@ const APART: Duration = Duration::from_millis(50);
 
 /// The model whose answers come with pauses.
 pub(crate) const PACED: &str = "paced";
+
+/// The model that answers 2 MB.
+pub(crate) const LONG: &str = "long";
+const KILOBYTES: usize = 2_000;
+
+/// Models whose answers never end.
+pub(crate) const ENDLESS_JSON: &str = "endless-json";
+pub(crate) const ENDLESS_STREAM: &str = "endless-stream";
+pub(crate) const ENDLESS_ARGUMENTS: &str = "endless-arguments";
 
 pub(crate) async fn serve() -> Result<(String, ()), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -55,16 +64,25 @@ impl axum::serve::Listener for NoDelay {
 
 async fn answer(body: Bytes) -> Response<Body> {
     let has = |text: &str| memchr(&body, text.as_bytes());
-    let paced = has("\"paced\"");
-    if !has("\"stream\":true") {
-        return sent("application/json", Body::from(whole()));
+    let model = |name: &str| has(&format!("\"{name}\""));
+    for (name, kind, first, again) in endless() {
+        if model(name) {
+            let chunks = stream::iter([first]).chain(stream::repeat(again));
+            return sent(kind, Body::from_stream(chunks.map(Ok::<_, Infallible>)));
+        }
     }
-    let chunks: Vec<Bytes> = match paced {
-        true => {
+    let (paced, long) = (model(PACED), model(LONG));
+    if !has("\"stream\":true") {
+        let kilobytes = if long { KILOBYTES } else { 1 };
+        return sent("application/json", Body::from(whole_of(kilobytes)));
+    }
+    let chunks: Vec<Bytes> = match (paced, long) {
+        (true, _) => {
             let words = (0..EVENTS).map(|_| "Barges. ".to_owned());
             words.map(|word| chunk(&word, None)).collect()
         }
-        false => vec![chunk(&kilobyte(), None)],
+        (false, true) => vec![chunk(&kilobyte(), None); KILOBYTES],
+        (false, false) => vec![chunk(&kilobyte(), None)],
     };
     let last = [
         chunk("", Some("stop")),
@@ -103,11 +121,48 @@ fn chunk(text: &str, finish: Option<&str>) -> Bytes {
     Bytes::from(format!("data: {data}\n\n"))
 }
 
-/// The answer of a kilobyte, whole.
-pub(crate) fn whole() -> String {
+/// Answers that never end: the model, the kind of answer, how it begins and what comes again and
+/// again.
+fn endless() -> [(&'static str, &'static str, Bytes, Bytes); 3] {
+    let kilobyte = kilobyte();
+    let call = |name: Option<&str>, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        let calls = json!([{"index": 0, "id": name.map(|_| "call_1"), "type": "function", "function": function}]);
+        let data = json!({
+            "id": "c-1", "object": "chat.completion.chunk", "created": 1_790_000_000, "model": "m",
+            "choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": calls}, "finish_reason": null}],
+        });
+        Bytes::from(format!("data: {data}\n\n"))
+    };
+    let json = "{\"id\":\"c-1\",\"object\":\"chat.completion\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"";
+    let events = "text/event-stream";
+    [
+        (
+            ENDLESS_JSON,
+            "application/json",
+            json.into(),
+            kilobyte.clone().into(),
+        ),
+        (
+            ENDLESS_STREAM,
+            events,
+            chunk("", None),
+            chunk(&kilobyte, None),
+        ),
+        (
+            ENDLESS_ARGUMENTS,
+            events,
+            call(Some("look"), "{\"a\":\""),
+            call(None, &kilobyte),
+        ),
+    ]
+}
+
+/// An answer of so many kilobytes, whole.
+fn whole_of(kilobytes: usize) -> String {
     json!({
         "id": "c-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": kilobyte()}, "finish_reason": "stop"}],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": kilobyte().repeat(kilobytes)}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     })
     .to_string()

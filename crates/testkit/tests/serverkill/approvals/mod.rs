@@ -21,7 +21,7 @@ use campaign::Campaign;
 use case::{Case, SLOTS};
 pub(crate) use charge_server::{ChargeServer, Signal};
 use counts::Counts;
-pub(crate) use model::{Models, Opening};
+pub(crate) use model::{Models, Opening, Outage};
 use server::Server;
 
 const NAME: &str = "r25_over_http_each_answer_runs_its_own_call_once_and_no_other";

@@ -30,8 +30,18 @@ pub(crate) struct Opening {
     pub(crate) calls: Vec<(ReplyId, String)>,
 }
 
+/// When the service of a case fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// From the first request on.
+    First,
+    /// When it is told what the tools answered.
+    AfterCalls,
+}
+
 #[derive(Default)]
 struct Case {
+    outage: Option<Outage>,
     opening: Option<Opening>,
     asked: u32,
     /// The requests that came after the calls.
@@ -69,6 +79,17 @@ impl Models {
     pub(crate) fn expect(&self, case: &str, opening: Opening) {
         let mut cases = locked(&self.cases);
         cases.entry(case.to_owned()).or_default().opening = Some(opening);
+    }
+
+    /// From now on the service of a case fails, or does not.
+    pub(crate) fn fail(&self, case: &str, outage: Option<Outage>) {
+        let mut cases = locked(&self.cases);
+        cases.entry(case.to_owned()).or_default().outage = outage;
+    }
+
+    /// How often the model of a case was asked.
+    pub(crate) fn asked(&self, case: &str) -> u32 {
+        locked(&self.cases).get(case).map_or(0, |case| case.asked)
     }
 
     /// The requests of a case that came after its calls.
@@ -116,7 +137,16 @@ fn script(wire: Wire, cases: Cases, signals: Sender<Signal>) -> Script {
         if code.starts_with("stalls") || code.starts_with("late") && case.asked == 1 {
             return Reply::text("One moment.").with_fault(Fault::Stalls);
         }
-        if let (Some(opening), false) = (&case.opening, entries.iter().any(called)) {
+        let is_called = entries.iter().any(called);
+        let is_down = match case.outage {
+            Some(Outage::First) => true,
+            Some(Outage::AfterCalls) => is_called,
+            None => false,
+        };
+        if is_down {
+            return Reply::text("").with_fault(Fault::Overloaded);
+        }
+        if let (Some(opening), false) = (&case.opening, is_called) {
             let calls = opening.calls.iter().cloned();
             let calls = calls.map(|(id, arguments)| (id, "charge", arguments));
             let reply = match opening.text {

@@ -6,6 +6,7 @@
 
 mod client;
 mod ground;
+mod keys;
 
 use serde_json::{Value, json};
 use throughline_testkit::serverkill::Request;
@@ -32,8 +33,9 @@ const HELD: [&str; 5] = [
     "tool.returned",
 ];
 
-/// How long it is held up: longer than the other one needs to take the run over.
-const HELD_FOR: u64 = 6_000;
+/// How long it is held up at least and at most, in milliseconds: from less than the other one needs to
+/// take the run over to much more than a lease.
+const HELD_FOR: (u64, u64) = (1_000, 20_000);
 
 /// The writes of a run with one tool call, and some more.
 const WRITES: usize = 120;
@@ -247,9 +249,10 @@ fn r9_over_http_the_client_of_a_fenced_owner_gets_the_end_of_the_new_one() {
         };
         let code = format!("p{:012x}", rng.next_u64() >> 16);
         let (point, streamed) = (*rng.pick(&HELD), rng.bool());
-        let case = format!("{code}: held up at {point}, streamed={streamed}");
+        let held_for = HELD_FOR.0 + rng.below((HELD_FOR.1 - HELD_FOR.0) as usize) as u64;
+        let case = format!("{code}: held up at {point} for {held_for} ms, streamed={streamed}");
         ground.models.expect(&code, opening(&code));
-        ground.restart(&format!("{point}=delay:{HELD_FOR}@1"))?;
+        ground.restart(&format!("{point}=delay:{held_for}@1"))?;
         let request = request(&code, streamed);
         let address = ground.address.clone();
         let (end, attempts) = std::thread::scope(|scope| {
