@@ -27,7 +27,7 @@ use crate::config::Keeping;
 use crate::error::ApiError;
 use crate::http::{Answered, App, Caller, Payload, Way};
 use crate::runs::{
-    Answer, Attended, Delivery, Held, Left, Live, Log, Reader, Stage, begun_at, key, work,
+    Answer, Attended, Delivery, Left, Live, Log, Reader, RunMemory, Stage, begun_at, key, work,
 };
 use crate::trials::planted;
 
@@ -367,9 +367,10 @@ impl Asked<'_> {
             .begin(kept_in, run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
         let taken = lock(&self.memory).take();
-        let held = Held::new(taken.unwrap_or_else(|| app.memory.reservation()));
+        let memory = RunMemory::new(taken.unwrap_or_else(|| app.memory.reservation()));
         // The run outlives the request: whoever asked for it may leave.
-        let mut attended = Attended::new(app.stopping.work(), work(begun, asked, scene, log, held));
+        let mut attended =
+            Attended::new(app.stopping.work(), work(begun, asked, scene, log, memory));
         match attended
             .until(|| live.begun())
             .await

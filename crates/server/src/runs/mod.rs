@@ -2,10 +2,10 @@
 
 mod attended;
 mod deliveries;
-mod held;
 mod live;
 mod orphans;
 mod repeats;
+mod run_memory;
 mod sweep;
 mod work;
 
@@ -20,10 +20,10 @@ use crate::config::LimitsConfig;
 
 pub(crate) use attended::Attended;
 pub(crate) use deliveries::note_deliveries;
-pub(crate) use held::Held;
 pub(crate) use live::{Answer, Behind, Left, Live, Next, Reader, Stage};
 pub(crate) use orphans::{resume, watch};
 pub(crate) use repeats::{Delivery, Repeats, begun_at, body_of, key};
+pub(crate) use run_memory::RunMemory;
 pub use sweep::SweepCounters;
 pub(crate) use sweep::sweep;
 pub(crate) use work::{Log, ending, work};

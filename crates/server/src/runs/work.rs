@@ -6,7 +6,7 @@ use throughline::order::Order;
 use throughline::{Outcome, Run, RunEnd, RunError, RunEvent, RunFailed, StopReason};
 use throughline_store::{Error, ErrorKind, Millis};
 
-use super::{Answer, Begun, Held, Left};
+use super::{Answer, Begun, Left, RunMemory};
 use crate::responses::fail;
 use crate::responses::wire::{Asked, Ending, Frame, Pieces, Projector, Scene};
 use crate::trials::planted;
@@ -26,7 +26,7 @@ pub(crate) async fn work(
     run: Run<impl Order>,
     scene: Scene,
     log: Log,
-    mut held: Held,
+    mut memory: RunMemory,
 ) {
     let live = &begun.live;
     let (created, previous) = (scene.created, scene.previous);
@@ -58,7 +58,7 @@ pub(crate) async fn work(
         }
         projector.tell(&event, &mut frames);
         live.push(&mut frames);
-        held.event(&event);
+        memory.event(&event);
         live.has_room().await;
         next = stream.next().await;
     }

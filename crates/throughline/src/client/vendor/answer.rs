@@ -4,8 +4,8 @@ use bytes::{Bytes, BytesMut};
 use throughline_model::VendorError;
 use throughline_wire::http::ResponseMeta;
 
+use super::answer_memory::AnswerMemory;
 use super::failure;
-use super::held::Held;
 use super::keep::Keeping;
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind, Secret};
@@ -38,16 +38,16 @@ pub(super) struct Answer {
     pub(super) body: BodyReader,
     /// A piece of the body that was read already.
     pub(super) first: Option<Bytes>,
-    pub(super) held: Held,
+    pub(super) memory: AnswerMemory,
 }
 
 impl Answer {
-    pub(super) fn new(head: Head, body: BodyReader, held: Held) -> Self {
+    pub(super) fn new(head: Head, body: BodyReader, memory: AnswerMemory) -> Self {
         Self {
             head,
             body,
             first: None,
-            held,
+            memory,
         }
     }
 
@@ -87,14 +87,14 @@ impl Answer {
         let Some(first) = first else {
             return Ok(Bytes::new());
         };
-        self.held.cover(first.len(), &self.head).await?;
+        self.memory.cover(first.len(), &self.head).await?;
         let Some(second) = self.piece().await? else {
             return Ok(first);
         };
         let mut whole = BytesMut::from(&first[..]);
         whole.extend_from_slice(&second);
         while let Some(piece) = self.piece().await? {
-            self.held
+            self.memory
                 .cover(whole.len() + piece.len(), &self.head)
                 .await?;
             whole.extend_from_slice(&piece);

@@ -10,10 +10,10 @@ use throughline_wire::render::{Items, Target};
 
 use super::VendorClient;
 use super::answer::{Answer, Head};
+use super::answer_memory::AnswerMemory;
 use super::dialect::Auth;
 use super::failure;
 use super::form::Shown;
-use super::held::Held;
 use super::keep::Keeping;
 use super::stream::Reader;
 use crate::client::http::{
@@ -114,8 +114,8 @@ impl VendorClient {
         };
         let body = BodyReader::new(response, &head.upstream, self.timeouts.idle, limit);
         if is_good {
-            let held = Held::new(self.bounds.answer_bytes, self.memory.as_ref());
-            return Ok(Answer::new(head, body, held));
+            let memory = AnswerMemory::new(self.bounds.answer_bytes, self.memory.as_ref());
+            return Ok(Answer::new(head, body, memory));
         }
         Err(failure::refused(self.codec, &head, body).await)
     }

@@ -4,13 +4,13 @@
 //! sent, how answers are read as they come, and what every way of failing is called.
 
 mod answer;
+mod answer_memory;
 mod ask;
 mod builder;
 mod dialect;
 mod failure;
 mod figures;
 mod form;
-mod held;
 mod keep;
 mod refused;
 mod setup;

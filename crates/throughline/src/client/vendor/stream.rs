@@ -7,8 +7,8 @@ use throughline_wire::sse::{Decoder, End, Frame, Limits, SseError};
 use throughline_wire::{Codec, Shape, StreamDecoder};
 
 use super::answer::{Answer, Head};
+use super::answer_memory::AnswerMemory;
 use super::dialect::EndMark;
-use super::held::Held;
 use super::{figures, whole};
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind};
@@ -18,7 +18,7 @@ pub(super) struct Reader {
     codec: &'static dyn Codec,
     head: Head,
     body: BodyReader,
-    held: Held,
+    memory: AnswerMemory,
     /// How many bytes came since the last frame was whole.
     unread: usize,
     sse: Decoder,
@@ -49,7 +49,7 @@ impl Reader {
             codec,
             head: answer.head,
             body: answer.body,
-            held: answer.held,
+            memory: answer.memory,
             unread: 0,
             sse,
             frames: codec.stream(),
@@ -79,7 +79,7 @@ impl Reader {
                 let text = "the stream ended before the answer did";
                 return Err(self.head.error(ErrorKind::Cut, text));
             } else {
-                self.held.cover(self.unread, &self.head).await?;
+                self.memory.cover(self.unread, &self.head).await?;
                 let piece = self.body.next().await;
                 match piece.map_err(|error| self.head.of(error))? {
                     Some(piece) => {
@@ -94,7 +94,7 @@ impl Reader {
 
     /// Hand an event out, if it is not the end of an answer that is not whole.
     fn give(&mut self, mut event: Event) -> Result<Event, ClientError> {
-        self.held.event(&event);
+        self.memory.event(&event);
         match &mut event {
             Event::Started { id: Some(id), .. } => self.id = Some(id.clone()),
             Event::Finished {

@@ -8,8 +8,8 @@ use throughline_wire::sse::{Frame, Limits, encode};
 use throughline_wire::{Codec, codec};
 
 use super::super::answer::{Answer, Head};
+use super::super::answer_memory::AnswerMemory;
 use super::super::dialect::EndMark;
-use super::super::held::Held;
 use super::super::keep::Keeping;
 use super::super::stream::Reader;
 use crate::client::http::{BodyReader, HttpResponse};
@@ -74,7 +74,7 @@ async fn read(codec: &'static dyn Codec, pieces: &[&[u8]]) -> Result<Response, C
         keeping: Keeping::Here,
     };
     let body = BodyReader::new(response, "test", None, u64::MAX);
-    let answer = Answer::new(head, body, Held::new(u64::MAX, None));
+    let answer = Answer::new(head, body, AnswerMemory::new(u64::MAX, None));
     let mut reader = Reader::new(codec, answer, Limits::default(), EndMark::Required);
     let mut fold = Fold::new();
     while let Some(event) = reader.next().await? {

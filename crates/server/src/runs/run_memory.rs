@@ -11,7 +11,7 @@ const COPIES: usize = 4;
 const STEP: usize = 64 << 10;
 
 /// The memory of a run, from its request to its end.
-pub(crate) struct Held {
+pub(crate) struct RunMemory {
     /// What its request takes.
     request: usize,
     /// What was said in small pieces.
@@ -23,7 +23,7 @@ pub(crate) struct Held {
     memory: Reservation,
 }
 
-impl Held {
+impl RunMemory {
     /// With the memory of its request, which it takes over.
     pub(crate) fn new(memory: Reservation) -> Self {
         Self {

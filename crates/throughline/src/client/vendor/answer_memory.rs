@@ -23,7 +23,7 @@ const STEP: usize = 64 << 10;
 const WAIT: Duration = Duration::from_secs(30);
 
 /// What is held of one answer.
-pub(super) struct Held {
+pub(super) struct AnswerMemory {
     /// What came of contents in small pieces.
     deltas: usize,
     /// What came of contents as a whole; mostly the same once more.
@@ -34,7 +34,7 @@ pub(super) struct Held {
     reservation: Option<Reservation>,
 }
 
-impl Held {
+impl AnswerMemory {
     pub(super) fn new(limit: u64, memory: Option<&MemoryBudget>) -> Self {
         Self {
             deltas: 0,
