@@ -7,7 +7,7 @@ use throughline_model::Content;
 /// and the response that are made of it, what goes to the store, and the frames that are made last.
 const COPIES: usize = 4;
 
-/// Memory is counted in steps of this.
+/// Memory is counted in steps of this; a run that says less is counted by its request alone.
 const STEP: usize = 64 << 10;
 
 /// The memory of a run, from its request to its end.
@@ -62,7 +62,7 @@ impl RunMemory {
         }
         let said = self.deltas.max(self.contents) + self.results;
         let needed = self.request + said * COPIES;
-        if needed > self.memory.bytes() {
+        if needed >= self.memory.bytes() + STEP {
             self.memory.set(needed.next_multiple_of(STEP));
         }
     }

@@ -16,7 +16,7 @@ use crate::memory::{MemoryBudget, Reservation};
 /// does, each with the room that a growing text has to spare.
 const COPIES: usize = 4;
 
-/// Memory is reserved in steps of this.
+/// Memory is reserved in steps of this. Most answers are smaller than the first and are not counted.
 const STEP: usize = 64 << 10;
 
 /// How long an answer waits for memory before it fails.
@@ -68,11 +68,13 @@ impl AnswerMemory {
         let Some(reservation) = &mut self.reservation else {
             return Ok(());
         };
-        let needed = (bytes * COPIES).next_multiple_of(STEP);
-        if needed <= reservation.bytes() {
+        let needed = bytes * COPIES;
+        if needed < reservation.bytes() + STEP {
             return Ok(());
         }
-        let resized = reservation.resize(needed, WAIT).await;
+        let resized = reservation
+            .resize(needed.next_multiple_of(STEP), WAIT)
+            .await;
         resized.map_err(|error| {
             let text = "there is no memory for more of the answer";
             head.error(ErrorKind::OutOfMemory, text).with_source(error)
