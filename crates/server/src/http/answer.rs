@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn no_error_says_both_never_and_when() {
-        // A quota and an overload last for a time, whoever may ask again.
+        // 429, 503 and 507 keep `Retry-After`: it tells people how long a quota or an overload lasts.
         for (status, says_when) in [(429, true), (503, true), (507, true), (502, false)] {
             let mut error = ApiError::new(status, "server_error", "no").retry(false);
             error.retry_after = Some(Duration::from_secs(1));

@@ -380,7 +380,7 @@ impl Asked<'_> {
             Stage::Over(Answer::Error(error)) if live.is_refused() => Err(error),
             Stage::Over(Answer::Left(Left::NotStored)) => Err(fail::outcome_unknown(run)),
             Stage::Starting | Stage::Begun | Stage::Over(_) => {
-                // It is stored, and nobody needs it here any longer.
+                // The run has stored the input; this request does not need it again.
                 *lock(&self.input) = Arc::default();
                 Ok(Began::Here(live, attended))
             }

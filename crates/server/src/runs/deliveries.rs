@@ -63,7 +63,8 @@ impl Deliveries {
     pub(crate) async fn note(&self, store: &Store) {
         let mut batches: HashMap<TenantScope, Vec<(RunId, Delivery)>> = HashMap::new();
         for delivery in std::mem::take(&mut *self.waiting()) {
-            // Whoever broke off may ask again, and the next attempt is added when it is written.
+            // A client that disconnected gets the answer again when it retries; that attempt is added
+            // when its answer was written.
             if let Some((scope, run)) = delivery.to_note() {
                 let batch = batches.entry(scope.clone()).or_default();
                 batch.push((run, delivery));

@@ -121,12 +121,12 @@ impl Frames {
         self.forget_read();
     }
 
-    /// Whether more may come before somebody reads.
+    /// Whether the run may add frames before a reader has taken some.
     fn has_room(&self) -> bool {
         self.recorded || self.bytes <= KEPT
     }
 
-    /// Count what is kept. Little is not worth it: its stream is counted as a whole.
+    /// Report what is kept to the memory budget.
     fn count(&mut self) {
         // Only long frames are shared, and few of them are kept.
         let held = match self.bytes {

@@ -189,7 +189,8 @@ impl Repeats {
         delivery
     }
 
-    /// A run that failed has another one in its place: whoever asks again asks for that one.
+    /// Another run retries the failed one: the next retry of this body must find that run, so the
+    /// failed one is marked as delivered.
     pub(crate) fn followed(&self, scope: &TenantScope, digest: &[u8; 16], failed: RunId) {
         let known = self.known();
         let runs = known.get(&(scope.clone(), *digest));

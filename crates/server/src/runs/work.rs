@@ -92,7 +92,7 @@ pub(crate) async fn work(
     live.end(&mut frames, answer);
 }
 
-/// The response, for whoever waits for it.
+/// The response as the answer to the request.
 fn whole(projector: &Projector) -> Answer {
     let response = projector.response().get().to_owned();
     Answer::Response(Pieces::One(response.into()))

@@ -245,7 +245,7 @@ async fn r8_after_a_dispatch_a_retry_goes_on_with_the_journal_of_the_failed_run(
         }
         world.sky.turn(Weather::Fair);
         let done = loop {
-            // In a stream an upstream that is not asked is told as a failure.
+            // While the breaker is still open, a streamed retry ends with `response.failed`.
             let done = response(&world.send_until_answered(NAMED, &body).await);
             if done["status"] != "failed" {
                 break done;
