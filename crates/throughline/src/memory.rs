@@ -225,6 +225,16 @@ impl Reservation {
         }
     }
 
+    /// Hold about so many bytes instead, for a size that changes often: less than 64 KiB is not counted,
+    /// and neither is a change by less. Whether there is room does not matter, as for
+    /// [`set`](Self::set).
+    pub fn follow(&mut self, bytes: usize) {
+        let bytes = if bytes < SMALL { 0 } else { bytes };
+        if bytes.abs_diff(self.bytes) >= SMALL {
+            self.set(bytes);
+        }
+    }
+
     /// Hold so many bytes instead, whether there is room or not: for memory that is taken already.
     pub fn set(&mut self, bytes: usize) {
         let mut state = self.shared.state();
@@ -317,6 +327,22 @@ mod tests {
         assert!(budget.reservation().try_resize(SMALL + 1).is_err());
         assert!(taken.try_resize(2 << 19).is_ok(), "less is always possible");
         assert_eq!(budget.held(), 1 << 20);
+    }
+
+    #[test]
+    fn a_size_that_changes_often_is_followed_in_steps() {
+        let budget = MemoryBudget::new(8 << 20);
+        let mut size = budget.reservation();
+        for (bytes, held) in [
+            (SMALL - 1, 0),
+            (SMALL, SMALL),
+            (2 * SMALL - 1, SMALL),
+            (3 * SMALL, 3 * SMALL),
+            (SMALL - 1, 0),
+        ] {
+            size.follow(bytes);
+            assert_eq!(budget.held(), held, "{bytes}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -113,6 +113,9 @@ pub(super) fn history(table: &Table) -> Result<HistoryPolicy, ConfigError> {
     })
 }
 
+/// Less than this for requests and answers, and ordinary ones would be refused.
+const LEAST_WORKING_MEMORY: usize = 64 << 20;
+
 pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
     let table = &with_defaults(table);
     let number = |key| table.number(key)?.ok_or_else(|| missing(table, key));
@@ -125,7 +128,7 @@ pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
         usize::try_from(number).map_err(|_| table.wrong(key, "is too large"))
     };
     let time = |key| table.seconds(key)?.ok_or_else(|| missing(table, key));
-    Ok(LimitsConfig {
+    let limits = LimitsConfig {
         run: Limits {
             rounds: small("rounds")?,
             failed_rounds: small("failed_rounds")?,
@@ -150,7 +153,18 @@ pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
         keep_alive: time("keep_alive_seconds")?,
         stall: time("stall_seconds")?,
         drain: time("drain_seconds")?,
-    })
+    };
+    match limits.working_memory() {
+        left if left < LEAST_WORKING_MEMORY => Err(table.wrong(
+            "history_bytes",
+            format!(
+                "leaves {left} bytes of limits.memory ({}) for requests and answers; {LEAST_WORKING_MEMORY} \
+                 are needed: lower it, or raise limits.memory",
+                limits.memory,
+            ),
+        )),
+        _ => Ok(limits),
+    }
 }
 
 /// A name that can stand in a model's name, in a variable and in an address.

@@ -254,3 +254,16 @@ pub struct LimitsConfig {
     /// How long requests may go on after the server was told to stop.
     pub drain: Duration,
 }
+
+/// What the process needs in any case, at least: its code, connections, the caches of the store, and
+/// what its allocator has not given back yet.
+const OVERHEAD: usize = 96 << 20;
+
+impl LimitsConfig {
+    /// What requests and answers at work may take of memory: `memory` without the histories that are
+    /// kept, and without an eighth for everything else.
+    pub fn working_memory(&self) -> usize {
+        let overhead = OVERHEAD.max(self.memory / 8);
+        self.memory.saturating_sub(overhead + self.history_bytes)
+    }
+}

@@ -59,17 +59,10 @@ pub struct Parts {
     pub(super) streams: Arc<Semaphore>,
 }
 
-/// What the process needs in any case, at least: its code, connections, the caches of the store, and
-/// what its allocator has not given back yet.
-const OTHER: usize = 96 << 20;
-
-/// What requests and answers at work may take of memory: `limits.memory` without the histories that
-/// are kept, and without an eighth for everything else.
 fn memory(limits: &LimitsConfig) -> MemoryBudget {
-    let other = OTHER.max(limits.memory / 8);
     MemoryBudget::new(match planted("server-memory-unbounded") {
         true => usize::MAX / 2,
-        false => limits.memory.saturating_sub(other + limits.history_bytes),
+        false => limits.working_memory(),
     })
 }
 

@@ -142,9 +142,6 @@ struct Held {
     _at_work: AtWork,
 }
 
-/// What is smaller is not counted: the buffer of a connection takes it.
-const COUNTED: usize = 64 << 10;
-
 impl HttpBody for Held {
     type Data = Bytes;
     type Error = axum::Error;
@@ -159,10 +156,7 @@ impl HttpBody for Held {
             _ => None,
         };
         let given = data.map_or(0, Bytes::len);
-        let held = if given < COUNTED { 0 } else { given };
-        if held != self.memory.bytes() {
-            self.memory.set(held);
-        }
+        self.memory.follow(given);
         polled
     }
 

@@ -1,6 +1,6 @@
 //! `POST /v1/responses`: a run begins, and whoever asked for it reads it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
@@ -65,13 +65,13 @@ async fn created(
         // It guards the head of a conversation, and a chain has none that could move.
         return Err(ApiError::not_implemented("If-Match"));
     }
-    let asked = Asked {
+    let mut asked = Asked {
         app: &app,
         scope: &caller.scope,
         way: way.map(|Extension(way)| way),
-        input: Mutex::new(Arc::new(request.take_input())),
+        input: request.take_input(),
         request: Arc::new(request),
-        memory: Mutex::new(Some(memory)),
+        memory: Arc::new(memory),
     };
     match mark {
         Mark::Named(name, digest) => {
@@ -152,14 +152,10 @@ struct Asked<'a> {
     scope: &'a TenantScope,
     request: Arc<CreateRequest>,
     /// What the client says, until a run has begun with it.
-    input: Mutex<Arc<InputItems>>,
+    input: InputItems,
     way: Option<Way>,
-    /// What the request takes of memory; the run that it begins takes it over.
-    memory: Mutex<Option<Reservation>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the request takes of memory, as long as it or its run is at work.
+    memory: Arc<Reservation>,
 }
 
 /// What came of the beginning.
@@ -172,15 +168,15 @@ enum Began {
 
 impl Asked<'_> {
     /// From a client that may send it again without a key.
-    async fn marked(&self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
+    async fn marked(&mut self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let run = self.app.store.ids().run();
         let name = key(&digest, run);
         self.begin(run, Some(Key::new(name, digest))).await
     }
 
     /// From a client that sends it again without a key.
-    async fn again(&self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
-        let Self { app, scope, .. } = self;
+    async fn again(&mut self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
+        let (app, scope) = (self.app, self.scope);
         let now = begun_at(app.store.ids().run());
         let found = app.runs.repeats.find(&app.store, scope, &digest, now);
         let Some((run, delivery)) = found.await? else {
@@ -242,7 +238,7 @@ impl Asked<'_> {
     }
 
     /// Begin a run, and read it.
-    async fn begin(&self, run: RunId, key: Option<Key>) -> Result<Response<Body>, ApiError> {
+    async fn begin(&mut self, run: RunId, key: Option<Key>) -> Result<Response<Body>, ApiError> {
         let app = self.app;
         let place = match self.request.stream() {
             true => Some(app.stream()?),
@@ -297,8 +293,8 @@ impl Asked<'_> {
     }
 
     /// Begin a run; it goes on by itself once nobody waits for it here.
-    async fn started(&self, run: RunId, key: Option<Key>) -> Result<Began, ApiError> {
-        let Self { app, request, .. } = self;
+    async fn started(&mut self, run: RunId, key: Option<Key>) -> Result<Began, ApiError> {
+        let (app, request) = (self.app, Arc::clone(&self.request));
         let threads = app.runs.threads(&app.store, self.scope);
         let adopts = key.as_ref().and_then(|key| key.adopts);
         let previous = match adopts {
@@ -307,19 +303,17 @@ impl Asked<'_> {
         };
         let thread = self.thread(&threads, previous).await?;
         let listed = self.listed(previous).await?;
-        let mut recipe = recipe(app, Arc::clone(request), &listed).await?;
+        let mut recipe = recipe(app, Arc::clone(&request), &listed).await?;
         if adopts.is_some_and(|adopts| adopts.has_answer) {
             // It holds for the first model call.
             recipe.options.choice = ToolChoice::Auto;
         }
         let history = thread.snapshot();
-        let input = Arc::clone(&lock(&self.input));
         let mut said = match adopts {
             // What the request says is in the journal that is gone on with.
             Some(_) => Said::default(),
-            None => said(app, self.scope, &input, &history).await?,
+            None => said(app, self.scope, &self.input, &history).await?,
         };
-        drop(input);
         let thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
@@ -334,7 +328,7 @@ impl Asked<'_> {
             thread: request.store().then(|| thread.id().clone()),
             created: begun_at(run),
             previous,
-            request: Arc::clone(request),
+            request: Arc::clone(&request),
             dialect: dialect(app),
             labels: recipe.host.labels(),
             lists: recipe.host.lists.clone(),
@@ -366,8 +360,7 @@ impl Asked<'_> {
             .runs
             .begin(kept_in, run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
-        let taken = lock(&self.memory).take();
-        let memory = RunMemory::new(taken.unwrap_or_else(|| app.memory.reservation()));
+        let memory = RunMemory::new(&app.memory, Arc::clone(&self.memory));
         // The run outlives the request: whoever asked for it may leave.
         let mut attended =
             Attended::new(app.stopping.work(), work(begun, asked, scene, log, memory));
@@ -381,7 +374,7 @@ impl Asked<'_> {
             Stage::Over(Answer::Left(Left::NotStored)) => Err(fail::outcome_unknown(run)),
             Stage::Starting | Stage::Begun | Stage::Over(_) => {
                 // The run has stored the input; this request does not need it again.
-                *lock(&self.input) = Arc::default();
+                self.input = InputItems::default();
                 Ok(Began::Here(live, attended))
             }
         }

@@ -75,17 +75,7 @@ enum End {
     BrokenOff,
 }
 
-/// So many bytes of frames are counted as memory.
-const COUNTED: usize = 64 << 10;
-
 impl Told {
-    fn hold(&mut self, bytes: usize) {
-        let bytes = if bytes < COUNTED { 0 } else { bytes };
-        if bytes != self.memory.bytes() {
-            self.memory.set(bytes);
-        }
-    }
-
     /// The next chunk: one frame or a piece of a long one, a comment, or the mark of the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -98,7 +88,7 @@ impl Told {
                     self.pieces = pieces.into();
                     continue;
                 }
-                None => self.hold(0),
+                None => self.memory.follow(0),
             }
             match self.end {
                 Some(End::Whole) => {
@@ -112,7 +102,7 @@ impl Told {
             match tokio::time::timeout(self.keep_alive, self.batches.next()).await {
                 Err(_) => return Some(KEEP_ALIVE),
                 Ok(Some(Ok(frames))) => {
-                    self.hold(held_bytes(&frames));
+                    self.memory.follow(held_bytes(&frames));
                     self.frames = frames.into_iter();
                 }
                 Ok(Some(Err(last))) => {

@@ -75,9 +75,6 @@ struct State {
 /// How many bytes are kept for readers that are behind, if they can read them elsewhere.
 const KEPT: usize = 256 * 1024;
 
-/// So many bytes of frames are counted as memory.
-const COUNTED: usize = 64 * 1024;
-
 /// The newest frames.
 #[derive(Debug)]
 struct Frames {
@@ -128,15 +125,12 @@ impl Frames {
 
     /// Report what is kept to the memory budget.
     fn count(&mut self) {
-        // Only long frames are shared, and few of them are kept.
+        // Only long frames share texts, so that less than this has none to share.
         let held = match self.bytes {
-            ..COUNTED => 0,
-            COUNTED..=KEPT => self.bytes,
+            ..=KEPT => self.bytes,
             _ => held_bytes(&self.kept),
         };
-        if held.abs_diff(self.memory.bytes()) >= COUNTED || held == 0 && self.memory.bytes() > 0 {
-            self.memory.set(held);
-        }
+        self.memory.follow(held);
     }
 
     fn forget_first(&mut self) -> bool {

@@ -1,37 +1,35 @@
 //! The memory that a run takes while it is worked on.
 
-use throughline::{Reservation, RunEvent};
+use std::sync::Arc;
+
+use throughline::{MemoryBudget, Reservation, RunEvent};
 use throughline_model::Content;
 
 /// How many copies of what a run says exist while it is worked on: what readers have seen, the items
 /// and the response that are made of it, what goes to the store, and the frames that are made last.
 const COPIES: usize = 4;
 
-/// Memory is counted in steps of this; a run that says less is counted by its request alone.
-const STEP: usize = 64 << 10;
-
 /// The memory of a run, from its request to its end.
 pub(crate) struct RunMemory {
-    /// What its request takes.
-    request: usize,
     /// What was said in small pieces.
     deltas: usize,
     /// What was said in whole contents; mostly the same once more.
     contents: usize,
     /// What tools answered.
     results: usize,
-    memory: Reservation,
+    said: Reservation,
+    _request: Arc<Reservation>,
 }
 
 impl RunMemory {
-    /// With the memory of its request, which it takes over.
-    pub(crate) fn new(memory: Reservation) -> Self {
+    /// `request` is what the request of the run takes.
+    pub(crate) fn new(budget: &MemoryBudget, request: Arc<Reservation>) -> Self {
         Self {
-            request: memory.bytes(),
             deltas: 0,
             contents: 0,
             results: 0,
-            memory,
+            said: budget.reservation(),
+            _request: request,
         }
     }
 
@@ -61,9 +59,6 @@ impl RunMemory {
             | RunEvent::Ended { .. } => {}
         }
         let said = self.deltas.max(self.contents) + self.results;
-        let needed = self.request + said * COPIES;
-        if needed >= self.memory.bytes() + STEP {
-            self.memory.set(needed.next_multiple_of(STEP));
-        }
+        self.said.follow(said * COPIES);
     }
 }

@@ -73,7 +73,7 @@ pub struct Upstreams {
 impl Upstreams {
     /// The clients for a configuration. Nobody is asked yet.
     pub fn of(config: &Config) -> Result<Self, ConfigError> {
-        let memory = MemoryBudget::new(config.limits.memory);
+        let memory = MemoryBudget::new(config.limits.working_memory());
         Self::watched(config, &Metrics::new(), &memory)
     }
 

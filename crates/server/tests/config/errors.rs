@@ -77,6 +77,16 @@ fn wrong_types_and_values_say_what_would_be_right() {
             ":2: limits.body_bytes: must be a number between 1024 and 1073741824, not 1.5",
         ),
         (
+            "[limits]\nhistory_bytes = 500000000\n",
+            ":2: limits.history_bytes: leaves 0 bytes of limits.memory (536870912) for requests and answers; \
+             67108864 are needed: lower it, or raise limits.memory",
+        ),
+        (
+            "[limits]\nmemory = 268435456\nhistory_bytes = 134217728\n",
+            ":3: limits.history_bytes: leaves 33554432 bytes of limits.memory (268435456) for requests and \
+             answers; 67108864 are needed: lower it, or raise limits.memory",
+        ),
+        (
             "[history]\nparity = true\n",
             ":2: history.parity: must be one of none, service, not true or false",
         ),

@@ -1,6 +1,6 @@
 //! As much of HTTP as a tool server needs: one POST on a connection, then its end.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
@@ -26,11 +26,25 @@ pub fn answer_posts(
 
 fn serve(stream: &TcpStream, answer: &dyn Fn(&str) -> String) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
+    let Some(body) = read_post(&mut reader)? else {
+        return Ok(());
+    };
+    let text = answer(&String::from_utf8_lossy(&body));
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        text.len()
+    );
+    let mut stream = stream;
+    stream.write_all(format!("{head}{text}").as_bytes())
+}
+
+/// The body of the next request on a connection; none when the connection ends.
+pub fn read_post(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut length = 0;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let line = line.trim_end().to_ascii_lowercase();
         if let Some(value) = line.strip_prefix("content-length:") {
@@ -42,13 +56,7 @@ fn serve(stream: &TcpStream, answer: &dyn Fn(&str) -> String) -> io::Result<()> 
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let text = answer(&String::from_utf8_lossy(&body));
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        text.len()
-    );
-    let mut stream = stream;
-    stream.write_all(format!("{head}{text}").as_bytes())
+    Ok(Some(body))
 }
 
 /// Post a text with an idempotency key, and hear the answer.

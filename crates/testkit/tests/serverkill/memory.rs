@@ -1,13 +1,14 @@
 //! What peers make a server hold: answers that nobody reads, answers of upstreams that never end, and
 //! large bodies. Its memory stays within `limits.memory`, and other clients are served meanwhile.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
+use throughline_testkit::loopkill::read_post;
 use throughline_testkit::serverkill::{Exchange, Request};
 use throughline_testkit::{Scratch, property};
 
@@ -44,23 +45,7 @@ impl Upstream {
 fn answer(stream: TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut out = stream;
-    loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            let line = line.trim_end().to_ascii_lowercase();
-            if let Some(number) = line.strip_prefix("content-length:") {
-                length = number.trim().parse().unwrap_or(0);
-            }
-            if line.is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
+    while let Some(body) = read_post(&mut reader)? {
         let request: Value = serde_json::from_slice(&body)?;
         let streamed = request["stream"] == true;
         match request["model"].as_str().unwrap_or_default() {
@@ -114,6 +99,7 @@ fn answer(stream: TcpStream) -> std::io::Result<()> {
             }
         }
     }
+    Ok(())
 }
 
 fn head(out: &mut TcpStream, kind: &str) -> std::io::Result<()> {
