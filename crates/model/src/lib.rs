@@ -61,7 +61,7 @@ pub use id::{InvalidId, MessageId};
 pub use message::{Message, Role, Source};
 pub use pair::{ContentAt, Pair, occurrence_in, open_calls, pairs};
 pub use path::Path;
-pub use request::{AnswerShape, Effort, Request, Settings, ToolChoice, ToolDef};
+pub use request::{AnswerShape, Effort, Request, Settings, ToolChoice, ToolDef, Verbosity};
 pub use response::{Response, Stop, VendorError};
 pub use usage::Usage;
 pub use vendor::{Form, Vendor, Wire};

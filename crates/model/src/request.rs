@@ -28,6 +28,25 @@ pub struct ToolDef {
     pub description: Option<String>,
     /// JSON schema of its arguments.
     pub parameters: Option<RawJson>,
+    /// Whether arguments must fit the schema exactly, if that was said.
+    pub strict: Option<bool>,
+    /// The definition as a vendor writes it, if it says more than the members above: the options of
+    /// a search, the grammar of a free text.
+    pub vendor: Option<Vendor>,
+}
+
+impl Default for ToolDef {
+    /// A function without a name.
+    fn default() -> Self {
+        Self {
+            family: Family::FUNCTION,
+            name: String::new(),
+            description: None,
+            parameters: None,
+            strict: None,
+            vendor: None,
+        }
+    }
 }
 
 /// Whether and which tools a model is to call.
@@ -57,15 +76,61 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
+    /// More than that.
+    ExtraHigh,
+    /// As much as it can.
+    Max,
+}
+
+impl Effort {
+    /// All of them, from the least to the most.
+    pub const ALL: [Self; 7] = [
+        Self::Off,
+        Self::Minimal,
+        Self::Low,
+        Self::Medium,
+        Self::High,
+        Self::ExtraHigh,
+        Self::Max,
+    ];
+}
+
+/// How long an answer is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verbosity {
+    /// Short.
+    Low,
+    /// The usual length.
+    Medium,
+    /// Long.
+    High,
+}
+
+impl Verbosity {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    /// The word that vendors have for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
 }
 
 /// The shape that an answer must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AnswerShape {
     /// A name for it; vendors want one.
     pub name: String,
-    /// JSON schema of the answer.
-    pub schema: RawJson,
+    /// What it is, for the model.
+    pub description: Option<String>,
+    /// JSON schema of the answer; without one any JSON object will do.
+    pub schema: Option<RawJson>,
+    /// Whether the answer must fit the schema exactly, if that was said.
+    pub strict: Option<bool>,
 }
 
 /// What a caller may set for a model call. Absent means the vendor's default; what a vendor cannot
@@ -82,10 +147,26 @@ pub struct Settings {
     pub stop: Vec<String>,
     /// How much to think.
     pub effort: Option<Effort>,
+    /// Whether to tell what it thinks, in short.
+    pub summary: bool,
+    /// How long the answer is to be.
+    pub verbosity: Option<Verbosity>,
+    /// How much words that were used are avoided.
+    pub presence_penalty: Option<f64>,
+    /// How much words that were used often are avoided.
+    pub frequency_penalty: Option<f64>,
     /// Whether several calls may be made at once.
     pub parallel_calls: Option<bool>,
     /// The shape of the answer.
     pub answer: Option<AnswerShape>,
+    /// Who asks, for the vendor's checks against abuse; a hash, never a name.
+    pub user: Option<String>,
+    /// The class of service, in OpenAI's words: `auto`, `default`, `flex`, `priority`.
+    pub service_tier: Option<String>,
+    /// Requests with the same key are likely to find a cached prompt.
+    pub cache_key: Option<String>,
+    /// How long a cached prompt is kept, in OpenAI's words.
+    pub cache_retention: Option<String>,
     /// Members for the vendor's request body, an object. They go in as they are and win over what
     /// is set above.
     pub extra: Option<RawJson>,

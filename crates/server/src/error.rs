@@ -82,11 +82,6 @@ impl ApiError {
         self
     }
 
-    /// Whether it says that an item is not there.
-    pub(crate) fn is_missing_item(&self) -> bool {
-        self.code.as_deref() == Some(MISSING_ITEM)
-    }
-
     /// About a parameter.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {

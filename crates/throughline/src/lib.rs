@@ -37,8 +37,8 @@ pub use agent::{
 };
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
-    ClientExt, Compacts, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, Observer,
-    PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, ServiceKeeping, Stability,
+    ClientExt, Compacts, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, LossSink,
+    Observer, PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, ServiceKeeping, Stability,
     StoresHistory, TimeoutPhase, Update, Updates, WHO_STORES,
 };
 #[cfg(feature = "http")]
@@ -50,10 +50,10 @@ pub use client::{
 };
 pub use history::{
     Additions, Compaction, Condensed, ContextProvider, Deleted, DiscardedRun, HistoryPolicy, Keep,
-    Mailbox, MessageFilter, MessageStore, MessageStoreError, Need, OnBusy, OnInterrupt, OnLost,
-    OnOpenCalls, OnPark, OnServiceId, Owner, OwnerError, Parity, Persistence, ProviderContext,
-    ProviderError, ProviderScope, ProviderSpec, ProviderState, Rendering, StateError, Thread,
-    ThreadJsonError, Threads, Told, VendorCopy, View, Views, condense,
+    MOST_LOSSES, Mailbox, MessageFilter, MessageStore, MessageStoreError, Need, OnBusy,
+    OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Owner, OwnerError, Parity, Persistence,
+    ProviderContext, ProviderError, ProviderScope, ProviderSpec, ProviderState, Rendering,
+    StateError, Thread, ThreadJsonError, Threads, Told, VendorCopy, View, Views, condense,
 };
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
 #[cfg(feature = "otel")]
@@ -71,6 +71,7 @@ pub use throughline_wire::compose::TokenLimit;
 pub use throughline_wire::render::{
     self, Markers, MarkersError, Native, Target, TextEmbed, ToolHistoryStrategy,
 };
+pub use throughline_wire::{Loss, LossKind};
 pub use tool::{
     Approval, ArgumentError, CallContext, Dependencies, Effect, FnTool, IntoToolOutput, Json,
     Parameters, Probe, Runs, SchemaError, SetError, Tool, ToolError, ToolFault, ToolFn, ToolOutput,

@@ -87,6 +87,13 @@ pub(crate) struct Function<'t> {
     pub(crate) tool: &'t ToolDef,
 }
 
+/// The plain functions among the tools.
+pub(crate) fn functions(all: &[ToolDef]) -> impl Iterator<Item = Function<'_>> {
+    let numbered = all.iter().enumerate();
+    let plain = numbered.filter(|(_, tool)| tool.family == Family::FUNCTION);
+    plain.map(|(index, tool)| Function { index, tool })
+}
+
 /// The plain functions among the tools; the others are losses.
 pub(crate) fn function_tools<'t>(all: &'t [ToolDef], losses: &mut Losses) -> Vec<Function<'t>> {
     let root = Path::Root.key("tools");

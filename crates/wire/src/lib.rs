@@ -40,6 +40,7 @@ pub mod transcript;
 pub mod validate;
 
 mod approval;
+mod closed;
 mod codec;
 mod convert;
 mod cut;

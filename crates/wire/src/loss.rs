@@ -1,7 +1,7 @@
 use std::fmt;
 
 use throughline_model::Path;
-use throughline_model::json::ObjectWriter;
+use throughline_model::json::{ObjectWriter, Value};
 
 /// What kind of thing a target could not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +46,28 @@ pub enum LossKind {
 }
 
 impl LossKind {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::VendorItem,
+        Self::VendorFields,
+        Self::Reasoning,
+        Self::HostedTool,
+        Self::Media,
+        Self::Citations,
+        Self::Marking,
+        Self::Approval,
+        Self::StandaloneResult,
+        Self::SystemText,
+        Self::Role,
+        Self::Outcome,
+        Self::Arguments,
+        Self::RequestKey,
+        Self::Setting,
+        Self::ToolDefinition,
+        Self::LoneSurrogate,
+        Self::EmptyMessage,
+    ];
+
     /// The stable name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,9 +102,26 @@ pub struct Loss {
     pub kind: LossKind,
     /// What exactly, in words.
     pub detail: String,
+    /// What was sent in its place, as JSON, if something was.
+    pub sent: Option<String>,
 }
 
 impl Loss {
+    /// Read what [`Loss::write_json`] wrote; `None` if it is no loss, or of a kind that a later
+    /// version has.
+    pub fn read_json(value: &Value<'_>) -> Option<Self> {
+        let text = |key: &str| value.get(key)?.as_str();
+        let kind = text("kind")?;
+        Some(Self {
+            path: text("path")?.into_owned(),
+            kind: LossKind::ALL
+                .into_iter()
+                .find(|known| known.as_str() == kind)?,
+            detail: text("detail")?.into_owned(),
+            sent: value.get("sent").map(|sent| sent.raw().to_owned()),
+        })
+    }
+
     /// Append as JSON.
     pub fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
@@ -90,6 +129,9 @@ impl Loss {
             .str("path", &self.path)
             .str("kind", self.kind.as_str())
             .str("detail", &self.detail);
+        if let Some(sent) = &self.sent {
+            object.raw("sent", sent);
+        }
         object.end();
     }
 }
@@ -111,6 +153,23 @@ impl Losses {
             path: path.to_string(),
             kind,
             detail: detail.into(),
+            sent: None,
+        });
+    }
+
+    /// Note one in whose place something else was sent, given as JSON.
+    pub fn replaced(
+        &mut self,
+        path: &Path<'_>,
+        kind: LossKind,
+        detail: impl Into<String>,
+        sent: impl Into<String>,
+    ) {
+        self.0.push(Loss {
+            path: path.to_string(),
+            kind,
+            detail: detail.into(),
+            sent: Some(sent.into()),
         });
     }
 

@@ -13,6 +13,7 @@ use super::read::Meaning::{self, Is, NotBuilt};
 use super::tree::{Located, Raw, Table};
 use super::types::{
     AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, ServerConfig,
+    Unsupported,
 };
 use crate::near::{did_you_mean, near};
 
@@ -51,6 +52,10 @@ pub(super) fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         ("openai", Is(Dialect::OpenAi)),
         ("openresponses", Is(Dialect::OpenResponses)),
     ];
+    let unsupported = [
+        ("report", Is(Unsupported::Report)),
+        ("refuse", Is(Unsupported::Refuse)),
+    ];
     let locked = [("409", Is(409)), ("400", NotBuilt(CONVERSATIONS))];
     let format = [("text", Is(LogFormat::Text)), ("json", Is(LogFormat::Json))];
     let need = |key| missing(table, key);
@@ -59,6 +64,7 @@ pub(super) fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         store: table.filled("store")?.ok_or_else(|| need("store"))?,
         auth: table.word("auth", &auth)?.ok_or_else(|| need("auth"))?,
         dialect: table.word("dialect", &dialect)?.unwrap_or_default(),
+        unsupported: table.word("unsupported", &unsupported)?.unwrap_or_default(),
         locked_status: table.word("locked_status", &locked)?.unwrap_or(409),
         log: table.filled("log")?.ok_or_else(|| need("log"))?,
         log_format: table.word("log_format", &format)?.unwrap_or_default(),

@@ -8,6 +8,7 @@ use throughline::{Effect, HistoryForm, Limits, Markers, Persistence, Secret};
 
 use super::error::Origin;
 pub use crate::responses::wire::Dialect;
+pub(super) use crate::responses::wire::Unsupported;
 
 /// `[server]`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct ServerConfig {
     pub auth: Auth,
     /// Whose events and members answers have.
     pub dialect: Dialect,
+    /// What becomes of a request that cannot be carried out as it stands.
+    pub unsupported: Unsupported,
     /// The status for a conversation that is busy.
     pub locked_status: u16,
     /// What is logged.
@@ -84,6 +87,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it speaks the API that the server speaks, so that requests can be sent on as they are.
+    pub fn speaks_responses(self) -> bool {
+        match self {
+            Self::OpenAiResponses | Self::Foundry => true,
+            Self::OpenAiChat | Self::Anthropic | Self::Gemini | Self::Demo => false,
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::OpenAiResponses,

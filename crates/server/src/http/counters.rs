@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use throughline::MemoryBudget;
 
+use crate::responses::wire::MEMBERS;
+
 /// Upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 13] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -14,12 +16,14 @@ const BOUNDS: [f64; 13] = [
 
 /// Counters of requests and connections. There are as many as there are routes, methods and
 /// statuses: nothing that a client writes is a label.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HttpCounters {
     requests: RwLock<Vec<(Labels, Arc<Times>)>>,
     active: AtomicU64,
     connections: AtomicU64,
     refused: AtomicU64,
+    /// One for each known member of a request, and one for all others.
+    ignored: [AtomicU64; MEMBERS.len() + 1],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,18 @@ impl Drop for Going<'_> {
     }
 }
 
+impl Default for HttpCounters {
+    fn default() -> Self {
+        Self {
+            requests: RwLock::default(),
+            active: AtomicU64::default(),
+            connections: AtomicU64::default(),
+            refused: AtomicU64::default(),
+            ignored: std::array::from_fn(|_| AtomicU64::default()),
+        }
+    }
+}
+
 impl HttpCounters {
     /// A connection was opened.
     pub(super) fn opened(&self) -> Going<'_> {
@@ -56,6 +72,19 @@ impl HttpCounters {
     /// A connection was refused.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Members of a request that are not carried out, by their paths.
+    pub(crate) fn ignored<'p>(&self, paths: impl Iterator<Item = &'p str>) {
+        for path in paths {
+            let name = path.split(['.', '[']).next().unwrap_or_default();
+            let place = MEMBERS.iter().position(|(known, _)| *known == name);
+            // What no specification has counts as one: nothing that a client writes is a label.
+            let place = place.unwrap_or(MEMBERS.len());
+            if let Some(counter) = self.ignored.get(place) {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     }
 
     /// A request came in.
@@ -189,6 +218,19 @@ impl HttpCounters {
                 out,
                 "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
             )?;
+        }
+        let name = "throughline_ignored_members_total";
+        writeln!(
+            out,
+            "# HELP {name} Members of requests that were not carried out."
+        )?;
+        writeln!(out, "# TYPE {name} counter")?;
+        let names = MEMBERS.iter().map(|(name, _)| *name).chain(["other"]);
+        for (member, counter) in names.zip(&self.ignored) {
+            let value = plain(counter);
+            if value > 0 {
+                writeln!(out, "{name}{{member=\"{member}\"}} {value}")?;
+            }
         }
         Ok(())
     }

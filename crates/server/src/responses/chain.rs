@@ -131,27 +131,31 @@ impl Shown {
     }
 }
 
-/// All items of one run.
-fn of_run(app: &App, journal: &Journal) -> Result<Vec<Item>, ApiError> {
-    let run = journal.run.id;
-    let messages = journal.entries.iter().map(|entry| (run, &entry.message));
-    Ok(Shown::of(journal)?.items(app, &spoken(messages)))
+/// The items of one run, and what they were made from.
+pub(super) struct KeptRun {
+    pub(super) items: Vec<Item>,
+    pub(super) messages: Vec<Message>,
 }
 
-/// An item that we keep, by its id.
-pub(super) async fn item(app: &App, scope: &TenantScope, id: &str) -> Result<Item, ApiError> {
-    let missing = || super::said::no_item(id);
-    let of: ItemId = id.parse().map_err(|_| missing())?;
-    let journal = match app.store.journal(scope, of.run).await {
+/// A run that is kept; `None` if it is not there.
+pub(super) async fn kept_run(
+    app: &App,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<Option<KeptRun>, ApiError> {
+    let journal = match app.store.journal(scope, run).await {
         Ok(journal) => journal,
-        Err(Error::NotFound { .. }) => return Err(missing()),
+        Err(Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(fail::store(&error)),
     };
-    let items = of_run(app, &journal)?;
-    items
+    let shown = Shown::of(&journal)?;
+    let messages: Vec<Message> = journal
+        .entries
         .into_iter()
-        .find(|item| item.id == id)
-        .ok_or_else(missing)
+        .map(|entry| entry.message)
+        .collect();
+    let items = shown.items(app, &spoken(messages.iter().map(|message| (run, message))));
+    Ok(Some(KeptRun { items, messages }))
 }
 
 /// The run that a message of a history belongs to.

@@ -16,7 +16,8 @@ use throughline_store::{RunId, TenantScope};
 use super::chain::{self, Shown};
 use super::said::said;
 use super::wire::{
-    CompactionAsked, CreateRequest, Dialect, InputPart, Item, PARCEL_PURPOSE, Parcel, Tally,
+    CompactionAsked, CreateRequest, Dialect, InputItems, InputPart, Item, PARCEL_PURPOSE, Parcel,
+    Tally,
 };
 use super::{fail, input_tokens, showing, tale};
 use crate::error::ApiError;
@@ -68,7 +69,7 @@ pub(super) async fn compact(
         (&messages, RunId::from_bytes(name)),
         short.covers,
     );
-    let item = sealed(&app, &caller.scope, &request, &short);
+    let item = sealed(&app, &caller.scope, (&request, request.input()), &short);
     Ok(json(StatusCode::OK, &body(&app, &items, &item, &short)))
 }
 
@@ -116,9 +117,14 @@ fn stays(item: &Item) -> bool {
 }
 
 /// The item with everything else in it.
-fn sealed(app: &App, scope: &TenantScope, request: &CreateRequest, short: &Condensed) -> RawJson {
+pub(super) fn sealed(
+    app: &App,
+    scope: &TenantScope,
+    (request, input): (&CreateRequest, &InputItems),
+    short: &Condensed,
+) -> RawJson {
     // What was in short before goes on to stand for what it stood for.
-    let mut earlier = request.input().parts().iter().rev();
+    let mut earlier = input.parts().iter().rev();
     let earlier = earlier.find_map(|part| match part {
         InputPart::Parcel { brought, .. } => brought.parcel.of.clone(),
         _ => None,

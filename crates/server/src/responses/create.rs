@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
 use throughline::order::Reply;
@@ -21,6 +21,8 @@ use super::recipe::{Recipe, recipe};
 use super::retry::{self, Key};
 use super::said::{Said, said};
 use super::tale::{Tale, dialect};
+use super::trigger::{Whole, answer_in_short};
+use super::unsupported::{header, judged};
 use super::wire::{CreateRequest, InputItems, KnownCall, Pieces, RequestTool, Scene};
 use super::{fail, get, sse};
 use crate::config::Keeping;
@@ -65,15 +67,19 @@ async fn created(
         // It guards the head of a conversation, and a chain has none that could move.
         return Err(ApiError::not_implemented("If-Match"));
     }
+    let mut input = request.take_input();
+    let in_short = input.take_trigger()?;
     let mut asked = Asked {
         app: &app,
         scope: &caller.scope,
         way: way.map(|Extension(way)| way),
-        input: request.take_input(),
+        input,
+        in_short,
         request: Arc::new(request),
         memory: Arc::new(memory),
+        ignored: None,
     };
-    match mark {
+    let mut response = match mark {
         Mark::Named(name, digest) => {
             let run = app.store.ids().run();
             asked.begin(run, Some(Key::new(name, digest))).await
@@ -81,8 +87,15 @@ async fn created(
         Mark::Again(digest) => asked.again(digest).await,
         Mark::First(digest) => asked.marked(digest).await,
         Mark::None => asked.begin(app.store.ids().run(), None).await,
+    }?;
+    if let Some(Ok(ignored)) = asked.ignored.map(HeaderValue::try_from) {
+        response.headers_mut().insert(IGNORED, ignored);
     }
+    Ok(response)
 }
+
+/// The header that names what of a request is not carried out.
+const IGNORED: HeaderName = HeaderName::from_static("x-throughline-ignored");
 
 /// What a request says of its coming more than once, with the digest of its bytes: the same request
 /// has the same.
@@ -99,7 +112,7 @@ enum Mark {
 
 impl Mark {
     fn of(headers: &HeaderMap, body: &[u8]) -> Result<Self, ApiError> {
-        let attempts = header(headers, "x-stainless-retry-count");
+        let attempts = header_text(headers, "x-stainless-retry-count");
         let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
         Ok(match (key_name(headers)?, attempts) {
             (Some(name), _) => Self::Named(name, digest(body)),
@@ -134,7 +147,7 @@ fn key_name(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     })
 }
 
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let text = headers.get(name)?.to_str().ok()?;
     (!text.is_empty()).then_some(text)
 }
@@ -153,9 +166,13 @@ struct Asked<'a> {
     request: Arc<CreateRequest>,
     /// What the client says, until a run has begun with it.
     input: InputItems,
+    /// Whether the conversation is put in short, and no model is asked.
+    in_short: bool,
     way: Option<Way>,
     /// What the request takes of memory, as long as it or its run is at work.
     memory: Arc<Reservation>,
+    /// What of it is not carried out, for the header of its answer.
+    ignored: Option<String>,
 }
 
 /// What came of the beginning.
@@ -199,9 +216,10 @@ impl Asked<'_> {
     }
 
     /// The answer of a run that this process does not work on.
-    async fn stored(&self, run: RunId, delivery: Delivery) -> Result<Response<Body>, ApiError> {
+    async fn stored(&mut self, run: RunId, delivery: Delivery) -> Result<Response<Body>, ApiError> {
         let id = fail::response_id(run);
         let tale = Tale::read(self.app, self.scope, &id).await?;
+        self.ignored = header(&tale.scene.ignored);
         if self.request.stream() {
             return get::streaming(self.app, self.scope, &id, None, delivery).await;
         }
@@ -221,7 +239,7 @@ impl Asked<'_> {
 
     /// The answer of a run that this process works on, or worked on.
     async fn answered(
-        &self,
+        &mut self,
         answer: Answer,
         (run, delivery): (RunId, Delivery),
     ) -> Result<Response<Body>, ApiError> {
@@ -301,9 +319,17 @@ impl Asked<'_> {
             Some(adopts) => Some(adopts.run),
             None => self.previous()?,
         };
+        if previous.is_none() && self.input.is_empty() && !request.has_prompt() {
+            return Err(ApiError::invalid(
+                "Missing required parameter: 'input'. Say something, or name a response to go on from \
+                 in 'previous_response_id'.",
+            )
+            .code("missing_required_parameter")
+            .param("input"));
+        }
         let thread = self.thread(&threads, previous).await?;
         let listed = self.listed(previous).await?;
-        let mut recipe = recipe(app, Arc::clone(&request), &listed).await?;
+        let mut recipe = recipe(app, Arc::clone(&request), &self.input, &listed).await?;
         if adopts.is_some_and(|adopts| adopts.has_answer) {
             // It holds for the first model call.
             recipe.options.choice = ToolChoice::Auto;
@@ -314,6 +340,21 @@ impl Asked<'_> {
             Some(_) => Said::default(),
             None => said(app, self.scope, &self.input, &history).await?,
         };
+        if !said.ignored.is_empty() {
+            recipe.host.ignored.append(&mut said.ignored);
+            judged(&recipe.host.ignored, app.config.server.unsupported)?;
+            recipe.options.host = Some(recipe.host.to_json());
+        }
+        if self.in_short {
+            let mut messages = history.to_vec();
+            messages.extend(said.messages.iter().cloned().map(Arc::new));
+            let whole = Whole {
+                request: &request,
+                input: &self.input,
+                messages: &messages,
+            };
+            answer_in_short(app, self.scope, &mut recipe, &whole)?;
+        }
         let thread = match request.store() {
             true => thread,
             false => unstored(&recipe, &history)?,
@@ -333,7 +374,19 @@ impl Asked<'_> {
             labels: recipe.host.labels(),
             lists: recipe.host.lists.clone(),
             known_calls: known_calls(&thread),
+            ignored: recipe.host.ignored.clone(),
         };
+        self.ignored = header(&recipe.host.ignored);
+        app.http
+            .ignored(recipe.host.ignored.iter().map(|one| one.path.as_str()));
+        if let Some(ignored) = &self.ignored {
+            let id = fail::response_id(run);
+            tracing::info!(
+                response_id = id,
+                ignored,
+                "a request is not carried out in full"
+            );
+        }
         let compaction = recipe.options.compaction.take().map(|compaction| {
             let record = history.iter().map(|message| &**message);
             compaction.pinning(record.chain(&said.messages), is_summary)

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value};
 use throughline_store::RunId;
 
-use super::wire::{CreateRequest, Labels, ServerTool, ToolList};
+use super::offered::renamed;
+use super::wire::{CreateRequest, Ignored, Labels, ServerTool, ToolList};
 use crate::error::ApiError;
 
 /// What is kept with a run.
@@ -22,6 +23,12 @@ pub(crate) struct Host {
     pub(crate) listed: Vec<String>,
     /// The response that it goes on from, where the record does not say so: one that failed.
     pub(crate) previous: Option<RunId>,
+    /// Whether the client's tools were offered as functions, by names that each vendor takes.
+    pub(crate) functions: bool,
+    /// What of the request is not carried out, as far as it was known at the beginning.
+    pub(crate) ignored: Vec<Ignored>,
+    /// The conversation in short that it answers with, in place of a model.
+    pub(crate) in_short: Option<RawJson>,
 }
 
 impl Host {
@@ -33,6 +40,9 @@ impl Host {
             lists: Vec::new(),
             listed: Vec::new(),
             previous: None,
+            functions: false,
+            ignored: Vec::new(),
+            in_short: None,
         }
     }
 
@@ -40,6 +50,11 @@ impl Host {
         let mut labels = Labels::new();
         for (name, tool) in &self.tools {
             labels.insert(name.clone(), tool.clone());
+        }
+        if self.functions {
+            for (offered, tool) in renamed(&self.request) {
+                labels.rename(offered, tool);
+            }
         }
         labels
     }
@@ -84,6 +99,19 @@ impl Host {
             if let Some(previous) = self.previous {
                 object.str("previous", &previous.to_string());
             }
+            if self.functions {
+                object.bool("functions", true);
+            }
+            if !self.ignored.is_empty() {
+                let mut ignored = ArrayWriter::new(object.key("ignored"));
+                for one in &self.ignored {
+                    one.write_stored(ignored.slot());
+                }
+                ignored.end();
+            }
+            if let Some(item) = &self.in_short {
+                object.raw("in_short", item.get());
+            }
         })
     }
 
@@ -123,6 +151,13 @@ impl Host {
             lists: lists.collect(),
             listed: listed.collect(),
             previous: text(host, "previous").and_then(|run| run.parse().ok()),
+            functions: host
+                .get("functions")
+                .is_some_and(|found| found.raw() == "true"),
+            ignored: elements(host, "ignored")
+                .filter_map(Ignored::read_stored)
+                .collect(),
+            in_short: host.get("in_short").map(RawJson::of),
         }))
     }
 }

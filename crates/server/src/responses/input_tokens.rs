@@ -42,7 +42,10 @@ pub(super) async fn count(
     }
     let instructions = request.instructions().map_or(0, str::len);
     let tools = request.tools().iter().map(|tool| match tool {
-        RequestTool::Function { json, .. } | RequestTool::Other { json, .. } => json.get().len(),
+        RequestTool::Function { json, .. }
+        | RequestTool::Custom { json, .. }
+        | RequestTool::Namespace { json, .. }
+        | RequestTool::Hosted { json, .. } => json.get().len(),
         RequestTool::Mcp(tool) => tool.json.get().len(),
     });
     tokens += (instructions + tools.sum::<usize>()).div_ceil(BYTES_OF_A_TOKEN);

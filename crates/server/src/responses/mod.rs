@@ -9,13 +9,17 @@ mod get;
 pub(crate) mod host;
 mod input_items;
 mod input_tokens;
+mod offered;
 mod query;
 pub(crate) mod recipe;
+mod resolve;
 mod retry;
 mod said;
 mod showing;
 mod sse;
 mod tale;
+mod trigger;
+mod unsupported;
 pub mod wire;
 
 use axum::Router;

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use throughline::{
-    Agent, Approval, CallContext, Limits, OnPark, OnRepeat, Parameters, RunOptions, Runs, Tool,
-    ToolError, ToolOutput, ToolSpec,
+    Agent, Approval, CallContext, Limits, OnPark, OnRepeat, RunOptions, Tool, ToolError,
+    ToolOutput, ToolSpec,
 };
+use throughline_model::ToolDef;
 use throughline_model::json::RawJson;
-use throughline_model::{ToolChoice, ToolDef};
 
 use super::host::Host;
+use super::offered::{Offered, choice, renamed};
 use super::showing;
-use super::wire::{CreateRequest, McpTool, RequestTool, ServerTool, ToolList};
+use super::trigger::put_in_short;
+use super::unsupported::{ModelCall, judged};
+use super::wire::{CreateRequest, InputItems, McpTool, RequestTool, ServerTool, ToolList};
 use crate::config::Kind;
 use crate::error::ApiError;
 use crate::http::App;
@@ -30,6 +33,7 @@ pub(crate) struct Recipe {
 pub(crate) async fn recipe(
     app: &App,
     request: Arc<CreateRequest>,
+    input: &InputItems,
     listed: &[String],
 ) -> Result<Recipe, ApiError> {
     let route = app.upstreams.route(request.model())?;
@@ -44,41 +48,82 @@ pub(crate) async fn recipe(
     host.listed
         .extend(host.lists.iter().map(|list| list.label.clone()));
     host.tools = served.names;
-    made(app, &route, host, served.tools)
+    made(app, &route, host, served.tools, Looks::New(input))
+}
+
+/// Whether it is looked at what of a request cannot be carried out.
+#[derive(Clone, Copy)]
+enum Looks<'i> {
+    /// It is, with the input of the request.
+    New(&'i InputItems),
+    /// It was, and is kept.
+    Known,
 }
 
 /// The recipe for a run that was begun before, as it was kept.
 pub(crate) async fn again(app: &App, host: &Host) -> Result<Recipe, ApiError> {
     let route = app.upstreams.route(host.request.model())?;
     let served = served(app, &host.request, &route).await?;
-    made(app, &route, host.clone(), served.tools)
+    let mut recipe = made(app, &route, host.clone(), served.tools, Looks::Known)?;
+    if let Some(item) = &host.in_short {
+        put_in_short(app, &mut recipe, item.clone())?;
+    }
+    Ok(recipe)
 }
 
 fn made(
     app: &App,
     route: &Route,
-    host: Host,
+    mut host: Host,
     served: Vec<Arc<dyn Tool>>,
+    looks: Looks<'_>,
 ) -> Result<Recipe, ApiError> {
-    let request = &host.request;
-    let defs: Vec<ToolDef> = served.iter().map(|tool| tool.spec().to_def()).collect();
+    let request = Arc::clone(&host.request);
+    let native = route.upstream.kind.speaks_responses();
+    let offered = Offered::of(&request, native);
     let mut tools = served;
-    let allowed = request.tool_choice().allowed.as_deref();
-    tools.retain(|tool| allowed.is_none_or(|names| names.contains(&tool.spec().name)));
-    for tool in request.tools() {
-        let RequestTool::Function { def, .. } = tool else {
-            continue;
-        };
-        if tools.iter().any(|known| known.spec().name == def.name) {
-            return Err(clash(&def.name));
+    let allowed = request.tool_choice().allowed.as_ref();
+    let label = |name: &str| {
+        let found = host.tools.iter().find(|(known, _)| known == name);
+        found.map(|(_, tool)| tool.label.clone())
+    };
+    tools.retain(|tool| {
+        let name = &tool.spec().name;
+        allowed.is_none_or(|allowed| allowed.has(name, label(name).as_deref()))
+    });
+    for tool in &offered.tools {
+        let name = &tool.spec().name;
+        if tools.iter().any(|known| known.spec().name == *name) {
+            return Err(clash(name));
         }
-        if allowed.is_none_or(|names| names.contains(&def.name)) {
-            tools.push(Arc::new(Declared::of(def)));
-        }
+        tools.push(Arc::clone(tool));
     }
     let mut settings = request.settings();
-    if route.upstream.kind == Kind::OpenAiResponses {
-        settings.extra = request.extra_for_responses(&defs);
+    if native {
+        settings.extra = request.extra_for_responses(route.upstream.kind == Kind::OpenAiResponses);
+    }
+    let choice = choice(&request, native);
+    let specs = tools
+        .iter()
+        .map(|tool: &Arc<dyn Tool>| tool.spec())
+        .filter(|spec| spec.offered);
+    let defs: Vec<ToolDef> = specs
+        .map(ToolSpec::to_def)
+        .chain(offered.hosted.iter().cloned())
+        .collect();
+    let call = ModelCall {
+        route,
+        request: &request,
+        settings: &settings,
+        choice: &choice,
+        defs: &defs,
+        offered: &offered,
+    };
+    if let Looks::New(input) = looks {
+        call.refuse_contents(input)?;
+        host.functions = !native && renamed(&request).next().is_some();
+        host.ignored = call.ignored()?;
+        judged(&host.ignored, app.config.server.unsupported)?;
     }
     let agent = route.agent.as_deref();
     let instructions = [
@@ -89,10 +134,11 @@ fn made(
     let extras = request.extras();
     let options = RunOptions {
         tools,
-        choice: choice(request),
+        hosted: offered.hosted,
+        choice,
         settings: Some(settings),
         model: route.model.clone(),
-        limits: Some(limits(app, request)),
+        limits: Some(limits(app, &request)),
         instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
         persistence: extras
             .persistence
@@ -131,10 +177,6 @@ fn agent_of(app: &App, upstream: &Upstream) -> Result<Agent, throughline::BuildE
         .history(app.config.history)
         .metrics(app.metrics.clone())
         .build()
-}
-
-fn choice(request: &CreateRequest) -> ToolChoice {
-    request.tool_choice().choice.clone()
 }
 
 fn limits(app: &App, request: &CreateRequest) -> Limits {
@@ -237,33 +279,6 @@ fn listed(spec: &ToolSpec) -> RawJson {
             .raw("input_schema", spec.parameters.as_json().get())
             .raw("annotations", "null");
     })
-}
-
-/// A function that the client runs.
-struct Declared(ToolSpec);
-
-impl Declared {
-    fn of(def: &ToolDef) -> Self {
-        let mut spec = ToolSpec::named(&def.name);
-        spec.description = def.description.clone();
-        spec.runs = Runs::Outside;
-        spec.parameters = match &def.parameters {
-            Some(schema) => Parameters::unchecked(schema),
-            None => Parameters::any(),
-        };
-        Self(spec)
-    }
-}
-
-#[async_trait]
-impl Tool for Declared {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    async fn call(&self, _: &RawJson, _: CallContext) -> Result<ToolOutput, ToolError> {
-        Err(ToolError::new("the client runs this tool"))
-    }
 }
 
 /// A tool of ours that the client wants to be asked about.

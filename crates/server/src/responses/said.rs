@@ -7,9 +7,10 @@ use throughline_model::{Content, Message};
 use throughline_store::{ApprovalId, TenantScope};
 
 use super::chain;
+use super::resolve::{Found, Resolving};
 use super::wire::{
-    Brought, CreateRequest, InputItems, InputPart, ItemId, PARCEL_PURPOSE, Parcel, duplicate_item,
-    not_ours, same_item,
+    Brought, Ignored, InputItem, InputItems, InputPart, ItemId, PARCEL_PURPOSE, Parcel,
+    duplicate_item, not_ours, parts, same_item,
 };
 use crate::error::{ApiError, MISSING_ITEM};
 use crate::http::App;
@@ -20,6 +21,8 @@ pub(crate) struct Said {
     pub(crate) messages: Vec<Message>,
     /// Answers to questions whether a tool may run.
     pub(crate) approvals: Vec<Approved>,
+    /// Items that are not what they say they are.
+    pub(crate) ignored: Vec<Ignored>,
 }
 
 /// An answer to a question.
@@ -37,37 +40,86 @@ pub(crate) async fn said(
     history: &[Arc<Message>],
 ) -> Result<Said, ApiError> {
     let again = sent_again(app, input, history)?;
-    let mut parts = input.parts_of(|item| !again.contains(&item.index))?;
-    let is_reference = |part: &InputPart| matches!(part, InputPart::Reference { .. });
-    if parts.iter().any(is_reference) {
-        parts = resolved(app, scope, input, &again, history).await?;
-    }
     let mut said = Said::default();
-    for part in parts {
-        match part {
-            InputPart::Messages(messages) => said.messages.extend(messages),
-            InputPart::Reference { id, .. } => return Err(no_item(&id)),
-            InputPart::Parcel { id, brought, index } => {
-                let message = opened(app, scope, &brought, id.as_deref(), index)?;
-                // A client that sends everything again sends it too.
-                let known = |one: &Arc<Message>| Parcel::became(one, &brought.seal);
-                if !history.iter().any(known) {
-                    said.messages.push(message);
-                }
+    let mut resolving = Resolving::new(app, scope);
+    let mut sent: Vec<&InputItem> = Vec::new();
+    let mut last = None;
+    for item in input.items() {
+        if again.contains(&item.index) {
+            continue;
+        }
+        match resolving.look_up(item, history).await? {
+            Found::Sent => sent.push(item),
+            Found::Edited => {
+                let reason = "it differs from the item that is kept under this id, and was used as \
+                              it was sent";
+                let path = format!("input[{}]", item.index);
+                said.ignored.push(Ignored::new(path, reason));
+                sent.push(item);
             }
-            InputPart::Approval {
-                request,
-                approve,
-                reason,
-            } => said.approvals.push(Approved {
-                approval: request.parse().map_err(|_| no_question(&request))?,
-                approve,
-                reason,
-            }),
+            Found::Kept(messages, at) => {
+                let follows = sent.is_empty() && at.is_some() && at == last;
+                said.add(app, scope, history, &std::mem::take(&mut sent))?;
+                said.keep(messages, follows);
+                last = at;
+            }
         }
     }
+    said.add(app, scope, history, &sent)?;
     paired(&said.messages, history)?;
     Ok(said)
+}
+
+impl Said {
+    /// Add what is kept. What stood in one message stands in one again: reasoning is nothing without
+    /// what it led to.
+    fn keep(&mut self, messages: Vec<Message>, follows: bool) {
+        for message in messages {
+            match self.messages.last_mut() {
+                Some(before) if follows && before.role == message.role => {
+                    before.contents.extend(message.contents);
+                }
+                _ => self.messages.push(message),
+            }
+        }
+    }
+
+    /// Add items as they were sent.
+    fn add(
+        &mut self,
+        app: &App,
+        scope: &TenantScope,
+        history: &[Arc<Message>],
+        items: &[&InputItem],
+    ) -> Result<(), ApiError> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        for part in parts(items)? {
+            match part {
+                InputPart::Messages(messages) => self.messages.extend(messages),
+                InputPart::Reference { id, .. } => return Err(no_item(&id)),
+                InputPart::Parcel { id, brought, index } => {
+                    let message = opened(app, scope, &brought, id.as_deref(), index)?;
+                    // A client that sends everything again sends it too.
+                    let known = |one: &Arc<Message>| Parcel::became(one, &brought.seal);
+                    if !history.iter().any(known) {
+                        self.messages.push(message);
+                    }
+                }
+                InputPart::Approval {
+                    request,
+                    approve,
+                    reason,
+                } => self.approvals.push(Approved {
+                    approval: request.parse().map_err(|_| no_question(&request))?,
+                    approve,
+                    reason,
+                }),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What was put in short, if this store sealed it for this tenant.
@@ -117,41 +169,6 @@ fn sent_again(
         again.push(item.index);
     }
     Ok(again)
-}
-
-/// What the items mean, with references replaced by what they stand for.
-async fn resolved(
-    app: &App,
-    scope: &TenantScope,
-    input: &InputItems,
-    again: &[usize],
-    history: &[Arc<Message>],
-) -> Result<Vec<InputPart>, ApiError> {
-    let mut whole = String::from("{\"input\":[");
-    for item in input
-        .items()
-        .iter()
-        .filter(|item| !again.contains(&item.index))
-    {
-        if !whole.ends_with('[') {
-            whole.push(',');
-        }
-        match (&item.id, item.tag.as_str()) {
-            (Some(id), "item_reference") => {
-                let item = match chain::item(app, scope, id).await {
-                    Err(error) if error.is_missing_item() => {
-                        chain::named(app, history, id).ok_or(error)?
-                    }
-                    found => found?,
-                };
-                whole.push_str(item.json.get());
-            }
-            _ => whole.push_str(item.json.get()),
-        }
-    }
-    whole.push_str("]}");
-    let request = CreateRequest::parse(whole.as_bytes())?;
-    Ok(request.input().parts().to_vec())
 }
 
 /// Every output answers a call that is here or waits there.

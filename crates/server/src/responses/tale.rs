@@ -48,6 +48,7 @@ impl Tale {
             previous: host.previous.or(base),
             labels: host.labels(),
             lists: host.lists,
+            ignored: host.ignored,
             request: host.request,
             dialect: dialect(app),
             known_calls: known_calls(app, scope, &journal).await?,

@@ -8,7 +8,7 @@ use throughline_store::{Error, ErrorKind, Millis};
 
 use super::{Answer, Begun, Left, RunMemory};
 use crate::responses::fail;
-use crate::responses::wire::{Asked, Ending, Frame, Pieces, Projector, Scene};
+use crate::responses::wire::{Asked, Ending, Frame, Pieces, Projector, Scene, of_history};
 use crate::trials::planted;
 
 /// Whether the events of a run are stored.
@@ -145,6 +145,8 @@ fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> End
 /// The ending of a run in the words of the API.
 pub(crate) fn ending(end: RunEnd, asked: Vec<Asked>, at: Millis) -> Ending {
     Ending {
+        // What is set and offered was looked at before.
+        ignored: end.losses.iter().filter_map(of_history).collect(),
         stop: end.stop,
         finish: end.finish,
         error: end

@@ -229,7 +229,8 @@ async fn the_requests_of_the_compliance_suite_pass() {
         serde_json::from_str(&fixture("openresponses-compliance-requests.json")).unwrap();
     let mut passed = 0;
     for row in rows.as_array().unwrap() {
-        if row["transport"] != "http" {
+        // One of them is about a schema, and its request is never sent.
+        if row["transport"] != "http" || row["local_fixture_only"] == true {
             continue;
         }
         let endpoint = row["endpoint"].as_str().unwrap();
@@ -258,7 +259,7 @@ async fn the_requests_of_the_compliance_suite_pass() {
         passed += 1;
     }
     println!("compliance requests over HTTP: {passed} passed");
-    assert_eq!(passed, 10);
+    assert_eq!(passed, 9);
     end(server).await;
     task.abort();
 }

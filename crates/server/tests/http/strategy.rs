@@ -49,6 +49,7 @@ async fn asked(compaction: &str) -> (Vec<String>, bool) {
         settings: &Settings::default(),
         kept: Kept::Here,
         persist: None,
+        losses: None,
     };
     let mut answered = false;
     for _ in 0..2 {

@@ -21,6 +21,7 @@ async fn ask(upstreams: &Upstreams, model: &str, keep: Kept<'_>) -> String {
         settings: &Settings::default(),
         kept: keep,
         persist: None,
+        losses: None,
     };
     let response = route.upstream.client.respond(&request).await.unwrap();
     response.messages[0].text()

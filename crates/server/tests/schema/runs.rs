@@ -183,6 +183,7 @@ impl Maker<'_> {
             }),
             asked: std::mem::take(&mut self.asked),
             at: 1_790_000_009_000,
+            ignored: Vec::new(),
         }
     }
 

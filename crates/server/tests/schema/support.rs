@@ -36,6 +36,7 @@ pub(crate) fn scene(body: &str, dialect: Dialect) -> Scene {
         labels: Labels::new(),
         lists: Vec::new(),
         known_calls: Vec::new(),
+        ignored: Vec::new(),
     }
 }
 
@@ -47,6 +48,7 @@ pub(crate) fn ending(stop: StopReason, finish: Option<Stop>) -> Ending {
         error: None,
         asked: Vec::new(),
         at: 1_790_000_009_000,
+        ignored: Vec::new(),
     }
 }
 

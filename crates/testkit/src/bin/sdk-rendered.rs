@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::{
     AnswerShape, Content, Effort, Family, Message, Request, Role, Settings, ToolChoice, ToolDef,
+    Vendor, Verbosity,
 };
 use throughline_wire::compose::{Prompt, compose};
 use throughline_wire::render::{Options, Target, render};
@@ -123,12 +124,23 @@ fn body(request: &Request, wire: &Wire) -> Result<String, json::JsonError> {
 
 fn tools() -> Result<Vec<ToolDef>, json::JsonError> {
     let schema = r#"{"type":"object","properties":{"port":{"type":"string"}}}"#;
-    Ok(vec![ToolDef {
-        family: Family::FUNCTION,
-        name: "get_tide_table".into(),
-        description: Some("When is high water?".into()),
-        parameters: Some(RawJson::new(schema)?),
-    }])
+    let search = r#"{"type":"web_search","user_location":{"type":"approximate","city":"Brest"}}"#;
+    Ok(vec![
+        ToolDef {
+            family: Family::FUNCTION,
+            name: "get_tide_table".into(),
+            description: Some("When is high water?".into()),
+            parameters: Some(RawJson::new(schema)?),
+            strict: Some(true),
+            ..ToolDef::default()
+        },
+        ToolDef {
+            family: Family::WEB_SEARCH,
+            name: "web_search".into(),
+            vendor: Some(Vendor::item(Wire::OpenAiResponses, RawJson::new(search)?)),
+            ..ToolDef::default()
+        },
+    ])
 }
 
 fn settings() -> Result<Settings, json::JsonError> {
@@ -142,8 +154,17 @@ fn settings() -> Result<Settings, json::JsonError> {
         parallel_calls: Some(false),
         answer: Some(AnswerShape {
             name: "tides".into(),
-            schema: RawJson::new(schema)?,
+            schema: Some(RawJson::new(schema)?),
+            ..AnswerShape::default()
         }),
+        summary: true,
+        verbosity: Some(Verbosity::Low),
+        presence_penalty: Some(0.5),
+        frequency_penalty: Some(-0.5),
+        user: Some("a4f1".into()),
+        service_tier: Some("default".into()),
+        cache_key: Some("harbour".into()),
+        cache_retention: Some("24h".into()),
         extra: None,
     })
 }

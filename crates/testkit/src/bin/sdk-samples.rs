@@ -258,6 +258,7 @@ impl Samples<'_> {
             name: format!("tool_{number}"),
             description: self.rng.bool().then(|| "Looks up the tide.".to_owned()),
             parameters: self.rng.bool().then(|| schema.clone()),
+            ..ToolDef::default()
         });
         let tools = tools.collect();
         let system = if self.rng.bool() {

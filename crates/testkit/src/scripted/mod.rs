@@ -25,6 +25,7 @@
 //!     settings: &Settings::default(),
 //!     kept: Kept::Here,
 //!     persist: None,
+//!     losses: None,
 //! };
 //! client.respond(&request).await.unwrap();
 //! let answer = client.respond(&request).await.unwrap();

@@ -30,6 +30,7 @@ fn request(view: &View) -> ChatRequest<'_> {
         settings: &SETTINGS,
         kept: Kept::Here,
         persist: None,
+        losses: None,
     }
 }
 

@@ -266,6 +266,7 @@ impl Heard {
             name: name.to_owned(),
             description: None,
             parameters: schema.and_then(|schema| RawJson::new(&schema.to_string()).ok()),
+            ..ToolDef::default()
         });
     }
 }

@@ -261,7 +261,7 @@ fn settings(wire: &Wire, body: &Map<String, Value>) -> Result<(), Refusal> {
                 .get("tool_choice")
                 .and_then(|choice| choice.get("type")?.as_str());
             let thinks = matches!(kind, Some("enabled" | "adaptive"));
-            if thinks && matches!(choice, Some("any" | "tool")) {
+            if kind == Some("enabled") && matches!(choice, Some("any" | "tool")) {
                 return refuse("Thinking may not be enabled when tool_choice forces tool use.");
             }
             let temperature = body.get("temperature").and_then(Value::as_f64);

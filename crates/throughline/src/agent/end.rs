@@ -2,8 +2,9 @@
 
 use throughline_model::Stop;
 use throughline_store::Run;
+use throughline_wire::Loss;
 
-use super::driver::{end_of, told_error};
+use super::driver::{end_of, losses_of, told_error};
 use super::events::stop_of;
 use super::outcome::{Outcome, RunFailed};
 use super::stop::StopReason;
@@ -18,6 +19,8 @@ pub struct RunEnd {
     /// What went wrong, if something did: for a model call the name of its
     /// [`ErrorKind`](crate::ErrorKind), else `run`, and what people read.
     pub error: Option<(String, String)>,
+    /// What services could not be told in its model calls.
+    pub losses: Vec<Loss>,
 }
 
 impl From<&Outcome> for RunEnd {
@@ -26,6 +29,7 @@ impl From<&Outcome> for RunEnd {
             stop: outcome.stop,
             finish: outcome.finish.clone(),
             error: None,
+            losses: outcome.losses.clone(),
         }
     }
 }
@@ -50,6 +54,7 @@ impl RunEnd {
             stop,
             finish,
             error,
+            losses: losses_of(run.note.as_ref()),
         })
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use throughline_model::json::RawJson;
-use throughline_model::{Settings, ToolChoice};
+use throughline_model::{Settings, ToolChoice, ToolDef};
 use throughline_store::RunId;
 
 use super::limits::{Calling, Limits};
@@ -26,6 +26,9 @@ pub enum OnRepeat {
 pub struct RunOptions {
     /// Tools for this run. One that has the name of an agent's tool stands in for it.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools that the service runs itself, such as a search of the web. One that it does not have is
+    /// listed in [`Outcome::losses`](crate::Outcome::losses).
+    pub hosted: Vec<ToolDef>,
     /// Whether and which tools to call, for the first model call of the run; after that the model
     /// chooses.
     pub choice: ToolChoice,

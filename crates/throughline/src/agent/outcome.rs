@@ -3,6 +3,7 @@ mod failed;
 use throughline_compact::{BudgetUnreachable, Report};
 use throughline_model::{Arguments, Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
 use throughline_store::{ApprovalId, CallRef, RunId, ThreadId};
+use throughline_wire::Loss;
 
 use super::builder::BuildError;
 use super::limits::BadLimit;
@@ -36,6 +37,9 @@ pub struct Outcome {
     /// What was done to what the model was shown before its last call, and why; `None` while there was
     /// too little to look at, and with [`Compaction::Off`](crate::Compaction::Off).
     pub compaction: Option<Report>,
+    /// What services could not be told in the model calls of this run, each once: settings that they
+    /// do not have, contents that they do not take.
+    pub losses: Vec<Loss>,
     /// What happened, one by one: model calls and tool calls in the order in which they ended.
     pub steps: Vec<Step>,
 }
@@ -75,6 +79,8 @@ pub enum Step {
         finish: Stop,
         /// What the vendor reported.
         usage: Option<Usage>,
+        /// What the service could not be told, and why.
+        losses: Vec<Loss>,
     },
     /// A tool call ended.
     Tool {

@@ -116,7 +116,8 @@ impl<T: DeserializeOwned + JsonSchema, O: Working> TypedRun<T, O> {
     pub(super) fn new(mut run: Run<O>) -> Self {
         run.settings_mut().answer = Some(AnswerShape {
             name: T::schema_name().into_owned(),
-            schema: schema_of::<T>(),
+            schema: Some(schema_of::<T>()),
+            ..AnswerShape::default()
         });
         Self {
             run,

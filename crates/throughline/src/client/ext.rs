@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use throughline_model::Response;
+use throughline_wire::Loss;
 
 use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
 
@@ -34,6 +35,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
     fn get_ready(&self) {
         (**self).get_ready();
+    }
+
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        (**self).unsupported(request)
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

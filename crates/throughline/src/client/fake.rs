@@ -26,6 +26,7 @@ pub(super) async fn with_view<T>(view: &View, ask: impl AsyncFnOnce(&ChatRequest
         settings: &Settings::default(),
         kept: Kept::Here,
         persist: None,
+        losses: None,
     };
     ask(&request).await
 }

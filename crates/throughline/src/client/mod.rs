@@ -24,6 +24,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use futures_util::Stream;
 use throughline_model::{Event, Response};
+use throughline_wire::Loss;
 
 pub use abilities::{Abilities, StoresHistory};
 pub use demo::Demo;
@@ -42,7 +43,7 @@ pub use layer::{
 };
 pub use observe::{GaveUp, Happening, Observer};
 pub(crate) use request::overhead;
-pub use request::{ChatRequest, Kept, PersistMark};
+pub use request::{ChatRequest, Kept, LossSink, PersistMark};
 pub use secret::Secret;
 pub use services::{ServiceKeeping, Stability, WHO_STORES};
 pub(crate) use throughline_wire::approval_answer;
@@ -76,6 +77,13 @@ pub trait ChatClient: Send + Sync {
     /// A call will follow soon, most likely. What takes time and tells nobody anything, such as a
     /// connection, may begin now; it must return at once.
     fn get_ready(&self) {}
+
+    /// What of a request the service cannot be told: settings that it does not have, tools that it
+    /// cannot run, contents that it does not take. Nothing is sent. Layers pass the question on.
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        let _ = request;
+        Vec::new()
+    }
 
     /// Ask, and wait for the whole answer.
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError>;

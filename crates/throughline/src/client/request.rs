@@ -1,8 +1,9 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_compact::tokens;
 use throughline_model::{Settings, ToolChoice, ToolDef};
+use throughline_wire::Loss;
 
 use crate::history::View;
 
@@ -25,9 +26,19 @@ pub struct ChatRequest<'a> {
     pub kept: Kept<'a>,
     /// What a layer sets that wants this call published as soon as it is answered.
     pub persist: Option<&'a PersistMark>,
+    /// Where the client notes what it could not tell the service.
+    pub losses: Option<&'a LossSink>,
 }
 
 impl ChatRequest<'_> {
+    /// Say what the service could not be told, and why. A call that is made again says it again:
+    /// the last word counts.
+    pub fn note_losses(&self, losses: impl FnOnce() -> Vec<Loss>) {
+        if let Some(sink) = self.losses {
+            sink.set(losses());
+        }
+    }
+
     /// Say that the call was answered whole and is to be published at once. Without a mark nobody
     /// asked, and nothing happens.
     pub fn persist_call(&self) {
@@ -90,5 +101,22 @@ impl PersistMark {
     /// Whether it is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What a service could not be told in one model call: settings that it does not have, contents that
+/// it does not take.
+#[derive(Clone, Debug, Default)]
+pub struct LossSink(Arc<Mutex<Vec<Loss>>>);
+
+impl LossSink {
+    /// Note all losses of the call, in place of those that were noted before.
+    pub fn set(&self, losses: Vec<Loss>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = losses;
+    }
+
+    /// What was noted, taken out.
+    pub fn take(&self) -> Vec<Loss> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -43,6 +43,6 @@ pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten
 pub use thread::Thread;
 pub(crate) use thread::{Leaving, Loaded, Shared, messages};
 pub use threads::{Deleted, OwnerError, Threads, VendorCopy};
-pub use view::{Rendering, View};
+pub use view::{MOST_LOSSES, Rendering, View};
 pub use views::Views;
 pub(crate) use writing::{Hand, Writing, Wrote};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::{Body, Content, Message, Runner};
+use throughline_wire::Loss;
 use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
 use super::compacted::Compacted;
@@ -60,6 +61,20 @@ pub struct Rendering {
     pub repairs: usize,
     /// How much could not be said.
     pub losses: usize,
+    /// What could not be said: the newest of it, [`MOST_LOSSES`] at most.
+    pub lost: Vec<Loss>,
+}
+
+/// How many losses of one rendering are listed. A call costs what is new, so that a history in which
+/// much was lost does not make every later call longer.
+pub const MOST_LOSSES: usize = 32;
+
+/// The newest of all losses, oldest first.
+fn newest(settled: &[Loss], tail: &[Loss]) -> Vec<Loss> {
+    let tail = &tail[tail.len().saturating_sub(MOST_LOSSES)..];
+    let room = MOST_LOSSES - tail.len();
+    let settled = &settled[settled.len().saturating_sub(room)..];
+    settled.iter().chain(tail).cloned().collect()
 }
 
 impl View {
@@ -219,6 +234,7 @@ impl Kept {
             rest,
             repairs: self.renderer.repairs().len() + tail.repairs.len(),
             losses: self.renderer.losses().len() + tail.losses.len(),
+            lost: newest(self.renderer.losses(), &tail.losses),
         })
     }
 }
@@ -258,6 +274,7 @@ fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rende
         rest: String::new(),
         repairs: rendered.repairs.len(),
         losses: rendered.losses.len(),
+        lost: newest(&rendered.losses, &[]),
         system: rendered.system,
     }
 }
@@ -297,6 +314,7 @@ impl Default for Rendering {
             rest: String::new(),
             repairs: 0,
             losses: 0,
+            lost: Vec::new(),
         }
     }
 }

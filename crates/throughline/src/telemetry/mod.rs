@@ -64,6 +64,13 @@ impl Telemetry {
         (self.metrics.is_some() || !span.is_disabled()).then(Instant::now)
     }
 
+    /// What a model is shown became smaller.
+    pub(crate) fn compacted(&self, before: u64, after: u64) {
+        if let Some(metrics) = &self.metrics {
+            metrics.compaction(&self.agent, before, after);
+        }
+    }
+
     fn records_content(&self, span: &Span) -> bool {
         self.recording == Recording::Content && !span.is_disabled()
     }

@@ -148,7 +148,8 @@ impl ToolSet {
 
     /// The tools as they are offered to a model.
     pub fn defs(&self) -> Vec<ToolDef> {
-        self.specs().map(ToolSpec::to_def).collect()
+        let offered = self.specs().filter(|spec| spec.offered);
+        offered.map(ToolSpec::to_def).collect()
     }
 
     /// Whether there is none.

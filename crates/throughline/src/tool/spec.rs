@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use throughline_model::{Family, ToolDef};
+use throughline_model::{Family, Form, ToolDef, Vendor};
 use throughline_store::Effect;
 
 use super::Parameters;
@@ -34,6 +34,12 @@ pub struct ToolSpec {
     pub description: Option<String>,
     /// What it takes.
     pub parameters: Parameters,
+    /// Whether models must keep to that exactly, if it was said.
+    pub strict: Option<bool>,
+    /// The definition as a vendor writes it, for that vendor, if it says more than the rest.
+    pub vendor: Option<Vendor>,
+    /// Whether models are told of it. One that is part of another definition is not.
+    pub offered: bool,
     /// What a lost result means.
     pub effect: Effect,
     /// Whether somebody must agree first.
@@ -51,6 +57,9 @@ impl ToolSpec {
             name: name.into(),
             description: None,
             parameters: Parameters::none(),
+            strict: None,
+            vendor: None,
+            offered: true,
             effect: Effect::Once,
             approval: Approval::Never,
             runs: Runs::Here,
@@ -58,13 +67,27 @@ impl ToolSpec {
         }
     }
 
+    /// A function, unless its vendor's definition says that it takes free text.
+    fn family(&self) -> Family {
+        let Some(Form::Item(json)) = self.vendor.as_ref().map(|vendor| &vendor.form) else {
+            return Family::FUNCTION;
+        };
+        let tag = json.value().get("type").map(|tag| tag.is_str("custom"));
+        match tag {
+            Some(true) => Family::CUSTOM,
+            _ => Family::FUNCTION,
+        }
+    }
+
     /// The tool as it is offered to a model.
     pub fn to_def(&self) -> ToolDef {
         ToolDef {
-            family: Family::FUNCTION,
+            family: self.family(),
             name: self.name.clone(),
             description: self.description.clone(),
             parameters: Some(self.parameters.as_json().clone()),
+            strict: self.strict,
+            vendor: self.vendor.clone(),
         }
     }
 }

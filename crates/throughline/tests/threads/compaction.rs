@@ -477,6 +477,7 @@ async fn a_layer_compacts_for_whoever_keeps_conversations_alone() {
             settings: &settings,
             kept: Kept::Here,
             persist: None,
+            losses: None,
         };
         client.respond(&request).await.unwrap();
     }

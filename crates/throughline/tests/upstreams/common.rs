@@ -92,6 +92,7 @@ impl Ask {
             name: name.into(),
             description: Some(about.into()),
             parameters: Some(RawJson::new(schema).expect("a schema is JSON")),
+            ..ToolDef::default()
         };
         Self {
             tools: vec![
@@ -112,6 +113,7 @@ impl Ask {
             settings: &self.settings,
             kept: Kept::Here,
             persist: None,
+            losses: None,
         }
     }
 }

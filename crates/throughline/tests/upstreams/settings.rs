@@ -13,7 +13,8 @@ fn settings() -> Vec<Settings> {
     let shape = r#"{"type":"object","properties":{"time":{"type":"string"}},"required":["time"],"additionalProperties":false}"#;
     let answer = AnswerShape {
         name: "tide".into(),
-        schema: RawJson::new(shape).expect("a schema is JSON"),
+        schema: Some(RawJson::new(shape).expect("a schema is JSON")),
+        ..AnswerShape::default()
     };
     let mut list = vec![
         Settings::default(),

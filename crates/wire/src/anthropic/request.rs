@@ -7,12 +7,13 @@ use throughline_model::{
 
 use super::make::Speaker;
 use super::{decode as read_in, encode as write_out, parts};
+use crate::closed::closed_schema;
 use crate::fill::{Fill, fill};
 use crate::foreign::{self, Function};
 use crate::gather::array;
 use crate::hollow::Hollow;
 use crate::read::{member, required_array, text_of};
-use crate::{DecodeError, Losses};
+use crate::{DecodeError, LossKind, Losses};
 
 const SYSTEM: &str = "system";
 const MESSAGES: &str = "messages";
@@ -66,6 +67,7 @@ fn tools(body: &Value<'_>) -> Vec<ToolDef> {
             name: text_of(tool, "name").unwrap_or_default(),
             description: text_of(tool, "description"),
             parameters: member(tool, "input_schema").map(RawJson::of),
+            ..ToolDef::default()
         })
         .collect()
 }
@@ -172,7 +174,21 @@ fn push_tool(out: &mut String, tool: &ToolDef, path: &Path<'_>, losses: &mut Los
     if let Some(description) = &tool.description {
         object.str("description", description);
     }
-    let schema = tool.parameters.as_ref();
+    let strict = tool.strict == Some(true);
+    let closed = tool.parameters.as_ref().filter(|_| strict);
+    let closed = closed
+        .and_then(closed_schema)
+        .and_then(|text| RawJson::new(&text).ok());
+    match (strict, &closed) {
+        (true, Some(_)) => drop(object.bool("strict", true)),
+        (true, None) => {
+            let detail =
+                "a strict tool needs a schema whose objects allow no `additionalProperties`";
+            losses.note(&path.key("strict"), LossKind::ToolDefinition, detail);
+        }
+        (false, _) => {}
+    }
+    let schema = closed.as_ref().or(tool.parameters.as_ref());
     match schema.filter(|schema| schema.value().as_object().is_some()) {
         Some(schema) => {
             let typed = schema.value().get("type").is_some();

@@ -460,12 +460,14 @@ fn unpaired_surrogates_from_elsewhere_are_replaced() {
                 name: "web".into(),
                 description: None,
                 parameters: None,
+                ..ToolDef::default()
             },
             ToolDef {
                 family: Family::FUNCTION,
                 name: "moor".into(),
                 description: None,
                 parameters: Some(raw(r#"{"description":"\ud800"}"#)),
+                ..ToolDef::default()
             },
         ],
         ..Request::default()
@@ -619,18 +621,21 @@ fn a_request_from_elsewhere_gets_what_the_api_demands() {
                 name: "moor".into(),
                 description: Some("Moors.".into()),
                 parameters: Some(raw(r#"{"properties":{}}"#)),
+                ..ToolDef::default()
             },
             ToolDef {
                 family: Family::FUNCTION,
                 name: "cast_off".into(),
                 description: None,
                 parameters: None,
+                ..ToolDef::default()
             },
             ToolDef {
                 family: Family::WEB_SEARCH,
                 name: String::new(),
                 description: None,
                 parameters: None,
+                ..ToolDef::default()
             },
         ],
         vendor: Some(Vendor::item(

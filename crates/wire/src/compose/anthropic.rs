@@ -1,8 +1,9 @@
 //! Anthropic Messages.
 
-use throughline_model::{Effort, ToolChoice};
+use throughline_model::{AnswerShape, Effort};
 
-use super::draft::{Continues, Draft};
+use super::draft::{Choice, Continues, Draft};
+use super::openai_responses::word;
 use super::shape;
 use crate::anthropic::request;
 use crate::members::Members;
@@ -22,7 +23,7 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     draft.said(Continues::Nothing);
     let thinking = thinking(draft, most);
     if let Some(choice) = draft.tools(request::functions) {
-        tool_choice(draft, choice, thinking.is_on());
+        tool_choice(draft, choice, thinking);
     }
     sampling(draft, thinking.is_on());
     if !settings.stop.is_empty() {
@@ -30,6 +31,19 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     }
     thinking.write(draft);
     output(draft);
+    if let Some(user) = &settings.user {
+        let mut metadata = Members::default();
+        metadata.str("user_id", user);
+        draft.body.object("metadata", metadata);
+    }
+    service_tier(draft);
+    if settings.summary && thinking != Thinking::Adaptive {
+        draft.lost(
+            "summary",
+            "there is a summary only where the model decides how much to think",
+        );
+    }
+    draft.leave_out(&["summary", "user", "service_tier"]);
     if draft.is_streamed() {
         draft.body.bool("stream", true);
     }
@@ -59,7 +73,12 @@ impl Thinking {
         match self {
             Self::Unsaid => {}
             Self::Off => thinking.str("type", "disabled"),
-            Self::Adaptive => thinking.str("type", "adaptive"),
+            Self::Adaptive => {
+                thinking.str("type", "adaptive");
+                if draft.prompt.settings.summary {
+                    thinking.str("display", "summarized");
+                }
+            }
             Self::Budget(tokens) => {
                 thinking.str("type", "enabled");
                 thinking.number("budget_tokens", tokens);
@@ -70,9 +89,18 @@ impl Thinking {
 }
 
 fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
-    let target = draft.prompt.target;
-    let wanted = match draft.prompt.settings.effort {
+    let (target, settings) = (draft.prompt.target, draft.prompt.settings);
+    let wanted = match settings.effort {
+        // A summary is one of thoughts.
+        None if settings.summary && target.generation.thinking_levels => return Thinking::Adaptive,
         None if !target.thinking => return Thinking::Unsaid,
+        Some(Effort::Off) if target.generation.thinking_levels => {
+            draft.lost(
+                "effort",
+                "thinking is left to the model; it cannot be switched off",
+            );
+            return Thinking::Unsaid;
+        }
         Some(Effort::Off) => return Thinking::Off,
         _ if target.generation.thinking_levels => return Thinking::Adaptive,
         // A history that was rendered without thinking is refused with it.
@@ -84,6 +112,8 @@ fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
         Some(Effort::Low) => 2048,
         None | Some(Effort::Medium) => 8192,
         Some(Effort::High) => 24_576,
+        Some(Effort::ExtraHigh) => 32_768,
+        Some(Effort::Max) => 49_152,
     };
     // A quarter is left for the answer, if that leaves enough to think.
     let budget = wanted.min(most / 4 * 3).max(LEAST_BUDGET);
@@ -95,33 +125,45 @@ fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
     Thinking::Budget(budget)
 }
 
-fn tool_choice(draft: &mut Draft<'_>, choice: &ToolChoice, thinking: bool) {
-    let forced = match choice {
-        ToolChoice::Auto | ToolChoice::None => false,
-        ToolChoice::Required | ToolChoice::Named(_) => true,
-    };
-    let choice = if forced && thinking {
-        draft.choice_lost("no call can be demanded of a model that thinks");
-        &ToolChoice::Auto
-    } else {
-        choice
+fn tool_choice(draft: &mut Draft<'_>, choice: Choice<'_>, thinking: Thinking) {
+    let choice = match thinking {
+        Thinking::Budget(_) if choice.is_forced() => {
+            draft.choice_lost("no call can be demanded of a model with a thinking budget");
+            Choice::Auto
+        }
+        _ => choice,
     };
     let one = draft.prompt.settings.parallel_calls == Some(false);
     let mut said = Members::default();
-    match choice {
-        ToolChoice::Auto if !one => {}
-        ToolChoice::Auto => said.str("type", "auto"),
-        ToolChoice::None => said.str("type", "none"),
-        ToolChoice::Required => said.str("type", "any"),
-        ToolChoice::Named(name) => {
+    match &choice {
+        Choice::Auto if !one => {}
+        Choice::Auto => said.str("type", "auto"),
+        Choice::None => said.str("type", "none"),
+        Choice::Required => said.str("type", "any"),
+        Choice::Function(name) => {
             said.str("type", "tool");
             said.str("name", name);
         }
+        // Tools of this vendor have names.
+        Choice::Type(tag, _) => {
+            said.str("type", "tool");
+            said.str("name", tag);
+        }
     }
-    if one && *choice != ToolChoice::None {
+    if one && choice != Choice::None {
         said.bool("disable_parallel_tool_use", true);
     }
     draft.body.object("tool_choice", said);
+}
+
+/// OpenAI's words for the class of service in Anthropic's.
+fn service_tier(draft: &mut Draft<'_>) {
+    match draft.prompt.settings.service_tier.as_deref() {
+        None => {}
+        Some("auto" | "priority") => draft.body.str("service_tier", "auto"),
+        Some("default" | "standard") => draft.body.str("service_tier", "standard_only"),
+        Some(tier) => draft.lost("service_tier", format!("there is no class '{tier}'")),
+    }
 }
 
 /// Temperature or share of words: older models take one of them, and none while they think.
@@ -167,20 +209,26 @@ fn output(draft: &mut Draft<'_>) {
     let levels = draft.prompt.target.generation.thinking_levels;
     match settings.effort.filter(|_| levels) {
         None | Some(Effort::Off) => {}
-        // As little as it can: there is no lower word.
-        Some(Effort::Minimal | Effort::Low) => output.str("effort", "low"),
-        Some(Effort::Medium) => output.str("effort", "medium"),
-        Some(Effort::High) => output.str("effort", "high"),
+        Some(Effort::Minimal) => {
+            draft.replaced("effort", "low is the least, and was sent", "\"low\"");
+            output.str("effort", "low");
+        }
+        Some(effort) => output.str("effort", word(effort)),
     }
-    if let (Some(answer), Some(schema)) = (&settings.answer, shape::schema(draft)) {
-        if shape::is_closed(&answer.schema) {
-            let mut format = Members::default();
-            format.str("type", "json_schema");
-            format.raw("schema", schema);
-            output.object("format", format);
-        } else {
-            let detail = "every object of its schema must say `additionalProperties: false`";
-            draft.lost("answer", detail);
+    match &settings.answer {
+        None => {}
+        Some(AnswerShape { schema: None, .. }) => {
+            draft.lost("answer", "an answer in JSON needs a schema");
+        }
+        Some(AnswerShape {
+            schema: Some(_), ..
+        }) => {
+            if let Some(schema) = shape::closed(draft) {
+                let mut format = Members::default();
+                format.str("type", "json_schema");
+                format.raw("schema", schema);
+                output.object("format", format);
+            }
         }
     }
     draft.body.object("output_config", output);

@@ -2,6 +2,7 @@
 
 use throughline_model::{Path, ToolChoice};
 
+use super::hosted::{self, Chosen};
 use super::{Delivery, Prompt};
 use crate::foreign::{self, Function};
 use crate::members::Members;
@@ -14,6 +15,33 @@ pub(super) struct Draft<'p> {
     system: Option<&'p str>,
     pub(super) body: Members<'p>,
     pub(super) losses: &'p mut Losses,
+}
+
+/// Which tools to call, as far as the vendor can be told so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Choice<'p> {
+    Auto,
+    None,
+    Required,
+    /// The tool of this name.
+    Function(&'p str),
+    /// The vendor's own tool of this type, with its name if it has one.
+    Type(String, Option<&'p str>),
+}
+
+impl Choice<'_> {
+    /// Whether a call is demanded.
+    pub(super) fn is_forced(&self) -> bool {
+        match self {
+            Self::Auto | Self::None => false,
+            Self::Required | Self::Function(_) | Self::Type(..) => true,
+        }
+    }
+}
+
+/// Whether a penalty changes anything.
+fn is_some_penalty(penalty: f64) -> bool {
+    penalty != 0.0
 }
 
 /// What can be continued by a format.
@@ -66,39 +94,113 @@ impl<'p> Draft<'p> {
         self.losses.note(&path.key(key), LossKind::Setting, detail);
     }
 
+    /// Note a setting in whose place another value is sent, given as JSON.
+    pub(super) fn replaced(&mut self, key: &str, detail: impl Into<String>, sent: &str) {
+        let path = Path::Root.key("settings");
+        let path = path.key(key);
+        self.losses.replaced(&path, LossKind::Setting, detail, sent);
+    }
+
     /// Note a choice of tools that the vendor cannot take.
     pub(super) fn choice_lost(&mut self, detail: impl Into<String>) {
         let path = Path::Root.key("choice");
         self.losses.note(&path, LossKind::Setting, detail);
     }
 
-    /// Write the functions on offer; the choice among them, or nothing if there are none.
+    /// Write the tools on offer; the choice among them, or nothing if there are none.
     pub(super) fn tools(
         &mut self,
         write: fn(&mut String, &[Function<'_>], &mut Losses),
-    ) -> Option<&'p ToolChoice> {
+    ) -> Option<Choice<'p>> {
         let prompt = self.prompt;
-        let functions = foreign::function_tools(prompt.tools, self.losses);
-        let known = |name: &str| functions.iter().any(|found| found.tool.name == name);
-        let possible = match prompt.choice {
-            ToolChoice::Auto | ToolChoice::None => true,
-            ToolChoice::Required => !functions.is_empty(),
-            ToolChoice::Named(name) => known(name),
+        let functions: Vec<Function<'p>> = foreign::functions(prompt.tools).collect();
+        let hosted = hosted::hosted(self);
+        let choice = match prompt.choice {
+            ToolChoice::Auto => Choice::Auto,
+            ToolChoice::None => Choice::None,
+            ToolChoice::Required if functions.is_empty() && hosted.is_empty() => {
+                self.choice_lost("there is no tool on offer");
+                Choice::Auto
+            }
+            ToolChoice::Required => Choice::Required,
+            ToolChoice::Named(name) => {
+                let function = functions.iter().any(|found| found.tool.name == *name);
+                let of_vendor = hosted.iter().find(|found| found.name == name);
+                match (function, of_vendor.map(|found| &found.chosen)) {
+                    (true, _) => Choice::Function(name),
+                    (false, None) => {
+                        self.choice_lost(format!("there is no tool '{name}' on offer"));
+                        Choice::Auto
+                    }
+                    (false, Some(Chosen::Never)) => {
+                        self.choice_lost(format!("a call of '{name}' cannot be demanded"));
+                        Choice::Auto
+                    }
+                    (false, Some(Chosen::Name(name))) => Choice::Function(name),
+                    (false, Some(Chosen::Type(tag))) => Choice::Type(tag.clone(), None),
+                    (false, Some(Chosen::TypeAndName(tag))) => {
+                        Choice::Type(tag.clone(), Some(name))
+                    }
+                }
+            }
         };
-        if !possible {
-            self.choice_lost("there is no such function on offer");
-        }
-        if functions.is_empty() {
+        if functions.is_empty() && hosted.is_empty() {
             return None;
         }
         let mut json = String::new();
-        write(&mut json, &functions, self.losses);
+        match functions.is_empty() {
+            true => json.push_str("[]"),
+            false => write(&mut json, &functions, self.losses),
+        }
+        for tool in &hosted {
+            json.pop();
+            if json.len() > 1 {
+                json.push(',');
+            }
+            json.push_str(&tool.json);
+            json.push(']');
+        }
         self.body.raw("tools", json);
-        Some(if possible {
-            prompt.choice
-        } else {
-            &ToolChoice::Auto
-        })
+        Some(choice)
+    }
+
+    /// Note what the vendor has no member for. `known` are settings that its format has written.
+    pub(super) fn leave_out(&mut self, known: &[&str]) {
+        let settings = self.prompt.settings;
+        let said = [
+            ("summary", settings.summary),
+            ("verbosity", settings.verbosity.is_some()),
+            (
+                "presence_penalty",
+                settings.presence_penalty.is_some_and(is_some_penalty),
+            ),
+            (
+                "frequency_penalty",
+                settings.frequency_penalty.is_some_and(is_some_penalty),
+            ),
+            ("user", settings.user.is_some()),
+            ("service_tier", settings.service_tier.is_some()),
+            ("cache_key", settings.cache_key.is_some()),
+            ("cache_retention", settings.cache_retention.is_some()),
+        ];
+        for (key, said) in said {
+            if said && !known.contains(&key) {
+                self.lost(
+                    key,
+                    format!("{} has no such setting", self.prompt.target.wire),
+                );
+            }
+        }
+    }
+
+    /// A penalty, if it is one that the vendor takes.
+    pub(super) fn penalty(&mut self, key: &str, value: Option<f64>) -> Option<String> {
+        let value = value?;
+        if (-2.0..=2.0).contains(&value) {
+            return Some(format!("{value:?}"));
+        }
+        self.lost(key, format!("{value} is not between -2 and 2"));
+        None
     }
 
     /// Words and sampling: a number as the vendor takes it, from nothing to `most`.

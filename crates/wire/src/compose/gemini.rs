@@ -1,9 +1,11 @@
 //! Gemini's `generateContent`. The model, and whether the answer is streamed, stand in the address.
 
-use throughline_model::{Effort, ToolChoice};
+use throughline_model::{Effort, Family, Path};
 
-use super::draft::{Continues, Draft};
+use super::draft::{Choice, Continues, Draft};
 use super::shape;
+use crate::LossKind;
+use crate::foreign::{self, Function};
 use crate::gemini::encode;
 use crate::members::Members;
 
@@ -14,23 +16,58 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     draft.said(Continues::Nothing);
     let choice = draft.tools(encode::functions);
     let mut calling = Members::default();
-    match choice {
-        None | Some(ToolChoice::Auto) => {}
-        Some(ToolChoice::None) => calling.str("mode", "NONE"),
-        Some(ToolChoice::Required) => calling.str("mode", "ANY"),
-        Some(ToolChoice::Named(name)) => {
+    match &choice {
+        // Tools of this vendor cannot be chosen.
+        None | Some(Choice::Auto | Choice::Type(..)) => {}
+        Some(Choice::None) => calling.str("mode", "NONE"),
+        Some(Choice::Required) => calling.str("mode", "ANY"),
+        Some(Choice::Function(name)) => {
             calling.str("mode", "ANY");
-            calling.strings("allowedFunctionNames", std::slice::from_ref(name));
+            calling.strings("allowedFunctionNames", &[(*name).to_owned()]);
         }
     }
     let mut tool_config = Members::default();
     tool_config.object("functionCallingConfig", calling);
+    let tools = draft.prompt.tools.iter();
+    let functions = tools.filter(|tool| tool.family == Family::FUNCTION).count();
+    if functions > 0 && functions < draft.prompt.tools.len() {
+        // Its own tools and functions together: what its own did is told, and comes back (G-10).
+        tool_config.bool("includeServerSideToolInvocations", true);
+    }
     draft.body.object("toolConfig", tool_config);
     if choice.is_some() {
         note_parallel(draft);
     }
     let config = generation(draft, choice.is_some());
     draft.body.object("generationConfig", config);
+    note_strict(draft);
+    match draft.prompt.settings.service_tier.as_deref() {
+        None | Some("auto") => {}
+        Some("default" | "standard") => draft.body.str("serviceTier", "STANDARD"),
+        Some("flex") => draft.body.str("serviceTier", "FLEX"),
+        Some("priority") => draft.body.str("serviceTier", "PRIORITY"),
+        Some(tier) => draft.lost("service_tier", format!("there is no class '{tier}'")),
+    }
+    draft.leave_out(&[
+        "summary",
+        "presence_penalty",
+        "frequency_penalty",
+        "service_tier",
+    ]);
+}
+
+/// Gemini does not hold functions to their schemas.
+pub(super) fn note_strict(draft: &mut Draft<'_>) {
+    let root = Path::Root.key("tools");
+    for Function { index, tool } in foreign::functions(draft.prompt.tools) {
+        if tool.strict == Some(true) {
+            let path = root.index(index);
+            let detail = "arguments are not held to their schema";
+            draft
+                .losses
+                .note(&path.key("strict"), LossKind::ToolDefinition, detail);
+        }
+    }
 }
 
 /// Gemini calls as many functions at once as it likes.
@@ -58,9 +95,30 @@ fn generation(draft: &mut Draft<'_>, tools: bool) -> Members<'static> {
     }
     if tools && settings.answer.is_some() && !draft.prompt.target.generation.tool_combination {
         draft.lost("answer", "not together with functions on this model");
-    } else if let Some(schema) = shape::schema(draft) {
-        config.str("responseMimeType", "application/json");
-        config.raw("responseJsonSchema", schema);
+    } else if let Some(answer) = &settings.answer {
+        let schema = shape::schema(draft);
+        if answer.schema.is_none() || schema.is_some() {
+            config.str("responseMimeType", "application/json");
+        }
+        if let Some(schema) = schema {
+            config.raw("responseJsonSchema", schema);
+        }
+    }
+    for (key, name, value) in [
+        (
+            "presence_penalty",
+            "presencePenalty",
+            settings.presence_penalty,
+        ),
+        (
+            "frequency_penalty",
+            "frequencyPenalty",
+            settings.frequency_penalty,
+        ),
+    ] {
+        if let Some(penalty) = draft.penalty(key, value) {
+            config.raw(name, penalty);
+        }
     }
     config.object("thinkingConfig", thinking(draft));
     config
@@ -69,7 +127,7 @@ fn generation(draft: &mut Draft<'_>, tools: bool) -> Members<'static> {
 fn thinking(draft: &mut Draft<'_>) -> Members<'static> {
     let target = draft.prompt.target;
     let mut config = Members::default();
-    if target.thinking {
+    if target.thinking || draft.prompt.settings.summary {
         config.bool("includeThoughts", true);
     }
     let Some(effort) = draft.prompt.settings.effort else {
@@ -86,6 +144,7 @@ fn thinking(draft: &mut Draft<'_>) -> Members<'static> {
                 Effort::Low => 1024,
                 Effort::Medium => 8192,
                 Effort::High => 24_576,
+                Effort::ExtraHigh | Effort::Max => 32_768,
             },
         );
     }
@@ -96,12 +155,17 @@ fn thinking(draft: &mut Draft<'_>) -> Members<'static> {
 pub(super) fn level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
     match effort {
         Effort::Off => {
-            draft.lost("effort", "thinking cannot be switched off, only made short");
+            let detail = "thinking cannot be switched off, only made short";
+            draft.replaced("effort", detail, "\"minimal\"");
             "minimal"
         }
         Effort::Minimal => "minimal",
         Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
+        Effort::ExtraHigh | Effort::Max => {
+            draft.replaced("effort", "high is the most, and was sent", "\"high\"");
+            "high"
+        }
     }
 }

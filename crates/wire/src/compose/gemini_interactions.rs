@@ -1,9 +1,7 @@
 //! Gemini Interactions.
 
-use throughline_model::ToolChoice;
-
-use super::draft::{Continues, Draft};
-use super::gemini::{MOST_STOPS, level, note_parallel};
+use super::draft::{Choice, Continues, Draft};
+use super::gemini::{MOST_STOPS, level, note_parallel, note_strict};
 use super::shape;
 use crate::gemini_interactions::encode;
 use crate::members::Members;
@@ -16,21 +14,28 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     if choice.is_some() {
         note_parallel(draft);
     }
-    let config = generation(draft, choice);
+    note_strict(draft);
+    draft.leave_out(&["summary"]);
+    let config = generation(draft, choice.as_ref());
     draft.body.object("generation_config", config);
-    if let Some(schema) = shape::schema(draft) {
-        let mut format = Members::default();
-        format.str("type", "text");
-        format.str("mime_type", "application/json");
-        format.raw("schema", schema);
-        draft.body.object("response_format", format);
+    if let Some(answer) = &draft.prompt.settings.answer {
+        let schema = shape::schema(draft);
+        if answer.schema.is_none() || schema.is_some() {
+            let mut format = Members::default();
+            format.str("type", "text");
+            format.str("mime_type", "application/json");
+            if let Some(schema) = schema {
+                format.raw("schema", schema);
+            }
+            draft.body.object("response_format", format);
+        }
     }
     if draft.is_streamed() {
         draft.body.bool("stream", true);
     }
 }
 
-fn generation(draft: &mut Draft<'_>, choice: Option<&ToolChoice>) -> Members<'static> {
+fn generation(draft: &mut Draft<'_>, choice: Option<&Choice<'_>>) -> Members<'static> {
     let settings = draft.prompt.settings;
     let mut config = Members::default();
     if let Some(most) = settings.max_output_tokens {
@@ -49,17 +54,17 @@ fn generation(draft: &mut Draft<'_>, choice: Option<&ToolChoice>) -> Members<'st
     if let Some(effort) = settings.effort {
         config.str("thinking_level", level(draft, effort));
     }
-    if draft.prompt.target.thinking {
+    if draft.prompt.target.thinking || settings.summary {
         config.str("thinking_summaries", "auto");
     }
     match choice {
-        None | Some(ToolChoice::Auto) => {}
-        Some(ToolChoice::None) => config.str("tool_choice", "none"),
-        Some(ToolChoice::Required) => config.str("tool_choice", "any"),
-        Some(ToolChoice::Named(name)) => {
+        None | Some(Choice::Auto | Choice::Type(..)) => {}
+        Some(Choice::None) => config.str("tool_choice", "none"),
+        Some(Choice::Required) => config.str("tool_choice", "any"),
+        Some(Choice::Function(name)) => {
             let mut tools = Members::default();
             tools.str("mode", "any");
-            tools.strings("tools", std::slice::from_ref(name));
+            tools.strings("tools", &[(*name).to_owned()]);
             let mut allowed = Members::default();
             allowed.object("allowed_tools", tools);
             config.object("tool_choice", allowed);

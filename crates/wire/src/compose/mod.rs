@@ -14,6 +14,7 @@ mod draft;
 mod foundry;
 mod gemini;
 mod gemini_interactions;
+mod hosted;
 mod openai_chat;
 mod openai_responses;
 mod shape;
@@ -86,8 +87,16 @@ static NOTHING_SET: Settings = Settings {
     top_p: None,
     stop: Vec::new(),
     effort: None,
+    summary: false,
+    verbosity: None,
+    presence_penalty: None,
+    frequency_penalty: None,
     parallel_calls: None,
     answer: None,
+    user: None,
+    service_tier: None,
+    cache_key: None,
+    cache_retention: None,
     extra: None,
 };
 

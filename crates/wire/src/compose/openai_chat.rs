@@ -2,9 +2,9 @@
 //! the role `system`: they all know that one, and OpenAI itself reads it as `developer` where it
 //! must.
 
-use throughline_model::ToolChoice;
+use throughline_model::AnswerShape;
 
-use super::draft::{Continues, Draft};
+use super::draft::{Choice, Continues, Draft};
 use super::openai_responses::word;
 use super::{TokenLimit, shape};
 use crate::members::Members;
@@ -19,10 +19,11 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     draft.said(Continues::Nothing);
     if let Some(choice) = draft.tools(body::functions) {
         match choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => draft.body.str("tool_choice", "none"),
-            ToolChoice::Required => draft.body.str("tool_choice", "required"),
-            ToolChoice::Named(name) => {
+            // There are functions alone.
+            Choice::Auto | Choice::Type(..) => {}
+            Choice::None => draft.body.str("tool_choice", "none"),
+            Choice::Required => draft.body.str("tool_choice", "required"),
+            Choice::Function(name) => {
                 let mut function = Members::default();
                 function.str("name", name);
                 let mut named = Members::default();
@@ -55,16 +56,42 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     if let Some(effort) = settings.effort {
         draft.body.str("reasoning_effort", word(effort));
     }
-    if let (Some(answer), Some(schema)) = (&settings.answer, shape::schema(draft)) {
-        let mut shape = Members::default();
-        shape.str("name", &shape::name(answer));
-        shape.raw("schema", schema);
-        shape.bool("strict", false);
-        let mut format = Members::default();
-        format.str("type", "json_schema");
-        format.object("json_schema", shape);
+    if let Some(answer) = &settings.answer {
+        let format = format(draft, answer);
         draft.body.object("response_format", format);
     }
+    if let Some(verbosity) = settings.verbosity {
+        draft.body.str("verbosity", verbosity.as_str());
+    }
+    for (key, value) in [
+        ("presence_penalty", settings.presence_penalty),
+        ("frequency_penalty", settings.frequency_penalty),
+    ] {
+        if let Some(penalty) = draft.penalty(key, value) {
+            draft.body.raw(key, penalty);
+        }
+    }
+    let words = [
+        // All compatible servers know this name; OpenAI takes it beside the newer one.
+        ("user", &settings.user),
+        ("service_tier", &settings.service_tier),
+        ("prompt_cache_key", &settings.cache_key),
+        ("prompt_cache_retention", &settings.cache_retention),
+    ];
+    for (key, word) in words {
+        if let Some(word) = word {
+            draft.body.str(key, word);
+        }
+    }
+    draft.leave_out(&[
+        "verbosity",
+        "presence_penalty",
+        "frequency_penalty",
+        "user",
+        "service_tier",
+        "cache_key",
+        "cache_retention",
+    ]);
     if draft.is_streamed() {
         draft.body.bool("stream", true);
         // The last chunk says what the answer cost only if asked to.
@@ -72,4 +99,24 @@ pub(super) fn write(draft: &mut Draft<'_>) {
             .body
             .raw("stream_options", r#"{"include_usage":true}"#);
     }
+}
+
+fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
+    let mut format = Members::default();
+    match (&answer.schema, shape::schema(draft)) {
+        (None, _) => format.str("type", "json_object"),
+        (Some(_), None) => {}
+        (Some(_), Some(schema)) => {
+            let mut shape = Members::default();
+            shape.str("name", &shape::name(answer));
+            if let Some(description) = &answer.description {
+                shape.str("description", description);
+            }
+            shape.raw("schema", schema);
+            shape.bool("strict", answer.strict.unwrap_or(false));
+            format.str("type", "json_schema");
+            format.object("json_schema", shape);
+        }
+    }
+    format
 }

@@ -1,11 +1,14 @@
 //! OpenAI Responses, and what Foundry has in common with it.
 
-use throughline_model::{Effort, ToolChoice};
+use throughline_model::{AnswerShape, Effort};
 
-use super::draft::{Continues, Draft};
+use super::draft::{Choice, Continues, Draft};
 use super::shape;
 use crate::members::Members;
 use crate::openai_responses::body;
+
+/// The smallest limit of tokens that OpenAI takes.
+const LEAST_TOKENS: u64 = 16;
 
 pub(super) fn write(draft: &mut Draft<'_>) {
     begin(draft);
@@ -30,13 +33,21 @@ pub(super) fn rest(draft: &mut Draft<'_>) {
     let settings = draft.prompt.settings;
     if let Some(choice) = draft.tools(body::functions) {
         match choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => draft.body.str("tool_choice", "none"),
-            ToolChoice::Required => draft.body.str("tool_choice", "required"),
-            ToolChoice::Named(name) => {
+            Choice::Auto => {}
+            Choice::None => draft.body.str("tool_choice", "none"),
+            Choice::Required => draft.body.str("tool_choice", "required"),
+            Choice::Function(name) => {
                 let mut named = Members::default();
                 named.str("type", "function");
                 named.str("name", name);
+                draft.body.object("tool_choice", named);
+            }
+            Choice::Type(tag, name) => {
+                let mut named = Members::default();
+                named.str("type", &tag);
+                if let Some(name) = name {
+                    named.str("name", name);
+                }
                 draft.body.object("tool_choice", named);
             }
         }
@@ -45,7 +56,13 @@ pub(super) fn rest(draft: &mut Draft<'_>) {
         }
     }
     if let Some(most) = settings.max_output_tokens {
-        draft.body.number("max_output_tokens", most);
+        if most < LEAST_TOKENS {
+            let detail = format!("{LEAST_TOKENS} is the least, and was sent");
+            draft.replaced("max_output_tokens", detail, &LEAST_TOKENS.to_string());
+        }
+        draft
+            .body
+            .number("max_output_tokens", most.max(LEAST_TOKENS));
     }
     if let Some(temperature) = draft.temperature(2.0) {
         draft.body.raw("temperature", temperature);
@@ -56,24 +73,62 @@ pub(super) fn rest(draft: &mut Draft<'_>) {
     if !settings.stop.is_empty() {
         draft.lost("stop", "there are no stop texts here");
     }
+    let mut reasoning = Members::default();
     if let Some(effort) = settings.effort {
-        let mut reasoning = Members::default();
         reasoning.str("effort", word(effort));
-        draft.body.object("reasoning", reasoning);
     }
-    if let (Some(answer), Some(schema)) = (&settings.answer, shape::schema(draft)) {
-        let mut format = Members::default();
-        format.str("type", "json_schema");
-        format.str("name", &shape::name(answer));
-        format.raw("schema", schema);
-        format.bool("strict", false);
-        let mut text = Members::default();
-        text.object("format", format);
-        draft.body.object("text", text);
+    if settings.summary {
+        reasoning.str("summary", "auto");
     }
+    draft.body.object("reasoning", reasoning);
+    let mut text = Members::default();
+    if let Some(answer) = &settings.answer {
+        text.object("format", format(draft, answer));
+    }
+    if let Some(verbosity) = settings.verbosity {
+        text.str("verbosity", verbosity.as_str());
+    }
+    draft.body.object("text", text);
+    let words = [
+        ("safety_identifier", &settings.user),
+        ("service_tier", &settings.service_tier),
+        ("prompt_cache_key", &settings.cache_key),
+        ("prompt_cache_retention", &settings.cache_retention),
+    ];
+    for (key, word) in words {
+        if let Some(word) = word {
+            draft.body.str(key, word);
+        }
+    }
+    draft.leave_out(&[
+        "summary",
+        "verbosity",
+        "user",
+        "service_tier",
+        "cache_key",
+        "cache_retention",
+    ]);
     if draft.is_streamed() {
         draft.body.bool("stream", true);
     }
+}
+
+fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
+    let mut format = Members::default();
+    match (&answer.schema, shape::schema(draft)) {
+        (None, _) => format.str("type", "json_object"),
+        (Some(_), None) => {}
+        (Some(_), Some(schema)) => {
+            format.str("type", "json_schema");
+            format.str("name", &shape::name(answer));
+            if let Some(description) = &answer.description {
+                format.str("description", description);
+            }
+            format.raw("schema", schema);
+            format.bool("strict", answer.strict.unwrap_or(false));
+        }
+    }
+    format
 }
 
 /// OpenAI's words for how much to think.
@@ -84,5 +139,7 @@ pub(super) fn word(effort: Effort) -> &'static str {
         Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
+        Effort::ExtraHigh => "xhigh",
+        Effort::Max => "max",
     }
 }

@@ -1,9 +1,10 @@
 //! The shape of an answer.
 
-use throughline_model::json::{RawJson, Value};
+use throughline_model::json::RawJson;
 use throughline_model::{AnswerShape, Path};
 
 use super::draft::Draft;
+use crate::closed::closed_schema;
 use crate::foreign;
 
 /// The longest name that OpenAI takes.
@@ -11,14 +12,14 @@ const LONGEST: usize = 64;
 
 /// A schema that can be sent; what is not an object says nothing that a vendor understands.
 pub(super) fn schema(draft: &mut Draft<'_>) -> Option<String> {
-    let answer = draft.prompt.settings.answer.as_ref()?;
-    if !answer.schema.get().starts_with('{') {
+    let schema = draft.prompt.settings.answer.as_ref()?.schema.as_ref()?;
+    if !schema.get().starts_with('{') {
         draft.lost("answer", "its schema is not an object");
         return None;
     }
     let path = Path::Root.key("settings");
     let path = path.key("answer");
-    Some(foreign::sound_json(&answer.schema, &path, draft.losses).into_owned())
+    Some(foreign::sound_json(schema, &path, draft.losses).into_owned())
 }
 
 /// A name that OpenAI takes: letters, digits, `_` and `-`. It is a label and says nothing else.
@@ -35,36 +36,14 @@ pub(super) fn name(answer: &AnswerShape) -> String {
     }
 }
 
-/// Whether every object of a schema says that it has no other members.
-pub(super) fn is_closed(schema: &RawJson) -> bool {
-    closed(&schema.value())
-}
-
-fn closed(schema: &Value<'_>) -> bool {
-    let object = schema.get("properties").is_some()
-        || schema
-            .get("type")
-            .is_some_and(|kind| match kind.as_array() {
-                Some(kinds) => kinds.iter().any(|kind| kind.is_str("object")),
-                None => kind.is_str("object"),
-            });
-    let shut = schema.get("additionalProperties").and_then(Value::as_bool) == Some(false);
-    if object && !shut {
-        return false;
+/// The schema with `additionalProperties: false` in every object that says nothing about others, as
+/// Anthropic wants it: an answer that fits it fits the caller's too. One that allows others is a loss.
+pub(super) fn closed(draft: &mut Draft<'_>) -> Option<String> {
+    let schema = RawJson::new(&schema(draft)?).ok()?;
+    let closed = closed_schema(&schema);
+    if closed.is_none() {
+        let detail = "objects of its schema may not allow `additionalProperties`";
+        draft.lost("answer", detail);
     }
-    schema
-        .members()
-        .iter()
-        .all(|member| match &*member.key.to_str() {
-            "properties" | "$defs" | "definitions" => {
-                let inner = member.value.members();
-                inner.iter().all(|member| closed(&member.value))
-            }
-            "items" => closed(&member.value),
-            "anyOf" | "allOf" | "oneOf" | "prefixItems" => {
-                let inner = member.value.as_array().unwrap_or_default();
-                inner.iter().all(closed)
-            }
-            _ => true,
-        })
+    closed
 }

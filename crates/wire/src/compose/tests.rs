@@ -1,5 +1,7 @@
 use throughline_model::json::RawJson;
-use throughline_model::{AnswerShape, Effort, Family, Settings, ToolChoice, ToolDef, Wire};
+use throughline_model::{
+    AnswerShape, Effort, Family, Settings, ToolChoice, ToolDef, Vendor, Verbosity, Wire,
+};
 
 use super::{Delivery, Prompt, TokenLimit, compose};
 use crate::Losses;
@@ -17,13 +19,15 @@ fn tools() -> Vec<ToolDef> {
         name: "get_tide".into(),
         description: Some("When is high water?".into()),
         parameters: Some(raw(schema)),
+        ..ToolDef::default()
     }]
 }
 
 fn answer(schema: &str) -> Option<AnswerShape> {
     Some(AnswerShape {
         name: "tide report".into(),
-        schema: raw(schema),
+        schema: Some(raw(schema)),
+        ..AnswerShape::default()
     })
 }
 
@@ -40,7 +44,7 @@ fn full() -> Settings {
         effort: Some(Effort::Low),
         parallel_calls: Some(false),
         answer: answer(CLOSED),
-        extra: None,
+        ..Settings::default()
     }
 }
 
@@ -164,7 +168,7 @@ fn everything_for_anthropic() {
     );
     let expected = [
         ANTHROPIC_HEAD,
-        r#""tool_choice":{"type":"auto","disable_parallel_tool_use":true},"#,
+        r#""tool_choice":{"type":"any","disable_parallel_tool_use":true},"#,
         r#""stop_sequences":["END"],"thinking":{"type":"adaptive"},"#,
         r#""output_config":{"effort":"low","format":{"type":"json_schema","schema":"#,
         CLOSED,
@@ -174,7 +178,6 @@ fn everything_for_anthropic() {
     assert_eq!(
         lost,
         [
-            "choice: no call can be demanded of a model that thinks",
             "settings.temperature: the newest models choose words by themselves",
             "settings.top_p: the newest models choose words by themselves",
         ]
@@ -584,33 +587,225 @@ fn thinking_that_cannot_be_switched_off_is_made_short() {
     }
 }
 
+fn hosted(family: Family, json: &str) -> ToolDef {
+    ToolDef {
+        name: family.as_str().to_owned(),
+        family,
+        vendor: Some(Vendor::item(Wire::OpenAiResponses, raw(json))),
+        ..ToolDef::default()
+    }
+}
+
 #[test]
-fn a_tool_that_is_no_function_and_a_choice_that_is_not_on_offer_are_lost() {
-    let search = ToolDef {
-        family: Family::WEB_SEARCH,
-        name: "search".into(),
-        description: None,
-        parameters: None,
-    };
+fn a_tool_that_the_vendor_does_not_run_and_its_choice_are_lost() {
+    let patch = hosted(Family::APPLY_PATCH, r#"{"type":"apply_patch"}"#);
     for wire in Wire::KNOWN {
+        if matches!(wire, Wire::OpenAiResponses | Wire::Foundry) {
+            continue;
+        }
         let target = Target::newest(wire.clone());
         let plain = with(&target, &Settings::default()).0;
-        for choice in [ToolChoice::Required, ToolChoice::Named("search".into())] {
+        for (choice, lost_choice) in [
+            (ToolChoice::Required, "choice: there is no tool on offer"),
+            (
+                ToolChoice::Named("apply-patch".into()),
+                "choice: there is no tool 'apply-patch' on offer",
+            ),
+        ] {
             let (body, lost) = composed(&Prompt {
-                tools: std::slice::from_ref(&search),
+                tools: std::slice::from_ref(&patch),
                 choice: &choice,
                 ..Prompt::new(&target, "m", "[]")
             });
             assert_eq!(body, plain);
-            assert_eq!(
-                lost,
-                [
-                    "tools[0]: web-search tool search",
-                    "choice: there is no such function on offer",
-                ]
-            );
+            let lost_tool = format!("tools[0]: {wire} has no tool apply-patch");
+            assert_eq!(lost, [lost_tool.as_str(), lost_choice]);
         }
     }
+}
+
+#[test]
+fn tools_of_the_vendor_are_offered_in_its_own_words() {
+    let search = hosted(
+        Family::WEB_SEARCH,
+        r#"{"type":"web_search","search_context_size":"low","filters":{"allowed_domains":["tides.example"]},"user_location":{"city":"Brest","country":null}}"#,
+    );
+    let code = hosted(
+        Family::CODE_INTERPRETER,
+        r#"{"type":"code_interpreter","container":{"type":"auto"}}"#,
+    );
+    let offered = [search, code];
+    let call = |wire: Wire, choice: &ToolChoice| {
+        composed(&Prompt {
+            tools: &offered,
+            choice,
+            ..Prompt::new(&Target::newest(wire), "m", "[]")
+        })
+    };
+    let named = ToolChoice::Named("web-search".into());
+    let (body, lost) = call(Wire::Anthropic, &named);
+    let tools = concat!(
+        r#""tools":[{"type":"web_search_20250305","name":"web_search","allowed_domains":["tides.example"],"#,
+        r#""user_location":{"type":"approximate","city":"Brest"}},"#,
+        r#"{"type":"code_execution_20250825","name":"code_execution"}],"#,
+        r#""tool_choice":{"type":"tool","name":"web_search"}"#
+    );
+    assert!(body.contains(tools), "{body}");
+    let size = "tools[0].search_context_size: the tool has no such option here";
+    assert_eq!(lost, [size]);
+
+    let (body, lost) = call(Wire::Gemini, &named);
+    assert!(body.contains(r#""tools":[{"googleSearch":{}},{"codeExecution":{}}]"#));
+    let option = |key: &str| format!("tools[0].{key}: the tool has no such option here");
+    let options = ["search_context_size", "filters", "user_location"].map(option);
+    assert_eq!(lost[..3], options);
+    assert_eq!(lost[3], "choice: a call of 'web-search' cannot be demanded");
+
+    for wire in [Wire::OpenAiResponses, Wire::Foundry] {
+        let (body, lost) = call(wire, &named);
+        assert!(body.contains(r#""search_context_size":"low""#), "{body}");
+        assert!(
+            body.contains(r#""tool_choice":{"type":"web_search"}"#),
+            "{body}"
+        );
+        assert!(lost.is_empty(), "{lost:?}");
+    }
+    let (body, lost) = call(Wire::OpenAiChat, &ToolChoice::Auto);
+    assert!(!body.contains("tools"));
+    assert_eq!(lost.len(), 2);
+}
+
+#[test]
+fn gemini_is_told_of_its_own_tools_beside_functions() {
+    let mut offered = tools();
+    offered.push(hosted(Family::WEB_SEARCH, r#"{"type":"web_search"}"#));
+    let call = |target: &Target| {
+        composed(&Prompt {
+            tools: &offered,
+            ..Prompt::new(target, "m", "[]")
+        })
+    };
+    let (body, lost) = call(&Target::newest(Wire::Gemini));
+    assert!(body.contains(r#"}]},{"googleSearch":{}}]"#), "{body}");
+    assert!(body.contains(r#""includeServerSideToolInvocations":true"#));
+    assert!(lost.is_empty());
+    let (body, lost) = call(&older(Wire::Gemini));
+    assert!(!body.contains("googleSearch"));
+    assert_eq!(lost, ["tools[1]: gemini has no tool web-search"]);
+}
+
+#[test]
+fn settings_that_a_vendor_has_no_member_for_are_lost() {
+    let settings = Settings {
+        summary: true,
+        verbosity: Some(Verbosity::Low),
+        presence_penalty: Some(0.5),
+        frequency_penalty: Some(0.0),
+        user: Some("u1".into()),
+        service_tier: Some("flex".into()),
+        cache_key: Some("k".into()),
+        cache_retention: Some("24h".into()),
+        ..Settings::default()
+    };
+    let lost = |wire: Wire| {
+        let (body, lost) = with(&Target::newest(wire), &settings);
+        let names = lost.iter().map(|lost| {
+            let name = lost.strip_prefix("settings.").unwrap_or(lost);
+            name.split(':').next().unwrap_or_default().to_owned()
+        });
+        (body, names.collect::<Vec<_>>())
+    };
+    let (body, names) = lost(Wire::OpenAiChat);
+    assert_eq!(names, ["summary"]);
+    assert!(body.contains(r#""verbosity":"low","presence_penalty":0.5,"frequency_penalty":0.0,"user":"u1","service_tier":"flex","prompt_cache_key":"k","prompt_cache_retention":"24h""#), "{body}");
+    let (body, names) = lost(Wire::OpenAiResponses);
+    assert_eq!(names, ["presence_penalty"]);
+    assert!(body.contains(r#""reasoning":{"summary":"auto"},"text":{"verbosity":"low"},"safety_identifier":"u1","service_tier":"flex","prompt_cache_key":"k""#), "{body}");
+    let (body, names) = lost(Wire::Anthropic);
+    let left = [
+        "service_tier",
+        "verbosity",
+        "presence_penalty",
+        "cache_key",
+        "cache_retention",
+    ];
+    assert_eq!(names, left);
+    assert!(
+        body.contains(r#""thinking":{"type":"adaptive","display":"summarized"}"#),
+        "{body}"
+    );
+    assert!(body.contains(r#""metadata":{"user_id":"u1"}"#), "{body}");
+    let (body, names) = lost(Wire::Gemini);
+    assert_eq!(names, ["verbosity", "user", "cache_key", "cache_retention"]);
+    assert!(body.contains(r#""presencePenalty":0.5,"frequencyPenalty":0.0,"thinkingConfig":{"includeThoughts":true}"#), "{body}");
+    assert!(body.contains(r#""serviceTier":"FLEX""#), "{body}");
+}
+
+#[test]
+fn a_limit_below_the_least_is_raised_and_said() {
+    let settings = Settings {
+        max_output_tokens: Some(3),
+        ..Settings::default()
+    };
+    let (body, lost) = with(&Target::newest(Wire::OpenAiResponses), &settings);
+    assert!(body.contains(r#""max_output_tokens":16"#));
+    assert_eq!(
+        lost,
+        ["settings.max_output_tokens: 16 is the least, and was sent"]
+    );
+}
+
+#[test]
+fn a_call_may_be_demanded_of_a_model_that_decides_how_much_to_think() {
+    let settings = Settings {
+        effort: Some(Effort::ExtraHigh),
+        ..Settings::default()
+    };
+    let target = Target {
+        thinking: true,
+        ..Target::newest(Wire::Anthropic)
+    };
+    let (body, lost) = everything(&target, &ToolChoice::Required, &settings);
+    assert!(body.contains(r#""tool_choice":{"type":"any"}"#), "{body}");
+    assert!(
+        body.contains(r#""thinking":{"type":"adaptive"},"output_config":{"effort":"xhigh"}"#),
+        "{body}"
+    );
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
+fn a_strict_tool_is_one_where_the_vendor_has_them() {
+    let strict = |schema: &str| {
+        vec![ToolDef {
+            name: "get_tide".into(),
+            parameters: Some(raw(schema)),
+            strict: Some(true),
+            ..ToolDef::default()
+        }]
+    };
+    let call = |wire: Wire, tools: &[ToolDef]| {
+        composed(&Prompt {
+            tools,
+            ..Prompt::new(&Target::newest(wire), "m", "[]")
+        })
+    };
+    for wire in [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic] {
+        let (body, lost) = call(wire, &strict(CLOSED));
+        assert!(
+            body.contains(r#""strict":true"#) && lost.is_empty(),
+            "{body}"
+        );
+    }
+    let (_, lost) = call(Wire::Gemini, &strict(CLOSED));
+    assert_eq!(
+        lost,
+        ["tools[0].strict: arguments are not held to their schema"]
+    );
+    let open = r#"{"type":"object","additionalProperties":{"type":"string"}}"#;
+    let (body, lost) = call(Wire::Anthropic, &strict(open));
+    assert!(!body.contains("strict"));
+    assert!(lost[0].starts_with("tools[0].strict: "), "{lost:?}");
 }
 
 #[test]
@@ -626,20 +821,12 @@ fn a_shape_that_a_vendor_refuses_is_lost() {
         let lost = shaped(wire.clone(), "true");
         assert_eq!(lost, ["settings.answer: its schema is not an object"]);
     }
-    for open in [
-        r#"{"type":"object"}"#,
-        r#"{"properties":{}}"#,
-        r#"{"type":["object","null"]}"#,
-        r#"{"type":"array","items":{"type":"object"}}"#,
-        r#"{"anyOf":[{"type":"string"},{"type":"object"}]}"#,
-        r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object"}}}"##,
-    ] {
-        assert_eq!(
-            shaped(Wire::Anthropic, open),
-            ["settings.answer: every object of its schema must say `additionalProperties: false`"]
-        );
-        assert!(shaped(Wire::OpenAiResponses, open).is_empty());
-    }
+    let open = r#"{"type":"object","additionalProperties":{"type":"string"}}"#;
+    assert_eq!(
+        shaped(Wire::Anthropic, open),
+        ["settings.answer: objects of its schema may not allow `additionalProperties`"]
+    );
+    assert!(shaped(Wire::OpenAiResponses, open).is_empty());
     let not_an_object = Settings {
         extra: Some(raw("[]")),
         ..Settings::default()
@@ -649,11 +836,69 @@ fn a_shape_that_a_vendor_refuses_is_lost() {
 }
 
 #[test]
+fn anthropic_gets_schemas_whose_objects_are_closed() {
+    for (open, closed) in [
+        (
+            r#"{"type":"object"}"#,
+            r#"{"type":"object","additionalProperties":false}"#,
+        ),
+        (
+            r#"{"properties":{"a":{"type":["object","null"]}}}"#,
+            r#"{"properties":{"a":{"type":["object","null"],"additionalProperties":false}},"additionalProperties":false}"#,
+        ),
+        (
+            r#"{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"object"}]}}"#,
+            r#"{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"object","additionalProperties":false}]}}"#,
+        ),
+        (
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object"}}}"##,
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","additionalProperties":false}}}"##,
+        ),
+    ] {
+        let settings = Settings {
+            answer: answer(open),
+            ..Settings::default()
+        };
+        let (body, lost) = with(&Target::newest(Wire::Anthropic), &settings);
+        assert!(body.contains(&format!(r#""schema":{closed}"#)), "{body}");
+        assert!(lost.is_empty(), "{lost:?}");
+    }
+}
+
+#[test]
+fn any_json_is_asked_for_where_the_vendor_has_a_word_for_it() {
+    let settings = Settings {
+        answer: Some(AnswerShape::default()),
+        ..Settings::default()
+    };
+    for (wire, said) in [
+        (
+            Wire::OpenAiChat,
+            r#""response_format":{"type":"json_object"}"#,
+        ),
+        (
+            Wire::OpenAiResponses,
+            r#""text":{"format":{"type":"json_object"}}"#,
+        ),
+        (
+            Wire::Gemini,
+            r#""generationConfig":{"responseMimeType":"application/json"}"#,
+        ),
+    ] {
+        let (body, lost) = with(&Target::newest(wire), &settings);
+        assert!(body.contains(said) && lost.is_empty(), "{body}");
+    }
+    let (_, lost) = with(&Target::newest(Wire::Anthropic), &settings);
+    assert_eq!(lost, ["settings.answer: an answer in JSON needs a schema"]);
+}
+
+#[test]
 fn a_shape_without_a_fitting_name_gets_one() {
     let name = |name: &str| {
         super::shape::name(&AnswerShape {
             name: name.into(),
-            schema: raw("{}"),
+            schema: Some(raw("{}")),
+            ..AnswerShape::default()
         })
     };
     assert_eq!(name(""), "answer");

@@ -148,6 +148,7 @@ fn json_from_elsewhere_has_no_unpaired_surrogates() {
             name: "get_tide".to_owned(),
             description: None,
             parameters: Some(odd),
+            ..ToolDef::default()
         }],
         ..Request::default()
     };

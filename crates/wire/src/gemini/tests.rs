@@ -365,12 +365,14 @@ fn a_request_from_elsewhere_keeps_system_text_and_functions() {
                 name: "f".to_owned(),
                 description: Some("Does f.".to_owned()),
                 parameters: Some(RawJson::new(r#"{"type":"object"}"#).unwrap()),
+                ..ToolDef::default()
             },
             ToolDef {
                 family: Family::WEB_SEARCH,
                 name: String::new(),
                 description: None,
                 parameters: None,
+                ..ToolDef::default()
             },
         ],
         vendor: Some(Vendor::item(Wire::OpenAiResponses, body)),

@@ -22,6 +22,7 @@ pub(super) fn decode(body: &Value<'_>) -> Vec<ToolDef> {
                 name: String::new(),
                 description: None,
                 parameters: None,
+                ..ToolDef::default()
             }),
         }
     }
@@ -36,6 +37,7 @@ fn function(declared: &Value<'_>) -> ToolDef {
         name: text_of(declared, "name").unwrap_or_default(),
         description: text_of(declared, "description"),
         parameters: schema.or_else(|| member(declared, "parameters").map(json_schema)),
+        ..ToolDef::default()
     }
 }
 

@@ -356,6 +356,7 @@ fn tools(body: &Value<'_>) -> Vec<ToolDef> {
             name: text_of(tool, "name").unwrap_or_default(),
             description: text_of(tool, "description"),
             parameters: member(tool, "parameters").map(RawJson::of),
+            ..ToolDef::default()
         })
         .collect()
 }

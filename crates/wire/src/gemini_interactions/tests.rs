@@ -226,6 +226,7 @@ fn a_request_from_elsewhere_keeps_system_text_and_functions() {
             name: "f".to_owned(),
             description: None,
             parameters: Some(RawJson::new("{}").unwrap()),
+            ..ToolDef::default()
         }],
         vendor: Some(Vendor::item(Wire::Gemini, body)),
     };

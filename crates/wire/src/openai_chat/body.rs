@@ -61,6 +61,9 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
             let schema = foreign::sound_json(parameters, &path, losses);
             function.raw("parameters", &schema);
         }
+        if let Some(strict) = tool.strict {
+            function.bool("strict", strict);
+        }
         function.end();
         item.end();
     }

@@ -76,6 +76,7 @@ fn tools(body: &Value<'_>) -> Vec<ToolDef> {
         name: text_of(inner, "name").unwrap_or_default(),
         description: text_of(inner, "description"),
         parameters: member(inner, "parameters").map(RawJson::of),
+        ..ToolDef::default()
     };
     let tools = list("tools").iter().map(|tool| {
         let tag = text_of(tool, "type").unwrap_or_default();

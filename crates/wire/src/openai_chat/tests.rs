@@ -720,12 +720,14 @@ fn a_request_from_elsewhere_keeps_system_text_messages_and_functions() {
                 name: "f".to_owned(),
                 description: Some("F.".to_owned()),
                 parameters: Some(RawJson::new(r#"{"type":"object"}"#).unwrap()),
+                ..ToolDef::default()
             },
             ToolDef {
                 family: Family::WEB_SEARCH,
                 name: String::new(),
                 description: None,
                 parameters: None,
+                ..ToolDef::default()
             },
         ],
         vendor: Some(Vendor::item(
@@ -932,6 +934,7 @@ fn schemas_from_elsewhere_have_no_unpaired_surrogates() {
             name: "f".into(),
             description: None,
             parameters: Some(RawJson::new(r#"{"title":"\ud800"}"#).unwrap()),
+            ..ToolDef::default()
         }],
         ..Request::default()
     };

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use throughline_model::json::{ArrayWriter, ObjectWriter};
-use throughline_model::{Content, Form, Path, Request, Response, Stop, Usage, VendorError};
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::{
+    Content, Form, Path, Request, Response, Stop, ToolDef, Usage, VendorError, Wire,
+};
 
 use super::encode::{answer_items, items};
 use super::{Dialect, Flavour};
@@ -63,6 +65,10 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
     let mut array = ArrayWriter::new(out);
     for Function { index, tool } in tools {
         let path = root.index(*index);
+        if let Some(own) = own_definition(tool) {
+            array.raw(own.get());
+            continue;
+        }
         let mut object = ObjectWriter::new(array.slot());
         object.str("type", "function").str("name", &tool.name);
         if let Some(description) = &tool.description {
@@ -72,10 +78,21 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
             Some(schema) => foreign::sound_json(schema, &path, losses),
             None => Cow::Borrowed("{}"),
         };
-        object.raw("parameters", &parameters).bool("strict", false);
+        object
+            .raw("parameters", &parameters)
+            .bool("strict", tool.strict.unwrap_or(false));
         object.end();
     }
     array.end();
+}
+
+/// The definition of a tool in this format, with all that only this vendor knows.
+pub(crate) fn own_definition(tool: &ToolDef) -> Option<&RawJson> {
+    let vendor = tool.vendor.as_ref()?;
+    match (&vendor.wire, &vendor.form) {
+        (Wire::OpenAiResponses | Wire::Foundry, Form::Item(json)) => Some(json),
+        _ => None,
+    }
 }
 
 /// The id of a response in its body, and in what is derived from it.

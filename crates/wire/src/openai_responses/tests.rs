@@ -211,6 +211,7 @@ fn a_request_from_elsewhere_maps_system_text_messages_and_functions() {
             name: "f".into(),
             description: Some("does f".into()),
             parameters: Some(RawJson::new("{\"type\":\"object\"}").unwrap()),
+            ..ToolDef::default()
         }],
         vendor: None,
     };
@@ -781,6 +782,7 @@ fn schemas_from_elsewhere_have_no_unpaired_surrogates() {
             name: "f".into(),
             description: None,
             parameters: Some(RawJson::new(r#"{"title":"\ud800"}"#).unwrap()),
+            ..ToolDef::default()
         }],
         ..Request::default()
     };

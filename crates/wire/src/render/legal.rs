@@ -228,8 +228,11 @@ impl Legal<'_> {
                 Fate::Keep
             };
         }
-        let detail = format!("{} call becomes a function call", call.family);
-        found.losses.push((place, LossKind::HostedTool, detail));
+        // A tool that takes free text is offered as a function with one text.
+        if call.family != Family::CUSTOM {
+            let detail = format!("{} call becomes a function call", call.family);
+            found.losses.push((place, LossKind::HostedTool, detail));
+        }
         Fate::Replace(Box::new(Content::from(as_function(call))))
     }
 

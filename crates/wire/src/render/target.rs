@@ -67,6 +67,12 @@ impl Target {
             chain: None,
         }
     }
+
+    /// Whether Anthropic is asked to think with a budget of tokens. Only then must an open tool loop
+    /// start with thinking and may no call be forced; with adaptive thinking neither holds.
+    pub(crate) fn has_thinking_budget(&self) -> bool {
+        self.wire == Wire::Anthropic && self.thinking && !self.generation.thinking_levels
+    }
 }
 
 /// When the results of calls must stand.

@@ -165,9 +165,29 @@ fn foundry_gets_no_seal_of_an_older_turn() {
 }
 
 #[test]
+fn a_call_without_thoughts_stays_a_call_where_the_model_decides_how_much_to_think() {
+    let adaptive = Target {
+        thinking: true,
+        ..Target::newest(Wire::Anthropic)
+    };
+    let budget = Target {
+        generation: Generation::OLDER,
+        ..adaptive.clone()
+    };
+    let array = r#"[{"role":"user","content":"Moor."},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"moor","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"done"}]}]"#;
+    let history = said(&Wire::Anthropic, array);
+    let found = render(&history, &adaptive, &Options::default());
+    assert_eq!((found.array().as_str(), kinds(&found)), (array, vec![]));
+    let found = render(&history, &budget, &Options::default());
+    assert!(!found.array().contains("tool_use"));
+    assert_eq!(kinds(&found), [RepairKind::TextGroup]);
+}
+
+#[test]
 fn thinking_opens_the_turn_that_calls() {
     let target = Target {
         thinking: true,
+        generation: Generation::OLDER,
         ..Target::newest(Wire::Anthropic)
     };
     let array = r#"[{"role":"assistant","content":"Well."},{"role":"assistant","content":[{"type":"thinking","thinking":"so","signature":"c2ln"},{"type":"tool_use","id":"c","name":"moor","input":{}}]}]"#;

@@ -197,7 +197,7 @@ pub static RULES: &[Rule] = &[
         .also(&[SameAccount, Issued])
         .unseen("whether the signature fits the position and the model")
         .error("{path}: Invalid `signature` in `thinking` block"),
-    needs("A-11", Thinking, "With thinking on, the assistant message of an open tool loop starts with its thinking block.")
+    needs("A-11", Thinking, "With a thinking budget (`thinking.type` `enabled`), the assistant message of an open tool loop starts with its thinking block; with adaptive thinking it may start with anything.")
         .error("{path}: Expected `thinking` or `redacted_thinking`, but found `…`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`."),
     history("A-12", "No empty text, no empty message but a last one of the assistant, no trailing space there.")
         .error("messages: text content blocks must be non-empty"),

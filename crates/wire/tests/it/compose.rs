@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use throughline_model::json::{self, RawJson, Value};
-use throughline_model::{AnswerShape, Effort, Family, Message, Settings, ToolChoice, ToolDef};
+use throughline_model::{
+    AnswerShape, Effort, Family, Message, Settings, ToolChoice, ToolDef, Verbosity,
+};
 use throughline_testkit::generate::{self, Json};
 use throughline_testkit::{Rng, property};
 use throughline_wire::compose::{Delivery, Prompt, TokenLimit, compose};
@@ -45,6 +47,8 @@ fn settings(rng: &mut Rng) -> Settings {
         Effort::Low,
         Effort::Medium,
         Effort::High,
+        Effort::ExtraHigh,
+        Effort::Max,
     ];
     let schemas = [
         r#"{"type":"object","properties":{},"additionalProperties":false}"#,
@@ -66,8 +70,20 @@ fn settings(rng: &mut Rng) -> Settings {
         parallel_calls: maybe(rng, Rng::bool),
         answer: maybe(rng, |rng| AnswerShape {
             name: generate::text(rng, 8),
-            schema: raw(rng.pick::<&str>(&schemas)),
+            schema: Some(raw(rng.pick::<&str>(&schemas))),
+            strict: maybe(rng, Rng::bool),
+            ..AnswerShape::default()
         }),
+        summary: rng.bool(),
+        verbosity: maybe(rng, |rng| *rng.pick(&Verbosity::ALL)),
+        presence_penalty: maybe(rng, number),
+        frequency_penalty: maybe(rng, number),
+        user: maybe(rng, |rng| generate::text(rng, 8)),
+        service_tier: maybe(rng, |rng| {
+            rng.pick(&["auto", "default", "flex"]).to_string()
+        }),
+        cache_key: maybe(rng, |rng| generate::text(rng, 8)),
+        cache_retention: maybe(rng, |_| "24h".to_owned()),
         extra: maybe(rng, |rng| raw(rng.pick::<&str>(&extras))),
     }
 }
@@ -82,6 +98,7 @@ fn tools(rng: &mut Rng) -> Vec<ToolDef> {
             Json::default().object(rng, 3),
             index
         ))),
+        ..ToolDef::default()
     };
     (0..rng.below(4)).map(|index| tool(rng, index)).collect()
 }

@@ -228,6 +228,7 @@ fn what_vanishes_silently_is_seen() {
         path: path.to_owned(),
         kind,
         detail: String::new(),
+        sent: None,
     };
     let all = [
         "messages[0].contents[0]",

@@ -557,6 +557,10 @@ fn anthropic_cases() -> Vec<Case> {
     };
     let thinks = Profile {
         thinking: true,
+        generation: Generation {
+            thinking_levels: false,
+            ..Generation::NEWEST
+        },
         ..plain.clone()
     };
     let other = Profile {
@@ -874,6 +878,15 @@ fn anthropic_cases() -> Vec<Case> {
             &thinks,
             &[hi, &call1, &answer1, said, hi],
             &[hi, &call1, &answer1],
+            "messages.1.content.0.type",
+        ),
+        from_body(
+            "A-11",
+            body(
+                r#","thinking":{"type":"adaptive"}"#,
+                &[hi, &call1, &answer1],
+            ),
+            body(r#","thinking":{"type":"enabled"}"#, &[hi, &call1, &answer1]),
             "messages.1.content.0.type",
         ),
         from_body(

@@ -74,6 +74,14 @@ pub const KEYS: &[Key] = &[
     .sample("\"openresponses\"", "no `throughline` member in responses"),
     key(
         Section::Server,
+        "unsupported",
+        Takes::Words(&["report", "refuse"]),
+        "report",
+        "What becomes of a request with something that its upstream cannot do: it is carried out without that and the answer names it, or it gets 400.",
+    )
+    .sample("\"refuse\"", "a request with `temperature` to a model that has none gets 400"),
+    key(
+        Section::Server,
         "locked_status",
         Takes::Words(&["409", "400"]),
         "409",

@@ -14,6 +14,7 @@ mod echo;
 mod envelope;
 mod frame;
 mod ids;
+mod ignored;
 mod input;
 mod items;
 mod listing;
@@ -26,9 +27,13 @@ mod request;
 mod same;
 mod scene;
 
+pub(in crate::responses) use envelope::named;
 pub use frame::{DONE, Frame};
 pub use ids::{ItemId, ItemPlace};
-pub use input::{InputItem, InputItems, InputPart, duplicate_item, not_ours};
+pub(crate) use ignored::{Handling, MEMBERS, handling, is_content, left_out, of_history, of_loss};
+pub use ignored::{Ignored, Unsupported};
+pub use input::{InputItem, InputItems, InputPart, duplicate_item, not_ours, parts};
+pub(crate) use items::OWN_WIRE;
 pub use listing::{Item, Listing, Spoke, Spoken, input_items};
 pub(in crate::responses) use object::Tally;
 pub(in crate::responses) use parcel::PURPOSE as PARCEL_PURPOSE;
@@ -36,8 +41,8 @@ pub use parcel::{BadParcel, Brought, Parcel};
 pub use pieces::{Pieces, Shared, held_bytes};
 pub use project::Projector;
 pub use request::{
-    CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
-    RequireApproval, ToolFilter, ToolPick, Wished,
+    Allowed, CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
+    RequireApproval, ToolFilter, ToolName, ToolPick, Wished,
 };
 pub use same::same_item;
 pub use scene::{Asked, Dialect, Ending, KnownCall, Labels, Scene, ServerTool, ToolList};

@@ -6,6 +6,7 @@ use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{Stop, Usage};
 
 use super::echo;
+use super::ignored::Ignored;
 use super::scene::{Dialect, Ending, Scene};
 
 /// The codes that the error of a response may have.
@@ -56,7 +57,8 @@ impl Status {
         }
         match ending.finish {
             Some(Stop::Length) => Self::Incomplete("max_output_tokens"),
-            Some(Stop::ContentFilter) => Self::Incomplete("content_filter"),
+            // The vendor stopped it for safety. A model that declines in words ends like any other.
+            Some(Stop::ContentFilter | Stop::Refusal) => Self::Incomplete("content_filter"),
             _ => Self::Completed,
         }
     }
@@ -128,6 +130,8 @@ pub(super) struct Object {
     ours: Option<String>,
     /// What was done to what the model was shown, last.
     compacted: Option<Report>,
+    /// What is not carried out, as far as it was known at the beginning.
+    ignored: Vec<Ignored>,
 }
 
 impl Object {
@@ -146,10 +150,11 @@ impl Object {
             id: format!("resp_{}", scene.run.to_hex()),
             created: scene.created / 1_000,
             previous: scene.previous.map(|run| format!("resp_{}", run.to_hex())),
-            echo: echo::members(&scene.request, scene.dialect),
+            echo: echo::members(&scene.request, scene.dialect, &scene.ignored),
             dialect: scene.dialect,
             ours,
             compacted: None,
+            ignored: scene.ignored.clone(),
         }
     }
 
@@ -224,6 +229,16 @@ impl Object {
                 match ending {
                     Some(ending) => json::push_string(out, ending.stop.as_str()),
                     None => out.push_str("null"),
+                }
+                let found = ending.map(|ending| ending.ignored.as_slice());
+                let mut ignored = self
+                    .ignored
+                    .iter()
+                    .chain(found.unwrap_or_default())
+                    .peekable();
+                if ignored.peek().is_some() {
+                    out.push_str(",\"ignored\":");
+                    Ignored::write_all(ignored, out);
                 }
                 if let Some(report) = &self.compacted {
                     out.push_str(",\"compaction\":");

@@ -8,7 +8,8 @@ use throughline_model::json::RawJson;
 use throughline_model::{Stop, ToolCall};
 use throughline_store::{ApprovalId, Millis, RunId, ThreadId};
 
-use super::request::CreateRequest;
+use super::ignored::Ignored;
+use super::request::{CreateRequest, ToolName};
 
 /// Whose events and items are sent where OpenAI's API and the Open Responses specification differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -34,7 +35,11 @@ pub struct ServerTool {
 
 /// The tools that run here, by the name that models know. All others are the client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels(BTreeMap<String, ServerTool>);
+pub struct Labels {
+    served: BTreeMap<String, ServerTool>,
+    /// Tools of the client that models know by another name or in another form.
+    renamed: BTreeMap<String, ToolName>,
+}
 
 impl Labels {
     /// No tool runs here.
@@ -44,12 +49,22 @@ impl Labels {
 
     /// The same with one more tool.
     pub fn insert(&mut self, name: impl Into<String>, tool: ServerTool) {
-        self.0.insert(name.into(), tool);
+        self.served.insert(name.into(), tool);
+    }
+
+    /// The same with a tool of the client that is offered as a function.
+    pub fn rename(&mut self, offered: impl Into<String>, tool: ToolName) {
+        self.renamed.insert(offered.into(), tool);
+    }
+
+    /// How a client declared a tool that is offered by this name, if it is another form of it.
+    pub fn declared(&self, name: &str) -> Option<&ToolName> {
+        self.renamed.get(name)
     }
 
     /// The tool with a name, if it runs here.
     pub fn find(&self, name: &str) -> Option<&ServerTool> {
-        self.0.get(name)
+        self.served.get(name)
     }
 }
 
@@ -85,6 +100,8 @@ pub struct Scene {
     /// Calls for which the response before waited, and which get their results in this run, by
     /// position.
     pub known_calls: Vec<KnownCall>,
+    /// What of the request is not carried out, as far as it was known before the first model call.
+    pub ignored: Vec<Ignored>,
 }
 
 /// A call of the response before.
@@ -123,4 +140,6 @@ pub struct Ending {
     pub asked: Vec<Asked>,
     /// When.
     pub at: Millis,
+    /// What could not be carried out and was found while models were called.
+    pub ignored: Vec<Ignored>,
 }

@@ -70,6 +70,7 @@ fn from_conversation(heard: &Heard) -> Reply {
         settings: &heard.settings,
         kept: Kept::Here,
         persist: None,
+        losses: None,
     };
     let model = Demo::new();
     let Some(Ok(response)) = model.respond(&request).now_or_never() else {

@@ -14,7 +14,7 @@ use super::calls::Calls;
 use super::carried::spent_by;
 use super::enter::{ATTEMPTS, Place, waiting};
 use super::line::Line;
-use super::note::{StepNote, ended};
+use super::note::{StepNote, ended, losses_of};
 use super::opening::Opening;
 use super::plan::Plan;
 use super::restore::Restoring;
@@ -456,6 +456,7 @@ pub(super) async fn repeated(
         pending,
         finish,
         compaction: None,
+        losses: losses_of(run.note.as_ref()),
         steps: Vec::new(),
     })
 }

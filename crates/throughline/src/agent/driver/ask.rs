@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice};
+use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice, ToolDef};
+use throughline_wire::Loss;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -16,8 +17,10 @@ use crate::agent::event::RunEvent;
 use crate::agent::inner::Answers;
 use crate::agent::stop::StopReason;
 use crate::agent::turn::Ask;
-use crate::client::{ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, PersistMark};
-use crate::history::Persistence;
+use crate::client::{
+    ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, LossSink, PersistMark,
+};
+use crate::history::{MOST_LOSSES, Persistence};
 use crate::telemetry::{CallWatch, Streaming};
 
 /// A model call that was sent.
@@ -53,7 +56,7 @@ impl Driver {
         telling.say(&mut self.recorder, || RunEvent::Asked { step });
         telling.await_words();
         let offered = match ask {
-            Ask::First | Ask::Next => self.tools.offered(),
+            Ask::First | Ask::Next => self.offered(),
             Ask::Last => [].into(),
         };
         let choice = match ask {
@@ -67,6 +70,7 @@ impl Driver {
         self.compact(step, instructions.as_deref(), &offered)?;
         let special = self.special_view();
         let mark = PersistMark::default();
+        let losses = LossSink::default();
         let per_call = self.recorder.mode == Persistence::PerCall;
         let request = ChatRequest {
             model: model.as_deref(),
@@ -77,6 +81,7 @@ impl Driver {
             settings: &self.plan.settings,
             kept: self.owner.kept(),
             persist: per_call.then_some(&mark),
+            losses: Some(&losses),
         };
         let streaming = match agent.answers {
             Answers::Whole => Streaming::Whole,
@@ -100,12 +105,32 @@ impl Driver {
             }
         };
         self.marked = mark.is_set();
+        self.note_losses(losses.take());
         match &asked {
             Asked::Answered(response) => watch.answered(response),
             Asked::Failed(error) => watch.failed(error),
             Asked::Cut(stop, _) => watch.cut(*stop),
         }
         Ok(asked)
+    }
+
+    /// The tools on offer: those that run here or with the caller, and those of the service.
+    fn offered(&self) -> Arc<[ToolDef]> {
+        let own = self.tools.offered();
+        match self.plan.hosted.is_empty() {
+            true => own,
+            false => own.iter().chain(&self.plan.hosted).cloned().collect(),
+        }
+    }
+
+    /// Note what the service could not be told in a call.
+    fn note_losses(&mut self, lost: Vec<Loss>) {
+        for loss in &lost {
+            if self.losses.len() < MOST_LOSSES && !self.losses.contains(loss) {
+                self.losses.push(loss.clone());
+            }
+        }
+        self.lost = lost;
     }
 
     /// Send the request, unless the run is cut off first.

@@ -418,6 +418,8 @@ impl Driver {
             state: parts.state,
             held: None,
             compaction: None,
+            lost: Vec::new(),
+            losses: Vec::new(),
             published_state: None,
             ends_here: false,
             said: Vec::new(),

@@ -72,6 +72,9 @@ impl Driver {
                 tokens_after = report.tokens_after,
                 "what the model is shown became smaller"
             );
+            self.agent
+                .telemetry
+                .compacted(report.tokens_before, report.tokens_after);
             let (telling, recorder) = (&mut self.telling, &mut self.recorder);
             telling.say(recorder, || RunEvent::Compacted {
                 step,

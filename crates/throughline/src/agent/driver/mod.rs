@@ -37,6 +37,7 @@ use throughline_model::Message;
 use throughline_store::{
     ApprovalId, CallRef, Millis, NodeId, QueueNo, RunId, Shown, State, ThreadId,
 };
+use throughline_wire::Loss;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
@@ -55,7 +56,7 @@ use ask::Asked;
 pub(crate) use calls::Calls;
 use context::Provided;
 use judge::Prepared;
-pub(crate) use note::end_of;
+pub(crate) use note::{end_of, losses_of};
 use own::OwnTools;
 use owned::Ownership;
 use plan::Plan;
@@ -136,6 +137,10 @@ struct Driver {
     held: Option<State>,
     /// What was done to what the model is shown.
     compaction: Option<Report>,
+    /// What the service could not be told in the last call.
+    lost: Vec<Loss>,
+    /// The same of all calls, each once.
+    losses: Vec<Loss>,
     /// The state that this run published last.
     published_state: Option<State>,
     /// Whether the end of the run is a node of its own.

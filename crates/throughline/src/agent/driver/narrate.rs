@@ -127,6 +127,7 @@ impl Letter {
             settings: &self.settings,
             kept: Kept::Here,
             persist: None,
+            losses: None,
         };
         let client = &self.client;
         let watch = agent

@@ -1,10 +1,11 @@
 //! What is kept with a step and with the end of a run.
 
-use throughline_model::json::{self, RawJson};
+use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, Response, Stop};
 
 use throughline_store::CallRef;
+use throughline_wire::Loss;
 
 use crate::agent::stop::StopReason;
 
@@ -21,6 +22,8 @@ pub(super) struct StepNote {
     /// Calls of an earlier run that were taken over in this step, by position. Nothing was said in
     /// it.
     pub(super) taken: Vec<CallRef>,
+    /// What the service could not be told in this call.
+    pub(super) losses: Vec<Loss>,
 }
 
 const FINISHES: [Stop; 6] = [
@@ -76,6 +79,7 @@ impl StepNote {
             service: service.map(str::to_owned),
             end: None,
             taken: Vec::new(),
+            losses: Vec::new(),
         }
     }
 
@@ -93,6 +97,7 @@ impl StepNote {
             text("end", self.end.map(StopReason::as_str));
             let taken = self.taken.iter().map(place).collect::<Vec<_>>().join(" ");
             text("taken", (!taken.is_empty()).then_some(&taken));
+            write_losses(object, &self.losses);
         })
     }
 
@@ -113,8 +118,29 @@ impl StepNote {
                 Some(places) => places.split(' ').filter_map(placed).collect(),
                 None => Vec::new(),
             },
+            losses: read_losses(&value),
         })
     }
+}
+
+fn write_losses(object: &mut ObjectWriter<'_>, losses: &[Loss]) {
+    if losses.is_empty() {
+        return;
+    }
+    let mut list = ArrayWriter::new(object.key("losses"));
+    for loss in losses {
+        loss.write_json(list.slot());
+    }
+    list.end();
+}
+
+/// The losses of a note. One of a kind that this version does not know is passed over.
+fn read_losses(note: &Value<'_>) -> Vec<Loss> {
+    let list = note.get("losses").and_then(Value::as_array);
+    list.unwrap_or_default()
+        .iter()
+        .filter_map(Loss::read_json)
+        .collect()
 }
 
 /// What is kept with the end of a run.
@@ -126,6 +152,8 @@ pub(super) struct EndNote<'a> {
     pub(super) error: Option<(&'static str, String)>,
     /// Whether nobody asked for the end, but whoever had started the run went away.
     pub(super) abandoned: bool,
+    /// What services could not be told in the calls of the run.
+    pub(super) losses: &'a [Loss],
 }
 
 impl EndNote<'_> {
@@ -144,6 +172,7 @@ impl EndNote<'_> {
             if self.abandoned {
                 object.str("cause", "abandoned");
             }
+            write_losses(object, self.losses);
         })
     }
 }
@@ -174,4 +203,10 @@ fn word_of(note: Option<&RawJson>, key: &str) -> Option<String> {
     let root = Path::Root;
     let mut fields = Fields::of(&value, &root).ok()?;
     fields.str(key).ok().flatten()
+}
+
+/// What services could not be told in the calls of a run, from the note of its end.
+pub(crate) fn losses_of(note: Option<&RawJson>) -> Vec<Loss> {
+    let value = note.and_then(|note| json::parse(note.get()).ok());
+    value.as_ref().map(read_losses).unwrap_or_default()
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use throughline_compact::Wishes;
 use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
-use throughline_model::{AnswerShape, Effort, Path, Settings, ToolChoice};
+use throughline_model::{
+    AnswerShape, Effort, Family, Form, Path, Settings, ToolChoice, ToolDef, Vendor, Verbosity, Wire,
+};
 
 use crate::agent::builder::check_providers;
 use crate::agent::inner::Inner;
@@ -31,6 +33,8 @@ pub(super) struct Plan {
     pub(super) keeps_spent: bool,
     pub(super) calling: Calling,
     pub(super) tools: ToolSet,
+    /// Tools that the service runs.
+    pub(super) hosted: Vec<ToolDef>,
     pub(super) providers: Vec<Arc<dyn ContextProvider>>,
     pub(super) policy: HistoryPolicy,
     pub(super) compaction: Compaction,
@@ -94,6 +98,7 @@ impl Plan {
             keeps_spent: options.keeps_spent,
             calling: options.calling.unwrap_or(agent.calling),
             tools,
+            hosted: options.hosted,
             providers,
             policy,
             compaction: options
@@ -176,22 +181,17 @@ fn effort(effort: Effort) -> &'static str {
         Effort::Low => "low",
         Effort::Medium => "medium",
         Effort::High => "high",
+        Effort::ExtraHigh => "xhigh",
+        Effort::Max => "max",
     }
 }
-
-const EFFORTS: [Effort; 5] = [
-    Effort::Off,
-    Effort::Minimal,
-    Effort::Low,
-    Effort::Medium,
-    Effort::High,
-];
 
 /// What of the options is kept with a run. Tools and providers are code, and stay the agent's.
 fn kept(options: &RunOptions) -> Option<RawJson> {
     let RunOptions {
         tools: _,
         providers: _,
+        hosted,
         choice,
         settings,
         model,
@@ -218,6 +218,7 @@ fn kept(options: &RunOptions) -> Option<RawJson> {
         }));
     }
     let plain = *choice == ToolChoice::Auto
+        && hosted.is_empty()
         && settings.is_none()
         && model.is_none()
         && limits.is_none()
@@ -246,10 +247,41 @@ fn kept(options: &RunOptions) -> Option<RawJson> {
         if let Some(limits) = limits {
             write_limits(ObjectWriter::new(object.key("limits")), limits);
         }
+        if !hosted.is_empty() {
+            let mut list = json::ArrayWriter::new(object.key("hosted"));
+            for tool in hosted {
+                write_hosted(ObjectWriter::new(list.slot()), tool);
+            }
+            list.end();
+        }
         if let Some(settings) = settings {
             write_settings(ObjectWriter::new(object.key("settings")), settings);
         }
     }))
+}
+
+fn write_hosted(mut object: ObjectWriter<'_>, tool: &ToolDef) {
+    object.str("family", tool.family.as_str());
+    object.str("name", &tool.name);
+    if let Some(vendor) = &tool.vendor
+        && let Form::Item(item) = &vendor.form
+    {
+        object.str("wire", vendor.wire.as_str());
+        object.raw("item", item.get());
+    }
+    object.end();
+}
+
+fn read_hosted(value: &json::Value<'_>, path: &Path<'_>) -> Result<ToolDef, StoredError> {
+    let mut fields = Fields::of(value, path)?;
+    let item = fields.raw("item");
+    let wire = fields.str("wire")?.map(|wire| Wire::named(&wire));
+    Ok(ToolDef {
+        family: Family::named(&fields.required_str("family")?),
+        name: fields.required_str("name")?,
+        vendor: wire.zip(item).map(|(wire, item)| Vendor::item(wire, item)),
+        ..ToolDef::default()
+    })
 }
 
 fn millis(time: Duration) -> u64 {
@@ -278,6 +310,8 @@ fn write_settings(mut object: ObjectWriter<'_>, settings: &Settings) {
     for (key, number) in [
         ("temperature", settings.temperature),
         ("top_p", settings.top_p),
+        ("presence_penalty", settings.presence_penalty),
+        ("frequency_penalty", settings.frequency_penalty),
     ] {
         if let Some(number) = number.filter(|number| number.is_finite()) {
             object.raw(key, &number.to_string());
@@ -296,9 +330,32 @@ fn write_settings(mut object: ObjectWriter<'_>, settings: &Settings) {
     if let Some(parallel) = settings.parallel_calls {
         object.bool("parallel_calls", parallel);
     }
-    if let Some(AnswerShape { name, schema }) = &settings.answer {
+    if settings.summary {
+        object.bool("summary", true);
+    }
+    for (key, word) in [
+        ("verbosity", settings.verbosity.map(Verbosity::as_str)),
+        ("user", settings.user.as_deref()),
+        ("service_tier", settings.service_tier.as_deref()),
+        ("cache_key", settings.cache_key.as_deref()),
+        ("cache_retention", settings.cache_retention.as_deref()),
+    ] {
+        if let Some(word) = word {
+            object.str(key, word);
+        }
+    }
+    if let Some(shape) = &settings.answer {
         let mut answer = ObjectWriter::new(object.key("answer"));
-        answer.str("name", name).raw("schema", schema.get());
+        answer.str("name", &shape.name);
+        if let Some(description) = &shape.description {
+            answer.str("description", description);
+        }
+        if let Some(schema) = &shape.schema {
+            answer.raw("schema", schema.get());
+        }
+        if let Some(strict) = shape.strict {
+            answer.bool("strict", strict);
+        }
         answer.end();
     }
     if let Some(extra) = &settings.extra {
@@ -338,6 +395,7 @@ fn read(request: &RawJson, mut options: RunOptions) -> Result<RunOptions, Stored
     if let Some(value) = fields.get("limits").filter(|_| options.limits.is_none()) {
         options.limits = Some(read_limits(value, &root.key("limits"))?);
     }
+    options.hosted = fields.list("hosted", read_hosted)?;
     if let Some(value) = fields.get("settings") {
         options.settings = Some(read_settings(value, &root.key("settings"))?);
     }
@@ -365,6 +423,8 @@ fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, S
         raw.get().parse::<f64>().ok()
     };
     let (temperature, top_p) = (float("temperature"), float("top_p"));
+    let presence_penalty = float("presence_penalty");
+    let frequency_penalty = float("frequency_penalty");
     let word = fields.str("effort")?;
     Ok(Settings {
         max_output_tokens: fields.number("max_output_tokens")?,
@@ -378,9 +438,21 @@ fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, S
                 found: RawJson::of(value).get().to_owned(),
             })
         })?,
-        effort: EFFORTS
+        effort: Effort::ALL
             .into_iter()
             .find(|one| Some(effort(*one)) == word.as_deref()),
+        summary: fields.raw("summary").is_some_and(|raw| raw.get() == "true"),
+        verbosity: {
+            let word = fields.str("verbosity")?;
+            let mut known = Verbosity::ALL.into_iter();
+            known.find(|one| Some(one.as_str()) == word.as_deref())
+        },
+        presence_penalty,
+        frequency_penalty,
+        user: fields.str("user")?,
+        service_tier: fields.str("service_tier")?,
+        cache_key: fields.str("cache_key")?,
+        cache_retention: fields.str("cache_retention")?,
         parallel_calls: fields.raw("parallel_calls").map(|raw| raw.get() == "true"),
         answer: match fields.get("answer") {
             None => None,
@@ -389,9 +461,9 @@ fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, S
                 let mut fields = Fields::of(value, &path)?;
                 Some(AnswerShape {
                     name: fields.required_str("name")?,
-                    schema: fields
-                        .raw("schema")
-                        .ok_or_else(|| fields.missing("schema", "a schema"))?,
+                    description: fields.str("description")?,
+                    schema: fields.raw("schema"),
+                    strict: fields.raw("strict").map(|raw| raw.get() == "true"),
                 })
             }
         },

@@ -19,7 +19,7 @@ use crate::agent::events::{Logged, replayed};
 use crate::agent::outcome::{RunError, Step};
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{self, Ended, Fresh, Open, Order, Verdict};
-use crate::history::OnLost;
+use crate::history::{MOST_LOSSES, OnLost};
 use crate::tool::{Probe, ToolSet};
 use crate::trials::planted;
 
@@ -240,7 +240,13 @@ impl Driver {
                 model: note.model.clone(),
                 finish: response.stop.clone(),
                 usage: response.usage.clone(),
+                losses: note.losses.clone(),
             });
+            for loss in &note.losses {
+                if self.losses.len() < MOST_LOSSES && !self.losses.contains(loss) {
+                    self.losses.push(loss.clone());
+                }
+            }
             let calls = told.calls(step.no);
             self.stand_in(step, &entries, &calls);
             end = note.end;
@@ -258,22 +264,25 @@ impl Driver {
             order = Order::End(stop);
         }
         let goes_on = !matches!(order, Order::End(stop) if stop != StopReason::Parked);
+        // It died between taking calls over and planning them.
+        let here = match restoring == Restoring::Resume && journal.steps.is_empty() {
+            true => unplanned(&made, journal),
+            false => Vec::new(),
+        };
         if restoring == Restoring::Resume && goes_on {
             self.bring_queued(journal).await?;
-            // A call that was tried before the crash is made again, with what came since.
-            self.turn.deliver_now();
-            replayed.extend(self.turn.take_fresh());
+            if here.is_empty() {
+                // A call that was tried before the crash is made again, with what came since.
+                self.turn.deliver_now();
+                replayed.extend(self.turn.take_fresh());
+            }
         }
         if self.telling.is_heard() {
             self.catch_up(&told).await?;
         }
         self.recall(&told, replayed);
-        let here = match restoring == Restoring::Resume && journal.steps.is_empty() {
-            true => unplanned(&made, journal),
-            false => Vec::new(),
-        };
         if !here.is_empty() {
-            // It died between taking calls over and planning them.
+            // What was said beside the answers comes after the results.
             order = self.take(here).await?;
         }
         Ok(order)

@@ -31,6 +31,7 @@ pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
         pending: Vec::new(),
         finish: None,
         compaction: None,
+        losses: Vec::new(),
         steps: Vec::new(),
     };
     RunFailed::new(outcome, Left::Refused, source)
@@ -182,6 +183,7 @@ impl Driver {
             tokens: self.turn.usage().tokens(),
             error: None,
             abandoned: cut && self.job.is_abandoned(),
+            losses: &self.losses,
         };
         let note = note.to_json();
         if self.plan.is_unpublished(&self.agent) {
@@ -281,6 +283,7 @@ impl Driver {
                     tokens: self.turn.usage().tokens(),
                     error: Some(told(&error)),
                     abandoned: false,
+                    losses: &self.losses,
                 };
                 let note = note.to_json();
                 let results = self.store_results().await;
@@ -350,6 +353,7 @@ impl Driver {
             pending: pending.clone(),
             finish: self.turn.finish().cloned(),
             compaction: self.compaction,
+            losses: self.losses,
             steps: self.steps,
         };
         self.job.thread.keep(Leaving {

@@ -20,12 +20,14 @@ impl Driver {
         self.billed(&response);
         let service = self.service_of(&response);
         let mut note = StepNote::of(&response, response.service.as_deref());
+        note.losses = std::mem::take(&mut self.lost);
         self.steps.push(Step::Model {
             step: self.turn.asked(),
             response: response.id.clone(),
             model: response.model.clone(),
             finish: response.stop.clone(),
             usage: response.usage.clone(),
+            losses: note.losses.clone(),
         });
         self.begin_round();
         self.heard_by(&service);

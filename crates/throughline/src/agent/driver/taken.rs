@@ -105,6 +105,7 @@ pub(super) async fn taken(
                 format!("given up after {} attempts", run.attempt + 1),
             )),
             abandoned: false,
+            losses: &[],
         };
         if journal.run.next_event > 0 {
             let stop = StopReason::Failed;

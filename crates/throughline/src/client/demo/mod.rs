@@ -4,6 +4,7 @@
 //! answer, so that history, tools, forks and recovery can be tried without a key.
 
 mod calls;
+mod unsupported;
 mod words;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ use throughline_model::{
     Body, CallId, Content, Event, Message, Output, Place, Response, Role, Stop, ToolCall,
     ToolChoice, Usage,
 };
+use throughline_wire::Loss;
 
 use super::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept};
 
@@ -43,6 +45,7 @@ use super::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStr
 ///     settings: &Settings::default(),
 ///     kept: Kept::Here,
 ///     persist: None,
+///     losses: None,
 /// };
 /// let response = Demo::new().respond(&request).await?;
 /// assert_eq!(response.messages[0].text(), "You first said: \"The tide turns at ten.\"");
@@ -78,13 +81,19 @@ impl ChatClient for Demo {
         &self.abilities
     }
 
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        unsupported::losses(request)
+    }
+
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         refuse_to_keep(request)?;
+        request.note_losses(|| unsupported::losses(request));
         Ok(answer(request))
     }
 
     async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
         refuse_to_keep(request)?;
+        request.note_losses(|| unsupported::losses(request));
         Ok(Box::pin(stream::iter(
             spoken(&answer(request)).into_iter().map(Ok),
         )))

@@ -14,6 +14,7 @@ fn tool(name: &str, schema: &str) -> ToolDef {
         name: name.to_owned(),
         description: None,
         parameters: Some(RawJson::new(schema).unwrap()),
+        ..ToolDef::default()
     }
 }
 
@@ -41,6 +42,7 @@ async fn respond(view: &View, settings: &Settings) -> throughline_model::Respons
         settings,
         kept: Kept::Here,
         persist: None,
+        losses: None,
     };
     let whole = Demo::new().respond(&request).await.unwrap();
     let mut fold = Fold::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use throughline_model::{Event, Response};
+use throughline_wire::Loss;
 use tokio::time::Instant;
 
 use super::state::BreakerState;
@@ -426,6 +427,10 @@ impl ChatClient for Guarded {
         if self.breaker.circuits().service.state() != BreakerState::Open {
             self.inner.get_ready();
         }
+    }
+
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        self.inner.unsupported(request)
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

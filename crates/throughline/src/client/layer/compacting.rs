@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use throughline_compact::Policy;
 use throughline_model::{Message, Response};
+use throughline_wire::Loss;
 
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, Layer,
@@ -114,6 +115,10 @@ impl ChatClient for Compacting {
 
     fn get_ready(&self) {
         self.inner.get_ready();
+    }
+
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        self.inner.unsupported(request)
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use throughline_model::{Event, Response, Stop};
+use throughline_wire::Loss;
 
 use crate::client::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
 
@@ -49,6 +50,10 @@ impl ChatClient for Persisting {
 
     fn get_ready(&self) {
         self.inner.get_ready();
+    }
+
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        self.inner.unsupported(request)
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

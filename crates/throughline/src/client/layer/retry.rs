@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline_model::Response;
+use throughline_wire::Loss;
 
 use super::budget::Budget;
 use super::jitter::Jitter;
@@ -186,6 +187,10 @@ impl ChatClient for Retrying {
 
     fn get_ready(&self) {
         self.inner.get_ready();
+    }
+
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        self.inner.unsupported(request)
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use throughline_model::{Effort, Settings};
-use throughline_wire::Losses;
 use throughline_wire::compose::{Delivery, Prompt, compose};
 use throughline_wire::http::ResponseMeta;
 use throughline_wire::render::{Items, Target};
+use throughline_wire::{Loss, Losses};
 
 use super::VendorClient;
 use super::answer::{Answer, Head};
@@ -48,7 +48,8 @@ impl VendorClient {
         let keeping = self.keeping(request)?;
         let url = self.base.request(self.dialect.route, model, delivery);
         let url = url.map_err(|problem| self.setup(problem))?;
-        let body = self.body(request, delivery, &keeping, form);
+        let (body, losses) = self.body(request, delivery, &keeping, form);
+        request.note_losses(|| losses);
         let mut renewed = false;
         loop {
             let granted = self.credential.grant().await.map_err(|error| {
@@ -154,11 +155,11 @@ impl VendorClient {
         delivery: Delivery,
         keeping: &Keeping,
         form: Shown,
-    ) -> RequestBody {
+    ) -> (RequestBody, Vec<Loss>) {
         let thinking = match request.settings.effort {
             None => self.target.thinking,
             Some(Effort::Off) => false,
-            Some(Effort::Minimal | Effort::Low | Effort::Medium | Effort::High) => true,
+            Some(_) => true,
         };
         let target = match thinking == self.target.thinking {
             true => Cow::Borrowed(&self.target),
@@ -210,7 +211,18 @@ impl VendorClient {
             losses = rendering.losses + losses.as_slice().len(),
             "request"
         );
-        body
+        let mut losses = losses.into_vec();
+        losses.extend(rendering.lost);
+        (body, losses)
+    }
+
+    /// What of a request cannot be said, without sending it.
+    pub(super) fn losses(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        let Ok(keeping) = self.keeping(request) else {
+            return Vec::new();
+        };
+        let (form, _) = self.form(request);
+        self.body(request, Delivery::Whole, &keeping, form).1
     }
 
     /// The model to ask; empty if nobody names one.

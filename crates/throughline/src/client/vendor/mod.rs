@@ -28,9 +28,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::stream::unfold;
 use throughline_model::{Event, Fold, Response};
-use throughline_wire::Codec;
 use throughline_wire::compose::{Delivery, TokenLimit};
 use throughline_wire::render::Target;
+use throughline_wire::{Codec, Loss};
 
 use super::begun::begun;
 use super::http::{Credential, Header, Timeouts, Transport};
@@ -215,6 +215,10 @@ impl ChatClient for VendorClient {
 
     fn get_ready(&self) {
         self.transport.get_ready(self.base.path());
+    }
+
+    fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
+        self.losses(request)
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -32,6 +32,10 @@ pub enum Instrument {
     Fallbacks,
     /// What breakers do: 0 closed, 1 half open, 2 open.
     BreakerState,
+    /// How often what a model is shown became smaller.
+    Compactions,
+    /// Tokens of what a model is shown, `before` and `after` it became smaller.
+    CompactionTokens,
 }
 
 /// How an instrument behaves.
@@ -103,7 +107,7 @@ const LONG_SECONDS: &[f64] = &[
 
 impl Instrument {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::TokenUsage,
         Self::TokenDetails,
         Self::OperationDuration,
@@ -118,6 +122,8 @@ impl Instrument {
         Self::GaveUp,
         Self::Fallbacks,
         Self::BreakerState,
+        Self::Compactions,
+        Self::CompactionTokens,
     ];
 
     /// Its place in [`Instrument::ALL`].
@@ -142,13 +148,16 @@ impl Instrument {
             Self::GaveUp => "throughline.model.gave_up",
             Self::Fallbacks => "throughline.model.fallbacks",
             Self::BreakerState => "throughline.breaker.state",
+            Self::Compactions => "throughline.compactions",
+            Self::CompactionTokens => "throughline.compaction.tokens",
         }
     }
 
     /// Its unit, as UCUM writes it.
     pub const fn unit(self) -> &'static str {
         match self {
-            Self::TokenUsage | Self::TokenDetails => "{token}",
+            Self::TokenUsage | Self::TokenDetails | Self::CompactionTokens => "{token}",
+            Self::Compactions => "{compaction}",
             Self::OperationDuration
             | Self::TimeToFirstChunk
             | Self::ToolDuration
@@ -180,6 +189,8 @@ impl Instrument {
                 "Requests that were refused and made again with tool history as text."
             }
             Self::BreakerState => "What breakers do: 0 closed, 1 half open, 2 open.",
+            Self::Compactions => "How often what a model is shown became smaller.",
+            Self::CompactionTokens => "Tokens of what a model is shown, before and after.",
         }
     }
 
@@ -198,7 +209,9 @@ impl Instrument {
             | Self::Attempts
             | Self::Retries
             | Self::GaveUp
-            | Self::Fallbacks => Shape::Counter,
+            | Self::Fallbacks
+            | Self::Compactions
+            | Self::CompactionTokens => Shape::Counter,
             Self::BreakerState => Shape::Gauge,
         }
     }
@@ -228,6 +241,8 @@ impl Instrument {
             Self::ToolCalls => const { &[AGENT, TOOL, closed("throughline.outcome")] },
             Self::ModelErrors => const { &[PROVIDER, REQUEST_MODEL, ERROR] },
             Self::Attempts | Self::Fallbacks | Self::BreakerState => const { &[UPSTREAM] },
+            Self::Compactions => const { &[AGENT] },
+            Self::CompactionTokens => const { &[AGENT, closed("throughline.when")] },
             Self::Retries => const { &[UPSTREAM, ERROR] },
             Self::GaveUp => const { &[UPSTREAM, ERROR, closed("throughline.why")] },
         }

@@ -69,6 +69,14 @@ impl Metrics {
         self.record(Instrument::ToolDuration, time.as_secs_f64(), labels);
     }
 
+    /// What a model is shown became smaller.
+    pub(crate) fn compaction(&self, agent: &str, before: u64, after: u64) {
+        self.record(Instrument::Compactions, 1.0, [agent]);
+        for (when, tokens) in [("before", before), ("after", after)] {
+            self.record(Instrument::CompactionTokens, tokens as f64, [agent, when]);
+        }
+    }
+
     pub(crate) fn run(&self, agent: &str, stop: StopReason, error: Option<&str>, time: Duration) {
         self.record(Instrument::Runs, 1.0, [agent, stop.as_str()]);
         let labels = [agent, error.unwrap_or_default()];

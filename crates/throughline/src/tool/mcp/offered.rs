@@ -51,6 +51,9 @@ pub(super) fn spec(server: &McpServer, tool: &Listed) -> ToolSpec {
             .or_else(|| tool.title.clone()),
         parameters: parameters(server, tool),
         effect: effect.unwrap_or(Effect::Once),
+        strict: None,
+        vendor: None,
+        offered: true,
         approval: if guarded {
             Approval::Always
         } else {

@@ -452,6 +452,7 @@ impl Renderer {
                     path: contents.index(place).to_string(),
                     kind: LossKind::SystemText,
                     detail: "only text fits here".to_owned(),
+                    sent: None,
                 });
             }
         }
@@ -585,24 +586,24 @@ impl Renderer {
     }
 
     /// Whether calls may not stand in a turn of the model that began before them: two messages of
-    /// the model are one to Anthropic, and with thinking on that must begin with a thought.
+    /// the model are one to Anthropic, and with a thinking budget that must begin with a thought.
     fn calls_open_turn(&self) -> bool {
-        let thinks = self.target.thinking && self.target.wire == Wire::Anthropic;
-        self.rules.calls_after_user || thinks
+        self.rules.calls_after_user || self.target.has_thinking_budget()
     }
 
-    /// With thinking on, a round whose message does not begin with thinking cannot be shown as
-    /// calls.
+    /// With a thinking budget, a round whose message does not begin with thinking cannot be shown as
+    /// calls. Models that decide by themselves how much to think take such rounds.
     fn wants_text(&mut self, message: &Message, at: usize) -> bool {
         let thinks = message
             .contents
             .first()
             .is_some_and(|first| matches!(first.body, Body::Reasoning(_)));
-        let thinking = self.target.thinking && self.upholds("A-11");
-        let wants = thinking && self.target.wire == Wire::Anthropic && !thinks;
+        let budget = self.target.has_thinking_budget() && self.upholds("A-11");
+        let wants = budget && !thinks;
         if wants {
             let root = Path::Root.key("messages");
-            let detail = "thinking is on, and this round has none of this vendor";
+            let detail =
+                "there is a thinking budget, and this round has no thinking of this vendor";
             self.repair(&root.index(at), RepairKind::TextGroup, detail);
         }
         wants
@@ -668,6 +669,7 @@ impl Renderer {
                 path: path.index(place).to_string(),
                 kind,
                 detail,
+                sent: None,
             });
         }
     }

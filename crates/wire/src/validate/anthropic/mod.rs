@@ -106,7 +106,8 @@ impl<'v, 'a> Group<'v, 'a> {
 
 struct Checker<'c> {
     profile: &'c Profile,
-    thinking: bool,
+    /// Whether thinking has a budget of tokens.
+    thinking_budget: bool,
     /// Whether the service drops thinking that does not fit instead of refusing it.
     drops: bool,
     chain: Chain<'c>,
@@ -136,8 +137,10 @@ pub(super) fn check(request: &Value<'_>, profile: &Profile, report: &mut Report)
     let continues = says(&["thread", "type"], "continue");
     let mut checker = Checker {
         profile,
-        thinking: says(&["thinking", "type"], "enabled")
-            || (profile.thinking && !says(&["thinking", "type"], "disabled")),
+        thinking_budget: match request.at(&["thinking", "type"]) {
+            Some(mode) => mode.is_str("enabled"),
+            None => profile.thinking && !profile.generation.thinking_levels,
+        },
         drops: says(&["prefix_mismatch_behavior"], "drop_block")
             || says(
                 &["thinking", "block_binding", "prefix_mismatch_behavior"],

@@ -58,9 +58,9 @@ impl Checker<'_> {
         Some(order)
     }
 
-    /// With thinking on an open tool loop starts with thinking.
+    /// With a thinking budget an open tool loop starts with thinking.
     pub(super) fn loop_start(&mut self, groups: &[Group<'_, '_>]) {
-        if !self.thinking {
+        if !self.thinking_budget {
             return;
         }
         let mut latest = None;
@@ -81,8 +81,8 @@ impl Checker<'_> {
             rest = before;
         }
         let Some(block) = latest else { return };
-        let message = "thinking is on, and the open tool loop does not start with thinking; put \
-                       the block back, or switch thinking off";
+        let message = "there is a thinking budget, and the open tool loop does not start with \
+                       thinking; put the block back, or switch to adaptive thinking";
         block.at(|path| {
             let violation = match block.index {
                 Some(_) => self.report.add("A-11", &path.key("type"), message),

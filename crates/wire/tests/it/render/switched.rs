@@ -315,7 +315,10 @@ fn anthropic() -> Vec<Case> {
             "a round that opens",
             vec![hi(), asks("c"), answers("c")],
         )
-        .with(|target| target.thinking = true),
+        .with(|target| {
+            target.thinking = true;
+            target.generation.thinking_levels = false;
+        }),
         of(
             "A-12",
             "texts",

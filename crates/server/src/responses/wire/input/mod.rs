@@ -19,6 +19,9 @@ use super::parcel::{self, Brought};
 use super::read;
 use crate::ApiError;
 
+/// The type of the item that orders to put the conversation in short.
+const TRIGGER: &str = "compaction_trigger";
+
 /// One item as a client sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputItem {
@@ -80,7 +83,10 @@ impl InputItems {
         let path = Path::Root.key("input");
         if let Some(text) = input.as_str() {
             read::no_longer(&path, &text, read::LONGEST_TEXT)?;
-            return Ok(Self::said(&text));
+            return Ok(match text.is_empty() {
+                true => Self::default(),
+                false => Self::said(&text),
+            });
         }
         let Some(values) = input.as_array() else {
             return Err(read::wrong_type(
@@ -138,17 +144,35 @@ impl InputItems {
         &self.parts
     }
 
-    /// What those items mean that are wanted, in order: without items that the history has already,
-    /// for instance.
-    pub fn parts_of(
-        &self,
-        mut wanted: impl FnMut(&InputItem) -> bool,
-    ) -> Result<Vec<InputPart>, ApiError> {
-        let some: Vec<&InputItem> = self.items.iter().filter(|item| wanted(item)).collect();
-        if some.len() == self.items.len() {
-            return Ok(self.parts.clone());
+    /// Whether it ends with the order to put the conversation in short, which is taken out. It may
+    /// stand nowhere else.
+    pub fn take_trigger(&mut self) -> Result<bool, ApiError> {
+        let is_trigger = |item: &InputItem| item.tag == TRIGGER;
+        let Some(place) = self.items.iter().position(is_trigger) else {
+            return Ok(false);
+        };
+        if place + 1 < self.items.len() {
+            return Err(ApiError::invalid(
+                "A 'compaction_trigger' must be the last item of the input.",
+            )
+            .code("invalid_value")
+            .param(format!("input[{}]", self.items[place].index)));
         }
-        parts(&some)
+        self.items.truncate(place);
+        let left: Vec<&InputItem> = self.items.iter().collect();
+        self.parts = parts(&left)?;
+        Ok(true)
+    }
+
+    /// What one item says by itself; nothing if it is no message.
+    pub fn messages_of(&self, item: &InputItem) -> Result<Vec<Message>, ApiError> {
+        let mut messages = Vec::new();
+        for part in parts(&[item])? {
+            if let InputPart::Messages(found) = part {
+                messages.extend(found);
+            }
+        }
+        Ok(messages)
     }
 
     /// Whether nothing was said.
@@ -275,7 +299,7 @@ fn bounded(value: &Value<'_>, path: &Path<'_>) -> Result<(), ApiError> {
 }
 
 /// What items mean.
-fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
+pub fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
     let mut parts = Vec::new();
     let mut said: Vec<&InputItem> = Vec::new();
     for item in items {

@@ -1,9 +1,10 @@
 //! Calls that the client runs.
 
-use throughline_model::json::ObjectWriter;
+use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{Arguments, ToolCall};
 
 use super::State;
+use crate::responses::wire::request::ToolName;
 
 /// A call that the client runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +14,8 @@ pub(in crate::responses::wire) struct Call {
     pub(in crate::responses::wire) arguments: String,
     /// Whether the arguments are free text.
     pub(in crate::responses::wire) custom: bool,
+    /// The namespace of the tool.
+    pub(in crate::responses::wire) namespace: Option<String>,
 }
 
 impl Call {
@@ -28,6 +31,21 @@ impl Call {
                 false => json_text(&call.arguments),
             },
             custom,
+            namespace: None,
+        }
+    }
+
+    /// A call of a tool that the client declared in another form than models were offered it.
+    pub(super) fn declared(call: &ToolCall, tool: &ToolName) -> Self {
+        Self {
+            name: tool.name.clone(),
+            arguments: match tool.custom {
+                true => input_of(&call.arguments),
+                false => json_text(&call.arguments),
+            },
+            custom: tool.custom,
+            namespace: tool.namespace.clone(),
+            call: call.call.value().to_owned(),
         }
     }
 
@@ -59,6 +77,9 @@ impl Call {
             .str("call_id", &self.call)
             .str("name", &self.name)
             .str(if self.custom { "input" } else { "arguments" }, arguments);
+        if let Some(namespace) = &self.namespace {
+            object.str("namespace", namespace);
+        }
         object.end();
         out
     }
@@ -78,6 +99,18 @@ pub(super) fn json_text(arguments: &Arguments) -> String {
             out
         }
     }
+}
+
+/// The free text in the arguments of a function that stands for a tool which takes free text. Models
+/// that do not keep to its schema are taken at their word.
+fn input_of(arguments: &Arguments) -> String {
+    let text = free_text(arguments);
+    let parsed = RawJson::new(&text).ok();
+    let input = parsed.as_ref().and_then(|json| {
+        let value = json.value();
+        value.get("input").and_then(Value::as_str).map(Into::into)
+    });
+    input.unwrap_or(text)
 }
 
 /// Arguments as free text.

@@ -21,6 +21,7 @@ pub(super) use exact::exact;
 pub(super) use message::Said;
 pub(super) use reasoning::Thought;
 pub(super) use server::{Listed, Question, ServerCall};
+pub(crate) use vendor::OWN_WIRE;
 pub(super) use vendor::Whole;
 
 /// How far an item got.
@@ -121,6 +122,15 @@ impl Maker<'_> {
         {
             return Some(Draft::Server(ServerCall::new(call, tool, self.dialect)));
         }
+        if call.runner == Runner::Client
+            && let Some(tool) = self.labels.declared(&call.name)
+        {
+            // The other specification has neither namespaces nor free text.
+            return Some(Draft::Call(match self.dialect {
+                Dialect::OpenAi => Call::declared(call, tool),
+                Dialect::OpenResponses => Call::of(call, false),
+            }));
+        }
         match (call.runner, self.dialect) {
             // Whoever the client is, it knows functions.
             (Runner::Client, Dialect::OpenResponses) => Some(Draft::Call(Call::of(call, false))),
@@ -130,7 +140,9 @@ impl Maker<'_> {
                     None => Draft::Call(Call::of(call, call.family == Family::CUSTOM)),
                 })
             }
-            (Runner::Vendor, _) => Whole::of(content, next, self.dialect).map(Draft::Whole),
+            (Runner::Vendor, _) => Whole::of(content, next, self.dialect)
+                .or_else(|| Whole::of_another(call, self.dialect))
+                .map(Draft::Whole),
         }
     }
 

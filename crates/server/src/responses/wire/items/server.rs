@@ -115,6 +115,7 @@ impl ServerCall {
             name: self.known_as.clone(),
             arguments: self.arguments.clone(),
             custom: false,
+            namespace: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! Items of a vendor who speaks this format, as they came.
 
-use throughline_model::json::{RawJson, Value, push_string};
-use throughline_model::{Content, Form, Message, Role, Wire};
+use throughline_model::json::{ObjectWriter, RawJson, Value, push_string};
+use throughline_model::{Content, Family, Form, Message, Role, ToolCall, Wire};
 
+use super::call::json_text;
 use super::{Dialect, State, exact};
 
 /// An item as its vendor made it, but for its id.
@@ -11,6 +12,9 @@ pub(in crate::responses::wire) struct Whole {
     pub(in crate::responses::wire) tag: String,
     pub(in crate::responses::wire) json: RawJson,
 }
+
+/// The format of items that this server made itself, in the words of its API.
+pub(crate) const OWN_WIRE: &str = "throughline";
 
 /// The types that the other specification has.
 const OPEN: [&str; 4] = [
@@ -24,7 +28,17 @@ impl Whole {
     /// The item of a content, with the result that stood in it.
     pub(super) fn of(content: &Content, next: Option<&Content>, dialect: Dialect) -> Option<Self> {
         let vendor = content.vendor.as_ref()?;
-        if vendor.wire != Wire::OpenAiResponses || !matches!(vendor.form, Form::Item(_)) {
+        let Form::Item(item) = &vendor.form else {
+            return None;
+        };
+        if matches!(&vendor.wire, Wire::Other(name) if **name == *OWN_WIRE) {
+            let tag = item.value().get("type")?.as_str()?.into_owned();
+            return Some(Self {
+                tag,
+                json: item.clone(),
+            });
+        }
+        if vendor.wire != Wire::OpenAiResponses {
             return None;
         }
         let within = next.filter(|next| {
@@ -41,6 +55,44 @@ impl Whole {
         let tag: String = json.value().get("type")?.as_str()?.into_owned();
         let known = dialect == Dialect::OpenAi || OPEN.contains(&tag.as_str());
         known.then_some(Self { tag, json })
+    }
+
+    /// The item for a call of a tool that another vendor ran, where this API has a word for it.
+    pub(super) fn of_another(call: &ToolCall, dialect: Dialect) -> Option<Self> {
+        if dialect == Dialect::OpenResponses {
+            return None;
+        }
+        let arguments = RawJson::new(&json_text(&call.arguments)).ok()?;
+        let arguments = arguments.value();
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+        let (tag, json) = if call.family == Family::WEB_SEARCH || call.name == "web_search" {
+            let json = RawJson::object(|object| {
+                object
+                    .str("type", "web_search_call")
+                    .str("status", "completed");
+                let mut action = ObjectWriter::new(object.key("action"));
+                action.str("type", "search");
+                action.str("query", &text("query").unwrap_or_default());
+                action.end();
+            });
+            ("web_search_call", json)
+        } else if call.family == Family::CODE_EXECUTION || call.name == "code_execution" {
+            let json = RawJson::object(|object| {
+                object
+                    .str("type", "code_interpreter_call")
+                    .str("status", "completed")
+                    .str("container_id", "")
+                    .str("code", &text("code").unwrap_or_default())
+                    .raw("outputs", "null");
+            });
+            ("code_interpreter_call", json)
+        } else {
+            return None;
+        };
+        Some(Self {
+            tag: tag.to_owned(),
+            json,
+        })
     }
 
     /// The item under our id.

@@ -29,6 +29,8 @@ pub struct Item {
     pub id: String,
     /// The item.
     pub json: RawJson,
+    /// Where in the history a model said it: which message, and which content of it.
+    pub said: Option<(usize, usize)>,
 }
 
 /// Where in a run a message stands.
@@ -85,8 +87,10 @@ pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> 
         open: Vec::new(),
         closed: Vec::new(),
         items: Vec::new(),
+        message: 0,
     };
-    for spoken in messages {
+    for (index, spoken) in messages.iter().enumerate() {
+        list.message = index;
         if closes_calls(spoken) {
             list.closed.push(*spoken);
             continue;
@@ -142,6 +146,8 @@ struct List<'m, 'l> {
     /// Results of calls that did not run, until those of the same run that did are known.
     closed: Vec<Spoken<'m>>,
     items: Vec<Item>,
+    /// Which message is listed now.
+    message: usize,
 }
 
 impl<'m> List<'m, '_> {
@@ -201,7 +207,11 @@ impl<'m> List<'m, '_> {
 
     fn push(&mut self, id: String, json: &str) {
         if let Ok(json) = RawJson::new(json) {
-            self.items.push(Item { id, json });
+            self.items.push(Item {
+                id,
+                json,
+                said: None,
+            });
         }
     }
 
@@ -224,8 +234,12 @@ impl<'m> List<'m, '_> {
             };
             let draft = draft.with_occurrence(occurrence_in(message, place));
             let id = self.output_id(spoken.run, step, draft.tag());
+            let before = self.items.len();
             self.drafted(spoken.run, id, &draft);
             self.carried(spoken.run, step, content);
+            for item in self.items.iter_mut().skip(before) {
+                item.said = Some((self.message, place));
+            }
         }
         let cut = message.status == Some(MessageStatus::Incomplete);
         if let (true, Some(last)) = (

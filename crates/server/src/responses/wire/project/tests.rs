@@ -23,6 +23,7 @@ fn scene(body: &str) -> Scene {
         labels: Labels::new(),
         lists: Vec::new(),
         known_calls: Vec::new(),
+        ignored: Vec::new(),
     }
 }
 
@@ -33,6 +34,7 @@ fn ending(stop: StopReason, finish: Stop) -> Ending {
         error: None,
         asked: Vec::new(),
         at: 1_700_000_001_999,
+        ignored: Vec::new(),
     }
 }
 

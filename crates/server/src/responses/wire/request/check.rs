@@ -65,14 +65,6 @@ pub(super) fn include(body: &Value<'_>) -> Result<Vec<Include>, ApiError> {
 /// Check the types of members that are only echoed or handed on.
 pub(super) fn echoed(body: &Value<'_>) -> Result<(), ApiError> {
     let root = Path::Root;
-    for key in [
-        "prompt_cache_key",
-        "user",
-        "service_tier",
-        "prompt_cache_retention",
-    ] {
-        read::text(body, key, &root)?;
-    }
     if let Some(text) = read::text(body, "safety_identifier", &root)? {
         read::no_longer(&root.key("safety_identifier"), &text, 64)?;
     }
@@ -80,14 +72,18 @@ pub(super) fn echoed(body: &Value<'_>) -> Result<(), ApiError> {
         read::object(body, key, &root)?;
     }
     read::integer(body, "top_logprobs", (0, 20), &root)?;
-    for key in ["presence_penalty", "frequency_penalty"] {
-        read::decimal(body, key, (-2.0, 2.0), &root)?;
-    }
-    if let Some(options) = read::object(body, "stream_options", &root)? {
-        let path = root.key("stream_options");
-        read::flag(options, "include_obfuscation", &path)?;
-    }
+    read::text(body, "user", &root)?;
     Ok(())
+}
+
+/// Whether events are to be padded.
+pub(super) fn obfuscation(body: &Value<'_>) -> Result<bool, ApiError> {
+    let root = Path::Root;
+    let Some(options) = read::object(body, "stream_options", &root)? else {
+        return Ok(false);
+    };
+    let padded = read::flag(options, "include_obfuscation", &root.key("stream_options"))?;
+    Ok(padded == Some(true))
 }
 
 /// Refuse what is not built, by name.

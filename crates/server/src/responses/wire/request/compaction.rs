@@ -23,6 +23,28 @@ pub struct Asked {
     pub wished: Wished,
 }
 
+impl Asked {
+    /// Whether a request asks for less to be shown.
+    pub fn is_asked(&self) -> bool {
+        self.fits_window || self.managed != Managed::Unsaid || self.wished.is_on()
+    }
+
+    /// Whether the member of this name asks for it.
+    pub fn names(&self, key: &str) -> bool {
+        match key {
+            "truncation" => self.fits_window,
+            "context_management" => self.managed != Managed::Unsaid,
+            _ => self.wished.is_on(),
+        }
+    }
+}
+
+impl Wished {
+    fn is_on(self) -> bool {
+        matches!(self, Self::On { .. })
+    }
+}
+
 /// What `context_management` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Managed {

@@ -6,6 +6,25 @@ use throughline_model::json::Value;
 
 use super::read;
 use crate::ApiError;
+use crate::near::{did_you_mean, near};
+
+/// The members that it may have.
+const KNOWN: [&str; 6] = [
+    "persistence",
+    "on_busy",
+    "on_interrupt",
+    "on_open_calls",
+    "compaction",
+    "recall",
+];
+
+fn unknown(path: &Path<'_>, key: &str) -> ApiError {
+    let key: String = key.chars().take(64).collect();
+    let meant = did_you_mean(&near(&key, KNOWN));
+    ApiError::invalid(format!("Unknown parameter: 'throughline.{key}'{meant}"))
+        .code("unknown_parameter")
+        .param(path.to_string())
+}
 
 /// Choices for one request; what is not said is as configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +45,18 @@ impl Extras {
             return Ok(Self::default());
         };
         let path = Path::Root.key("throughline");
+        for member in object.members() {
+            let key = member.key.to_str();
+            if !KNOWN.contains(&&*key) {
+                return Err(unknown(&path.key(&key), &key));
+            }
+        }
         if read::member(object, "recall").is_some() {
             return Err(ApiError::not_implemented("throughline.recall"));
         }
         let word = |key, known: &[&'static str]| read::word(object, key, known, &path);
         let persistence = word("persistence", &["per_run", "per_call"])?;
-        let on_busy = word("on_busy", &["reject", "queue", "branch", "interrupt"])?;
+        let on_busy = word("on_busy", &["reject"])?;
         let on_interrupt = word("on_interrupt", &["resume", "close", "reject"])?;
         let on_open_calls = word("on_open_calls", &["reject", "close"])?;
         Ok(Self {
@@ -39,12 +64,8 @@ impl Extras {
                 "per_call" => Persistence::PerCall,
                 _ => Persistence::PerRun,
             }),
-            on_busy: on_busy.map(|word| match word {
-                "queue" => OnBusy::Queue,
-                "branch" => OnBusy::Branch,
-                "interrupt" => OnBusy::Interrupt,
-                _ => OnBusy::Reject,
-            }),
+            // Continuing a response is never busy; the others need a conversation.
+            on_busy: on_busy.map(|_| OnBusy::Reject),
             on_interrupt: on_interrupt.map(|word| match word {
                 "close" => OnInterrupt::Close,
                 "reject" => OnInterrupt::Reject,

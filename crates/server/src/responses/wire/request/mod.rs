@@ -19,7 +19,7 @@ use crate::ApiError;
 
 pub use compaction::{Asked as CompactionAsked, Managed, Wished};
 pub use extras::Extras;
-pub use tools::{McpTool, RequestTool, RequireApproval, ToolFilter, ToolPick};
+pub use tools::{Allowed, McpTool, RequestTool, RequireApproval, ToolFilter, ToolName, ToolPick};
 
 /// How deep a body may be nested.
 const DEPTH: usize = 64;
@@ -94,6 +94,7 @@ pub struct CreateRequest {
     settings: Settings,
     include: Vec<Include>,
     max_tool_calls: Option<u64>,
+    obfuscated: bool,
     extras: Extras,
     compaction: CompactionAsked,
     input: InputItems,
@@ -144,6 +145,7 @@ impl CreateRequest {
             settings: settings::settings(body)?,
             include: check::include(body)?,
             max_tool_calls: read::integer(body, "max_tool_calls", (1, u64::MAX), &root)?,
+            obfuscated: check::obfuscation(body)?,
             extras: Extras::of(body)?,
             compaction: CompactionAsked::of(body)?,
             input: InputItems::of(body)?,
@@ -160,8 +162,17 @@ impl CreateRequest {
     }
 
     /// The same, borrowed.
-    pub(super) fn body(&self) -> &RawJson {
+    pub(in crate::responses::wire) fn body(&self) -> &RawJson {
         &self.kept
+    }
+
+    /// The names of the members that are kept.
+    pub fn members(&self) -> Vec<String> {
+        let body = self.kept.value();
+        let members = body.members().iter();
+        members
+            .map(|member| member.key.to_str().into_owned())
+            .collect()
     }
 
     /// The model, by the client's name for it.
@@ -172,6 +183,11 @@ impl CreateRequest {
     /// Instructions for this response alone.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
+    }
+
+    /// Whether it names a prompt that an upstream keeps, which may be all that is said.
+    pub fn has_prompt(&self) -> bool {
+        read::member(&self.kept.value(), "prompt").is_some()
     }
 
     /// The id of the response to go on from, as it was sent.
@@ -187,6 +203,11 @@ impl CreateRequest {
     /// Whether the answer comes as events.
     pub fn stream(&self) -> bool {
         self.stream
+    }
+
+    /// Whether events are to be padded.
+    pub(super) fn asks_for_obfuscation(&self) -> bool {
+        self.obfuscated
     }
 
     /// The client's own pairs, in order.
@@ -210,10 +231,12 @@ impl CreateRequest {
     }
 
     /// What an upstream that speaks Responses understands beyond that, for
-    /// [`Settings::extra`]: members as the client wrote them. `server` are tools that we run; they
-    /// are offered as functions.
-    pub fn extra_for_responses(&self, server: &[throughline_model::ToolDef]) -> Option<RawJson> {
-        settings::extra_for_responses(&self.kept, &self.tools, server)
+    /// [`Settings::extra`]: members as the client wrote them. `seals` says whether the upstream gives
+    /// reasoning in a form that can be sent back.
+    pub fn extra_for_responses(&self, seals: bool) -> Option<RawJson> {
+        let of_vendor = |tool: &RequestTool| matches!(tool, RequestTool::Hosted { .. });
+        let hosted = self.tools.iter().any(of_vendor);
+        settings::extra_for_responses(&self.kept, hosted, seals)
     }
 
     /// What is to be added to the response.

@@ -1,9 +1,8 @@
 //! What a request sets for model calls.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
-use throughline_model::{AnswerShape, Effort, Path, Settings, ToolDef};
+use throughline_model::{AnswerShape, Effort, Path, Settings, Verbosity};
 
-use super::tools::RequestTool;
 use super::{Include, read};
 use crate::ApiError;
 
@@ -25,36 +24,63 @@ const RESPONSES_ONLY: [&str; 11] = [
 /// What is set, in words that every vendor has.
 pub(super) fn settings(body: &Value<'_>) -> Result<Settings, ApiError> {
     let root = Path::Root;
+    let text = |key| read::text(body, key, &root).map(|text| text.map(Into::into));
+    let user: Option<String> = text("safety_identifier")?;
+    let (effort, summary) = reasoning(body)?;
     Ok(Settings {
         max_output_tokens: read::integer(body, "max_output_tokens", (1, u64::MAX), &root)?,
         temperature: read::decimal(body, "temperature", (0.0, 2.0), &root)?,
         top_p: read::decimal(body, "top_p", (0.0, 1.0), &root)?,
         stop: Vec::new(),
-        effort: effort(body)?,
+        effort,
+        summary,
+        verbosity: verbosity(body)?,
+        presence_penalty: read::decimal(body, "presence_penalty", (-2.0, 2.0), &root)?,
+        frequency_penalty: read::decimal(body, "frequency_penalty", (-2.0, 2.0), &root)?,
         parallel_calls: read::flag(body, "parallel_tool_calls", &root)?,
         answer: answer(body)?,
+        user: match user {
+            Some(user) => Some(user),
+            None => text("user")?,
+        },
+        service_tier: text("service_tier")?,
+        cache_key: text("prompt_cache_key")?,
+        cache_retention: text("prompt_cache_retention")?,
         extra: None,
     })
 }
 
-fn effort(body: &Value<'_>) -> Result<Option<Effort>, ApiError> {
+/// How much to think, and whether to tell of it.
+fn reasoning(body: &Value<'_>) -> Result<(Option<Effort>, bool), ApiError> {
     let Some(reasoning) = read::object(body, "reasoning", &Path::Root)? else {
-        return Ok(None);
+        return Ok((None, false));
     };
     let path = Path::Root.key("reasoning");
     let known = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let styles = ["auto", "concise", "detailed"];
-    read::word(reasoning, "summary", &styles, &path)?;
-    read::word(reasoning, "generate_summary", &styles, &path)?;
+    let summary = read::word(reasoning, "summary", &styles, &path)?;
+    let older = read::word(reasoning, "generate_summary", &styles, &path)?;
     let word = read::word(reasoning, "effort", &known, &path)?;
-    Ok(word.map(|word| match word {
+    let effort = word.map(|word| match word {
         "none" => Effort::Off,
         "minimal" => Effort::Minimal,
         "low" => Effort::Low,
         "medium" => Effort::Medium,
-        // The others are words of one vendor, who gets them as they are.
+        "xhigh" => Effort::ExtraHigh,
+        "max" => Effort::Max,
         _ => Effort::High,
-    }))
+    });
+    Ok((effort, summary.or(older).is_some()))
+}
+
+fn verbosity(body: &Value<'_>) -> Result<Option<Verbosity>, ApiError> {
+    let Some(text) = read::object(body, "text", &Path::Root)? else {
+        return Ok(None);
+    };
+    let known = Verbosity::ALL.map(Verbosity::as_str);
+    let word = read::word(text, "verbosity", &known, &Path::Root.key("text"))?;
+    let mut all = Verbosity::ALL.into_iter();
+    Ok(word.and_then(|word| all.find(|one| one.as_str() == word)))
 }
 
 fn answer(body: &Value<'_>) -> Result<Option<AnswerShape>, ApiError> {
@@ -62,7 +88,6 @@ fn answer(body: &Value<'_>) -> Result<Option<AnswerShape>, ApiError> {
         return Ok(None);
     };
     let path = Path::Root.key("text");
-    read::word(text, "verbosity", &["low", "medium", "high"], &path)?;
     let Some(format) = read::object(text, "format", &path)? else {
         return Ok(None);
     };
@@ -71,32 +96,25 @@ fn answer(body: &Value<'_>) -> Result<Option<AnswerShape>, ApiError> {
     match read::word(format, "type", &known, &path)? {
         None => Err(read::missing(&path.key("type"))),
         Some("json_schema") => {
-            let name = read::required(format, "name", &path)?;
-            read::flag(format, "strict", &path)?;
-            read::text(format, "description", &path)?;
             let schema = read::object(format, "schema", &path)?;
             let schema = schema.ok_or_else(|| read::missing(&path.key("schema")))?;
             Ok(Some(AnswerShape {
-                name: name.into_owned(),
-                schema: RawJson::of(schema),
+                name: read::required(format, "name", &path)?.into_owned(),
+                description: read::text(format, "description", &path)?.map(Into::into),
+                schema: Some(RawJson::of(schema)),
+                strict: read::flag(format, "strict", &path)?,
             }))
         }
         Some("json_object") => Ok(Some(AnswerShape {
             name: "json_object".to_owned(),
-            schema: RawJson::object(|object| {
-                object.str("type", "object");
-            }),
+            ..AnswerShape::default()
         })),
         Some(_) => Ok(None),
     }
 }
 
 /// Members for a vendor who speaks Responses, as the client wrote them.
-pub(super) fn extra_for_responses(
-    kept: &RawJson,
-    tools: &[RequestTool],
-    server: &[ToolDef],
-) -> Option<RawJson> {
+pub(super) fn extra_for_responses(kept: &RawJson, hosted: bool, seals: bool) -> Option<RawJson> {
     let body = kept.value();
     let extra = RawJson::object(|object| {
         for key in RESPONSES_ONLY {
@@ -104,19 +122,19 @@ pub(super) fn extra_for_responses(
                 object.raw(key, value.raw());
             }
         }
-        if let Some(asked) = read::member(&body, "include") {
-            include(object, asked);
+        // It bounds the vendor's own tools; ours are counted here.
+        if let Some(most) = read::member(&body, "max_tool_calls").filter(|_| hosted) {
+            object.raw("max_tool_calls", most.raw());
         }
-        let own = |tool: &RequestTool| !matches!(tool, RequestTool::Mcp(_));
-        if tools.iter().any(own) {
-            offered(object, tools, server);
+        if let Some(asked) = read::member(&body, "include") {
+            include(object, asked, seals);
         }
     });
     (extra.get() != "{}").then_some(extra)
 }
 
-/// What the client asked for, and always what reasoning needs to go back.
-fn include(object: &mut ObjectWriter<'_>, asked: &Value<'_>) {
+/// What the client asked for, and what reasoning needs to go back where the vendor gives it.
+fn include(object: &mut ObjectWriter<'_>, asked: &Value<'_>, seals: bool) {
     let mut list = ArrayWriter::new(object.key("include"));
     let sealed = Include::EncryptedReasoning.as_str();
     let mut has = false;
@@ -124,33 +142,8 @@ fn include(object: &mut ObjectWriter<'_>, asked: &Value<'_>) {
         has |= value.is_str(sealed);
         list.raw(value.raw());
     }
-    if !has {
+    if !has && seals {
         throughline_model::json::push_string(list.slot(), sealed);
-    }
-    list.end();
-}
-
-/// All tools: the client's as it wrote them, and those that we run as functions.
-fn offered(object: &mut ObjectWriter<'_>, tools: &[RequestTool], server: &[ToolDef]) {
-    let mut list = ArrayWriter::new(object.key("tools"));
-    for tool in tools {
-        match tool {
-            RequestTool::Function { json, .. } | RequestTool::Other { json, .. } => {
-                list.raw(json.get());
-            }
-            RequestTool::Mcp(_) => {}
-        }
-    }
-    for tool in server {
-        let mut function = ObjectWriter::new(list.slot());
-        function.str("type", "function").str("name", &tool.name);
-        if let Some(description) = &tool.description {
-            function.str("description", description);
-        }
-        let parameters = tool.parameters.as_ref();
-        function.raw("parameters", parameters.map_or("{}", RawJson::get));
-        function.bool("strict", false);
-        function.end();
     }
     list.end();
 }

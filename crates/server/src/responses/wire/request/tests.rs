@@ -28,7 +28,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(request.model(), None);
     assert!(request.store() && !request.stream() && request.input().is_empty());
     assert_eq!(request.kept().get(), "{}");
-    assert_eq!(request.extra_for_responses(&[]), None);
+    assert_eq!(request.extra_for_responses(true), None);
     assert!(!request.seals_reasoning());
 }
 
@@ -244,36 +244,28 @@ fn settings_are_read_in_words_that_all_vendors_have() {
     assert_eq!(settings.top_p, Some(1.0));
     assert_eq!(settings.max_output_tokens, Some(50));
     assert_eq!(settings.parallel_calls, Some(false));
-    assert_eq!(settings.effort, Some(Effort::High));
+    assert_eq!(settings.effort, Some(Effort::ExtraHigh));
     assert_eq!(settings.answer.unwrap().name, "n");
     assert_eq!(request.extras().persistence, Some(Persistence::PerCall));
     assert_eq!(request.max_tool_calls(), Some(3));
     assert!(request.seals_reasoning());
-    let extra = request.extra_for_responses(&[]).unwrap();
+    let extra = request.extra_for_responses(true).unwrap();
     assert!(extra.get().contains(r#""effort":"xhigh""#), "{extra}");
 }
 
 #[test]
 fn an_upstream_that_speaks_responses_gets_what_only_it_knows() {
     let request = parse(
-        r#"{"model":"m","service_tier":"flex","include":["message.output_text.logprobs"],
+        r#"{"model":"m","max_tool_calls":3,"service_tier":"flex","include":["message.output_text.logprobs"],
             "tools":[{"type":"function","name":"f","strict":true},{"type":"web_search"},
                      {"type":"mcp","server_label":"orders"}]}"#,
     );
-    let server = [throughline_model::ToolDef {
-        family: throughline_model::Family::FUNCTION,
-        name: "get_order".to_owned(),
-        description: None,
-        parameters: None,
-    }];
-    let extra = request.extra_for_responses(&server).unwrap();
+    let extra = request.extra_for_responses(true).unwrap();
     assert_eq!(
         extra.get(),
         concat!(
-            r#"{"service_tier":"flex","#,
-            r#""include":["message.output_text.logprobs","reasoning.encrypted_content"],"#,
-            r#""tools":[{"type":"function","name":"f","strict":true},{"type":"web_search"},"#,
-            r#"{"type":"function","name":"get_order","parameters":{},"strict":false}]}"#
+            r#"{"service_tier":"flex","max_tool_calls":3,"#,
+            r#""include":["message.output_text.logprobs","reasoning.encrypted_content"]}"#
         )
     );
 }
@@ -284,25 +276,35 @@ fn tools_are_told_apart() {
         r#"{"tools":[{"type":"function","name":"f","parameters":{"type":"object"}},
              {"type":"mcp","server_label":"orders","allowed_tools":["a"],
               "require_approval":{"never":{"tool_names":["a"]}}},
-             {"type":"namespace","name":"n"}],
-            "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]}}"#,
+             {"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]},
+             {"type":"custom","name":"c"},{"type":"web_search"}],
+            "tool_choice":{"type":"allowed_tools","mode":"required","tools":[
+             {"type":"function","name":"f"},{"type":"mcp","server_label":"orders"},{"type":"web_search"}]}}"#,
     );
     let [
         RequestTool::Function { def, .. },
         RequestTool::Mcp(mcp),
-        RequestTool::Other { tag, .. },
+        RequestTool::Namespace { name, .. },
+        RequestTool::Custom { name: custom, .. },
+        RequestTool::Hosted { tag, .. },
     ] = request.tools()
     else {
         panic!("{:?}", request.tools());
     };
-    assert_eq!((def.name.as_str(), tag.as_str()), ("f", "namespace"));
+    assert_eq!((def.name.as_str(), name.as_str()), ("f", "n"));
+    assert_eq!((custom.as_str(), tag.as_str()), ("c", "web_search"));
+    let names = request.tools().iter().flat_map(RequestTool::names);
+    let offered: Vec<String> = names.map(|name| name.offered()).collect();
+    assert_eq!(offered, ["f", "n__g", "c"]);
     assert_eq!(mcp.label, "orders");
     let allowed = mcp.allowed.as_ref().unwrap();
     assert!(allowed.matches("a", false) && !allowed.matches("b", true));
     assert!(!mcp.require_approval.asks("a", false) && mcp.require_approval.asks("b", false));
     assert!(RequireApproval::Always.asks("a", true) && !RequireApproval::Unsaid.asks("a", true));
     assert_eq!(request.tool_choice().choice, ToolChoice::Required);
-    assert_eq!(request.tool_choice().allowed, Some(vec!["f".to_owned()]));
+    let allowed = request.tool_choice().allowed.as_ref().unwrap();
+    assert!(allowed.has("f", None) && allowed.has("web_search", None));
+    assert!(allowed.has("get_order", Some("orders")) && !allowed.has("c", None));
 }
 
 #[test]
@@ -316,7 +318,7 @@ fn a_tool_that_is_not_offered_cannot_be_chosen() {
     assert!(choose(r#"{"type":"function","name":"g"}"#).is_err());
     for tools in [
         r#"{"type":"function","name":"f"}"#,
-        r#"{"type":"namespace","name":"n"}"#,
+        r#"{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}"#,
         r#"{"type":"mcp","server_label":"orders"}"#,
     ] {
         assert_eq!(choose(tools), named);

@@ -1,7 +1,7 @@
 //! The tools of a request, and which of them to call.
 
 use throughline_model::json::{RawJson, Value};
-use throughline_model::{Family, Path, ToolChoice, ToolDef};
+use throughline_model::{Family, Path, ToolChoice, ToolDef, Vendor, Wire};
 
 use super::read;
 use crate::ApiError;
@@ -18,8 +18,26 @@ pub enum RequestTool {
     },
     /// A tool server of ours.
     Mcp(McpTool),
-    /// Any other, as it was sent.
-    Other {
+    /// A tool of the client that takes free text.
+    Custom {
+        /// Its name.
+        name: String,
+        /// What it does, for the model.
+        description: Option<String>,
+        /// The tool as it was sent.
+        json: RawJson,
+    },
+    /// Functions and custom tools of the client under a name of their own.
+    Namespace {
+        /// The name.
+        name: String,
+        /// The tools in it.
+        tools: Vec<RequestTool>,
+        /// The namespace as it was sent.
+        json: RawJson,
+    },
+    /// One that a vendor runs, or of a type that is not known here, as it was sent.
+    Hosted {
         /// Its type.
         tag: String,
         /// Its name, if it has one.
@@ -27,6 +45,67 @@ pub enum RequestTool {
         /// The tool.
         json: RawJson,
     },
+}
+
+/// The name of a tool of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolName {
+    /// The namespace that it is in.
+    pub namespace: Option<String>,
+    /// Its name there.
+    pub name: String,
+    /// Whether it takes free text.
+    pub custom: bool,
+}
+
+impl ToolName {
+    /// The name under which a vendor without namespaces is offered the tool: both names in one, cut
+    /// to what every vendor takes.
+    pub fn offered(&self) -> String {
+        const LONGEST: usize = 64;
+        const HASH: usize = 8;
+        let Some(namespace) = &self.namespace else {
+            return self.name.clone();
+        };
+        let between = match namespace.ends_with('_') {
+            true => "",
+            false => "__",
+        };
+        let whole = format!("{namespace}{between}{}", self.name);
+        if whole.len() <= LONGEST {
+            return whole;
+        }
+        // Names are ASCII.
+        let hash = blake3::hash(whole.as_bytes()).to_hex();
+        let start: String = whole.chars().take(LONGEST - HASH - 1).collect();
+        format!("{start}_{}", &hash[..HASH])
+    }
+}
+
+impl RequestTool {
+    /// The client's tools in it: itself, or those of a namespace.
+    pub fn names(&self) -> Vec<ToolName> {
+        let of = |name: &str, custom| {
+            vec![ToolName {
+                namespace: None,
+                name: name.to_owned(),
+                custom,
+            }]
+        };
+        match self {
+            Self::Function { def, .. } => of(&def.name, false),
+            Self::Custom { name, .. } => of(name, true),
+            Self::Namespace { name, tools, .. } => {
+                let inner = tools.iter().flat_map(Self::names);
+                let within = |tool: ToolName| ToolName {
+                    namespace: Some(name.clone()),
+                    ..tool
+                };
+                inner.map(within).collect()
+            }
+            Self::Mcp(_) | Self::Hosted { .. } => Vec::new(),
+        }
+    }
 }
 
 /// A tool server that a client wants to be used.
@@ -102,8 +181,25 @@ impl RequireApproval {
 pub struct ToolPick {
     /// In words that every vendor has.
     pub choice: ToolChoice,
-    /// The only tools that may be called, by name, if the client narrows them.
-    pub allowed: Option<Vec<String>>,
+    /// The only tools that may be called, if the client narrows them.
+    pub allowed: Option<Allowed>,
+}
+
+/// The only tools that may be called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// By name; tools of a vendor by their type.
+    pub names: Vec<String>,
+    /// All tools of these servers.
+    pub servers: Vec<String>,
+}
+
+impl Allowed {
+    /// Whether a tool may be called, which may be one of a server.
+    pub fn has(&self, name: &str, server: Option<&str>) -> bool {
+        let among = |list: &[String], wanted: &str| list.iter().any(|one| one == wanted);
+        among(&self.names, name) || server.is_some_and(|server| among(&self.servers, server))
+    }
 }
 
 /// The tools of a body.
@@ -129,7 +225,13 @@ fn tool(value: &Value<'_>, path: &Path<'_>) -> Result<RequestTool, ApiError> {
             json: RawJson::of(value),
         }),
         "mcp" => Ok(RequestTool::Mcp(server(value, path)?)),
-        _ => Ok(RequestTool::Other {
+        "custom" => Ok(RequestTool::Custom {
+            name: tool_name(value, path)?,
+            description: read::text(value, "description", path)?.map(Into::into),
+            json: RawJson::of(value),
+        }),
+        "namespace" => namespace(value, path),
+        _ => Ok(RequestTool::Hosted {
             tag: tag.into_owned(),
             name: value.get("name").and_then(Value::as_str).map(Into::into),
             json: RawJson::of(value),
@@ -137,7 +239,34 @@ fn tool(value: &Value<'_>, path: &Path<'_>) -> Result<RequestTool, ApiError> {
     }
 }
 
-fn function(value: &Value<'_>, path: &Path<'_>) -> Result<ToolDef, ApiError> {
+/// Tools of the client under a name of their own.
+fn namespace(value: &Value<'_>, path: &Path<'_>) -> Result<RequestTool, ApiError> {
+    let list = read::list(value, "tools", path)?.unwrap_or_default();
+    let inner = path.key("tools");
+    let mut tools = Vec::with_capacity(list.len());
+    for (index, one) in list.iter().enumerate() {
+        let path = inner.index(index);
+        if one.as_object().is_none() {
+            return Err(read::wrong_type(&path, "an object", one));
+        }
+        let found = tool(one, &path)?;
+        if !matches!(
+            found,
+            RequestTool::Function { .. } | RequestTool::Custom { .. }
+        ) {
+            let what = "a namespace holds functions and custom tools";
+            return Err(read::outside(&path.key("type"), "invalid_value", what));
+        }
+        tools.push(found);
+    }
+    Ok(RequestTool::Namespace {
+        name: tool_name(value, path)?,
+        tools,
+        json: RawJson::of(value),
+    })
+}
+
+fn tool_name(value: &Value<'_>, path: &Path<'_>) -> Result<String, ApiError> {
     const LONGEST: usize = 128;
     let name = read::required(value, "name", path)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -148,13 +277,18 @@ fn function(value: &Value<'_>, path: &Path<'_>) -> Result<ToolDef, ApiError> {
         );
         return Err(read::outside(&path.key("name"), "invalid_value", &what));
     }
-    read::flag(value, "strict", path)?;
+    Ok(name.into_owned())
+}
+
+fn function(value: &Value<'_>, path: &Path<'_>) -> Result<ToolDef, ApiError> {
     let parameters = read::object(value, "parameters", path)?;
     Ok(ToolDef {
         family: Family::FUNCTION,
-        name: name.into_owned(),
+        name: tool_name(value, path)?,
         description: read::text(value, "description", path)?.map(Into::into),
         parameters: parameters.map(RawJson::of),
+        strict: read::flag(value, "strict", path)?,
+        vendor: Some(Vendor::item(Wire::OpenAiResponses, RawJson::of(value))),
     })
 }
 
@@ -227,7 +361,7 @@ fn names(list: &Value<'_>, path: &Path<'_>) -> Result<Vec<String>, ApiError> {
     Ok(names)
 }
 
-/// Which of the tools to call. Kinds of choice that we do not know leave it to the model.
+/// Which of the tools to call. A tool of a vendor is chosen by its type.
 pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick, ApiError> {
     const KEY: &str = "tool_choice";
     let Some(found) = read::member(body, KEY) else {
@@ -247,8 +381,7 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
             let name = read::required(found, "name", &path)?;
             let known = tools.iter().any(|tool| tool.is_named(&name));
             if !known && !has_others(body) {
-                let what = format!("the tool choice '{name}' is not in the 'tools' parameter");
-                return Err(read::outside(&path, "invalid_value", &what));
+                return Err(no_such_tool(&path, &name));
             }
             Ok(ToolPick::from(ToolChoice::Named(name.into_owned())))
         }
@@ -263,14 +396,35 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
         "allowed_tools" => {
             let mode = read::word(found, "mode", &["auto", "required"], &path)?;
             let list = read::list(found, "tools", &path)?.unwrap_or_default();
-            let named = list.iter().filter_map(|tool| tool.get("name"));
+            let mut allowed = Allowed::default();
+            for tool in list {
+                let text = |key| tool.get(key).and_then(Value::as_str).map(Into::into);
+                match (text("name"), text("server_label"), text("type")) {
+                    (Some(name), _, _) => allowed.names.push(name),
+                    (None, Some(label), _) => allowed.servers.push(label),
+                    (None, None, Some(tag)) => allowed.names.push(tag),
+                    (None, None, None) => {}
+                }
+            }
             Ok(ToolPick {
                 choice: options(mode),
-                allowed: Some(named.filter_map(Value::as_str).map(Into::into).collect()),
+                allowed: Some(allowed),
             })
         }
-        _ => Ok(ToolPick::default()),
+        tag => {
+            let known = tools.iter().any(|tool| tool.is_named(tag));
+            if !known && !has_others(body) {
+                return Err(no_such_tool(&path, tag));
+            }
+            Ok(ToolPick::from(ToolChoice::Named(tag.to_owned())))
+        }
     }
+}
+
+fn no_such_tool(path: &Path<'_>, name: &str) -> ApiError {
+    let name: String = name.chars().take(128).collect();
+    let what = format!("the tool choice '{name}' is not in the 'tools' parameter");
+    read::outside(path, "invalid_value", &what)
 }
 
 /// Whether there are tools that the request does not name: an agent's own.
@@ -300,10 +454,11 @@ impl RequestTool {
     fn is_named(&self, wanted: &str) -> bool {
         match self {
             Self::Function { def, .. } => def.name == wanted,
-            Self::Other { name, tag, .. } => {
-                // These hold others.
-                matches!(tag.as_str(), "namespace" | "tool_search")
-                    || name.as_deref() == Some(wanted)
+            Self::Custom { name, .. } => name == wanted,
+            Self::Namespace { tools, .. } => tools.iter().any(|tool| tool.is_named(wanted)),
+            Self::Hosted { name, tag, .. } => {
+                // It loads others.
+                tag == "tool_search" || tag == wanted || name.as_deref() == Some(wanted)
             }
             // Which tools a server has is not known here.
             Self::Mcp(_) => true,

@@ -42,6 +42,7 @@ async fn asked(
         settings: &settings,
         kept,
         persist: None,
+        losses: None,
     };
     let whole = client.respond(&request).await;
     let streamed = match client.stream(&request).await {
