@@ -19,21 +19,24 @@ const THOUGHT: &str = "The tide first, then the berth.";
 /// the built-in model and with every vendor and must read the same.
 ///
 /// Words before a request change how it is answered: `think first: …` has reasoning before the
-/// answer, `hold: …` stops in the middle until the gate opens, and `say exactly: …` is answered
-/// with just those words.
+/// answer, `hold: …` stops in the middle until the gate opens, `say exactly: …` is answered
+/// with just those words, and `step by step: A; B` asks for the calls of A, for those of B once
+/// there are results, and answers from the last results. With `think first: ` before it there is
+/// reasoning before each of these answers.
 pub fn talk(wire: &Wire, gate: &Gate) -> Script {
     let (wire, gate) = (wire.clone(), gate.clone());
     Script::respond_with(move |request: &Recorded| answer(Heard::of(&wire, &request.body), &gate))
 }
 
 fn answer(mut heard: Heard, gate: &Gate) -> Reply {
+    let mut thinks = next_step(&mut heard).unwrap_or(false);
+    let (mut holds, mut exactly) = (false, None);
     let newest = heard
         .messages
         .last_mut()
         .filter(|newest| newest.role == Role::User);
-    let (mut thinks, mut holds, mut exactly) = (false, false, None);
     if let Some(newest) = newest {
-        let mut text = newest.text();
+        let mut text = last_text(newest);
         loop {
             if let Some(rest) = text.strip_prefix("think first: ") {
                 (thinks, text) = (true, rest.to_owned());
@@ -44,7 +47,9 @@ fn answer(mut heard: Heard, gate: &Gate) -> Reply {
             }
         }
         exactly = text.strip_prefix("say exactly: ").map(str::to_owned);
-        newest.contents = vec![Content::text(text)];
+        if thinks || holds {
+            newest.contents = vec![Content::text(text)];
+        }
     }
     let mut reply = match exactly {
         Some(text) => Reply::text(text),
@@ -57,6 +62,37 @@ fn answer(mut heard: Heard, gate: &Gate) -> Reply {
         true => reply.held(gate),
         false => reply,
     }
+}
+
+/// The last text of a message. What a client says beside a request, such as where it runs, stands
+/// before it, and some vendors have both in one message.
+fn last_text(message: &Message) -> String {
+    let mut texts = message.contents.iter().rev().filter_map(Content::as_text);
+    texts.next().unwrap_or_default().to_owned()
+}
+
+/// If the newest request is made step by step, has the conversation end with its next step. After
+/// the last one the conversation stays as it is, and ends with results. Gives whether there is
+/// reasoning before each answer.
+fn next_step(heard: &mut Heard) -> Option<bool> {
+    let asked = heard
+        .messages
+        .iter()
+        .rposition(|it| it.role == Role::User)?;
+    let text = last_text(&heard.messages[asked]);
+    let (thinks, text) = match text.strip_prefix("think first: ") {
+        Some(rest) => (true, rest),
+        None => (false, text.as_str()),
+    };
+    let steps: Vec<&str> = text.strip_prefix("step by step: ")?.split("; ").collect();
+    // Results of a round stand in one message.
+    let after = heard.messages[asked..].iter();
+    let rounds = after.filter(|it| it.role == Role::Tool).count();
+    if let Some(step) = steps.get(rounds) {
+        heard.messages.truncate(asked + 1);
+        heard.messages[asked].contents = vec![Content::text(*step)];
+    }
+    Some(thinks)
 }
 
 fn from_conversation(heard: &Heard) -> Reply {

@@ -93,3 +93,18 @@ async fn an_answer_waits_in_its_middle_until_the_gate_opens() {
         assert_eq!(upstream.counts().refused, 0, "{wire:?}");
     }
 }
+
+#[tokio::test]
+async fn a_request_that_is_made_step_by_step_has_a_round_of_calls_for_each_step() {
+    for wire in WIRES {
+        let (upstream, client) = upstream(&wire, &Gate::default()).await;
+        let agent = agent(client);
+        let thread = agent.new_thread();
+        let asked = "step by step: use get_tide with port=Hull; use get_tide with port=Goole";
+        let outcome = agent.run_on(&thread, asked).await;
+        let answer = outcome.map_or_else(|failed| failed.to_string(), |done| done.text());
+        assert_eq!(answer, "get_tide says: 04:12 in Goole", "{wire:?}");
+        let counts = upstream.counts();
+        assert_eq!((counts.requests, counts.refused), (3, 0), "{wire:?}");
+    }
+}
