@@ -70,6 +70,12 @@ class World {
     this.check(what, isDeepStrictEqual(found, wanted), found, wanted);
   }
 
+  /** A check without which the scenario cannot go on. */
+  need(what, good, ...seen) {
+    this.check(what, good, ...seen);
+    if (!good) throw new Failed(what);
+  }
+
   /** Checks that something is refused, and gives the exception. */
   async raises(what, expected, work) {
     let result;
@@ -110,7 +116,15 @@ export async function collect(stream) {
   return events;
 }
 
-export async function main(scenarios) {
+// No program takes longer; one that does hangs.
+const LONGEST_MS = 300_000;
+
+/** Runs scenarios with an SDK: what to call it, and the folder of its package. */
+export async function main(scenarios, sdk = { name: 'openai-node', folder: 'openai' }) {
+  setTimeout(() => {
+    console.error(`still at work after ${LONGEST_MS} ms`);
+    process.exit(1);
+  }, LONGEST_MS).unref();
   const text = { type: 'string' };
   const names = ['base-url', 'control', 'model', 'upstream', 'only'];
   const options = Object.fromEntries(names.map((name) => [name, text]));
@@ -130,9 +144,9 @@ export async function main(scenarios) {
       world.equal('the vendor refuses nothing', await world.control.ask('refused'), []);
     }
   }
-  const about = new URL('./node_modules/openai/package.json', import.meta.url);
+  const about = new URL(`./node_modules/${sdk.folder}/package.json`, import.meta.url);
   const { version } = JSON.parse(readFileSync(about, 'utf8'));
   const { passed, failed } = world;
-  console.log(JSON.stringify({ sdk: `openai-node ${version}`, passed, failed }));
+  console.log(JSON.stringify({ sdk: `${sdk.name} ${version}`, passed, failed }));
   process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
 }

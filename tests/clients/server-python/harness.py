@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import inspect
 import json
 import sys
@@ -29,6 +30,9 @@ sys.dont_write_bytecode = True
 
 # The longest text of a value in the line of a check that failed.
 SHOWN = 2_000
+
+# No program takes so many seconds; one that does hangs, and is ended.
+LONGEST = 300
 
 
 class Failed(Exception):
@@ -69,6 +73,7 @@ class World:
 
     def __init__(self, sdk: str, arguments: argparse.Namespace) -> None:
         self.sdk = sdk
+        self.arguments = arguments
         self.base_url = arguments.base_url
         self.model = arguments.model
         self.control = Control(arguments.control, arguments.upstream)
@@ -161,15 +166,27 @@ def seen_of(error: Any) -> tuple[Any, Any, Any]:
 Scenario = Callable[[World], Any]
 
 
-def main(package: str, scenarios: list[Scenario]) -> int:
-    parser = argparse.ArgumentParser(description=f"Holds a server against {package}.")
+def main(
+    package: str,
+    scenarios: list[Scenario],
+    *,
+    parser: argparse.ArgumentParser | None = None,
+    version_of: Callable[[argparse.Namespace], str] | None = None,
+) -> int:
+    """Runs scenarios. A program that is no package of this interpreter says what version it has,
+    and may have arguments of its own, which scenarios find in `world.arguments`.
+    """
+    parser = parser or argparse.ArgumentParser()
+    parser.description = f"Holds a server against {package}."
     parser.add_argument("--base-url", required=True, help="the server, through a wire to cut")
     parser.add_argument("--control", required=True, help="where orders are posted")
     parser.add_argument("--model", required=True)
     parser.add_argument("--upstream", help="the vendor behind it; without one it is demo")
     parser.add_argument("--only", help="one scenario")
     arguments = parser.parse_args()
-    world = World(f"{package} {version(package)}", arguments)
+    numbered = version_of(arguments) if version_of else version(package)
+    world = World(f"{package} {numbered}", arguments)
+    faulthandler.dump_traceback_later(LONGEST, exit=True)
     # One loop for all, so that connections that a client keeps can be used again.
     loop = asyncio.new_event_loop()
     for scenario in scenarios:

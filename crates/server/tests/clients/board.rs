@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
+use throughline_model::Wire;
 use throughline_testkit::loopkill::answer_posts;
-use throughline_testkit::upstream::{Extent, Fault, Heard, Verdict};
+use throughline_testkit::upstream::{Extent, Fault, Heard, Recorded, Verdict};
 use throughline_testkit::web::{Cut, Cutter};
 use tokio::runtime::Handle;
 
@@ -74,6 +75,10 @@ impl Board {
                 Value::Null
             }
             ["heard"] => heard(vendor),
+            ["thoughts"] => last(vendor)
+                .map_or(0, |body| thoughts(vendor, &body))
+                .into(),
+            ["body"] => last(vendor).unwrap_or_default(),
             ["prompts"] => {
                 let prompts = upstream.prompts().unwrap_or_default();
                 json!({"overflows": prompts.overflows, "continued": prompts.continued,
@@ -124,11 +129,44 @@ fn number(word: &str) -> usize {
     number.unwrap_or_else(|_| panic!("{word} is no number"))
 }
 
+/// The body of the last request that the vendor took.
+fn last(vendor: &Vendor) -> Option<Value> {
+    let requests = vendor.upstream.requests();
+    let last = requests.into_iter().rev().find(Recorded::is_accepted);
+    last.map(|request| request.body)
+}
+
 /// What the last request that the vendor took said.
 fn heard(vendor: &Vendor) -> Value {
-    let requests = vendor.upstream.requests();
-    let last = requests.iter().rev().find(|request| request.is_accepted());
-    let heard = last.map(|request| Heard::of(vendor.upstream.wire(), &request.body));
+    let heard = last(vendor).map(|body| Heard::of(vendor.upstream.wire(), &body));
     let heard = heard.unwrap_or_default();
     json!({"instructions": heard.instructions, "lines": heard.lines()})
+}
+
+/// How many pieces of reasoning a request gives back to the vendor, each as the vendor seals or
+/// signs it. Chat Completions has no place for them.
+fn thoughts(vendor: &Vendor, body: &Value) -> usize {
+    let lists = |key: &str, inner: &str| -> Vec<Value> {
+        let outer = body[key].as_array().cloned().unwrap_or_default();
+        let inner = outer.iter().filter_map(|entry| entry[inner].as_array());
+        inner.flatten().cloned().collect()
+    };
+    match vendor.upstream.wire() {
+        Wire::Anthropic => {
+            let blocks = lists("messages", "content");
+            let sealed = blocks.iter().filter(|block| block["signature"].is_string());
+            sealed.count()
+        }
+        Wire::Gemini => {
+            let parts = lists("contents", "parts");
+            let sealed = parts
+                .iter()
+                .filter(|part| part["thoughtSignature"].is_string());
+            sealed.count()
+        }
+        _ => {
+            let items = body["input"].as_array().into_iter().flatten();
+            items.filter(|item| item["type"] == "reasoning").count()
+        }
+    }
 }

@@ -102,12 +102,15 @@ fn openai_for_python_drives_three_hundred_turns_on_a_strict_vendor() {
     for name in ["anthropic", "openai-chat"] {
         let vendor = world.vendor(name);
         let found = run(python("openai_long.py"), places, &vendor.model, Some(name));
-        let found = found.unwrap_or_else(|problem| panic!("{problem}"));
+        assert_eq!(found.problem, None);
         vendor.refused_nothing();
         let prompts = vendor.upstream.prompts().unwrap();
         println!(
             "campaign long {} on {name}: turns={TURNS} epochs={} overflow={} broken=0 checks={}",
-            found.sdk, prompts.restarted, prompts.overflows, found.passed
+            found.sdk.unwrap_or_default(),
+            prompts.restarted,
+            prompts.overflows,
+            found.passed
         );
     }
 }

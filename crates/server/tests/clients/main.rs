@@ -1,8 +1,10 @@
 //! The server as its clients see it: published SDKs, unmodified, and chains that are long, cut and
 //! raced for.
 //!
-//! `THROUGHLINE_CLIENTS_PYTHON` and `THROUGHLINE_CLIENTS_NODE` say where the SDKs are; without them
-//! they are looked for where `cargo xtask test` installs them. A test whose SDK is missing fails.
+//! `THROUGHLINE_CLIENTS_PYTHON`, `THROUGHLINE_CLIENTS_NODE`, `THROUGHLINE_CLIENTS_CODEX` and
+//! `THROUGHLINE_CLIENTS_ASYNC_OPENAI` say where the SDKs are; without them they are looked for where
+//! `cargo xtask test` installs them. A test whose SDK is missing fails. `THROUGHLINE_CLIENTS` says
+//! on which models the programs run, see `extent.rs`.
 
 #![expect(
     clippy::panic,
@@ -16,6 +18,7 @@
 mod board;
 mod bytes;
 mod chains;
+mod extent;
 mod instants;
 mod long;
 mod program;

@@ -13,10 +13,15 @@ pub(crate) struct Places {
     pub(crate) server: SocketAddr,
 }
 
-/// What a program found: its SDK with the version, and how many checks passed.
+/// What a program found.
+#[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) sdk: String,
+    /// Its SDK with the version, if it came to its end.
+    pub(crate) sdk: Option<String>,
     pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    /// The checks that failed, and what else went wrong.
+    pub(crate) problem: Option<String>,
 }
 
 fn root() -> PathBuf {
@@ -61,14 +66,28 @@ pub(crate) fn node(name: &str) -> Command {
     command
 }
 
-/// Run a program on a model; one without a vendor behind it is built in. Gives what it found wrong
-/// if there is anything. `THROUGHLINE_SCENARIO` names one scenario for whoever works on it.
+/// The program for the codex command line, which is told where that is.
+pub(crate) fn codex() -> Command {
+    let binary = installed("THROUGHLINE_CLIENTS_CODEX", "codex/node_modules/.bin/codex");
+    let mut command = python("codex_cli.py");
+    command.arg("--codex").arg(binary);
+    command
+}
+
+/// The program for the async-openai crate, which is a package of its own.
+pub(crate) fn async_openai() -> Command {
+    const BUILT: &str = "async-openai/release/throughline-async-openai";
+    Command::new(installed("THROUGHLINE_CLIENTS_ASYNC_OPENAI", BUILT))
+}
+
+/// Run a program on a model; one without a vendor behind it is built in. Gives what it found.
+/// `THROUGHLINE_SCENARIO` names one scenario for whoever works on it.
 pub(crate) fn run(
     mut command: Command,
     places: Places,
     model: &str,
     vendor: Option<&str>,
-) -> Result<Found, String> {
+) -> Found {
     command
         .arg("--base-url")
         .arg(format!("http://{}/v1", places.server));
@@ -83,7 +102,7 @@ pub(crate) fn run(
     // Nothing is to leave the machine, whatever this one is set up for.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy().to_ascii_lowercase();
-        let settings = ["openai_", "langchain_", "langsmith_"];
+        let settings = ["openai_", "langchain_", "langsmith_", "codex_", "logfire_"];
         if text.ends_with("_proxy") || settings.iter().any(|start| text.starts_with(start)) {
             command.env_remove(&name);
         }
@@ -97,22 +116,24 @@ pub(crate) fn run(
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    let wrong: Vec<String> = lines
-        .iter()
-        .filter(|line| line["ok"] == false)
-        .map(Value::to_string)
-        .collect();
-    if !output.status.success() || !wrong.is_empty() {
-        return Err(format!(
+    let checks = |ok: bool| lines.iter().filter(move |line| line["ok"] == ok);
+    let wrong: Vec<String> = checks(false).map(Value::to_string).collect();
+    let end = lines.last().and_then(|line| line["sdk"].as_str());
+    let mut found = Found {
+        sdk: end.map(str::to_owned),
+        passed: checks(true).count() as u64,
+        failed: wrong.len() as u64,
+        problem: None,
+    };
+    if !output.status.success() || found.failed > 0 || found.sdk.is_none() {
+        // A program that did not come to its end has failed, whatever its checks say.
+        found.failed = found.failed.max(1);
+        found.problem = Some(format!(
             "{model}: {} checks failed\n{}\n{}",
             wrong.len(),
             wrong.join("\n"),
             String::from_utf8_lossy(&output.stderr)
         ));
     }
-    let end = lines.last().expect("a program says what it found");
-    Ok(Found {
-        sdk: end["sdk"].as_str().expect("the SDK is named").to_owned(),
-        passed: end["passed"].as_u64().expect("checks are counted"),
-    })
+    found
 }

@@ -1,4 +1,6 @@
 //! Published SDKs, unmodified, on every vendor and on the built-in model.
+//!
+//! A family is one SDK in one language. `cargo xtask clients` knows each by the name that stands here.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -6,49 +8,90 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 use crate::board::Board;
-use crate::program::{Places, node, python, run};
+use crate::extent::{Extent, Report};
+use crate::program::{Places, async_openai, codex, node, python, run};
 use crate::world::{Vendor, World};
 
-/// Run a program on every model, and say how many checks passed on each.
-fn on_every_model(program: impl Fn() -> Command) {
+/// Run the program of a family on every model, or on those that the environment asks for, and say
+/// how many checks passed on each.
+fn on_every_model(family: &'static str, program: impl Fn() -> Command) {
     let runtime = Runtime::new().expect("a runtime starts");
     let world = Arc::new(runtime.block_on(World::start()));
     let (orders, server) = Board::listen(&world, runtime.handle()).expect("loopback has a port");
     let places = Places { orders, server };
-    let mut models = vec![("demo", "demo", None)];
-    let vendors = world.vendors.iter();
-    models.extend(vendors.map(|vendor| (vendor.name, vendor.model.as_str(), Some(vendor.name))));
-    let (mut sdk, mut counts, mut wrong) = (String::new(), Vec::new(), Vec::new());
-    for (name, model, vendor) in models {
-        match run(program(), places, model, vendor) {
-            Ok(found) => {
-                counts.push(format!("{name}={}", found.passed));
-                sdk = found.sdk;
-            }
-            Err(problem) => wrong.push(problem),
-        }
+    let mut names = vec!["demo"];
+    names.extend(world.vendors.iter().map(|vendor| vendor.name));
+    let mut report = Report {
+        family,
+        found: Vec::new(),
+    };
+    for name in Extent::from_environment().of(family, &names) {
+        let vendor = world.vendors.iter().find(|vendor| vendor.name == name);
+        let model = vendor.map_or(name, |vendor| vendor.model.as_str());
+        let found = run(program(), places, model, vendor.map(|vendor| vendor.name));
+        report.found.push((name.to_owned(), found));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    report.write();
+    println!("{}", report.line());
+    let problems = report.found.iter();
+    let problems: Vec<&str> = problems
+        .filter_map(|(_, it)| it.problem.as_deref())
+        .collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
     world.vendors.iter().for_each(Vendor::refused_nothing);
-    println!("campaign client {sdk}: {}", counts.join(" "));
 }
 
 #[test]
 fn openai_for_python_is_served_on_every_vendor() {
-    on_every_model(|| python("openai_sdk.py"));
-}
-
-#[test]
-fn openai_agents_is_served_on_every_vendor() {
-    on_every_model(|| python("agents_sdk.py"));
-}
-
-#[test]
-fn langchain_openai_is_served_on_every_vendor() {
-    on_every_model(|| python("langchain_sdk.py"));
+    on_every_model("openai-python", || python("openai_sdk.py"));
 }
 
 #[test]
 fn openai_for_node_is_served_on_every_vendor() {
-    on_every_model(|| node("openai_sdk.mjs"));
+    on_every_model("openai-node", || node("openai_sdk.mjs"));
+}
+
+#[test]
+fn openai_agents_is_served_on_every_vendor() {
+    on_every_model("openai-agents-python", || python("agents_sdk.py"));
+}
+
+#[test]
+fn openai_agents_for_node_is_served_on_every_vendor() {
+    on_every_model("openai-agents-js", || node("agents_sdk.mjs"));
+}
+
+#[test]
+fn langchain_openai_is_served_on_every_vendor() {
+    on_every_model("langchain", || python("langchain_sdk.py"));
+}
+
+#[test]
+fn ai_version_6_is_served_on_every_vendor() {
+    on_every_model("ai6", || node("ai6.mjs"));
+}
+
+#[test]
+fn ai_version_7_is_served_on_every_vendor() {
+    on_every_model("ai7", || node("ai7.mjs"));
+}
+
+#[test]
+fn agent_framework_is_served_on_every_vendor() {
+    on_every_model("agent-framework", || python("agent_framework_sdk.py"));
+}
+
+#[test]
+fn pydantic_ai_is_served_on_every_vendor() {
+    on_every_model("pydantic-ai", || python("pydantic_ai_sdk.py"));
+}
+
+#[test]
+fn async_openai_is_served_on_every_vendor() {
+    on_every_model("async-openai", async_openai);
+}
+
+#[test]
+fn codex_is_served_on_every_vendor() {
+    on_every_model("codex", codex);
 }

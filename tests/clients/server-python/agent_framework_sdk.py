@@ -1,0 +1,234 @@
+"""Holds a running server against the agent-framework-openai package; see `harness.py` and `tasks.py`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import tasks
+from agent_framework import Agent, Content, Message, tool
+from agent_framework.exceptions import ChatClientException
+from agent_framework_openai import OpenAIChatClient
+from harness import World, main
+
+COUNTED = "There are 7 messages so far, 2 of them yours."
+
+
+class Desk:
+    """An agent, and how it is run."""
+
+    def __init__(self, world: World, *, tools: bool = True, **options: Any) -> None:
+        self.calls = tasks.Calls()
+        client = OpenAIChatClient(
+            model=options.pop("model", world.model),
+            base_url=world.base_url,
+            api_key="not-needed-on-loopback",
+            function_invocation_configuration={"max_iterations": tasks.MOST_CALLS},
+        )
+        self.agent = Agent(
+            client,
+            instructions=tasks.INSTRUCTIONS,
+            tools=self.tools() if tools else None,
+            default_options={"reasoning": {"effort": "low", "summary": "auto"}, **options},
+        )
+
+    def tools(self) -> list[Any]:
+        @tool(approval_mode="never_require")
+        def get_tide(port: str) -> str:
+            """When the tide turns in a port."""
+            return self.calls.get_tide(port)
+
+        @tool(approval_mode="never_require")
+        def add(a: int, b: int) -> str:
+            """Adds two numbers."""
+            return self.calls.add(a, b)
+
+        return [get_tide, add]
+
+    async def run(self, messages: Any, **options: Any) -> Any:
+        return await self.agent.run(messages, **options)
+
+
+async def tools(world: World) -> None:
+    desk = Desk(world)
+    done = await desk.run(tasks.ASKED)
+    world.equal("the tool ran once", desk.calls.seen, [("get_tide", "Hull")])
+    world.equal("the answer is its result", done.text, tasks.SAID)
+    if not world.demo:
+        tasks.reasoning_asked(world)
+
+
+async def steps(world: World) -> None:
+    """Two rounds of calls in one run, chained by the SDK with `previous_response_id`."""
+    if world.demo:
+        return
+    desk = Desk(world)
+    before = world.control.count()
+    done = await desk.run(tasks.STEPS)
+    world.equal("each tool ran once", desk.calls.seen, [("get_tide", "Hull"), ("add", 1, 2)])
+    world.equal("the answer is the last result", done.text, tasks.STEPS_SAID)
+    tasks.asked_times(world, before, 3)
+    tasks.heard_exactly(world, "calls and results arrive as such", tasks.STEPS_HEARD)
+    tasks.thoughts_returned(world, "with the reasoning of both rounds", 2)
+
+
+async def stateless(world: World) -> None:
+    """Nothing is stored: the SDK sends the items of each round back, reasoning sealed."""
+    if world.demo:
+        return
+    desk = Desk(world, store=False)
+    before = world.control.count()
+    done = await desk.run(tasks.STEPS)
+    world.equal("each tool ran once", desk.calls.seen, [("get_tide", "Hull"), ("add", 1, 2)])
+    world.equal("the answer is the last result", done.text, tasks.STEPS_SAID)
+    tasks.asked_times(world, before, 3)
+    tasks.heard_exactly(world, "calls and results arrive as such", tasks.STEPS_HEARD)
+    tasks.thoughts_returned(world, "with the reasoning of both rounds", 2)
+
+
+async def replayed(world: World) -> None:
+    """The program keeps the messages and sends all of them, though the server has them too."""
+    if world.demo:
+        return
+    desk = Desk(world)
+    history = [Message("user", [tasks.STEPS])]
+    done = await desk.run(history)
+    history += [*done.messages, Message("user", ["How many messages?"])]
+    before = world.control.count()
+    more = await desk.run(history)
+    world.equal("nothing is lost or said twice", more.text, COUNTED)
+    tasks.asked_times(world, before, 1)
+    wanted = [*tasks.STEPS_HEARD, f"assistant: {tasks.STEPS_SAID}", "user: How many messages?"]
+    tasks.heard_exactly(world, "calls and results arrive as such", wanted)
+    world.equal("no tool ran again", len(desk.calls.seen), 2)
+
+
+async def parallel(world: World) -> None:
+    for what, options in (("chained", {}), ("stateless", {"store": False})):
+        desk = Desk(world, **options)
+        before = 0 if world.demo else world.control.count()
+        text = tasks.BOTH.removeprefix("think first: ") if world.demo else tasks.BOTH
+        done = await desk.run(text)
+        calls = [("add", 1, 2), ("get_tide", "Hull")]
+        world.equal(f"{what}: both tools ran", sorted(desk.calls.seen), calls)
+        world.equal(f"{what}: both are heard", sorted(done.text.split("\n")), tasks.BOTH_SAID)
+        if not world.demo:
+            tasks.asked_times(world, before, 2)
+            tasks.heard_exactly(world, f"{what}: calls and results as such", tasks.BOTH_HEARD)
+            tasks.thoughts_returned(world, f"{what}: with their reasoning", 1)
+
+
+async def session(world: World) -> None:
+    """A session holds the id of the last response."""
+    desk = Desk(world)
+    kept = desk.agent.create_session()
+    one = await desk.run(tasks.ASKED, session=kept)
+    world.equal("the answer is the tool's", one.text, tasks.SAID)
+    id = kept.service_session_id
+    world.check("the session has the response", str(id).startswith("resp_"), id)
+    two = await desk.run("What did I say first?", session=kept)
+    world.equal("the next turn knows the first", two.text, tasks.FIRST)
+    three = await desk.run("How many messages?", session=kept)
+    wanted = "There are 7 messages so far, 3 of them yours."
+    world.equal("nothing is said twice", three.text, wanted)
+
+
+async def local_session(world: World) -> None:
+    """With `store` off the session holds the messages themselves."""
+    desk = Desk(world, store=False)
+    kept = desk.agent.create_session()
+    one = await desk.run(tasks.ASKED, session=kept)
+    world.equal("the answer is the tool's", one.text, tasks.SAID)
+    two = await desk.run("What did I say first?", session=kept)
+    world.equal("the next turn knows the first", two.text, tasks.FIRST)
+    three = await desk.run("How many messages?", session=kept)
+    wanted = "There are 7 messages so far, 3 of them yours."
+    world.equal("nothing is said twice", three.text, wanted)
+
+
+async def streamed(world: World) -> None:
+    desk = Desk(world)
+    kept = desk.agent.create_session()
+    text = tasks.ASKED if world.demo else tasks.STEPS
+    stream = desk.agent.run(text, stream=True, session=kept)
+    texts: list[str] = []
+    called: list[str] = []
+    async for update in stream:
+        if update.text:
+            texts.append(update.text)
+        for content in update.contents:
+            if content.type == "function_call" and content.name:
+                called.append(content.name)
+    done = await stream.get_final_response()
+    said = tasks.SAID if world.demo else tasks.STEPS_SAID
+    world.equal("text is streamed", "".join(texts), said)
+    world.check("in several pieces", len(texts) > 1, texts)
+    wanted = ["get_tide"] if world.demo else ["get_tide", "add"]
+    world.equal("calls are streamed", list(dict.fromkeys(called)), wanted)
+    world.equal("the answer is the last result", done.text, said)
+    if not world.demo:
+        tasks.heard_exactly(world, "calls and results arrive as such", tasks.STEPS_HEARD)
+        more = await desk.run("How many messages?", session=kept)
+        world.equal("what was streamed can be continued", more.text, COUNTED)
+
+
+async def structured(world: World) -> None:
+    if world.demo:
+        return
+    desk = Desk(world, tools=False)
+    text = f"say exactly: {tasks.BERTH.model_dump_json()}"
+    done = await desk.run(text, options={"response_format": tasks.Berth})
+    world.equal("the answer is typed", done.value, tasks.BERTH)
+
+
+async def picture(world: World) -> None:
+    desk = Desk(world)
+    text = "What is in this picture?"
+    message = Message("user", [text, Content.from_uri(tasks.PNG_URL, media_type="image/png")])
+    done = await desk.run([message])
+    world.equal("it answers", done.text, f'You said: "{text}"')
+    if not world.demo:
+        tasks.picture_received(world)
+
+
+async def errors(world: World) -> None:
+    async def refused(desk: Desk, **options: Any) -> Any:
+        try:
+            done = await desk.run("x", **options)
+        except ChatClientException as error:
+            cause = error.__cause__
+            return getattr(cause, "status_code", None), getattr(cause, "code", None)
+        return done.text
+
+    found = await refused(Desk(world, model="nobody/nothing"))
+    world.equal("an unknown model", found, (404, "model_not_found"))
+    options = {"conversation_id": tasks.NOBODY}
+    found = await refused(Desk(world), options=options)
+    wanted = (400, "previous_response_not_found")
+    world.equal("an unknown response to continue", found, wanted)
+    if world.demo:
+        return
+    world.control.ask("fault invalid_request 100")
+    try:
+        found = await refused(Desk(world))
+    finally:
+        world.control.ask("heal")
+    world.equal("a request that the vendor refuses", found[0], 400)
+
+
+SCENARIOS = [
+    tools,
+    steps,
+    stateless,
+    replayed,
+    parallel,
+    session,
+    local_session,
+    streamed,
+    structured,
+    picture,
+    errors,
+]
+
+if __name__ == "__main__":
+    sys.exit(main("agent-framework-openai", SCENARIOS))
