@@ -40,6 +40,10 @@ cargo xtask test [--quick]
     Everything a change must pass: format, lints, arrows and licences, docs, tests, examples, a short
     fuzz run. --quick leaves out docs, doc tests, README examples and fuzzing.
 
+cargo xtask clients [FAMILY…] [--json] [--list]
+    Runs the published SDKs against the server, each on every vendor; all of them if none is named. --json
+    prints one line of JSON for each family.
+
 cargo xtask readme
     Runs the commands and programs that the README shows, as the test command does.
 
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         "test" => test::main(rest),
         "readme" => test::readme(rest),
+        "clients" => test::families(rest),
         "tidy" => tidy::main(rest),
         "behaviours" => tidy::behaviours(rest),
         "fuzz" => fuzz::main(rest),

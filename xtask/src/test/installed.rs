@@ -20,6 +20,25 @@ pub(super) struct Installed {
     pub(super) python: Option<PathBuf>,
     /// A folder with the SDKs for Node that talk to the server.
     pub(super) node: Option<PathBuf>,
+    /// The codex command line.
+    pub(super) codex: Option<PathBuf>,
+    /// The program with the async-openai crate.
+    pub(super) async_openai: Option<PathBuf>,
+}
+
+impl Installed {
+    /// The variables that tell tests where the SDKs are.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let all = [
+            ("THROUGHLINE_PYTHON", &self.models),
+            ("THROUGHLINE_CLIENTS_PYTHON", &self.python),
+            ("THROUGHLINE_CLIENTS_NODE", &self.node),
+            ("THROUGHLINE_CLIENTS_CODEX", &self.codex),
+            ("THROUGHLINE_CLIENTS_ASYNC_OPENAI", &self.async_openai),
+        ];
+        all.into_iter()
+            .filter_map(|(name, place)| Some((name, place.as_deref()?)))
+    }
 }
 
 /// The interpreter that has the vendors' models.
@@ -42,7 +61,7 @@ fn python(name: &str, list: &str) -> Result<PathBuf, Failure> {
     if is_current(&folder, &wanted) {
         return Ok(python);
     }
-    println!("installing the SDKs of {list}");
+    eprintln!("installing the SDKs of {list}");
     let environment = ["-m", "venv", "--clear"];
     tool::run(tool::command("python3").args(environment).arg(&folder))?;
     let install = ["-m", "pip", "install", "--quiet", "--requirement"];
@@ -53,26 +72,58 @@ fn python(name: &str, list: &str) -> Result<PathBuf, Failure> {
 
 /// The folder that has the SDKs for Node which talk to the server.
 pub(super) fn server_node() -> Result<PathBuf, Failure> {
-    const SOURCE: &str = "tests/clients/server-node";
-    let folder = tool::root().join(FOLDER).join("server-node");
-    let source = tool::root().join(SOURCE);
+    node("server-node")
+}
+
+/// The codex command line. It is large, so it has a folder of its own.
+pub(super) fn codex() -> Result<PathBuf, Failure> {
+    node("codex").map(|folder| folder.join("node_modules/.bin/codex"))
+}
+
+fn node(name: &str) -> Result<PathBuf, Failure> {
+    let list = format!("tests/clients/{name}");
+    let folder = tool::root().join(FOLDER).join(name);
+    let source = tool::root().join(&list);
     let wanted = read(&source.join("package-lock.json"))?;
     if is_current(&folder, &wanted) {
         return Ok(folder);
     }
-    println!("installing the SDKs of {SOURCE}/package-lock.json");
+    eprintln!("installing the SDKs of {list}/package-lock.json");
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))?;
     for name in ["package.json", "package-lock.json"] {
         fs::copy(source.join(name), folder.join(name))
-            .map_err(|error| Failure::new(format!("cannot copy {SOURCE}/{name}: {error}")))?;
+            .map_err(|error| Failure::new(format!("cannot copy {list}/{name}: {error}")))?;
     }
     let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
     let level = ["--loglevel", "error"];
     let mut npm = tool::command("npm");
-    tool::run(npm.args(install).args(level).current_dir(&folder))?;
+    tool::output(npm.args(install).args(level).current_dir(&folder))?;
     note(&folder, &wanted)?;
     Ok(folder)
+}
+
+/// The program with the async-openai crate: a package with a lock file of its own, built here so
+/// that the workspace has none of its dependencies. Cargo knows whether it is current.
+pub(super) fn async_openai() -> Result<PathBuf, Failure> {
+    let folder = tool::root().join(FOLDER).join("async-openai");
+    let manifest = "tests/clients/async-openai/Cargo.toml";
+    let build = [
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+    ];
+    let mut cargo = tool::cargo();
+    tool::run(
+        cargo
+            .args(build)
+            .arg(manifest)
+            .arg("--target-dir")
+            .arg(&folder),
+    )?;
+    Ok(folder.join("release/throughline-async-openai"))
 }
 
 fn is_current(folder: &Path, wanted: &str) -> bool {

@@ -1,5 +1,6 @@
 //! The test command: every step runs, and everything that failed is reported at the end.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,12 +8,14 @@ use crate::tool::{self, Failure};
 use crate::{fuzz, tidy};
 
 mod clients;
+mod families;
 mod installed;
 mod output;
 mod readme;
 mod session;
 mod setup;
 
+pub(crate) use families::main as families;
 use installed::Installed;
 pub(crate) use installed::models;
 pub(crate) use output::FEATURES;
@@ -204,32 +207,34 @@ impl Run {
 
 /// Installs every SDK, and goes on after one that fails: the tests of the others can still run.
 fn install(tools: Tools, sdks: &mut Installed) -> Outcome {
-    let python = || match (models(), installed::server_python()) {
-        (Ok(models), Ok(server)) => {
-            (sdks.models, sdks.python) = (Some(models), Some(server));
-            Outcome::Done(Counts::default())
-        }
-        (Ok(models), Err(failure)) => {
-            sdks.models = Some(models);
-            uninstalled(&failure)
-        }
-        (Err(failure), server) => {
-            sdks.python = server.ok();
-            uninstalled(&failure)
-        }
-    };
-    let python = tools.with_python(python);
-    let node = tools.with_node(|| match installed::server_node() {
-        Ok(folder) => {
-            sdks.node = Some(folder);
+    let python = tools.with_python(|| {
+        let models = record(models(), &mut sdks.models);
+        let server = record(installed::server_python(), &mut sdks.python);
+        first_skipped([models, server])
+    });
+    let node = tools.with_node(|| {
+        let server = record(installed::server_node(), &mut sdks.node);
+        let codex = record(installed::codex(), &mut sdks.codex);
+        first_skipped([server, codex])
+    });
+    let rust = record(installed::async_openai(), &mut sdks.async_openai);
+    first_skipped([python, node, rust])
+}
+
+fn record(result: Result<PathBuf, Failure>, place: &mut Option<PathBuf>) -> Outcome {
+    match result {
+        Ok(path) => {
+            *place = Some(path);
             Outcome::Done(Counts::default())
         }
         Err(failure) => uninstalled(&failure),
-    });
-    match python {
-        Outcome::Done(_) => node,
-        Outcome::Failed(..) | Outcome::Skipped(_) => python,
     }
+}
+
+fn first_skipped<const N: usize>(outcomes: [Outcome; N]) -> Outcome {
+    let skipped = |outcome: &Outcome| !matches!(outcome, Outcome::Done(_));
+    let found = outcomes.into_iter().find(skipped);
+    found.unwrap_or(Outcome::Done(Counts::default()))
 }
 
 fn uninstalled(failure: &Failure) -> Outcome {
@@ -246,7 +251,13 @@ fn format() -> Outcome {
             .args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"])
             .args(list),
     );
-    ours.and(fuzz).into()
+    let client = tool::run(
+        tool::cargo()
+            .args(["fmt", "--check", "--manifest-path"])
+            .arg("tests/clients/async-openai/Cargo.toml")
+            .args(list),
+    );
+    ours.and(fuzz).and(client).into()
 }
 
 fn lints() -> Outcome {

@@ -51,14 +51,10 @@ pub(super) fn run_tests(runner: Runner, seed: &str, sdks: &Installed) -> Outcome
             "--color=never",
         ]),
     };
-    for (name, place) in [
-        ("THROUGHLINE_PYTHON", &sdks.models),
-        ("THROUGHLINE_CLIENTS_PYTHON", &sdks.python),
-        ("THROUGHLINE_CLIENTS_NODE", &sdks.node),
-    ] {
-        if let Some(place) = place {
-            command.env(name, place);
-        }
+    command.envs(sdks.variables());
+    // One vendor and one other model for each family of clients; `cargo xtask clients` takes all.
+    if std::env::var_os("THROUGHLINE_CLIENTS").is_none() {
+        command.env("THROUGHLINE_CLIENTS", "seeded");
     }
     filtered(command.env("THROUGHLINE_SEED", seed))
 }
