@@ -79,6 +79,18 @@ async function tools(world) {
   if (!world.demo) await tasks.reasoningAsked(world);
 }
 
+/** A call that the model made without reasoning, with reasoning on. */
+async function unthought(world) {
+  if (world.demo) return;
+  const desk = new Desk(world);
+  const before = await world.control.count();
+  const done = await desk.run(tasks.UNTHOUGHT);
+  world.equal('the tool ran once', desk.calls, [['get_tide', 'Hull']]);
+  world.equal('the answer is its result', done.finalOutput, tasks.SAID);
+  await tasks.askedTimes(world, before, 2);
+  await tasks.heardExactly(world, 'call and result arrive as such', tasks.UNTHOUGHT_HEARD);
+}
+
 /** Two rounds of calls in one run; `how` is told in the checks. */
 async function twoRounds(world, how, settings) {
   const desk = new Desk(world, { settings });
@@ -109,7 +121,7 @@ async function stateless(world) {
 async function parallel(world) {
   const desk = new Desk(world);
   const before = world.demo ? 0 : await world.control.count();
-  const done = await desk.run(tasks.bothOf(world));
+  const done = await desk.run(tasks.BOTH);
   world.equal('both ran', desk.calls.toSorted(), [['add', 1, 2], ['get_tide', 'Hull']]);
   world.equal('both are heard', done.finalOutput.split('\n').toSorted(), tasks.BOTH_SAID);
   if (world.demo) return;
@@ -261,6 +273,7 @@ async function errors(world) {
 
 const SCENARIOS = [
   tools,
+  unthought,
   steps,
   stateless,
   parallel,

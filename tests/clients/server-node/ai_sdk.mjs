@@ -65,6 +65,20 @@ export function scenariosOf(sdk) {
     if (!world.demo) await tasks.reasoningAsked(world);
   }
 
+  /** A call that the model made without reasoning, with reasoning on. */
+  async function unthought(world) {
+    if (world.demo) return;
+    for (const [how, options] of [['references', {}], ['sealed', { store: false }]]) {
+      const desk = new Desk(world, options);
+      const before = await world.control.count();
+      const done = await desk.run(tasks.UNTHOUGHT);
+      world.equal(`${how}: the tool ran once`, desk.calls, [['get_tide', 'Hull']]);
+      world.equal(`${how}: the answer is its result`, done.text, tasks.SAID);
+      await tasks.askedTimes(world, before, 2);
+      await tasks.heardExactly(world, `${how}: call and result as such`, tasks.UNTHOUGHT_HEARD);
+    }
+  }
+
   /** Two rounds of calls in one run, in which earlier items go back; `how` is told in the checks. */
   async function twoRounds(world, how, options) {
     const desk = new Desk(world, options);
@@ -98,7 +112,7 @@ export function scenariosOf(sdk) {
     for (const [how, options] of [['references', {}], ['sealed', { store: false }]]) {
       const desk = new Desk(world, options);
       const before = world.demo ? 0 : await world.control.count();
-      const done = await desk.run(tasks.bothOf(world));
+      const done = await desk.run(tasks.BOTH);
       world.equal(`${how}: both ran`, desk.calls.toSorted(), [['add', 1, 2], ['get_tide', 'Hull']]);
       world.equal(`${how}: both are heard`, done.text.split('\n').toSorted(), tasks.BOTH_SAID);
       if (world.demo) continue;
@@ -129,7 +143,11 @@ export function scenariosOf(sdk) {
       'call: add {"a":2,"b":3}',
       'result: 5',
     ];
-    await tasks.heardExactly(world, 'the vendor receives all of it in order', wanted);
+    // The SDK says its instructions again in each turn. Gemini takes none in the middle of a
+    // conversation, where they stand as text that is marked.
+    const { lines } = await world.control.heard();
+    const heard = lines.filter((line) => line !== `user: [System] ${tasks.INSTRUCTIONS}`);
+    world.equal('the vendor receives all of it in order', heard, wanted);
   }
 
   async function streamed(world) {
@@ -204,5 +222,16 @@ export function scenariosOf(sdk) {
     }
   }
 
-  return [tools, steps, stateless, parallel, chained, streamed, structured, picture, errors];
+  return [
+    tools,
+    unthought,
+    steps,
+    stateless,
+    parallel,
+    chained,
+    streamed,
+    structured,
+    picture,
+    errors,
+  ];
 }

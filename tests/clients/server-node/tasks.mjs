@@ -6,9 +6,17 @@ export const INSTRUCTIONS = 'Answer briefly.';
 // No task needs more model calls in one run, so a loop that does not end fails.
 export const MOST_CALLS = 5;
 
-export const ASKED = 'use get_tide with port=Hull';
+export const ASKED = 'think first: use get_tide with port=Hull';
 export const SAID = 'get_tide says: 04:12 in Hull';
 export const FIRST = `You first said: "${ASKED}"`;
+
+// A model that is asked to reason may call a tool without doing so.
+export const UNTHOUGHT = 'use get_tide with port=Hull';
+export const UNTHOUGHT_HEARD = [
+  `user: ${UNTHOUGHT}`,
+  'call: get_tide {"port":"Hull"}',
+  'result: 04:12 in Hull',
+];
 
 // Two rounds of calls in one run, with reasoning before each answer.
 export const STEPS = 'think first: step by step: use get_tide with port=Hull; call add a=1 b=2';
@@ -21,11 +29,10 @@ export const STEPS_HEARD = [
   'result: 3',
 ];
 
-const PLAIN_BOTH = 'call get_tide port=Hull and add a=1 b=2';
+export const BOTH = 'think first: call get_tide port=Hull and add a=1 b=2';
 export const BOTH_SAID = ['add says: 3', SAID];
-export const bothOf = (world) => (world.demo ? PLAIN_BOTH : `think first: ${PLAIN_BOTH}`);
 export const BOTH_HEARD = [
-  `user: think first: ${PLAIN_BOTH}`,
+  `user: ${BOTH}`,
   'call: get_tide {"port":"Hull"}',
   'call: add {"a":1,"b":2}',
   'result: 04:12 in Hull',

@@ -58,6 +58,20 @@ async def tools(world: World) -> None:
         tasks.reasoning_asked(world)
 
 
+async def unthought(world: World) -> None:
+    """A call that the model made without reasoning, with reasoning on."""
+    if world.demo:
+        return
+    for what, options in (("chained", {}), ("stateless", {"store": False})):
+        desk = Desk(world, **options)
+        before = world.control.count()
+        done = await desk.run(tasks.UNTHOUGHT)
+        world.equal(f"{what}: the tool ran once", desk.calls.seen, [("get_tide", "Hull")])
+        world.equal(f"{what}: the answer is its result", done.text, tasks.SAID)
+        tasks.asked_times(world, before, 2)
+        tasks.heard_exactly(world, f"{what}: call and result as such", tasks.UNTHOUGHT_HEARD)
+
+
 async def steps(world: World) -> None:
     """Two rounds of calls in one run, chained by the SDK with `previous_response_id`."""
     if world.demo:
@@ -87,10 +101,14 @@ async def stateless(world: World) -> None:
 
 
 async def replayed(world: World) -> None:
-    """The program keeps the messages and sends all of them, though the server has them too."""
+    """The program keeps the messages and sends all of them, though the server has them too.
+
+    The SDK sends messages with calls only if it has their reasoning sealed, and asks for that by
+    itself only in the first request of a run.
+    """
     if world.demo:
         return
-    desk = Desk(world)
+    desk = Desk(world, include=["reasoning.encrypted_content"])
     history = [Message("user", [tasks.STEPS])]
     done = await desk.run(history)
     history += [*done.messages, Message("user", ["How many messages?"])]
@@ -107,8 +125,7 @@ async def parallel(world: World) -> None:
     for what, options in (("chained", {}), ("stateless", {"store": False})):
         desk = Desk(world, **options)
         before = 0 if world.demo else world.control.count()
-        text = tasks.BOTH.removeprefix("think first: ") if world.demo else tasks.BOTH
-        done = await desk.run(text)
+        done = await desk.run(tasks.BOTH)
         calls = [("add", 1, 2), ("get_tide", "Hull")]
         world.equal(f"{what}: both tools ran", sorted(desk.calls.seen), calls)
         world.equal(f"{what}: both are heard", sorted(done.text.split("\n")), tasks.BOTH_SAID)
@@ -154,9 +171,10 @@ async def streamed(world: World) -> None:
     texts: list[str] = []
     called: list[str] = []
     async for update in stream:
-        if update.text:
-            texts.append(update.text)
         for content in update.contents:
+            # At the end of a text the SDK repeats the whole in place of its pieces.
+            if content.type == "text" and content.text and content.merge_mode != "replace":
+                texts.append(content.text)
             if content.type == "function_call" and content.name:
                 called.append(content.name)
     done = await stream.get_final_response()
@@ -218,6 +236,7 @@ async def errors(world: World) -> None:
 
 SCENARIOS = [
     tools,
+    unthought,
     steps,
     stateless,
     replayed,

@@ -52,6 +52,20 @@ async def tools(world: World) -> None:
         tasks.reasoning_asked(world)
 
 
+async def unthought(world: World) -> None:
+    """A call that the model made without reasoning, with reasoning on."""
+    if world.demo:
+        return
+    for what, settings in (("replayed", {}), ("chained", {"openai_previous_response_id": "auto"})):
+        desk = Desk(world, **settings)
+        before = world.control.count()
+        done = await desk.run(tasks.UNTHOUGHT)
+        world.equal(f"{what}: the tool ran once", desk.calls.seen, [("get_tide", "Hull")])
+        world.equal(f"{what}: the answer is its result", done.output, tasks.SAID)
+        tasks.asked_times(world, before, 2)
+        tasks.heard_exactly(world, f"{what}: call and result as such", tasks.UNTHOUGHT_HEARD)
+
+
 async def steps(world: World) -> None:
     """Two rounds of calls in one run; the SDK sends the items of each round back."""
     if world.demo:
@@ -72,8 +86,7 @@ async def steps(world: World) -> None:
 async def parallel(world: World) -> None:
     desk = Desk(world)
     before = 0 if world.demo else world.control.count()
-    text = tasks.BOTH.removeprefix("think first: ") if world.demo else tasks.BOTH
-    done = await desk.run(text)
+    done = await desk.run(tasks.BOTH)
     world.equal("both tools ran", sorted(desk.calls.seen), [("add", 1, 2), ("get_tide", "Hull")])
     world.equal("both are heard", sorted(done.output.split("\n")), tasks.BOTH_SAID)
     returned = [
@@ -213,6 +226,7 @@ async def errors(world: World) -> None:
 
 SCENARIOS = [
     tools,
+    unthought,
     steps,
     parallel,
     unknown_to_reason,

@@ -16,9 +16,17 @@ INSTRUCTIONS = "Answer briefly."
 # No task needs more model calls in one run, so a loop that does not end fails.
 MOST_CALLS = 5
 
-ASKED = "use get_tide with port=Hull"
+ASKED = "think first: use get_tide with port=Hull"
 SAID = "get_tide says: 04:12 in Hull"
 FIRST = f'You first said: "{ASKED}"'
+
+# A model that is asked to reason may call a tool without doing so.
+UNTHOUGHT = "use get_tide with port=Hull"
+UNTHOUGHT_HEARD = [
+    f"user: {UNTHOUGHT}",
+    'call: get_tide {"port":"Hull"}',
+    "result: 04:12 in Hull",
+]
 
 # Two rounds of calls in one run, with reasoning before each answer.
 STEPS = "think first: step by step: use get_tide with port=Hull; call add a=1 b=2"
