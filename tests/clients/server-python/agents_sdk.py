@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import tasks
 from agents import (
     Agent,
+    ModelSettings,
     OpenAIProvider,
     RunConfig,
     Runner,
@@ -16,6 +18,7 @@ from agents import (
 )
 from harness import World, cut_while_asking, main
 from openai import AsyncOpenAI
+from openai.types.shared import Reasoning
 from pydantic import BaseModel
 
 # Nothing leaves the machine.
@@ -184,6 +187,31 @@ async def structured(world: World) -> None:
     world.equal("the answer is typed", done.final_output, berth)
 
 
+async def thoughts(world: World) -> None:
+    """Two rounds of calls in one run with reasoning, for each way to continue a conversation."""
+    if world.demo:
+        return
+    reasoning = Reasoning(effort="low", summary="auto")
+    sealed = ModelSettings(
+        reasoning=reasoning, store=False, response_include=["reasoning.encrypted_content"]
+    )
+    plain = ModelSettings(reasoning=reasoning)
+    for what, settings, options in (
+        ("chained", plain, {"auto_previous_response_id": True}),
+        ("sealed", sealed, {}),
+        ("replayed", plain, {}),
+    ):
+        desk = Desk(world, model_settings=settings)
+        before = world.control.count()
+        done = await desk.run(tasks.STEPS, max_turns=tasks.MOST_CALLS, **options)
+        world.equal(f"{what}: the answer is the last result", done.final_output, tasks.STEPS_SAID)
+        ran = [("get_tide", "Hull"), ("add", 1, 2)]
+        world.equal(f"{what}: each tool ran once", desk.tools.calls, ran)
+        tasks.asked_times(world, before, 3)
+        tasks.heard_exactly(world, f"{what}: calls and results as such", tasks.STEPS_HEARD)
+        tasks.thoughts_returned(world, f"{what}: with the reasoning of both rounds", 2)
+
+
 async def branches(world: World) -> None:
     desk = Desk(world)
     root = (await desk.run("root")).last_response_id
@@ -208,7 +236,17 @@ async def retries(world: World) -> None:
     world.equal("the vendor was asked once for each step", world.control.count(), asked + 2)
 
 
-SCENARIOS = [tools, chained, branches, session, streamed, handoffs, retries, structured]
+SCENARIOS = [
+    tools,
+    chained,
+    thoughts,
+    branches,
+    session,
+    streamed,
+    handoffs,
+    retries,
+    structured,
+]
 
 if __name__ == "__main__":
     sys.exit(main("openai-agents", SCENARIOS))

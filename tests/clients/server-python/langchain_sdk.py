@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import openai
+import tasks
 from harness import World, cut_while_asking, main
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
@@ -175,16 +176,18 @@ def retries(world: World) -> None:
 
 
 def thoughts(world: World) -> None:
-    """Reasoning goes back to its vendor, both when the server keeps it and when it does not."""
+    """Reasoning goes back to its vendor, for each way to continue a conversation."""
     if world.demo:
         return
     options = {"reasoning": {"effort": "low"}, "output_version": "responses/v1"}
     stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
-    for what, more in (("chained", {"use_previous_response_id": True}), ("stateless", stateless)):
+    chained = {"use_previous_response_id": True}
+    for what, more in (("chained", chained), ("stateless", stateless), ("replayed", {})):
         chat = chat_of(world, **options, **more).bind_tools([get_tide, add])
         history: list[Any] = [HumanMessage("think first: use get_tide with port=Hull")]
         answer = looped(world, chat, history)
         world.equal(f"{what}: the result", answer.text, "get_tide says: 04:12 in Hull")
+        tasks.thoughts_returned(world, f"{what}: with its reasoning", 1)
         history.append(HumanMessage("How many messages?"))
         answer = looped(world, chat, history)
         wanted = "There are 5 messages so far, 2 of them yours."

@@ -174,8 +174,8 @@ async fn steps(world: &mut World) -> Result<(), Failure> {
     }
     for (name, how) in [
         ("chained", History::Chained),
-        ("replayed", History::Replayed),
         ("sealed", History::Sealed),
+        ("replayed", History::Replayed),
     ] {
         let before = world.count()?;
         let (done, mut history) = looped(world, STEPS, how).await?;
