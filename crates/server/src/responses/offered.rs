@@ -21,8 +21,16 @@ pub(crate) struct Offered {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// Those that the vendor runs.
     pub(crate) hosted: Vec<ToolDef>,
-    /// The place in the request of each tool that is on offer, by the name that the model knows.
-    places: Vec<(String, usize)>,
+    /// What the client declared of each tool, by the name that the model knows.
+    declared: Vec<(String, Place)>,
+}
+
+/// What a client declared.
+struct Place {
+    /// Which of the request's tools it is, or is in.
+    index: usize,
+    /// Its name there.
+    name: String,
 }
 
 impl Offered {
@@ -36,38 +44,42 @@ impl Offered {
             }
         }
         if let Some(allowed) = &request.tool_choice().allowed {
-            offered.narrow(allowed, native);
+            offered.narrow(allowed);
         }
         offered
     }
 
     /// The place of a tool in the request.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
-        let found = self.places.iter().find(|(known, _)| known == name);
-        found.map(|(_, place)| *place)
+        self.declared_as(name).map(|place| place.index)
     }
 
-    fn narrow(&mut self, allowed: &Allowed, native: bool) {
-        // A choice names what the client declared.
-        let has = |spec: &ToolSpec| match native {
-            true => allowed.has(&spec.name, None),
-            false => {
-                let declared = spec.name.rsplit("__").next().unwrap_or(&spec.name);
-                allowed.has(&spec.name, None) || allowed.has(declared, None)
-            }
+    fn declared_as(&self, name: &str) -> Option<&Place> {
+        let found = self.declared.iter().find(|(known, _)| known == name);
+        found.map(|(_, place)| place)
+    }
+
+    /// Keep what the client allows, by the names that it declared.
+    fn narrow(&mut self, allowed: &Allowed) {
+        let has = |offered: &Self, name: &str| {
+            let declared = offered.declared_as(name).map_or(name, |place| &place.name);
+            allowed.has(declared, None)
         };
-        self.tools.retain(|tool| has(tool.spec()));
-        self.hosted.retain(|tool| allowed.has(&tool.name, None));
+        let mut tools = std::mem::take(&mut self.tools);
+        tools.retain(|tool| has(self, &tool.spec().name));
+        let mut hosted = std::mem::take(&mut self.hosted);
+        hosted.retain(|tool| has(self, &tool.name));
+        (self.tools, self.hosted) = (tools, hosted);
     }
 
     /// A tool for an upstream that speaks this API.
     fn add_native(&mut self, tool: &RequestTool, index: usize) {
         match tool {
-            RequestTool::Function { def, .. } => self.declare(index, declared(def)),
+            RequestTool::Function { def, .. } => self.declare(index, &def.name, declared(def)),
             RequestTool::Custom { name, json, .. } => {
                 let mut spec = outside(name);
                 spec.vendor = Some(Vendor::item(Wire::OpenAiResponses, json.clone()));
-                self.declare(index, spec);
+                self.declare(index, name, spec);
             }
             RequestTool::Namespace { name, tools, json } => {
                 // The model is told of the whole; its calls name the tools in it.
@@ -76,7 +88,7 @@ impl Offered {
                 for inner in tools.iter().flat_map(RequestTool::names) {
                     let mut spec = outside(&inner.name);
                     spec.offered = false;
-                    self.declare(index, spec);
+                    self.declare(index, &inner.name, spec);
                 }
             }
             RequestTool::Hosted { .. } => self.add_hosted(tool, index),
@@ -98,7 +110,7 @@ impl Offered {
             RequestTool::Function { def, .. } => {
                 let mut spec = declared(def);
                 spec.name = offered(&def.name, false);
-                self.declare(index, spec);
+                self.declare(index, &def.name, spec);
             }
             RequestTool::Custom {
                 name,
@@ -108,7 +120,7 @@ impl Offered {
                 let mut spec = outside(&offered(name, true));
                 spec.description = described(description.as_deref(), json);
                 spec.parameters = Parameters::unchecked(&one_text());
-                self.declare(index, spec);
+                self.declare(index, name, spec);
             }
             RequestTool::Namespace { name, tools, .. } => {
                 for inner in tools {
@@ -126,13 +138,21 @@ impl Offered {
         }
     }
 
-    fn declare(&mut self, index: usize, spec: ToolSpec) {
-        self.places.push((spec.name.clone(), index));
+    fn declare(&mut self, index: usize, name: &str, spec: ToolSpec) {
+        self.note(&spec.name, index, name);
         self.tools.push(Arc::new(Declared(spec)));
     }
 
+    fn note(&mut self, offered: &str, index: usize, name: &str) {
+        let place = Place {
+            index,
+            name: name.to_owned(),
+        };
+        self.declared.push((offered.to_owned(), place));
+    }
+
     fn host(&mut self, index: usize, name: &str, family: Family, json: &RawJson) {
-        self.places.push((name.to_owned(), index));
+        self.note(name, index, name);
         self.hosted.push(ToolDef {
             family,
             name: name.to_owned(),
