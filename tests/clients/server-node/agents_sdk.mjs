@@ -80,15 +80,16 @@ async function tools(world) {
 }
 
 /** A call that the model made without reasoning, with reasoning on. */
-async function unthought(world) {
+async function withoutReasoning(world) {
   if (world.demo) return;
   const desk = new Desk(world);
   const before = await world.control.count();
-  const done = await desk.run(tasks.UNTHOUGHT);
+  const done = await desk.run(tasks.WITHOUT_REASONING);
   world.equal('the tool ran once', desk.calls, [['get_tide', 'Hull']]);
   world.equal('the answer is its result', done.finalOutput, tasks.SAID);
   await tasks.askedTimes(world, before, 2);
-  await tasks.heardExactly(world, 'call and result arrive as such', tasks.UNTHOUGHT_HEARD);
+  const wanted = tasks.WITHOUT_REASONING_RECEIVED;
+  await tasks.receivedExactly(world, 'call and result arrive as such', wanted);
 }
 
 /** Two rounds of calls in one run; `how` is told in the checks. */
@@ -99,7 +100,7 @@ async function twoRounds(world, how, settings) {
   world.equal(`${how}: each tool ran once`, desk.calls, [['get_tide', 'Hull'], ['add', 1, 2]]);
   world.equal(`${how}: the answer is the last result`, done.finalOutput, tasks.STEPS_SAID);
   await tasks.askedTimes(world, before, 3);
-  await tasks.heardExactly(world, `${how}: calls and results as such`, tasks.STEPS_HEARD);
+  await tasks.receivedExactly(world, `${how}: calls and results as such`, tasks.STEPS_RECEIVED);
   await tasks.thoughtsReturned(world, `${how}: with the reasoning of both rounds`, 2);
   const more = await desk.run([...done.history, user('How many messages?')]);
   world.equal(`${how}: the history goes on`, more.finalOutput, COUNTED);
@@ -123,10 +124,11 @@ async function parallel(world) {
   const before = world.demo ? 0 : await world.control.count();
   const done = await desk.run(tasks.BOTH);
   world.equal('both ran', desk.calls.toSorted(), [['add', 1, 2], ['get_tide', 'Hull']]);
-  world.equal('both are heard', done.finalOutput.split('\n').toSorted(), tasks.BOTH_SAID);
+  const said = done.finalOutput.split('\n').toSorted();
+  world.equal('both results are in the answer', said, tasks.BOTH_SAID);
   if (world.demo) return;
   await tasks.askedTimes(world, before, 2);
-  await tasks.heardExactly(world, 'calls and results arrive as such', tasks.BOTH_HEARD);
+  await tasks.receivedExactly(world, 'calls and results arrive as such', tasks.BOTH_RECEIVED);
   await tasks.thoughtsReturned(world, 'with their reasoning', 1);
 }
 
@@ -149,9 +151,9 @@ async function chained(world) {
     `assistant: ${tasks.SAID}`,
     'user: What did I say first?',
     `assistant: ${tasks.FIRST}`,
-    ...tasks.STEPS_HEARD,
+    ...tasks.STEPS_RECEIVED,
   ];
-  await tasks.heardExactly(world, 'the vendor receives all of it in order', wanted);
+  await tasks.receivedExactly(world, 'the vendor receives all of it in order', wanted);
 }
 
 /** A session of the SDK keeps the items and sends all of them. */
@@ -166,11 +168,11 @@ async function session(world) {
   world.equal('nothing is lost or said twice', two.finalOutput, wanted);
   if (!world.demo) {
     const heard = [
-      ...tasks.STEPS_HEARD,
+      ...tasks.STEPS_RECEIVED,
       `assistant: ${tasks.STEPS_SAID}`,
       'user: How many messages?',
     ];
-    await tasks.heardExactly(world, 'calls and results arrive as such', heard);
+    await tasks.receivedExactly(world, 'calls and results arrive as such', heard);
   }
   const three = await desk.run('What did I say first?', { session: kept });
   world.equal('the third turn knows the first', three.finalOutput, `You first said: "${asked}"`);
@@ -197,7 +199,7 @@ async function streamed(world) {
   world.equal('calls are streamed', names, world.demo ? ['get_tide'] : ['get_tide', 'add']);
   world.equal('the answer is the last result', run.finalOutput, said);
   if (world.demo) return;
-  await tasks.heardExactly(world, 'calls and results arrive as such', tasks.STEPS_HEARD);
+  await tasks.receivedExactly(world, 'calls and results arrive as such', tasks.STEPS_RECEIVED);
   const more = await desk.run([...run.history, user('How many messages?')]);
   world.equal('what was streamed can be continued', more.finalOutput, COUNTED);
 }
@@ -205,7 +207,8 @@ async function streamed(world) {
 /** One agent hands the conversation to another; a handoff is a call as well. */
 async function handoffs(world) {
   const desk = new Desk(world);
-  const pilot = new Agent({ name: 'Pilot', instructions: 'You are the pilot.', model: world.model });
+  const instructions = 'You are the pilot.';
+  const pilot = new Agent({ name: 'Pilot', instructions, model: world.model });
   desk.agent = new Agent({
     name: 'Desk',
     instructions: 'Hand over.',
@@ -273,7 +276,7 @@ async function errors(world) {
 
 const SCENARIOS = [
   tools,
-  unthought,
+  withoutReasoning,
   steps,
   stateless,
   parallel,

@@ -1,4 +1,4 @@
-// Scenarios for the ai package with @ai-sdk/openai, in the versions that `ai6.mjs` and `ai7.mjs` name.
+// Scenarios for the ai package with @ai-sdk/openai, in the versions of `ai6.mjs` and `ai7.mjs`.
 
 import { z } from 'zod';
 import * as tasks from './tasks.mjs';
@@ -66,20 +66,21 @@ export function scenariosOf(sdk) {
   }
 
   /** A call that the model made without reasoning, with reasoning on. */
-  async function unthought(world) {
+  async function withoutReasoning(world) {
     if (world.demo) return;
     for (const [how, options] of [['references', {}], ['sealed', { store: false }]]) {
       const desk = new Desk(world, options);
       const before = await world.control.count();
-      const done = await desk.run(tasks.UNTHOUGHT);
+      const done = await desk.run(tasks.WITHOUT_REASONING);
       world.equal(`${how}: the tool ran once`, desk.calls, [['get_tide', 'Hull']]);
       world.equal(`${how}: the answer is its result`, done.text, tasks.SAID);
       await tasks.askedTimes(world, before, 2);
-      await tasks.heardExactly(world, `${how}: call and result as such`, tasks.UNTHOUGHT_HEARD);
+      const wanted = tasks.WITHOUT_REASONING_RECEIVED;
+      await tasks.receivedExactly(world, `${how}: call and result as such`, wanted);
     }
   }
 
-  /** Two rounds of calls in one run, in which earlier items go back; `how` is told in the checks. */
+  /** Two rounds of calls in one run; `how` is the way in which earlier items go back. */
   async function twoRounds(world, how, options) {
     const desk = new Desk(world, options);
     const before = await world.control.count();
@@ -88,7 +89,7 @@ export function scenariosOf(sdk) {
     world.equal(`${how}: the answer is the last result`, done.text, tasks.STEPS_SAID);
     world.equal(`${how}: steps of the loop`, done.steps.length, 3);
     await tasks.askedTimes(world, before, 3);
-    await tasks.heardExactly(world, `${how}: calls and results as such`, tasks.STEPS_HEARD);
+    await tasks.receivedExactly(world, `${how}: calls and results as such`, tasks.STEPS_RECEIVED);
     await tasks.thoughtsReturned(world, `${how}: with the reasoning of both rounds`, 2);
     const history = [user(tasks.STEPS), ...(await messagesOf(done)), user('How many messages?')];
     const more = await desk.run(history);
@@ -114,10 +115,11 @@ export function scenariosOf(sdk) {
       const before = world.demo ? 0 : await world.control.count();
       const done = await desk.run(tasks.BOTH);
       world.equal(`${how}: both ran`, desk.calls.toSorted(), [['add', 1, 2], ['get_tide', 'Hull']]);
-      world.equal(`${how}: both are heard`, done.text.split('\n').toSorted(), tasks.BOTH_SAID);
+      const said = done.text.split('\n').toSorted();
+      world.equal(`${how}: both results are in the answer`, said, tasks.BOTH_SAID);
       if (world.demo) continue;
       await tasks.askedTimes(world, before, 2);
-      await tasks.heardExactly(world, `${how}: calls and results as such`, tasks.BOTH_HEARD);
+      await tasks.receivedExactly(world, `${how}: calls and results as such`, tasks.BOTH_RECEIVED);
       await tasks.thoughtsReturned(world, `${how}: with their reasoning`, 1);
     }
   }
@@ -126,7 +128,8 @@ export function scenariosOf(sdk) {
   async function chained(world) {
     const one = await new Desk(world).run(tasks.ASKED);
     const previousResponseId = one.finalStep?.response?.id ?? one.response.id;
-    world.check('a response has an id', previousResponseId?.startsWith('resp_'), previousResponseId);
+    const known = previousResponseId?.startsWith('resp_');
+    world.check('a response has an id', known, previousResponseId);
     const desk = new Desk(world, { previousResponseId });
     const two = await desk.run('What did I say first?');
     world.equal('the next turn knows the first', two.text, tasks.FIRST);
@@ -172,7 +175,7 @@ export function scenariosOf(sdk) {
     if (world.control.upstream !== 'openai-chat') {
       world.check('reasoning is streamed', thought.includes('The tide first'), thought);
     }
-    await tasks.heardExactly(world, 'calls and results arrive as such', tasks.STEPS_HEARD);
+    await tasks.receivedExactly(world, 'calls and results arrive as such', tasks.STEPS_RECEIVED);
     const made = await messagesOf(run);
     const more = await desk.run([user(asked), ...made, user('How many messages?')]);
     const wanted = 'There are 7 messages so far, 2 of them yours.';
@@ -195,7 +198,8 @@ export function scenariosOf(sdk) {
     const done = await desk.run([asked]);
     world.equal('it answers', done.text, `You said: "${text}"`);
     if (!world.demo) await tasks.pictureReceived(world);
-    const more = await desk.run([asked, ...(await messagesOf(done)), user('What did I say first?')]);
+    const made = await messagesOf(done);
+    const more = await desk.run([asked, ...made, user('What did I say first?')]);
     world.equal('it stays in the history', more.text, `You first said: "${text}"`);
     if (!world.demo) await tasks.pictureReceived(world);
   }
@@ -224,7 +228,7 @@ export function scenariosOf(sdk) {
 
   return [
     tools,
-    unthought,
+    withoutReasoning,
     steps,
     stateless,
     parallel,

@@ -1,5 +1,5 @@
-// Tasks that every agent SDK is given, and what the vendor must have received at their end. The same
-// as `../server-python/tasks.py`.
+// Tasks that every agent SDK is given, and what the vendor must have received at their end. The
+// same as `../server-python/tasks.py`.
 
 export const INSTRUCTIONS = 'Answer briefly.';
 
@@ -11,9 +11,9 @@ export const SAID = 'get_tide says: 04:12 in Hull';
 export const FIRST = `You first said: "${ASKED}"`;
 
 // A model that is asked to reason may call a tool without doing so.
-export const UNTHOUGHT = 'use get_tide with port=Hull';
-export const UNTHOUGHT_HEARD = [
-  `user: ${UNTHOUGHT}`,
+export const WITHOUT_REASONING = 'use get_tide with port=Hull';
+export const WITHOUT_REASONING_RECEIVED = [
+  `user: ${WITHOUT_REASONING}`,
   'call: get_tide {"port":"Hull"}',
   'result: 04:12 in Hull',
 ];
@@ -21,7 +21,7 @@ export const UNTHOUGHT_HEARD = [
 // Two rounds of calls in one run, with reasoning before each answer.
 export const STEPS = 'think first: step by step: use get_tide with port=Hull; call add a=1 b=2';
 export const STEPS_SAID = 'add says: 3';
-export const STEPS_HEARD = [
+export const STEPS_RECEIVED = [
   `user: ${STEPS}`,
   'call: get_tide {"port":"Hull"}',
   'result: 04:12 in Hull',
@@ -31,7 +31,7 @@ export const STEPS_HEARD = [
 
 export const BOTH = 'think first: call get_tide port=Hull and add a=1 b=2';
 export const BOTH_SAID = ['add says: 3', SAID];
-export const BOTH_HEARD = [
+export const BOTH_RECEIVED = [
   `user: ${BOTH}`,
   'call: get_tide {"port":"Hull"}',
   'call: add {"a":1,"b":2}',
@@ -49,7 +49,7 @@ export const PNG_URL = `data:image/png;base64,${PNG_BASE64}`;
 export const BERTH = { port: 'Hull', number: 4 };
 
 /** The last request has exactly these calls, results and texts, each as what it is. */
-export async function heardExactly(world, what, wanted) {
+export async function receivedExactly(world, what, wanted) {
   world.equal(what, (await world.control.heard()).lines, wanted);
 }
 

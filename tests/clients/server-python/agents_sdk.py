@@ -208,7 +208,7 @@ async def thoughts(world: World) -> None:
         ran = [("get_tide", "Hull"), ("add", 1, 2)]
         world.equal(f"{what}: each tool ran once", desk.tools.calls, ran)
         tasks.asked_times(world, before, 3)
-        tasks.heard_exactly(world, f"{what}: calls and results as such", tasks.STEPS_HEARD)
+        tasks.received_exactly(world, f"{what}: calls and results as such", tasks.STEPS_RECEIVED)
         tasks.thoughts_returned(world, f"{what}: with the reasoning of both rounds", 2)
 
 

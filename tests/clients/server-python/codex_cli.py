@@ -50,7 +50,7 @@ multi_agent = false
 """
 
 ONE = 'use exec_command with cmd="echo high water"'
-STEPS = 'think first: step by step: use exec_command cmd="echo one"; use exec_command cmd="echo two"'
+STEPS = 'think first: step by step: exec_command cmd="echo one"; exec_command cmd="echo two"'
 BOTH = 'think first: call exec_command cmd="echo one" and exec_command cmd="echo two"'
 
 

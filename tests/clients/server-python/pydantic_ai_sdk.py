@@ -9,7 +9,12 @@ import tasks
 from harness import World, main
 from pydantic_ai import Agent, BinaryContent, NativeOutput, UsageLimits
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import FunctionToolCallEvent, PartDeltaEvent, PartStartEvent, ToolReturnPart
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    ToolReturnPart,
+)
 from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
 from pydantic_ai.profiles.openai import openai_model_profile
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -52,18 +57,19 @@ async def tools(world: World) -> None:
         tasks.reasoning_asked(world)
 
 
-async def unthought(world: World) -> None:
+async def without_reasoning(world: World) -> None:
     """A call that the model made without reasoning, with reasoning on."""
     if world.demo:
         return
     for what, settings in (("replayed", {}), ("chained", {"openai_previous_response_id": "auto"})):
         desk = Desk(world, **settings)
         before = world.control.count()
-        done = await desk.run(tasks.UNTHOUGHT)
+        done = await desk.run(tasks.WITHOUT_REASONING)
         world.equal(f"{what}: the tool ran once", desk.calls.seen, [("get_tide", "Hull")])
         world.equal(f"{what}: the answer is its result", done.output, tasks.SAID)
         tasks.asked_times(world, before, 2)
-        tasks.heard_exactly(world, f"{what}: call and result as such", tasks.UNTHOUGHT_HEARD)
+        wanted = tasks.WITHOUT_REASONING_RECEIVED
+        tasks.received_exactly(world, f"{what}: call and result as such", wanted)
 
 
 async def steps(world: World) -> None:
@@ -76,7 +82,7 @@ async def steps(world: World) -> None:
     world.equal("each tool ran once", desk.calls.seen, [("get_tide", "Hull"), ("add", 1, 2)])
     world.equal("the answer is the last result", done.output, tasks.STEPS_SAID)
     tasks.asked_times(world, before, 3)
-    tasks.heard_exactly(world, "calls and results arrive as such", tasks.STEPS_HEARD)
+    tasks.received_exactly(world, "calls and results arrive as such", tasks.STEPS_RECEIVED)
     tasks.thoughts_returned(world, "with the reasoning of both rounds", 2)
     more = await desk.run("How many messages?", message_history=done.all_messages())
     wanted = "There are 7 messages so far, 2 of them yours."
@@ -88,7 +94,7 @@ async def parallel(world: World) -> None:
     before = 0 if world.demo else world.control.count()
     done = await desk.run(tasks.BOTH)
     world.equal("both tools ran", sorted(desk.calls.seen), [("add", 1, 2), ("get_tide", "Hull")])
-    world.equal("both are heard", sorted(done.output.split("\n")), tasks.BOTH_SAID)
+    world.equal("both results are in the answer", sorted(done.output.split("\n")), tasks.BOTH_SAID)
     returned = [
         part
         for message in done.all_messages()
@@ -98,11 +104,11 @@ async def parallel(world: World) -> None:
     world.equal("each call has its result", len(returned), 2)
     if not world.demo:
         tasks.asked_times(world, before, 2)
-        tasks.heard_exactly(world, "calls and results arrive as such", tasks.BOTH_HEARD)
+        tasks.received_exactly(world, "calls and results arrive as such", tasks.BOTH_RECEIVED)
         tasks.thoughts_returned(world, "with their reasoning", 1)
 
 
-async def unknown_to_reason(world: World) -> None:
+async def without_profile(world: World) -> None:
     """Without a profile the SDK drops ids and sends reasoning as text. The loop still ends."""
     if world.demo:
         return
@@ -112,8 +118,9 @@ async def unknown_to_reason(world: World) -> None:
     world.equal("each tool ran once", desk.calls.seen, [("get_tide", "Hull"), ("add", 1, 2)])
     world.equal("the answer is the last result", done.output, tasks.STEPS_SAID)
     tasks.asked_times(world, before, 3)
-    calls = [line for line in world.control.heard()["lines"] if line.startswith(("call:", "result:"))]
-    world.equal("calls and results arrive as such", calls, tasks.STEPS_HEARD[1:])
+    lines = world.control.heard()["lines"]
+    calls = [line for line in lines if line.startswith(("call:", "result:"))]
+    world.equal("calls and results arrive as such", calls, tasks.STEPS_RECEIVED[1:])
 
 
 async def chained(world: World) -> None:
@@ -129,7 +136,7 @@ async def chained(world: World) -> None:
         done = await desk.run(tasks.STEPS)
         world.equal("two rounds end", done.output, tasks.STEPS_SAID)
         tasks.asked_times(world, before, 3)
-        tasks.heard_exactly(world, "the vendor receives all of it in order", tasks.STEPS_HEARD)
+        tasks.received_exactly(world, "the vendor receives it in order", tasks.STEPS_RECEIVED)
         tasks.thoughts_returned(world, "with the reasoning of both rounds", 2)
 
 
@@ -142,7 +149,7 @@ async def stateless(world: World) -> None:
     done = await desk.run(tasks.STEPS)
     world.equal("the answer is the last result", done.output, tasks.STEPS_SAID)
     tasks.asked_times(world, before, 3)
-    tasks.heard_exactly(world, "calls and results arrive as such", tasks.STEPS_HEARD)
+    tasks.received_exactly(world, "calls and results arrive as such", tasks.STEPS_RECEIVED)
     tasks.thoughts_returned(world, "with the reasoning of both rounds", 2)
 
 
@@ -169,7 +176,7 @@ async def streamed(world: World) -> None:
     world.equal("calls are streamed", called, wanted)
     world.equal("the answer is the last result", result and result.output, said)
     if not world.demo:
-        tasks.heard_exactly(world, "calls and results arrive as such", tasks.STEPS_HEARD)
+        tasks.received_exactly(world, "calls and results arrive as such", tasks.STEPS_RECEIVED)
         more = await desk.run("How many messages?", message_history=result.all_messages())
         wanted = "There are 7 messages so far, 2 of them yours."
         world.equal("what was streamed can be continued", more.output, wanted)
@@ -226,10 +233,10 @@ async def errors(world: World) -> None:
 
 SCENARIOS = [
     tools,
-    unthought,
+    without_reasoning,
     steps,
     parallel,
-    unknown_to_reason,
+    without_profile,
     chained,
     stateless,
     streamed,

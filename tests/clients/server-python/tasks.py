@@ -21,9 +21,9 @@ SAID = "get_tide says: 04:12 in Hull"
 FIRST = f'You first said: "{ASKED}"'
 
 # A model that is asked to reason may call a tool without doing so.
-UNTHOUGHT = "use get_tide with port=Hull"
-UNTHOUGHT_HEARD = [
-    f"user: {UNTHOUGHT}",
+WITHOUT_REASONING = "use get_tide with port=Hull"
+WITHOUT_REASONING_RECEIVED = [
+    f"user: {WITHOUT_REASONING}",
     'call: get_tide {"port":"Hull"}',
     "result: 04:12 in Hull",
 ]
@@ -31,7 +31,7 @@ UNTHOUGHT_HEARD = [
 # Two rounds of calls in one run, with reasoning before each answer.
 STEPS = "think first: step by step: use get_tide with port=Hull; call add a=1 b=2"
 STEPS_SAID = "add says: 3"
-STEPS_HEARD = [
+STEPS_RECEIVED = [
     f"user: {STEPS}",
     'call: get_tide {"port":"Hull"}',
     "result: 04:12 in Hull",
@@ -41,7 +41,7 @@ STEPS_HEARD = [
 
 BOTH = "think first: call get_tide port=Hull and add a=1 b=2"
 BOTH_SAID = ["add says: 3", SAID]
-BOTH_HEARD = [
+BOTH_RECEIVED = [
     f"user: {BOTH}",
     'call: get_tide {"port":"Hull"}',
     'call: add {"a":1,"b":2}',
@@ -100,13 +100,13 @@ def asked_times(world: World, before: int, wanted: int) -> None:
     world.equal("the vendor was asked once for each step", world.control.count() - before, wanted)
 
 
-def heard_exactly(world: World, what: str, wanted: Sequence[str]) -> None:
+def received_exactly(world: World, what: str, wanted: Sequence[str]) -> None:
     """The last request has exactly these calls, results and texts, each as what it is."""
     world.equal(what, world.control.heard()["lines"], list(wanted))
 
 
 def thoughts_returned(world: World, what: str, wanted: int) -> None:
-    """The last request gives the vendor its reasoning back. Chat Completions has no place for it."""
+    """The last request gives the vendor its reasoning back, which Chat Completions cannot say."""
     wanted = 0 if world.control.upstream == "openai-chat" else wanted
     world.equal(what, world.control.ask("thoughts"), wanted)
 

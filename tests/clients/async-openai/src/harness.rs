@@ -106,7 +106,7 @@ impl World {
     }
 
     /// The last request has exactly these calls, results and texts, each as what it is.
-    pub(crate) fn heard_exactly(&mut self, what: &str, wanted: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn received_exactly(&mut self, what: &str, wanted: &[&str]) -> Result<(), Failure> {
         let heard = self.ask("heard")?;
         self.equal(what, heard["lines"].clone(), json!(wanted));
         Ok(())

@@ -21,7 +21,7 @@ const SDK: &str = "async-openai 0.43.0";
 const MOST_CALLS: usize = 5;
 
 const STEPS: &str = "think first: step by step: use get_tide with port=Hull; call add a=1 b=2";
-const STEPS_HEARD: [&str; 5] = [
+const STEPS_RECEIVED: [&str; 5] = [
     "user: think first: step by step: use get_tide with port=Hull; call add a=1 b=2",
     "call: get_tide {\"port\":\"Hull\"}",
     "result: 04:12 in Hull",
@@ -187,7 +187,10 @@ async fn steps(world: &mut World) -> Result<(), Failure> {
         );
         let asked = world.count()? - before;
         world.equal(&format!("{name}: one model call for each step"), asked, 3);
-        world.heard_exactly(&format!("{name}: calls and results as such"), &STEPS_HEARD)?;
+        world.received_exactly(
+            &format!("{name}: calls and results as such"),
+            &STEPS_RECEIVED,
+        )?;
         world.thoughts_returned(&format!("{name}: with the reasoning of both rounds"), 2)?;
         history.push(user("How many messages?"));
         let mut more = request(world, history);
@@ -207,7 +210,7 @@ async fn steps(world: &mut World) -> Result<(), Failure> {
 }
 
 /// A call that the model made without reasoning, with reasoning on.
-async fn unthought(world: &mut World) -> Result<(), Failure> {
+async fn without_reasoning(world: &mut World) -> Result<(), Failure> {
     if world.is_demo() {
         return Ok(());
     }
@@ -227,7 +230,7 @@ async fn unthought(world: &mut World) -> Result<(), Failure> {
             "call: get_tide {\"port\":\"Hull\"}",
             "result: 04:12 in Hull",
         ];
-        world.heard_exactly(&format!("{name}: call and result as such"), &wanted)?;
+        world.received_exactly(&format!("{name}: call and result as such"), &wanted)?;
     }
     Ok(())
 }
@@ -242,7 +245,11 @@ async fn parallel(world: &mut World) -> Result<(), Failure> {
         let mut lines: Vec<&str> = said.lines().collect();
         lines.sort_unstable();
         let wanted = ["add says: 3", "get_tide says: 04:12 in Hull"];
-        world.equal(&format!("{name}: both are heard"), lines, wanted);
+        world.equal(
+            &format!("{name}: both results are in the answer"),
+            lines,
+            wanted,
+        );
         let called = history
             .iter()
             .filter(|item| matches!(item, InputItem::Item(Item::FunctionCall(_))));
@@ -418,7 +425,14 @@ async fn main() -> Result<ExitCode, Failure> {
         };
     }
     scenarios!(
-        unthought, steps, parallel, chained, streamed, structured, picture, errors
+        without_reasoning,
+        steps,
+        parallel,
+        chained,
+        streamed,
+        structured,
+        picture,
+        errors
     );
     Ok(if world.end(SDK) {
         ExitCode::SUCCESS
