@@ -78,6 +78,7 @@ pub(super) struct Shown {
     labels: Labels,
     model: String,
     seals: bool,
+    summarizes: bool,
     asked: Vec<(RunId, Asked)>,
 }
 
@@ -88,6 +89,7 @@ impl Shown {
             labels: Labels::new(),
             model: String::new(),
             seals: false,
+            summarizes: false,
             asked: Vec::new(),
         }
     }
@@ -110,6 +112,7 @@ impl Shown {
                 labels: host.labels(),
                 model: host.request.model().unwrap_or_default().to_owned(),
                 seals: host.request.seals_reasoning(),
+                summarizes: host.request.summarizes(),
                 asked,
             },
             None => Self {
@@ -124,6 +127,7 @@ impl Shown {
             dialect: dialect(app),
             labels: &self.labels,
             seals: self.seals,
+            summarizes: self.summarizes,
             model: &self.model,
             asked: &self.asked,
         };

@@ -39,7 +39,7 @@ pub(crate) async fn said(
     input: &InputItems,
     history: &[Arc<Message>],
 ) -> Result<Said, ApiError> {
-    let again = sent_again(app, input, history)?;
+    let again = sent_again(app, scope, input, history).await?;
     let mut said = Said::default();
     let mut resolving = Resolving::new(app, scope);
     let mut sent: Vec<&InputItem> = Vec::new();
@@ -147,8 +147,9 @@ fn opened(
 }
 
 /// Items of ours that the chain has, and that a client which sends everything again sends too.
-fn sent_again(
+async fn sent_again(
     app: &App,
+    scope: &TenantScope,
     input: &InputItems,
     history: &[Arc<Message>],
 ) -> Result<Vec<usize>, ApiError> {
@@ -163,12 +164,29 @@ fn sent_again(
         let Some(known) = chain::inherited(app, history, &id) else {
             continue;
         };
-        if item.tag != "item_reference" && !same_item(&known.json, &item.json) {
+        if item.tag != "item_reference"
+            && !same_item(&known.json, &item.json)
+            && !is_as_shown(app, scope, &id, item).await?
+        {
             return Err(duplicate_item(&known.id));
         }
         again.push(item.index);
     }
     Ok(again)
+}
+
+/// Whether an item is the one that its own response showed: that knows how tools were declared and
+/// what was asked to be shown.
+async fn is_as_shown(
+    app: &App,
+    scope: &TenantScope,
+    id: &ItemId,
+    item: &InputItem,
+) -> Result<bool, ApiError> {
+    let kept = chain::kept_run(app, scope, id.run).await?;
+    let name = id.to_string();
+    let mut items = kept.iter().flat_map(|kept| &kept.items);
+    Ok(items.any(|known| known.id == name && same_item(&known.json, &item.json)))
 }
 
 /// Every output answers a call that is here or waits there.

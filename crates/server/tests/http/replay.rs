@@ -54,7 +54,7 @@ fn request(vendor: &Vendor, case: Case, input: &Value) -> Value {
     let mut body = json!({"model": vendor.model, "input": input, "tools": [function("get_tide")],
         "stream": case.streamed});
     if case.reasons {
-        body["reasoning"] = json!({"effort": "low"});
+        body["reasoning"] = json!({"effort": "low", "summary": "auto"});
     }
     if !case.stored {
         body["store"] = json!(false);
@@ -287,6 +287,39 @@ async fn an_item_that_was_edited_is_used_as_sent_and_named() {
             "{}",
             vendor.kind
         );
+    }
+    end(world.server).await;
+}
+
+#[tokio::test]
+async fn a_chain_takes_its_own_items_again_in_the_form_that_it_showed() {
+    let world = World::start(script, "").await;
+    let case = Case {
+        way: Way::PreviousId,
+        stored: true,
+        reasons: true,
+        streamed: false,
+    };
+    for vendor in &world.vendors {
+        let asked = user("use get_tide with port=Hull");
+        let first = world.create(&request(vendor, case, &json!([asked]))).await;
+        let mut input = output_of(&first);
+        let call = input.iter().find(|item| item["type"] == "function_call");
+        let call = call.expect("a call")["call_id"].clone();
+        input.push(json!({"type": "function_call_output", "call_id": call, "output": "04:12"}));
+        let mut body = request(vendor, case, &json!(input));
+        body["previous_response_id"] = first["id"].clone();
+        let last = world.create(&body).await;
+        assert!(
+            last["output"].to_string().contains("The tide: 04:12"),
+            "{last}"
+        );
+        // Nothing stands there twice.
+        let said = entries(&vendor.wire, &vendor.asked());
+        let calls = said
+            .iter()
+            .filter(|entry| matches!(entry, Entry::Call { .. }));
+        assert_eq!(calls.count(), 1, "{}: {said:?}", vendor.kind);
     }
     end(world.server).await;
 }

@@ -231,6 +231,7 @@ fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
         dialect,
         labels: &told.scene.labels,
         seals: told.scene.request.seals_reasoning(),
+        summarizes: told.scene.request.summarizes(),
         model: "demo",
         asked: &asked,
     };

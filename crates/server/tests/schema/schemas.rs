@@ -366,6 +366,7 @@ fn listed(body: &Value) -> Vec<Item> {
         dialect: Dialect::OpenAi,
         labels: &labels(),
         seals: true,
+        summarizes: false,
         model: "demo",
         asked: &[],
     };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use throughline::model::json::RawJson;
-use throughline::model::{AnswerShape, Effort, Message, Settings, ToolChoice, Wire};
-use throughline::{ChatClient, View};
+use throughline::model::{AnswerShape, Effort, Message, Settings, ToolChoice, Verbosity, Wire};
+use throughline::{Agent, ChatClient, LossSink, RunOptions, Step, View};
 use throughline_testkit::upstream::{Reply, Script, Upstream};
 
 use crate::common::{Ask, READINGS, WIRES, ask, client_of, run};
@@ -32,13 +32,19 @@ fn settings() -> Vec<Settings> {
             ..Settings::default()
         },
     ];
-    for effort in [
-        Effort::Off,
-        Effort::Minimal,
-        Effort::Low,
-        Effort::Medium,
-        Effort::High,
-    ] {
+    list.push(Settings {
+        summary: true,
+        verbosity: Some(Verbosity::High),
+        presence_penalty: Some(0.5),
+        frequency_penalty: Some(-0.5),
+        answer: Some(AnswerShape::default()),
+        user: Some("a4f1".into()),
+        service_tier: Some("default".into()),
+        cache_key: Some("harbour".into()),
+        cache_retention: Some("24h".into()),
+        ..Settings::default()
+    });
+    for effort in Effort::ALL {
         list.push(Settings {
             effort: Some(effort),
             max_output_tokens: Some(2000),
@@ -96,4 +102,62 @@ async fn all(wire: Wire) -> Vec<String> {
         }
     }
     refused
+}
+
+/// What is said before a call, what the call notes and what its run lists are the same.
+#[test]
+fn what_a_service_cannot_be_told_is_listed_by_its_run() {
+    run(async {
+        let settings = Settings {
+            temperature: Some(0.5),
+            verbosity: Some(Verbosity::Low),
+            ..Settings::default()
+        };
+        for (wire, lost) in [
+            (
+                Wire::Anthropic,
+                vec!["settings.temperature", "settings.verbosity"],
+            ),
+            (Wire::Gemini, vec!["settings.verbosity"]),
+            (Wire::OpenAiChat, vec![]),
+        ] {
+            let script = Script::respond_with(|_| Reply::text("04:12"));
+            let upstream = Upstream::start(wire.clone(), script).await;
+            let client: Arc<dyn ChatClient> = Arc::new(client_of(&upstream).build_bare().unwrap());
+            let view = View::new(vec![Message::user("When is high water?")]);
+            let with = Ask {
+                settings: settings.clone(),
+                ..Ask::plain()
+            };
+            let noted = LossSink::default();
+            let request = throughline::ChatRequest {
+                losses: Some(&noted),
+                ..with.about(&view)
+            };
+            let before = client.unsupported(&request);
+            client.respond(&request).await.unwrap();
+            assert_eq!(noted.take(), before, "{wire}");
+            let agent = Agent::builder(client).build().unwrap();
+            let thread = agent.new_thread();
+            let options = RunOptions {
+                settings: Some(settings.clone()),
+                ..RunOptions::default()
+            };
+            let outcome = agent
+                .run_on(&thread, "When?")
+                .options(&options)
+                .await
+                .unwrap();
+            let paths: Vec<&str> = outcome
+                .losses
+                .iter()
+                .map(|loss| loss.path.as_str())
+                .collect();
+            assert_eq!(paths, lost, "{wire}");
+            let Some(Step::Model { losses, .. }) = outcome.steps.first() else {
+                panic!("{:?}", outcome.steps);
+            };
+            assert_eq!(*losses, outcome.losses);
+        }
+    });
 }

@@ -87,6 +87,8 @@ pub(super) struct Maker<'m> {
     pub(super) seals: bool,
     /// Whether texts come with the likelihood of their words.
     pub(super) logprobs: bool,
+    /// Whether a summary of reasoning was asked for: what a vendor tells of it is shown as one.
+    pub(super) summarizes: bool,
     /// The model that was asked.
     pub(super) model: &'m str,
 }

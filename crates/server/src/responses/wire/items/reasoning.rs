@@ -22,9 +22,13 @@ impl Maker<'_> {
         let Body::Reasoning(reasoning) = &content.body else {
             return None;
         };
+        let (mut summary, mut text) = (reasoning.summary.clone(), reasoning.text.concat());
+        if self.summarizes && summary.is_empty() && !text.is_empty() {
+            summary.push(std::mem::take(&mut text));
+        }
         Some(Thought {
-            summary: reasoning.summary.clone(),
-            text: reasoning.text.concat(),
+            summary,
+            text,
             sealed: self.seals.then(|| envelope::seal(content, self.model)),
             dialect: self.dialect,
         })

@@ -62,6 +62,8 @@ pub struct Listing<'l> {
     pub labels: &'l Labels,
     /// Whether reasoning comes with what is needed to send it back.
     pub seals: bool,
+    /// Whether a summary of reasoning was asked for.
+    pub summarizes: bool,
     /// The model that was asked.
     pub model: &'l str,
     /// Calls that wait or waited for somebody's leave, by run.
@@ -78,6 +80,7 @@ pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> 
             labels: listing.labels,
             seals: listing.seals,
             logprobs: false,
+            summarizes: listing.summarizes,
             model: listing.model,
         },
         inputs: HashMap::new(),

@@ -40,6 +40,7 @@ fn list(messages: &[(RunId, Spoke, Message)], asked: &[(RunId, Asked)]) -> Vec<I
         dialect: Dialect::OpenAi,
         labels: &labels(),
         seals: false,
+        summarizes: false,
         model: "demo",
         asked,
     };

@@ -143,8 +143,12 @@ impl Projector {
                 });
             }
             RunEvent::Reasoning { step, at, delta } => {
+                let summarizes = self.scene.request.summarizes();
                 self.grow_thought((*step, *at), out, |live, stage, out| {
-                    live.text(stage, out, delta);
+                    match summarizes && !live.has_summary_of_its_own() {
+                        true => live.text_as_summary(stage, out, delta),
+                        false => live.text(stage, out, delta),
+                    }
                 });
             }
             RunEvent::Content { step, at, content } => self.content(*step, *at, content, out),
@@ -242,6 +246,7 @@ impl Projector {
             labels: &self.scene.labels,
             seals: self.scene.request.seals_reasoning(),
             logprobs: self.scene.request.include().contains(&Include::Logprobs),
+            summarizes: self.scene.request.summarizes(),
             model: self.scene.request.model().unwrap_or_default(),
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct LiveThought {
     summary_open: bool,
     /// The reasoning itself has begun.
     text_open: bool,
+    /// The summary is the reasoning itself.
+    text_is_summary: bool,
     torn: Torn,
 }
 
@@ -54,8 +56,20 @@ impl LiveThought {
             seen,
             summary_open: false,
             text_open: false,
+            text_is_summary: false,
             torn: Torn::default(),
         }
+    }
+
+    /// Whether the vendor tells a summary beside the reasoning itself.
+    pub(super) fn has_summary_of_its_own(&self) -> bool {
+        !self.seen.summary.is_empty() && !self.text_is_summary
+    }
+
+    /// More of the reasoning itself, shown as its summary.
+    pub(super) fn text_as_summary(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+        self.text_is_summary = true;
+        self.summary(stage, out, 0, delta);
     }
 
     /// More of a part of the summary.

@@ -249,6 +249,11 @@ impl CreateRequest {
         !self.store || self.include.contains(&Include::EncryptedReasoning)
     }
 
+    /// Whether a summary of reasoning was asked for.
+    pub fn summarizes(&self) -> bool {
+        self.settings.summary
+    }
+
     /// How many calls of built-in tools are allowed.
     pub fn max_tool_calls(&self) -> Option<u64> {
         self.max_tool_calls
