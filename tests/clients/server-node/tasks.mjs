@@ -77,6 +77,15 @@ export async function reasoningAsked(world) {
   world.check('the vendor is asked to reason', found[world.control.upstream](), body);
 }
 
+/** The built-in model reads text alone, and says so. */
+export async function pictureRefused(world, run) {
+  const seen = await run.then(
+    () => 'no error',
+    (error) => String(error),
+  );
+  world.check('a model without pictures refuses it', seen.includes('reads text alone'), seen);
+}
+
 /** The bytes of the picture are in the last request. */
 export async function pictureReceived(world) {
   const body = JSON.stringify(await world.control.ask('body'));

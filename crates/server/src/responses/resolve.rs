@@ -54,7 +54,7 @@ impl<'a> Resolving<'a> {
     ) -> Result<Found, ApiError> {
         let is_reference = item.tag == "item_reference";
         let Some(id) = &item.id else {
-            return Ok(Found::Sent);
+            return Ok(self.call_without_id(item));
         };
         let found = match id.parse::<ItemId>() {
             Ok(of) => self.kept(of.run, id).await?,
@@ -86,6 +86,30 @@ impl<'a> Resolving<'a> {
             .map(|messages| Found::Kept(messages, None)),
             None => Ok(Found::Sent),
         }
+    }
+
+    /// A call that came without its id, next to other items of its response.
+    fn call_without_id(&mut self, item: &InputItem) -> Found {
+        let value = item.json.value();
+        let Some(call) = value.get("call_id").and_then(Value::as_str) else {
+            return Found::Sent;
+        };
+        for (run, kept) in &self.runs {
+            let items = kept.iter().flat_map(|kept| &kept.items);
+            let mut made = items.filter(|known| {
+                let value = known.json.value();
+                let same = value.get("call_id").and_then(Value::as_str) == Some(call.clone());
+                same && same_item(&known.json, &item.json)
+            });
+            if let (Some(known), Some(kept)) = (made.next(), kept)
+                && let Some((message, content)) = known.said
+            {
+                let at = (*run, message, content);
+                let messages = stored(kept, at, &known.id, &mut self.given);
+                return Found::Kept(messages, Some((*run, message)));
+            }
+        }
+        Found::Sent
     }
 
     /// The run and the place of an item that is kept.

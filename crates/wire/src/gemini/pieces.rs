@@ -103,6 +103,20 @@ impl Choice {
         Ok(Added::New(self.pieces.len() - 1))
     }
 
+    /// Whether the piece at this place is a plain thought.
+    pub(super) fn is_thought(&self, place: usize) -> bool {
+        matches!(
+            self.pieces.get(place),
+            Some(Piece::Plain { thought: true, .. })
+        )
+    }
+
+    /// Whether it is said who speaks. A content that is told before its end must be one that can be
+    /// sent back.
+    pub(super) fn has_role(&self) -> bool {
+        self.candidate.value().at(&["content", "role"]).is_some()
+    }
+
     /// Leave out plain text of an earlier frame that stayed empty, now that more is said.
     fn drop_empty(&mut self) {
         let empty = matches!(

@@ -41,6 +41,8 @@ pub(super) struct Decoder {
     started: Option<(Option<String>, Option<String>)>,
     parts: PartDecoder,
     ordinals: Ordinals,
+    /// Thoughts that were told as whole before the end.
+    whole: Vec<(Place, Content)>,
 }
 
 impl Decoder {
@@ -170,7 +172,10 @@ impl Decoder {
             return Ok(());
         };
         let place = match choice.add(part, path)? {
-            Added::New(place) => place,
+            Added::New(place) => {
+                self.thought_is_whole(at, place, events);
+                place
+            }
             Added::Nothing => return Ok(()),
             Added::Continued(place, text) => {
                 if !text.is_empty() {
@@ -191,6 +196,30 @@ impl Decoder {
             events.push(more(at, text, thought));
         }
         Ok(())
+    }
+
+    /// A thought is whole when something else begins behind it: readers need not wait for the end.
+    fn thought_is_whole(&mut self, at: usize, next: usize, events: &mut Vec<Event>) {
+        let Some((choice, place)) = self.choices.get(at).zip(next.checked_sub(1)) else {
+            return;
+        };
+        if !choice.is_thought(place) || !choice.has_role() {
+            return;
+        }
+        let body = format!("{{\"candidates\":[{}]}}", choice.to_json());
+        let Ok(body) = RawJson::new(&body) else {
+            return;
+        };
+        let response = decode::response(&body.value());
+        let message = response
+            .ok()
+            .and_then(|found| found.messages.into_iter().next());
+        let content = message.and_then(|message| message.contents.into_iter().nth(place));
+        if let Some(content) = content.filter(|one| matches!(one.body, Body::Reasoning(_))) {
+            let at = Place::new(at, place, 0);
+            self.whole.push((at, content.clone()));
+            events.push(Event::Content { at, content });
+        }
     }
 
     /// The whole body.
@@ -224,10 +253,12 @@ impl Decoder {
             .map(|(choice, _)| choice);
         for (choice, message) in speaking.zip(&response.messages) {
             for (item, content) in message.contents.iter().enumerate() {
-                events.push(Event::Content {
-                    at: Place::new(choice, item, 0),
-                    content: content.clone(),
-                });
+                let at = Place::new(choice, item, 0);
+                let told = |(known, whole): &(Place, Content)| *known == at && whole == content;
+                if !self.whole.iter().any(told) {
+                    let content = content.clone();
+                    events.push(Event::Content { at, content });
+                }
             }
         }
         events.push(response.finished());
