@@ -11,6 +11,8 @@ use libfuzzer_sys::fuzz_target;
 
 mod http;
 mod json;
+#[path = "../../crates/server/src/near.rs"]
+mod near;
 mod request;
 mod wire;
 

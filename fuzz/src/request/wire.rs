@@ -14,4 +14,5 @@ mod read;
 #[path = "../../../crates/server/src/responses/wire/request/mod.rs"]
 mod request;
 
+pub(crate) use input::parts;
 pub(crate) use request::CreateRequest;

@@ -165,6 +165,7 @@ def gemini() -> Sdk:
             "generationConfig": types.GenerationConfig,
             "cachedContent": str,
             "labels": dict[str, str],
+            "serviceTier": types.ServiceTier,
         },
         total=False,
     )

@@ -93,7 +93,7 @@ const NAMED: &str = "item_id";
 
 /// The content with the id that a client knows it by. It is kept as a member that the record does
 /// not know, and no vendor sees it.
-pub(in crate::responses) fn named(content: Content, id: &str) -> Content {
+pub(crate) fn named(content: Content, id: &str) -> Content {
     let mut text = String::new();
     content.write_json(&mut text);
     let Ok(stored) = RawJson::new(&text) else {

@@ -162,7 +162,7 @@ impl CreateRequest {
     }
 
     /// The same, borrowed.
-    pub(in crate::responses::wire) fn body(&self) -> &RawJson {
+    pub(crate) fn body(&self) -> &RawJson {
         &self.kept
     }
 
