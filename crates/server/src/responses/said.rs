@@ -65,7 +65,11 @@ pub(crate) async fn said(
             }
         }
     }
-    said.add(app, scope, history, &sent)?;
+    match sent.len() == input.items().len() {
+        // It was read already, all of it.
+        true => said.take(app, scope, history, input.parts().to_vec())?,
+        false => said.add(app, scope, history, &sent)?,
+    }
     paired(&said.messages, history)?;
     Ok(said)
 }
@@ -92,10 +96,21 @@ impl Said {
         history: &[Arc<Message>],
         items: &[&InputItem],
     ) -> Result<(), ApiError> {
-        if items.is_empty() {
-            return Ok(());
+        match items.is_empty() {
+            true => Ok(()),
+            false => self.take(app, scope, history, parts(items)?),
         }
-        for part in parts(items)? {
+    }
+
+    /// Add what items mean.
+    fn take(
+        &mut self,
+        app: &App,
+        scope: &TenantScope,
+        history: &[Arc<Message>],
+        parts: Vec<InputPart>,
+    ) -> Result<(), ApiError> {
+        for part in parts {
             match part {
                 InputPart::Messages(messages) => self.messages.extend(messages),
                 InputPart::Reference { id, .. } => return Err(no_item(&id)),
