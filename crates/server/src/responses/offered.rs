@@ -82,7 +82,7 @@ impl Offered {
                 self.declare(index, name, spec);
             }
             RequestTool::Namespace { name, tools, json } => {
-                // The model is told of the whole; its calls name the tools in it.
+                // The upstream gets the namespace as one definition; calls name the tools in it.
                 let family = Family::of("namespace");
                 self.host(index, name, family, json);
                 for inner in tools.iter().flat_map(RequestTool::names) {

@@ -66,7 +66,7 @@ pub(crate) fn node(name: &str) -> Command {
     command
 }
 
-/// The program for the codex command line, which is told where that is.
+/// The program that runs the codex command line. The variable in its environment names the executable.
 pub(crate) fn codex() -> Command {
     let binary = installed("THROUGHLINE_CLIENTS_CODEX", "codex/node_modules/.bin/codex");
     let mut command = python("codex_cli.py");
@@ -81,7 +81,7 @@ pub(crate) fn async_openai() -> Command {
 }
 
 /// Run a program on a model; one without a vendor behind it is built in. Gives what it found.
-/// `THROUGHLINE_SCENARIO` names one scenario for whoever works on it.
+/// `THROUGHLINE_SCENARIO` restricts the run to one scenario.
 pub(crate) fn run(
     mut command: Command,
     places: Places,

@@ -98,7 +98,7 @@ async fn a_tool_that_takes_free_text_is_a_function_elsewhere_and_comes_back_as_i
                 );
                 assert!(ignored(&last).is_empty(), "{}: {last}", vendor.kind);
             }
-            // It is told again as it was.
+            // GET returns the same response.
             let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
             let again = crate::support::get(world.server.address, &path).await;
             assert_eq!(response(&again), first);

@@ -185,7 +185,7 @@ fn is_done_here(member: &str, value: &Value, kind: &str, response: &Value, answe
                 "reasoning.encrypted_content" | "message.input_image.image_url"
             )
         }
-        // The built-in model reads these, and asks nobody.
+        // The built-in model evaluates these itself; there is no upstream request to compare.
         "input" | "instructions" | "max_output_tokens" | "parallel_tool_calls" => kind == "demo",
         "tool_choice" => kind == "demo" && response["tool_choice"] == *value,
         "tools" => {

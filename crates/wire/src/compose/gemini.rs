@@ -31,7 +31,8 @@ pub(super) fn write(draft: &mut Draft<'_>) {
     let tools = draft.prompt.tools.iter();
     let functions = tools.filter(|tool| tool.family == Family::FUNCTION).count();
     if functions > 0 && functions < draft.prompt.tools.len() {
-        // Its own tools and functions together: what its own did is told, and comes back (G-10).
+        // With functions beside Gemini's own tools, the answer must hold the calls of its own tools,
+        // because they have to be sent back (G-10).
         tool_config.bool("includeServerSideToolInvocations", true);
     }
     draft.body.object("toolConfig", tool_config);

@@ -78,7 +78,7 @@ pub enum Unsupported {
 pub(crate) enum Handling {
     /// It is carried out here, whichever upstream answers.
     Here,
-    /// It is told to the model where the vendor has a word for it.
+    /// It is translated for vendors that have such a parameter.
     Setting,
     /// It is sent on to upstreams that speak this API, as it was written; others have nothing like
     /// it.
