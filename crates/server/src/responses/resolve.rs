@@ -13,7 +13,7 @@ use throughline_store::{RunId, TenantScope};
 
 use super::chain::{self, KeptRun};
 use super::said::no_item;
-use super::wire::{InputItem, InputPart, ItemId, named, parts, same_item};
+use super::wire::{InputItem, ItemId, messages_of, named, same_item};
 use crate::error::ApiError;
 use crate::http::App;
 
@@ -79,7 +79,7 @@ impl<'a> Resolving<'a> {
                 Ok(Found::Kept(messages, Some((run, message))))
             }
             // What the client said itself is what was sent.
-            None if is_reference => messages(&InputItem {
+            None if is_reference => messages_of(&InputItem {
                 json: known.json.clone(),
                 ..item.clone()
             })
@@ -128,7 +128,7 @@ impl<'a> Resolving<'a> {
         let item = chain::named(self.app, history, id).ok_or_else(|| no_item(id))?;
         let value = item.json.value();
         let tag = value.get("type").and_then(Value::as_str);
-        messages(&InputItem {
+        messages_of(&InputItem {
             index: 0,
             id: Some(item.id.clone()),
             tag: tag.map_or_else(|| "message".to_owned(), Into::into),
@@ -136,17 +136,6 @@ impl<'a> Resolving<'a> {
         })
         .map(|messages| Found::Kept(messages, None))
     }
-}
-
-/// What an item says as it stands.
-fn messages(item: &InputItem) -> Result<Vec<Message>, ApiError> {
-    let mut messages = Vec::new();
-    for part in parts(&[item])? {
-        if let InputPart::Messages(found) = part {
-            messages.extend(found);
-        }
-    }
-    Ok(messages)
 }
 
 /// What a content of the record is sent back as: with the reasoning before a call that the client

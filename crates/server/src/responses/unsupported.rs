@@ -6,7 +6,7 @@ use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 use super::offered::Offered;
 use super::wire::{
     CreateRequest, Handling, Ignored, InputItem, InputItems, Unsupported, handling, is_content,
-    left_out, of_loss,
+    left_out, messages_of, of_loss,
 };
 use crate::config::Keeping;
 use crate::error::ApiError;
@@ -110,7 +110,7 @@ impl ModelCall<'_> {
     /// Refuse contents of the request's own input that the model cannot be shown.
     pub(crate) fn refuse_contents(&self, input: &InputItems) -> Result<(), ApiError> {
         for item in input.items().iter().filter(|item| holds_media(item)) {
-            let Ok(messages) = input.messages_of(item) else {
+            let Ok(messages) = messages_of(item) else {
                 continue;
             };
             self.refuse_item(item, &messages)?;

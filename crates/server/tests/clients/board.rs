@@ -144,7 +144,7 @@ fn heard(vendor: &Vendor) -> Value {
 }
 
 /// How many pieces of reasoning a request gives back to the vendor with the seal or signature that
-/// the vendor issued. A placeholder that the vendor tolerates, such as Gemini's for calls of other
+/// the vendor issued. The dummy signature that a vendor accepts, such as Gemini's for calls of other
 /// models, is none. Chat Completions has no place for reasoning.
 fn thoughts(vendor: &Vendor, body: &Value) -> usize {
     let (entries, parts, seal) = match vendor.upstream.wire() {

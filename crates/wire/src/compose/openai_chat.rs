@@ -71,18 +71,8 @@ pub(super) fn write(draft: &mut Draft<'_>) {
             draft.body.raw(key, penalty);
         }
     }
-    let words = [
-        // All compatible servers know this name; OpenAI takes it beside the newer one.
-        ("user", &settings.user),
-        ("service_tier", &settings.service_tier),
-        ("prompt_cache_key", &settings.cache_key),
-        ("prompt_cache_retention", &settings.cache_retention),
-    ];
-    for (key, word) in words {
-        if let Some(word) = word {
-            draft.body.str(key, word);
-        }
-    }
+    // All compatible servers know this name; OpenAI takes it beside the newer one.
+    draft.openai_words("user");
     draft.leave_out(&[
         "verbosity",
         "presence_penalty",
@@ -108,12 +98,7 @@ fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
         (Some(_), None) => {}
         (Some(_), Some(schema)) => {
             let mut shape = Members::default();
-            shape.str("name", &shape::name(answer));
-            if let Some(description) = &answer.description {
-                shape.str("description", description);
-            }
-            shape.raw("schema", schema);
-            shape.bool("strict", answer.strict.unwrap_or(false));
+            shape::write(&mut shape, answer, schema);
             format.str("type", "json_schema");
             format.object("json_schema", shape);
         }

@@ -89,17 +89,7 @@ pub(super) fn rest(draft: &mut Draft<'_>) {
         text.str("verbosity", verbosity.as_str());
     }
     draft.body.object("text", text);
-    let words = [
-        ("safety_identifier", &settings.user),
-        ("service_tier", &settings.service_tier),
-        ("prompt_cache_key", &settings.cache_key),
-        ("prompt_cache_retention", &settings.cache_retention),
-    ];
-    for (key, word) in words {
-        if let Some(word) = word {
-            draft.body.str(key, word);
-        }
-    }
+    draft.openai_words("safety_identifier");
     draft.leave_out(&[
         "summary",
         "verbosity",
@@ -120,12 +110,7 @@ fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
         (Some(_), None) => {}
         (Some(_), Some(schema)) => {
             format.str("type", "json_schema");
-            format.str("name", &shape::name(answer));
-            if let Some(description) = &answer.description {
-                format.str("description", description);
-            }
-            format.raw("schema", schema);
-            format.bool("strict", answer.strict.unwrap_or(false));
+            shape::write(&mut format, answer, schema);
         }
     }
     format

@@ -6,6 +6,7 @@ use throughline_model::{AnswerShape, Path};
 use super::draft::Draft;
 use crate::closed::closed_schema;
 use crate::foreign;
+use crate::members::Members;
 
 /// The longest name that OpenAI takes.
 const LONGEST: usize = 64;
@@ -20,6 +21,16 @@ pub(super) fn schema(draft: &mut Draft<'_>) -> Option<String> {
     let path = Path::Root.key("settings");
     let path = path.key("answer");
     Some(foreign::sound_json(schema, &path, draft.losses).into_owned())
+}
+
+/// The shape with its name, as both APIs of OpenAI have it.
+pub(super) fn write(out: &mut Members<'_>, answer: &AnswerShape, schema: String) {
+    out.str("name", &name(answer));
+    if let Some(description) = &answer.description {
+        out.str("description", description);
+    }
+    out.raw("schema", schema);
+    out.bool("strict", answer.strict.unwrap_or(false));
 }
 
 /// A name that OpenAI takes: letters, digits, `_` and `-`. It is a label and says nothing else.

@@ -32,7 +32,7 @@ pub use frame::{DONE, Frame};
 pub use ids::{ItemId, ItemPlace};
 pub(crate) use ignored::{Handling, MEMBERS, handling, is_content, left_out, of_history, of_loss};
 pub use ignored::{Ignored, Unsupported};
-pub use input::{InputItem, InputItems, InputPart, duplicate_item, not_ours, parts};
+pub use input::{InputItem, InputItems, InputPart, duplicate_item, messages_of, not_ours, parts};
 pub(crate) use items::OWN_WIRE;
 pub use listing::{Item, Listing, Spoke, Spoken, input_items};
 pub(in crate::responses) use object::Tally;

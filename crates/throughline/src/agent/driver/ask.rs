@@ -125,12 +125,17 @@ impl Driver {
 
     /// Note what the service could not be told in a call.
     fn note_losses(&mut self, lost: Vec<Loss>) {
-        for loss in &lost {
+        self.add_losses(&lost);
+        self.lost = lost;
+    }
+
+    /// Add to what the run lists, each loss once.
+    pub(super) fn add_losses(&mut self, lost: &[Loss]) {
+        for loss in lost {
             if self.losses.len() < MOST_LOSSES && !self.losses.contains(loss) {
                 self.losses.push(loss.clone());
             }
         }
-        self.lost = lost;
     }
 
     /// Send the request, unless the run is cut off first.

@@ -19,7 +19,7 @@ use crate::agent::events::{Logged, replayed};
 use crate::agent::outcome::{RunError, Step};
 use crate::agent::stop::StopReason;
 use crate::agent::turn::{self, Ended, Fresh, Open, Order, Verdict};
-use crate::history::{MOST_LOSSES, OnLost};
+use crate::history::OnLost;
 use crate::tool::{Probe, ToolSet};
 use crate::trials::planted;
 
@@ -242,11 +242,7 @@ impl Driver {
                 usage: response.usage.clone(),
                 losses: note.losses.clone(),
             });
-            for loss in &note.losses {
-                if self.losses.len() < MOST_LOSSES && !self.losses.contains(loss) {
-                    self.losses.push(loss.clone());
-                }
-            }
+            self.add_losses(&note.losses);
             let calls = told.calls(step.no);
             self.stand_in(step, &entries, &calls);
             end = note.end;

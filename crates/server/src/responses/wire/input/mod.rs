@@ -164,17 +164,6 @@ impl InputItems {
         Ok(true)
     }
 
-    /// What one item says by itself; nothing if it is no message.
-    pub fn messages_of(&self, item: &InputItem) -> Result<Vec<Message>, ApiError> {
-        let mut messages = Vec::new();
-        for part in parts(&[item])? {
-            if let InputPart::Messages(found) = part {
-                messages.extend(found);
-            }
-        }
-        Ok(messages)
-    }
-
     /// Whether nothing was said.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -322,6 +311,17 @@ pub fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
     }
     say(&mut parts, &mut said)?;
     Ok(parts)
+}
+
+/// What one item says by itself; nothing if it is no message.
+pub fn messages_of(item: &InputItem) -> Result<Vec<Message>, ApiError> {
+    let mut messages = Vec::new();
+    for part in parts(&[item])? {
+        if let InputPart::Messages(found) = part {
+            messages.extend(found);
+        }
+    }
+    Ok(messages)
 }
 
 /// What a compaction item holds, if it is one of ours.
