@@ -18,6 +18,7 @@ mod clock;
 mod cursor;
 mod digest;
 mod engine;
+mod engines;
 mod error;
 mod event;
 mod filter;
@@ -25,7 +26,6 @@ mod id;
 mod import;
 mod item;
 mod line;
-mod memory;
 mod ops;
 mod options;
 mod placed;
@@ -33,8 +33,6 @@ mod private;
 mod read;
 mod run;
 mod scope;
-#[cfg(feature = "sqlite")]
-pub mod sqlite;
 mod state;
 mod store;
 mod thread;
@@ -56,6 +54,9 @@ pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use cursor::Cursor;
 pub use digest::call_key;
 pub use engine::{Backups, Engine};
+pub use engines::memory::Memory;
+#[cfg(feature = "sqlite")]
+pub use engines::sqlite;
 pub use error::{DamageSite, Error, ErrorKind, Result, Unanswerable};
 pub use event::{EventNo, Flush, StoredEvent};
 pub use filter::MessageFilter;
@@ -65,7 +66,6 @@ pub use item::{
     Entry, Item, ItemKind, ItemNo, ItemRef, NewItem, Position, Redaction, Said, entries,
 };
 pub use line::{ClaimInLine, LineNo, Place, Waiter};
-pub use memory::Memory;
 
 pub use ops::{
     Anchor, Append, Begin, Begun, CallResult, Claim, End, Ending, Expects, Fork, Idempotency,

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    CallResult, Claim, End, Engine, Error, Ids, Options, Result, Run, RunId, Stopped, TenantScope,
-    memory,
+    CallResult, Claim, End, Engine, Error, Ids, Memory, Options, Result, Run, RunId, Stopped,
+    TenantScope,
 };
 
 /// A store: an engine, and a source of ids. Cheap to clone.
@@ -148,7 +148,7 @@ impl Deref for Store {
 async fn engine(url: &str, options: Options, ids: &Arc<Ids>) -> Result<Arc<dyn Engine>> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     match scheme {
-        "memory" => Ok(Arc::new(memory::Memory::new(options, ids))),
+        "memory" => Ok(Arc::new(Memory::new(options, ids))),
         #[cfg(feature = "sqlite")]
         "sqlite" => crate::sqlite::open(rest, options, ids).await,
         "postgres" | "redis" | "redis+cluster" => Err(bad_url(

@@ -1,0 +1,574 @@
+//! Beginning runs.
+
+use rusqlite::params;
+use throughline_model::json::RawJson;
+
+use crate::digest::{self, Digest};
+use crate::engines::sqlite::cache::{Base, Ended, Live, lock};
+use crate::engines::sqlite::events::{self, Worked};
+use crate::engines::sqlite::fault::{Done, Stop, exists, invalid, missing};
+use crate::engines::sqlite::ops::line;
+use crate::engines::sqlite::rows::find::{
+    any_run, named_node, run_by_key, shown_thread, unsettled,
+};
+use crate::engines::sqlite::rows::items::{self, Ready};
+use crate::engines::sqlite::rows::sql::{one, run_sql};
+use crate::engines::sqlite::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
+use crate::engines::sqlite::write::hot::Hot;
+use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::trials;
+use crate::{
+    Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
+    NewItem, NodeRef, Place, RunId, Started, Tenant, TenantScope, ThreadId, Version,
+};
+
+/// A run, ready to be begun.
+pub(crate) struct ReadyRun {
+    pub(crate) begin: Begin,
+    items: Vec<Ready>,
+    request: Option<Digest>,
+}
+
+impl ReadyRun {
+    pub(crate) fn new(scope: &TenantScope, begin: &Begin) -> Self {
+        Self {
+            items: Ready::list(scope.tenant(), begin.run, 1, &begin.input),
+            request: begin.request.as_ref().map(|raw| digest::request(raw.get())),
+            begin: begin.clone(),
+        }
+    }
+}
+
+/// Where a run starts, once it is known.
+struct Start {
+    thread: i64,
+    thread_id: ThreadId,
+    version: u64,
+    base: Option<Base>,
+    leased: bool,
+    /// What is to stand in `run.live`.
+    live: i64,
+    /// Its turn in the line of the thread, if it has looked who waits there.
+    turn: Option<line::Turn>,
+}
+
+/// Begin a run.
+pub(crate) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> Done<Begun> {
+    let begin = &ready.begin;
+    let known = tx.known_tenant(scope.tenant())?;
+    if let Some(tenant) = known
+        && begin.takes.is_empty()
+        && (begin.expects.is_none() || matches!(begin.at, Anchor::Node(_)))
+        && let Some(start) = quick(tx, tenant, begin)?
+    {
+        if let Some(started) = write(tx, scope.tenant(), tenant, ready, &start)? {
+            return Ok(Begun::Started(started));
+        }
+        if matches!(begin.at, Anchor::New { .. }) {
+            // It was made for this run.
+            run_sql(tx.conn, "DELETE FROM thread WHERE thread=?", [start.thread])?;
+        }
+    }
+    if let Some(tenant) = known
+        && let Some(begun) = seen_before(tx, scope, tenant, ready)?
+    {
+        return Ok(begun);
+    }
+    let start = start(tx, scope, known, begin)?;
+    let tenant = tx.tenant(scope.tenant())?;
+    match write(tx, scope.tenant(), tenant, ready, &start)? {
+        Some(started) => Ok(Begun::Started(started)),
+        None => Err(Stop::Broken(Error::Io {
+            detail: format!("{} cannot be begun for no known reason", begin.run),
+        })),
+    }
+}
+
+/// Where it starts, by what this process remembers of the thread or of the run that it follows; a
+/// new thread is made.
+fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
+    match &begin.at {
+        Anchor::Head { thread, expected } => {
+            let key = (tenant, thread.clone());
+            let head = lock(&tx.shared.caches.heads).get(&key);
+            let head = head.filter(|head| head.version == expected.0);
+            Ok(head.map(|head| Start {
+                thread: head.thread,
+                thread_id: key.1,
+                version: head.version,
+                base: head.base,
+                leased: true,
+                live: 0,
+                turn: None,
+            }))
+        }
+        Anchor::Node(node) => {
+            let run = node.run();
+            let ended = lock(&tx.shared.caches.ended).get(&(tenant, run));
+            // A run may have more than one node, and only the last is remembered.
+            let ended = ended.filter(|ended| match node {
+                NodeRef::Run(_) => true,
+                NodeRef::Node(node) => ended.base.id == *node,
+            });
+            match ended {
+                Some(ended) => after(tx, run, ended, begin.expects.as_ref()),
+                None => Ok(None),
+            }
+        }
+        // Nothing can be missing, and no name be taken but its own.
+        Anchor::New { thread, leasing } if thread.aliases.is_empty() && is_all_new(begin) => {
+            let row = crate::engines::sqlite::ops::threads::insert(tx, tenant, thread, None)?;
+            let leased = *leasing == Leasing::Thread;
+            Ok(row.map(|row| Start {
+                thread: row,
+                thread_id: thread.id.clone(),
+                version: 0,
+                base: None,
+                leased,
+                live: if leased { 0 } else { tx.shared.free_number() },
+                turn: None,
+            }))
+        }
+        Anchor::New { .. } => Ok(None),
+    }
+}
+
+/// Whether nothing is said again.
+fn is_all_new(begin: &Begin) -> bool {
+    let again = |item: &NewItem| matches!(item, NewItem::Again(_));
+    !begin.input.iter().any(again)
+}
+
+/// At the end of a run, if it is where it was.
+fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Done<Option<Start>> {
+    let base = ended.base;
+    let key = params![
+        ended.run,
+        run.as_bytes(),
+        base.tl,
+        int(base.first),
+        expects.is_some() && !trials::planted("expects-nothing"),
+        expects.and_then(|expects| expects.settings.as_ref().map(RawJson::get)),
+    ];
+    let mut version = 0;
+    let holds = tx.hot.look(Hot::Base, key, |row| {
+        version = num(row.get(0)?);
+        Ok(())
+    })?;
+    Ok(holds.then(|| Start {
+        thread: ended.thread,
+        thread_id: ended.thread_id,
+        version,
+        base: Some(base),
+        leased: false,
+        live: tx.shared.free_number(),
+        turn: None,
+    }))
+}
+
+/// The answer if the same run or key is there already.
+fn seen_before(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    tenant: i64,
+    ready: &ReadyRun,
+) -> Done<Option<Begun>> {
+    let begin = &ready.begin;
+    if let Some(row) = any_run(tx.conn, tenant, begin.run)? {
+        // Begun, and deleted with its thread since.
+        if row.stage != SHOWN {
+            return Err(missing("run", &begin.run));
+        }
+        let run = (row.row, row.id);
+        let same = row.owner == Some(tx.owner)
+            && row.epoch == 1
+            && row.attempt == 0
+            && !row.has(flag::APPEND)
+            && row.inputs as usize == ready.items.len()
+            && row.key.as_deref() == begin.key.as_ref().map(|key| key.key.as_str())
+            && items::same(tx.conn, scope.tenant(), run, 1, &ready.items)?;
+        if !same {
+            return Err(exists("run", &begin.run));
+        }
+        return Ok(Some(Begun::Started(started(tx, &row)?)));
+    }
+    let Some(key) = &begin.key else {
+        return Ok(None);
+    };
+    match keyed(tx, tenant, key)? {
+        Some(mut row) => {
+            events::tell_next(tx, &mut row)?;
+            Ok(Some(Begun::Repeated(Box::new(row.run(tx.now)?))))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The run that has a key, if the request is the same.
+pub(crate) fn keyed(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<Option<RunRow>> {
+    let found = run_by_key(tx.conn, tenant, &key.key)?;
+    let Some(row) = found.filter(|_| trials::unless("key-ignored", true)) else {
+        return Ok(None);
+    };
+    if row.stage != SHOWN {
+        return Ok(None);
+    }
+    if trials::unless("key-other-body", row.key_digest != Some(key.request)) {
+        return Err(Error::KeyReused {
+            key: key.key.clone(),
+            run: row.id,
+        }
+        .into());
+    }
+    Ok(Some(row))
+}
+
+/// What a run was answered with when it was begun or claimed.
+pub(crate) fn started(tx: &Tx<'_>, row: &RunRow) -> Done<Started> {
+    let base = match row.base {
+        Some((tl, first)) => crate::engines::sqlite::rows::find::node_at(tx.conn, tl, first)?,
+        None => None,
+    };
+    Ok(Started {
+        lease: Lease {
+            run: row.id,
+            epoch: row.epoch,
+        },
+        version: Version(row.version),
+        base: base.map_or(0, |node| node.last),
+    })
+}
+
+/// Refuse a thread with an unsettled leased run.
+pub(crate) fn not_busy(tx: &Tx<'_>, thread: i64, id: &ThreadId) -> Done<()> {
+    match unsettled(tx.conn, thread)? {
+        Some(run) if trials::unless("busy-unasked", true) => Err(Error::Busy {
+            thread: id.clone(),
+            run: run.id,
+            state: run.seen(tx.now),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn not_moved(thread: &ThreadRow, expected: Version) -> Done<()> {
+    if !trials::unless("no-head-check", thread.version != expected.0) {
+        return Ok(());
+    }
+    Err(Error::HeadMoved {
+        thread: thread.id.clone(),
+        expected,
+        actual: Version(thread.version),
+        head: thread.head.as_ref().map(|head| head.id),
+    }
+    .into())
+}
+
+/// Look up where a run starts, with every precondition. Only a new thread is written.
+fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begin) -> Done<Start> {
+    if let Some(events) = &begin.events
+        && events.first != 0
+    {
+        return Err(Error::OutOfOrder {
+            run: begin.run,
+            what: "event",
+            expected: 0,
+            found: events.first,
+        }
+        .into());
+    }
+    match &begin.at {
+        Anchor::New { thread, leasing } => {
+            if let Some(tenant) = tenant {
+                crate::engines::sqlite::ops::threads::check_new(tx.conn, tenant, thread)?;
+            }
+            takes_wait(tx, tenant, begin)?;
+            resolvable(tx, tenant, begin)?;
+            let tenant = tx.tenant(scope.tenant())?;
+            let row = crate::engines::sqlite::ops::threads::insert_new(tx, tenant, thread, None)?;
+            let leased = *leasing == Leasing::Thread;
+            Ok(Start {
+                thread: row,
+                thread_id: thread.id.clone(),
+                version: 0,
+                base: None,
+                leased,
+                live: if leased { 0 } else { next_row(tx)? },
+                turn: None,
+            })
+        }
+        Anchor::Head { thread, expected } => {
+            let row = shown_thread(tx.conn, tenant, thread)?;
+            takes_wait(tx, tenant, begin)?;
+            not_busy(tx, row.row, thread)?;
+            let turn = line::turn(tx, row.row, thread, begin.run)?;
+            not_moved(&row, *expected)?;
+            unchanged(tx, row.row, thread, begin)?;
+            Ok(Start {
+                thread: row.row,
+                thread_id: thread.clone(),
+                version: row.version,
+                base: row.base(),
+                leased: true,
+                live: 0,
+                turn: Some(turn),
+            })
+        }
+        Anchor::Node(node) => {
+            let (node, run) = named_node(tx.conn, tenant, *node, tx.now)?;
+            takes_wait(tx, tenant, begin)?;
+            let version = crate::engines::sqlite::rows::nodes::thread_version(tx, run.thread)?;
+            let id = run.thread_id.clone();
+            let id = id.ok_or_else(|| missing("run", &run.id))?;
+            unchanged(tx, run.thread, &id, begin)?;
+            Ok(Start {
+                thread: run.thread,
+                thread_id: id,
+                version,
+                base: Some(node.base(true)),
+                leased: false,
+                live: next_row(tx)?,
+                turn: None,
+            })
+        }
+    }
+}
+
+/// Refuse a thread that is not as the caller remembers it.
+fn unchanged(tx: &Tx<'_>, thread: i64, id: &ThreadId, begin: &Begin) -> Done<()> {
+    let Some(expects) = &begin.expects else {
+        return Ok(());
+    };
+    let sql = "SELECT settings IS ?2 AND NOT EXISTS(SELECT 1 FROM queue WHERE queue.thread=?1) FROM thread WHERE thread=?1";
+    let settings = expects.settings.as_ref().map(RawJson::get);
+    let same: Option<bool> = one(tx.conn, sql, (thread, settings), |row| row.get(0))?;
+    match trials::unless("expects-nothing", same != Some(true)) {
+        true => Err(Stop::Refused(Error::Changed { thread: id.clone() })),
+        false => Ok(()),
+    }
+}
+
+/// Items of a new thread's run that say something again must be there before the thread is made.
+fn resolvable(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
+    for item in &begin.input {
+        let ready = Ready::unnumbered(item);
+        items::resolve(tx.conn, tenant.unwrap_or(0), std::slice::from_ref(&ready))?;
+    }
+    Ok(())
+}
+
+/// Refuse to take calls that do not wait.
+fn takes_wait(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
+    for (place, call) in begin.takes.iter().enumerate() {
+        let sql = "SELECT c.state, c.taken_by FROM run r CROSS JOIN call c ON c.run=r.run CROSS JOIN thread t ON t.thread=r.thread
+          WHERE r.tenant=? AND r.id=? AND c.step=? AND c.pos=? AND t.stage=0";
+        let key = (
+            tenant.unwrap_or(0),
+            call.run.as_bytes(),
+            call.step,
+            call.position,
+        );
+        let found = one(tx.conn, sql, key, |row| {
+            Ok((row.get::<_, u8>(0)?, row.get::<_, Option<[u8; 16]>>(1)?))
+        })?;
+        let Some((state, by)) = found else {
+            let id = format!("{} of step {} of {}", call.position, call.step, call.run);
+            return Err(missing("call", &id));
+        };
+        if begin.takes[..place].contains(call) {
+            return Err(invalid("the calls to take", "one of them is named twice"));
+        }
+        match (CallState::of(state), by) {
+            (Some(CallState::Approval | CallState::Client), _) => {}
+            (Some(CallState::Taken), Some(by)) if trials::unless("take-taken", true) => {
+                return Err(Error::Taken {
+                    run: call.run,
+                    step: call.step,
+                    position: call.position,
+                    by: RunId::from_bytes(by),
+                }
+                .into());
+            }
+            (Some(CallState::Taken), Some(_)) => {}
+            (state, _) => {
+                return Err(Error::WrongCall {
+                    run: call.run,
+                    step: call.step,
+                    position: call.position,
+                    state: state.map_or("in no known state", CallState::as_str),
+                    wanted: "it must wait for an approval or for the application",
+                }
+                .into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn flags(mode: Mode, leased: bool) -> u32 {
+    let mut flags = 0;
+    if mode == Mode::PerCall {
+        flags |= flag::PER_CALL;
+    }
+    if leased {
+        flags |= flag::LEASED;
+    }
+    flags
+}
+
+/// Write a run. `None` if it cannot be begun like this; nothing is written then.
+fn write(
+    tx: &mut Tx<'_>,
+    name: &Tenant,
+    tenant: i64,
+    ready: &ReadyRun,
+    start: &Start,
+) -> Done<Option<Started>> {
+    let begin = &ready.begin;
+    let conn = tx.conn;
+    let originals = items::resolve(conn, tenant, &ready.items)?;
+    if begin
+        .events
+        .as_ref()
+        .is_some_and(|events| events.first != 0)
+    {
+        return Ok(None);
+    }
+    if let Some(key) = &begin.key {
+        free_key(tx, tenant, key)?;
+    }
+    let inputs = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
+    let next_event = begin.events.as_ref().map_or(0, Flush::end);
+    let flags = flags(begin.mode, start.leased);
+    let request = match ready.request {
+        Some(digest) => stored_request(tx, tenant, digest)?,
+        None => None,
+    };
+    if let Some(turn) = start.turn {
+        line::take_turn(tx, turn, Place::Leave)?;
+    }
+    let values = params![
+        tenant,
+        begin.run.as_bytes(),
+        start.thread,
+        start.leased,
+        flags,
+        tx.owner,
+        start.base.map(|base| base.tl),
+        start.base.map(|base| int(base.first)),
+        inputs,
+        int(next_event),
+        int(tx.now),
+        begin.key.as_ref().map(|key| key.key.as_str()),
+        begin.key.as_ref().map(|key| key.request),
+        request,
+        int(start.version),
+        start.live,
+        start.turn.is_some(),
+    ];
+    if tx.hot.run(Hot::Run, values)? == 0 {
+        return Ok(None);
+    }
+    let row = conn.last_insert_rowid();
+    let marks = items::insert_all(tx, name, (row, begin.run), 1, &ready.items, &originals)?;
+    if let (Some(digest), Some(body), None) = (ready.request, &begin.request, request) {
+        keep_request(tx, tenant, row, digest, body.get())?;
+    }
+    if let Some(events) = &begin.events {
+        let of = Worked {
+            row,
+            id: begin.run,
+            epoch: 1,
+        };
+        events::append(tx, of, events)?;
+    }
+    crate::engines::sqlite::ops::threads::dequeue(tx, start.thread, &begin.dequeue)?;
+    for call in &begin.takes {
+        let sql = "UPDATE call SET state=?1, taken_by=?2 WHERE run=(SELECT run FROM run WHERE tenant=?3 AND id=?4) AND step=?5 AND pos=?6";
+        let taken = CallState::Taken.code();
+        let by = begin.run.as_bytes();
+        let values = (
+            taken,
+            by,
+            tenant,
+            call.run.as_bytes(),
+            call.step,
+            call.position,
+        );
+        run_sql(conn, sql, values)?;
+        crate::engines::sqlite::ops::approvals::use_up(tx, tenant, call)?;
+    }
+    tx.then(Effect::Began);
+    tx.then(Effect::Live(
+        Live {
+            row,
+            id: begin.run,
+            tenant: name.clone(),
+            thread: start.thread,
+            thread_id: start.thread_id.clone(),
+            flags,
+            epoch: 1,
+            version: start.version,
+            inputs,
+            next_step: 0,
+            next_item: inputs + 1,
+            next_event,
+            base: start.base,
+            published: None,
+            from: 1,
+            marks,
+            calls: false,
+        }
+        .into(),
+    ));
+    Ok(Some(Started {
+        lease: Lease {
+            run: begin.run,
+            epoch: 1,
+        },
+        version: Version(start.version),
+        base: start.base.map_or(0, |base| base.last),
+    }))
+}
+
+/// The row that the next run gets: a number that no live run of any thread has.
+fn next_row(tx: &Tx<'_>) -> Done<i64> {
+    let last: Option<i64> =
+        one(tx.conn, "SELECT max(run) FROM run", [], |row| row.get(0))?.flatten();
+    Ok(last.unwrap_or(0) + 1)
+}
+
+/// Take a key away from a run of a deleted thread.
+pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> {
+    let sql = "SELECT r.run FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.tenant=? AND r.idem=? AND t.stage IN (2, 3)";
+    let dead: Option<i64> = one(tx.conn, sql, (tenant, &key.key), |row| row.get(0))?;
+    if let Some(run) = dead {
+        run_sql(
+            tx.conn,
+            "UPDATE run SET idem=NULL, idem_digest=NULL WHERE run=?",
+            [run],
+        )?;
+    }
+    Ok(())
+}
+
+/// The row of a request that the tenant has stored.
+fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> Done<Option<i64>> {
+    let mut found = None;
+    tx.hot.look(Hot::Request, params![tenant, digest], |row| {
+        found = Some(row.get(0)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Keep a request that is new to the tenant.
+fn keep_request(tx: &Tx<'_>, tenant: i64, run: i64, digest: Digest, body: &str) -> Done<()> {
+    let sql = "INSERT INTO request(tenant, digest, body) VALUES(?,?,?)";
+    run_sql(tx.conn, sql, (tenant, digest, body))?;
+    let request = tx.conn.last_insert_rowid();
+    let sql = "UPDATE run SET request=? WHERE run=?";
+    run_sql(tx.conn, sql, (request, run))?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Whether a write may be made: the run of a lease, and whether it fits.
+
+use crate::engines::sqlite::cache::{Live, Mark};
+use crate::engines::sqlite::events;
+use crate::engines::sqlite::fault::{Done, Stop, missing};
+use crate::engines::sqlite::rows::RunRow;
+use crate::engines::sqlite::rows::find::{node_at, run_to_write};
+use crate::engines::sqlite::rows::sql::{one, prepare};
+use crate::engines::sqlite::write::queue::{Effect, Shared, Tx};
+use crate::trials::{self, Point};
+use crate::{Error, Flush, Lease, Result, RunState, TenantScope};
+
+/// What this process knows of a run that it works on.
+pub(crate) fn cached(
+    shared: &Shared,
+    scope: &TenantScope,
+    lease: Lease,
+) -> Option<std::sync::Arc<Live>> {
+    let live = crate::engines::sqlite::cache::lock(&shared.caches.live).get(&lease.run)?;
+    // Runs are remembered by their ids, which two tenants may share.
+    let foreign = trials::unless("lease-tenant", live.tenant != *scope.tenant());
+    (live.epoch == lease.epoch && !foreign).then_some(live)
+}
+
+/// The run of a lease that still counts.
+pub(crate) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let row = run_to_write(tx.conn, tenant, lease.run)?;
+    if trials::unless("no-fence", row.epoch != lease.epoch)
+        && trials::unless("no-fence-no-state", true)
+    {
+        tx.then(Effect::Forget(lease.run));
+        trials::reach(Point::LeaseLost)?;
+        return Err(Error::Fenced {
+            run: lease.run,
+            mine: lease.epoch,
+            current: row.epoch,
+        }
+        .into());
+    }
+    Ok(row)
+}
+
+/// The same for who has to know which event comes next.
+pub(crate) fn admit_events(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
+    let mut row = admit(tx, scope, lease)?;
+    events::tell_next(tx, &mut row)?;
+    Ok(row)
+}
+
+/// Refuse a run that is not running.
+pub(crate) fn must_run(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
+    let idle = trials::unless("no-step-state", row.state != RunState::Running);
+    if !trials::unless("no-fence-no-state", idle) {
+        return Ok(());
+    }
+    Err(Error::WrongState {
+        run: row.id,
+        state: row.seen(tx.now),
+        wanted: "it must be running",
+    }
+    .into())
+}
+
+/// Refuse a step or events that are not the next ones.
+pub(crate) fn in_order(row: &RunRow, step: u32, events: Option<&Flush>) -> Done<()> {
+    let out_of_order = |what, expected, found| Error::OutOfOrder {
+        run: row.id,
+        what,
+        expected,
+        found,
+    };
+    if trials::unless("step-order", step != row.next_step) {
+        return Err(out_of_order("step", u64::from(row.next_step), u64::from(step)).into());
+    }
+    events_in_order(row, events)
+}
+
+pub(crate) fn events_in_order(row: &RunRow, events: Option<&Flush>) -> Done<()> {
+    match events {
+        Some(events) if trials::unless("event-order", events.first != row.next_event) => {
+            Err(Error::OutOfOrder {
+                run: row.id,
+                what: "event",
+                expected: row.next_event,
+                found: events.first,
+            }
+            .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A row that changed while the lock was held: it cannot.
+pub(crate) fn lost(row: &RunRow) -> Stop {
+    Stop::Broken(Error::Io {
+        detail: format!("{} changed under the lock", row.id),
+    })
+}
+
+/// Everything that is known of a run, read anew.
+pub(crate) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live> {
+    let thread_id = row.thread_id.clone();
+    let (base, from) = match (row.published, row.base) {
+        (Some((tl, first, _)), _) => {
+            let node = node_at(tx.conn, tl, first)?;
+            let from = node.as_ref().map_or(1, |node| node.item_hi() + 1);
+            (node.map(|node| node.base(true)), from)
+        }
+        (None, Some((tl, first))) => {
+            let node = node_at(tx.conn, tl, first)?;
+            let sql = "SELECT thread FROM timeline WHERE tl=?";
+            let owner: Option<i64> = one(tx.conn, sql, [tl], |row| row.get(0))?;
+            (node.map(|node| node.base(owner == Some(row.thread))), 1)
+        }
+        (None, None) => (None, 1),
+    };
+    let mut statement = prepare(
+        tx.conn,
+        "SELECT no, units, digest FROM item WHERE run=? AND no>=? ORDER BY no",
+    )?;
+    let marks = statement.query_map((row.row, from), |row| {
+        Ok(Mark {
+            no: row.get(0)?,
+            tokens: row.get(1)?,
+            digest: row.get(2)?,
+        })
+    })?;
+    let calls: Option<i64> = one(
+        tx.conn,
+        "SELECT 1 FROM call WHERE run=? LIMIT 1",
+        [row.row],
+        |row| row.get(0),
+    )?;
+    Ok(Live {
+        row: row.row,
+        id: row.id,
+        tenant: scope.tenant().clone(),
+        thread: row.thread,
+        thread_id: thread_id.ok_or_else(|| missing("run", &row.id))?,
+        flags: row.flags,
+        epoch: row.epoch,
+        version: row.version,
+        inputs: row.inputs,
+        next_step: row.next_step,
+        next_item: row.next_item,
+        next_event: row.next_event,
+        base,
+        published: row.published,
+        from,
+        marks: marks.collect::<Result<_, _>>()?,
+        calls: calls.is_some(),
+    })
+}

@@ -1,0 +1,226 @@
+//! Listings: threads, trees, orphans.
+
+use std::sync::LazyLock;
+
+use rusqlite::Connection;
+use throughline_model::json;
+
+use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::ops::read::Reading;
+use crate::engines::sqlite::rows::find::{line, node_before, node_of, run_to_write, shown_thread};
+use crate::engines::sqlite::rows::nodes::minute;
+use crate::engines::sqlite::rows::sql::{one, prepare};
+use crate::engines::sqlite::rows::{
+    NODE, NODE_TABLES, NodeRow, OPEN, THREAD, THREAD_TABLES, ThreadRow, int,
+};
+use crate::{
+    Authority, Listing, Millis, NodeId, Orphan, PageToken, Result, RunId, Tenant, Thread,
+    ThreadFilter, ThreadId, TreeNode,
+};
+
+/// Rows that a filtered listing looks at before it gives back what it has.
+pub(crate) const LOOK: usize = 10_000;
+
+/// Threads, last touched first.
+pub(crate) fn threads(
+    reading: &Reading<'_>,
+    filter: &ThreadFilter,
+    after: Option<PageToken>,
+    limit: usize,
+) -> Done<Listing<Thread>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.tenant=?1 AND t.stage=0 AND t.recent<=?2
+             AND (t.touched, t.thread)<(?3, ?4) AND t.touched<?5 AND t.touched>=?6
+             AND (?7 IS NULL OR EXISTS(SELECT 1 FROM alias a WHERE a.thread=t.thread AND a.kind=?7))
+             ORDER BY t.recent DESC, t.touched DESC, t.thread DESC"
+        )
+    });
+    let mut listing = Listing {
+        found: Vec::new(),
+        next: None,
+    };
+    let Some(tenant) = reading.tenant else {
+        return Ok(listing);
+    };
+    let (key, row) = after.map_or((u64::MAX, i64::MAX), |token| (token.key, token.row));
+    let before = filter.touched_before.unwrap_or(u64::MAX);
+    let from = filter.touched_from.unwrap_or(0);
+    let start = minute(key.min(before));
+    let mut statement = prepare(reading.conn, &SQL)?;
+    let mut rows = statement.query((
+        tenant,
+        start,
+        int(key),
+        row,
+        int(before),
+        int(from),
+        &filter.alias_kind,
+    ))?;
+    let mut last = None;
+    let mut looked = 0;
+    while let Some(row) = rows.next()? {
+        if listing.found.len() == limit || looked == LOOK {
+            listing.next = last;
+            break;
+        }
+        looked += 1;
+        let thread = ThreadRow::read(row)?;
+        last = Some(PageToken {
+            key: thread.touched,
+            row: thread.row,
+        });
+        if has_meta(&thread, filter) {
+            listing.found.push(thread.thread(Vec::new())?);
+        }
+    }
+    Ok(listing)
+}
+
+/// Whether the metadata of a thread has the members asked for.
+fn has_meta(thread: &ThreadRow, filter: &ThreadFilter) -> bool {
+    if filter.meta.is_empty() {
+        return true;
+    }
+    let Some(value) = thread
+        .meta
+        .as_deref()
+        .and_then(|text| json::parse(text).ok())
+    else {
+        return false;
+    };
+    filter.meta.iter().all(|(key, text)| {
+        let member = value.get(key);
+        member.is_some_and(|member| member.is_str(text))
+    })
+}
+
+/// All nodes that belong to a thread.
+pub(crate) fn tree(
+    reading: &Reading<'_>,
+    id: &ThreadId,
+    after: Option<NodeId>,
+    limit: usize,
+) -> Done<Vec<TreeNode>> {
+    let nodes = nodes(reading, id, after, limit);
+    nodes.map_err(|stop| stop.in_thread(id))
+}
+
+fn nodes(
+    reading: &Reading<'_>,
+    id: &ThreadId,
+    after: Option<NodeId>,
+    limit: usize,
+) -> Done<Vec<TreeNode>> {
+    let conn = reading.conn;
+    let thread = shown_thread(conn, reading.tenant, id)?;
+    // A timeline has a higher number than the one it hangs on: in their order, parents come first.
+    let mut lines: Vec<(i64, i64)> = Vec::new();
+    if let Some(head) = &thread.head {
+        let mut at = Some(line(conn, reading.caches, head.tl)?);
+        let mut end = head.last;
+        while let Some(line) = at {
+            if line.thread != thread.row {
+                lines.push((line.tl, int(end)));
+            }
+            end = end.min(line.fork);
+            at = line.parent.clone();
+        }
+    }
+    let mut statement = prepare(conn, "SELECT tl FROM timeline WHERE thread=?")?;
+    for tl in statement.query_map([thread.row], |row| row.get(0))? {
+        lines.push((tl?, i64::MAX));
+    }
+    lines.sort_unstable();
+    let start = match after {
+        Some(node) => {
+            let run = run_to_write(conn, reading.tenant, node.run)?;
+            let node_row = node_of(conn, &run, node.step)?;
+            let found =
+                node_row.ok_or_else(|| crate::engines::sqlite::fault::missing("node", &node))?;
+            (found.tl, int(found.first))
+        }
+        None => (0, 0),
+    };
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? AND n.first>? AND n.first<=? ORDER BY n.first LIMIT ?"
+        )
+    });
+    let mut nodes = Vec::new();
+    for (tl, end) in lines.into_iter().filter(|(tl, _)| *tl >= start.0) {
+        let left = limit.saturating_sub(nodes.len());
+        if left == 0 {
+            break;
+        }
+        let from = if tl == start.0 { start.1 } else { 0 };
+        let mut statement = prepare(conn, &SQL)?;
+        let rows = statement.query_map((tl, from, end, int(left as u64)), |row| {
+            NodeRow::read(row, 0)
+        })?;
+        let rows: Vec<NodeRow> = rows.collect::<Result<_, _>>()?;
+        let mut parent: Option<NodeId> = None;
+        for row in rows {
+            let before = match parent {
+                Some(parent) => Some(parent),
+                None => node_before(conn, reading.caches, &row)?.map(|node| node.id),
+            };
+            parent = Some(row.id);
+            nodes.push(TreeNode {
+                node: row.id,
+                parent: before,
+                first: row.first,
+                last: row.last,
+                first_item: row.item_lo,
+                open: row.flags & OPEN != 0,
+                created: row.created,
+            });
+        }
+    }
+    Ok(nodes)
+}
+
+/// Whether a thread that is shown has a node on its way or as its own: nodes of deleted threads
+/// live on in others, also where the threads in between are deleted.
+pub(crate) fn is_reached(conn: &Connection, node: &NodeRow) -> Done<bool> {
+    let sql = "WITH RECURSIVE later(tl, after, stage) AS (
+        SELECT l.tl, ?2, t.stage FROM timeline l CROSS JOIN thread t ON t.thread=l.thread WHERE l.tl=?1
+        UNION ALL SELECT l.tl, 0, t.stage FROM later CROSS JOIN timeline l ON l.parent_tl=later.tl AND l.fork>=later.after
+          CROSS JOIN thread t ON t.thread=l.thread WHERE later.stage IN (2, 3))
+      SELECT 1 FROM later WHERE stage=0 OR EXISTS(
+        SELECT 1 FROM thread h CROSS JOIN node n ON n.tl=h.head_tl AND n.first=h.head_first
+        WHERE h.head_tl=later.tl AND h.borrowed=1 AND h.stage=0 AND n.last>=later.after) LIMIT 1";
+    Ok(one(conn, sql, (node.tl, int(node.last)), |_| Ok(()))?.is_some())
+}
+
+/// Runs whose owners are gone.
+pub(crate) fn orphans(conn: &Connection, now: Millis, limit: usize) -> Done<Vec<Orphan>> {
+    let sql = "SELECT n.name, r.id, r.epoch, r.attempt FROM run r INDEXED BY run_live CROSS JOIN thread t ON t.thread=r.thread
+      CROSS JOIN tenant n ON n.tenant=r.tenant
+      WHERE r.live IS NOT NULL AND r.state=1 AND t.stage=0
+      AND NOT EXISTS(SELECT 1 FROM owner o WHERE o.owner=r.owner AND o.until>?1) ORDER BY r.run LIMIT ?2";
+    let mut statement = prepare(conn, sql)?;
+    let rows = statement.query_map((int(now), int(limit as u64)), |row| {
+        Ok((
+            row.get::<_, String>(0)?,
+            RunId::from_bytes(row.get(1)?),
+            row.get(2)?,
+            row.get(3)?,
+        ))
+    })?;
+    let mut orphans = Vec::new();
+    for row in rows {
+        let (tenant, run, epoch, attempt) = row?;
+        let tenant = Tenant::new(&tenant).map_err(|error| {
+            crate::engines::sqlite::fault::corrupt("a tenant", error.to_string())
+        })?;
+        orphans.push(Orphan {
+            // Whoever looks after the store looks after all tenants.
+            scope: Authority::assume().scope(tenant),
+            run,
+            epoch,
+            attempt,
+        });
+    }
+    Ok(orphans)
+}

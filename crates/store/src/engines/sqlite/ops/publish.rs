@@ -1,0 +1,360 @@
+//! Publishing runs: their last items, a node, the head and their end in one write.
+
+use rusqlite::params;
+use throughline_model::json::RawJson;
+
+use crate::engines::sqlite::cache::{Base, Ended, Live};
+use crate::engines::sqlite::fault::{Done, Stop, invalid};
+use crate::engines::sqlite::ops::calls::{Filled, fill, same_results};
+use crate::engines::sqlite::rows::find::{node_at, thread_by_row};
+use crate::engines::sqlite::rows::items::{self, Original, Ready};
+use crate::engines::sqlite::rows::nodes::{
+    NewState, NodeOf, Seen, foresee, publish_node, thread_version,
+};
+use crate::engines::sqlite::rows::seal::seal;
+use crate::engines::sqlite::rows::sql::{one, run_sql};
+use crate::engines::sqlite::rows::{RunRow, flag, int, num};
+use crate::engines::sqlite::write::hot::Hot;
+use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::trials::{self, Point};
+use crate::{
+    CallState, Ending, Error, Lease, Publish, Published, RunState, TenantScope, Through, Version,
+};
+
+/// A publication, ready to be stored.
+pub(crate) struct Closing {
+    pub(crate) publish: Publish,
+    pub(crate) items: Vec<Ready>,
+    pub(crate) results: Vec<Filled>,
+    pub(crate) state: Option<NewState>,
+}
+
+/// Where a publication ends: the number of its last item, 0 for nothing.
+fn end_of(
+    tx: &Tx<'_>,
+    live: &Live,
+    publish: &Publish,
+    filled: &[u32],
+    next_item: u32,
+) -> Done<u32> {
+    let added = !publish.items.is_empty();
+    let stored = |no: u32| {
+        live.mark_of(no).is_some()
+            || filled.contains(&no)
+            || (live.next_item..next_item).contains(&no)
+            || no < live.from && no > 0
+    };
+    match publish.through {
+        Through::Everything | Through::LastStep if added => Ok(next_item - 1),
+        Through::Everything => {
+            let marked = live.marks.last().map_or(0, |mark| mark.no);
+            Ok(filled.iter().copied().max().unwrap_or(0).max(marked))
+        }
+        Through::LastStep => last_of_steps(tx, live),
+        Through::Item(no) if stored(no) => Ok(no),
+        Through::Item(no) => Err(invalid(
+            "the end of a node",
+            format!("item {no} of {} is not stored", live.id),
+        )),
+    }
+}
+
+/// The last item of the last step; the last input if there is no step.
+pub(crate) fn last_of_steps(tx: &Tx<'_>, live: &Live) -> Done<u32> {
+    let sql = "SELECT first + items - 1 FROM step WHERE run=? AND items>0 ORDER BY no DESC LIMIT 1";
+    let last: Option<u32> = one(tx.conn, sql, [live.row], |row| row.get(0))?;
+    Ok(last.unwrap_or(live.inputs))
+}
+
+/// Whether calls of a run have no result, apart from those that are filled in now.
+pub(crate) fn is_open(tx: &Tx<'_>, live: &Live, filled: usize) -> Done<bool> {
+    if !live.calls {
+        return Ok(false);
+    }
+    let sql = "SELECT count(*) FROM call WHERE run=? AND state<>?";
+    let waiting: Option<i64> = one(tx.conn, sql, (live.row, CallState::Done.code()), |row| {
+        row.get(0)
+    })?;
+    Ok(num(waiting.unwrap_or(0)) > filled as u64)
+}
+
+/// Publish a run and end it.
+pub(crate) fn publish(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    ending: &Closing,
+) -> Done<Published> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    if let (Some(tenant), Some(live)) = (
+        tenant,
+        crate::engines::sqlite::ops::lease::cached(tx.shared, scope, lease),
+    ) {
+        let publish = &ending.publish;
+        // Results may have come in the same group, unseen by what is remembered.
+        let plain = !live.calls
+            && publish.results.is_empty()
+            && live.next_step == publish.step
+            && publish.events.as_ref().is_none_or(|events| {
+                crate::engines::sqlite::events::flush::is_next(tx, &live, events)
+            });
+        if plain && let Some(published) = write(tx, tenant, (*live).clone(), ending, &[], &[])? {
+            return Ok(published);
+        }
+    }
+    let row = crate::engines::sqlite::ops::lease::admit_events(tx, scope, lease)?;
+    let tenant = tenant.unwrap_or(0);
+    if let Some(published) = repeated(tx, scope, &row, ending)? {
+        return Ok(published);
+    }
+    crate::engines::sqlite::ops::lease::must_run(tx, &row)?;
+    crate::engines::sqlite::ops::lease::in_order(
+        &row,
+        ending.publish.step,
+        ending.publish.events.as_ref(),
+    )?;
+    if row.has(flag::LEASED) {
+        check_version(tx, &row)?;
+    }
+    let live = crate::engines::sqlite::ops::lease::load(tx, scope, &row)?;
+    let places = crate::engines::sqlite::ops::calls::places(tx, scope, &row, &ending.results)?;
+    let originals =
+        crate::engines::sqlite::ops::calls::resolve_results(tx, tenant, &ending.results)?;
+    match write(tx, tenant, live, ending, &places, &originals)? {
+        Some(published) => Ok(published),
+        None => Err(crate::engines::sqlite::ops::lease::lost(&row)),
+    }
+}
+
+/// Refuse a leased run whose thread has moved.
+pub(crate) fn check_version(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
+    let Some(thread) = thread_by_row(tx.conn, row.thread)? else {
+        return Err(crate::engines::sqlite::fault::missing("run", &row.id));
+    };
+    if !trials::unless("no-head-check", thread.version != row.version) {
+        return Ok(());
+    }
+    Err(Error::HeadMoved {
+        thread: thread.id.clone(),
+        expected: Version(row.version),
+        actual: Version(thread.version),
+        head: thread.head.as_ref().map(|head| head.id),
+    }
+    .into())
+}
+
+/// Write a publication. `None` if what is known of the run is out of date; nothing is written then.
+fn write(
+    tx: &mut Tx<'_>,
+    tenant: i64,
+    mut live: Live,
+    ending: &Closing,
+    places: &[crate::engines::sqlite::ops::calls::Place],
+    result_originals: &[Option<Original>],
+) -> Done<Option<Published>> {
+    let publish = &ending.publish;
+    let conn = tx.conn;
+    let originals = items::resolve(conn, tenant, &ending.items)?;
+    let next_item = live.next_item + u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
+    let filled: Vec<u32> = places.iter().map(|place| place.no).collect();
+    let to = end_of(tx, &live, publish, &filled, next_item)?;
+    let open = is_open(
+        tx,
+        &live,
+        places.iter().filter(|place| place.is_new).count(),
+    )?;
+    let has_node = to >= live.from;
+    let leased = live.flags & flag::LEASED != 0;
+    let seen = if has_node {
+        foresee(tx, &live)?
+    } else {
+        Seen::default()
+    };
+    let stored_last = live
+        .marks
+        .last()
+        .map_or(0, |mark| mark.no)
+        .max(filled.iter().copied().max().unwrap_or(0))
+        .max(if ending.items.is_empty() {
+            0
+        } else {
+            next_item - 1
+        });
+    let unsent = (has_node || live.published.is_some()) && stored_last > to.max(live.from - 1);
+    let mut flags = 0;
+    if unsent {
+        flags |= flag::UNSENT;
+    }
+    let moves = has_node && (leased || seen.head.is_some_and(|(_, moves)| moves));
+    if moves {
+        flags |= flag::MOVED;
+    }
+    let state = match publish.ending {
+        Ending::Committed => RunState::Committed,
+        Ending::Cancelled => RunState::Cancelled,
+    };
+    let last_before = live.base.map_or(0, |base| base.last);
+    let line = seen.line.or(live.base.map(|base| base.tl));
+    let guess = match line {
+        Some(tl) if has_node => Some((tl, last_before + 1, publish.step)),
+        _ => live.published,
+    };
+    let version = seen.head.map_or(live.version, |(version, _)| version) + u64::from(moves);
+    let next_event = publish
+        .events
+        .as_ref()
+        .map_or(live.next_event, crate::Flush::end);
+    let values = params![
+        state.code(),
+        flags | seal(&live.id, live.flags | flags, guess),
+        next_item,
+        publish.step + 1,
+        int(next_event),
+        guess.map(|(tl, _, _)| tl),
+        guess.map(|(_, first, _)| int(first)),
+        guess.map(|(_, _, step)| step),
+        int(version),
+        int(tx.now),
+        publish.note.as_ref().map(RawJson::get),
+        live.row,
+        live.id.as_bytes(),
+        live.epoch,
+        publish.step,
+        live.next_item,
+        int(live.next_event),
+        live.thread,
+        int(live.version),
+        leased,
+    ];
+    if tx.hot.run(Hot::Publish, values)? == 0 {
+        return Ok(None);
+    }
+    let run = (live.row, live.id);
+    for mark in fill(
+        tx,
+        &live.tenant,
+        run,
+        places,
+        &ending.results,
+        result_originals,
+    )? {
+        live.mark(mark);
+    }
+    let marks = items::insert_all(
+        tx,
+        &live.tenant,
+        run,
+        live.next_item,
+        &ending.items,
+        &originals,
+    )?;
+    for mark in marks {
+        live.mark(mark);
+    }
+    live.next_item = next_item;
+    crate::engines::sqlite::ops::threads::dequeue(tx, live.thread, &publish.dequeue)?;
+    let events = publish.events.as_ref();
+    crate::engines::sqlite::events::settle(tx, live.worked(), live.next_event, events)?;
+    if publish.ending == Ending::Cancelled && live.calls {
+        crate::engines::sqlite::ops::approvals::withdraw(tx, live.row)?;
+    }
+    if trials::planted("publish-in-two") {
+        tx.conn.execute_batch("COMMIT; BEGIN IMMEDIATE")?;
+    }
+    trials::reach(Point::PublishMid).map_err(Stop::Broken)?;
+    let published = if has_node {
+        let of = NodeOf {
+            step: publish.step,
+            to,
+            open,
+            state: ending.state.as_ref(),
+            created: tx.now,
+            seen,
+        };
+        publish_node(tx, &mut live, &of, tenant)?
+    } else {
+        Published {
+            node: live.base.map(|base| base.id),
+            last: live.base.map_or(0, |base| base.last),
+            moved: false,
+            version: Version(thread_version(tx, live.thread)?),
+        }
+    };
+    let moved = if published.moved { flag::MOVED } else { 0 };
+    if live.published != guess || published.version.0 != version || flags & flag::MOVED != moved {
+        let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 183 | ? WHERE run=?";
+        let values = (
+            live.published.map(|(tl, _, _)| tl),
+            live.published.map(|(_, first, _)| int(first)),
+            live.published.map(|(_, _, step)| step),
+            int(published.version.0),
+            flags & !flag::MOVED | moved | seal(&live.id, live.flags | flags, live.published),
+            live.row,
+        );
+        run_sql(conn, sql, values)?;
+    }
+    tx.then(Effect::Settled(live.id));
+    // Whoever goes on from here need not look for it. Those that hold their thread go on from its
+    // head.
+    if has_node
+        && !leased
+        && let Some(base) = live.base
+    {
+        let ended = Ended {
+            run: live.row,
+            thread: live.thread,
+            thread_id: live.thread_id.clone(),
+            base: Base { own: true, ..base },
+        };
+        tx.then(Effect::Ended((tenant, live.id), ended));
+    }
+    Ok(Some(published))
+}
+
+/// The answer to a publication that is there already.
+fn repeated(
+    tx: &Tx<'_>,
+    scope: &TenantScope,
+    row: &RunRow,
+    ending: &Closing,
+) -> Done<Option<Published>> {
+    let publish = &ending.publish;
+    let state = match publish.ending {
+        Ending::Committed => RunState::Committed,
+        Ending::Cancelled => RunState::Cancelled,
+    };
+    let count = u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
+    if row.state != state || row.next_step != publish.step + 1 || row.next_item < count {
+        return Ok(None);
+    }
+    if row.note.as_deref() != publish.note.as_ref().map(RawJson::get) {
+        return Ok(None);
+    }
+    let run = (row.row, row.id);
+    let first = row.next_item - count;
+    if !items::same(tx.conn, scope.tenant(), run, first, &ending.items)?
+        || !same_results(tx, scope, row, &ending.results)?
+        || crate::engines::sqlite::ops::threads::is_queued(tx, row.thread, &publish.dequeue)?
+    {
+        return Ok(None);
+    }
+    answer(tx, row).map(Some)
+}
+
+/// What the last publication of a run was answered with.
+pub(crate) fn answer(tx: &Tx<'_>, row: &RunRow) -> Done<Published> {
+    let place = match row.published {
+        Some((tl, first, _)) => Some((tl, first)),
+        None => row.base,
+    };
+    let node = match place {
+        Some((tl, first)) => node_at(tx.conn, tl, first)?,
+        None => None,
+    };
+    Ok(Published {
+        node: node.as_ref().map(|node| node.id),
+        last: node.as_ref().map_or(0, |node| node.last),
+        moved: row.has(flag::MOVED),
+        version: Version(row.version),
+    })
+}

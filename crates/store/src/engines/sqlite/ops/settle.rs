@@ -1,0 +1,206 @@
+//! Parking, ending, cancelling and claiming runs.
+
+use rusqlite::params;
+use throughline_model::json::RawJson;
+
+use crate::engines::sqlite::events;
+use crate::engines::sqlite::events::flush::{is_stored, last_events};
+use crate::engines::sqlite::fault::{Done, missing};
+use crate::engines::sqlite::ops::begin::{not_busy, started};
+use crate::engines::sqlite::ops::lease::{admit_events, must_run};
+use crate::engines::sqlite::ops::line;
+use crate::engines::sqlite::rows::find::{run_by_row, run_to_write, shown_run};
+use crate::engines::sqlite::rows::sql::run_sql;
+use crate::engines::sqlite::rows::{RunRow, flag, int, num};
+use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::trials;
+use crate::{
+    Claim, End, Error, Flush, Lease, Place, Run, RunId, RunState, Started, Stopped, TenantScope,
+};
+
+/// Whether events that come with an end are there already, or there are none.
+fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> Done<bool> {
+    match events {
+        Some(events) if events.count > 0 => is_stored(tx, row, events),
+        _ => Ok(true),
+    }
+}
+
+/// Park a run.
+pub(crate) fn park(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    events: Option<&Flush>,
+) -> Done<()> {
+    let row = admit_events(tx, scope, lease)?;
+    if row.state == RunState::Parked && has_events(tx, &row, events)? {
+        return Ok(());
+    }
+    must_run(tx, &row)?;
+    let next = last_events(&row, events)?;
+    let sql = "UPDATE run SET state=?, owner=NULL, next_event=?, progress=? WHERE run=?";
+    let parked = RunState::Parked.code();
+    run_sql(tx.conn, sql, (parked, int(next), int(tx.now), row.row))?;
+    events::settle(tx, row.worked(), row.next_event, events)?;
+    tx.then(Effect::Settled(row.id));
+    Ok(())
+}
+
+/// End a run without publishing.
+pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End) -> Done<()> {
+    let row = admit_events(tx, scope, lease)?;
+    let state = match end.how {
+        Stopped::Failed => RunState::Failed,
+        Stopped::Unpublished => RunState::Unpublished,
+        Stopped::Discarded => RunState::Discarded,
+    };
+    let note = end.note.as_ref().map(RawJson::get);
+    let events = end.events.as_ref();
+    if row.state == state && row.note.as_deref() == note && has_events(tx, &row, events)? {
+        return Ok(());
+    }
+    must_run(tx, &row)?;
+    let next = last_events(&row, events)?;
+    let sql = "UPDATE run SET state=?, live=NULL, next_event=?, progress=?, note=? WHERE run=?";
+    run_sql(
+        tx.conn,
+        sql,
+        params![state.code(), int(next), int(tx.now), note, row.row],
+    )?;
+    events::settle(tx, row.worked(), row.next_event, events)?;
+    if matches!(end.how, Stopped::Failed | Stopped::Discarded) {
+        crate::engines::sqlite::ops::approvals::withdraw(tx, row.row)?;
+    }
+    tx.then(Effect::Settled(row.id));
+    Ok(())
+}
+
+/// Ask for the end of a run.
+pub(crate) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<Run> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let mut row = shown_run(tx.conn, tenant, run)?;
+    if !row.state.is_settled() && !row.has(flag::CANCELLING) {
+        let sql = "UPDATE run SET flags=flags|? WHERE run=?";
+        run_sql(tx.conn, sql, (flag::CANCELLING, row.row))?;
+        row.flags |= flag::CANCELLING;
+        // What is remembered of the run does not have the flag.
+        tx.then(Effect::Forget(run));
+    }
+    events::tell_next(tx, &mut row)?;
+    row.run(tx.now)
+}
+
+/// Take a run over; in line, only in turn.
+pub(crate) fn claim(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    run: RunId,
+    seen: u32,
+    claim: Claim,
+    in_line: Option<(RunId, Place)>,
+) -> Done<Started> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let row = run_to_write(tx.conn, tenant, run)?;
+    let thread = row.thread_id.clone();
+    let thread = thread.ok_or_else(|| missing("run", &run))?;
+    if trials::unless("claim-epoch-seen", row.epoch != seen) {
+        return Err(Error::Fenced {
+            run,
+            mine: seen,
+            current: row.epoch,
+        }
+        .into());
+    }
+    let state = row.seen(tx.now);
+    let mine = row.state == RunState::Running && row.owner == Some(tx.owner);
+    let given_up = claim == Claim::Own && !trials::unless("claim-others", !mine);
+    if trials::unless("claim-living", state == RunState::Running && !given_up) {
+        return Err(Error::Busy { thread, run, state }.into());
+    }
+    let fits = match (claim, state) {
+        (_, RunState::Running) => true,
+        (Claim::Orphan | Claim::Own | Claim::Settle, RunState::Interrupted)
+        | (Claim::Parked | Claim::Settle, RunState::Parked)
+        | (Claim::Settle, RunState::Held | RunState::Unpublished) => true,
+        (
+            Claim::Orphan | Claim::Own | Claim::Parked | Claim::Settle,
+            RunState::Interrupted
+            | RunState::Parked
+            | RunState::Held
+            | RunState::Unpublished
+            | RunState::Committed
+            | RunState::Cancelled
+            | RunState::Failed
+            | RunState::Discarded,
+        ) => false,
+    };
+    if !fits {
+        let wanted = match claim {
+            Claim::Orphan => "its owner must be gone",
+            Claim::Own => "it must be running",
+            Claim::Parked => "it must be parked",
+            Claim::Settle => "it must not be finished",
+        };
+        return Err(Error::WrongState { run, state, wanted }.into());
+    }
+    let late = state == RunState::Unpublished && row.has(flag::LEASED);
+    if trials::unless("claim-busy", late) {
+        not_busy(tx, row.thread, &thread)?;
+    }
+    let turn = match in_line.filter(|_| row.has(flag::LEASED)) {
+        Some((waiter, place)) => Some((line::turn(tx, row.thread, &thread, waiter)?, place)),
+        None => None,
+    };
+    let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
+      worked=?6, since=?2, live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
+    // Nobody was lost who worked on a parked one.
+    let lost = state != RunState::Parked;
+    let now = int(tx.now);
+    let worked = match (mine, row.until) {
+        // An owner that was lost had it until its last heartbeat.
+        (false, Some(until)) if row.state == RunState::Running => {
+            let lease = u64::try_from(tx.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
+            row.worked_until(row.progress.max(num(until).saturating_sub(lease)))
+        }
+        _ => row.worked_until(row.progress),
+    };
+    let values = (tx.owner, now, flag::LEASED, row.row, lost, int(worked));
+    run_sql(tx.conn, sql, values)?;
+    if row.state == RunState::Running {
+        // What the owner before has stored goes on with the run, whatever becomes of its slots.
+        events::gather(tx, row.worked())?;
+        events::sweep(tx, Some(row.row))?;
+    }
+    if let Some((turn, place)) = turn {
+        line::take_turn(tx, turn, place)?;
+    }
+    tx.then(Effect::Forget(run));
+    // One of this process is counted already.
+    if !mine {
+        tx.then(Effect::Began);
+    }
+    let after = run_by_row(tx.conn, row.row)?;
+    started(tx, &after.ok_or_else(|| missing("run", &run))?)
+}
+
+/// Hide a run.
+pub(crate) fn hide(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<()> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let row = shown_run(tx.conn, tenant, run)?;
+    let sql = "UPDATE run SET flags=flags|? WHERE run=?";
+    run_sql(tx.conn, sql, (flag::HIDDEN, row.row))?;
+    tx.then(Effect::Forget(run));
+    Ok(())
+}
+
+/// Note that the answers of runs were delivered.
+pub(crate) fn note_delivered(tx: &mut Tx<'_>, scope: &TenantScope, runs: &[RunId]) -> Done<()> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    // A row that has the note is not written again.
+    let sql = "UPDATE run SET flags=flags|?3 WHERE tenant=?1 AND id=?2 AND flags & ?3=0";
+    for run in runs {
+        run_sql(tx.conn, sql, (tenant, run.as_bytes(), flag::DELIVERED))?;
+    }
+    Ok(())
+}

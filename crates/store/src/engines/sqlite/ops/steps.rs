@@ -1,0 +1,326 @@
+//! Steps: what the model said, and the calls that follow from it.
+
+use rusqlite::params;
+use throughline_model::json::RawJson;
+
+use crate::digest::Digest;
+use crate::engines::sqlite::cache::Live;
+use crate::engines::sqlite::events::append;
+use crate::engines::sqlite::fault::{Done, exists, invalid};
+use crate::engines::sqlite::ops::lease::{admit_events, cached, in_order, load, lost, must_run};
+use crate::engines::sqlite::ops::publish::{check_version, is_open, last_of_steps};
+use crate::engines::sqlite::rows::find::node_at;
+use crate::engines::sqlite::rows::items::{self, Ready};
+use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node};
+use crate::engines::sqlite::rows::seal::seal;
+use crate::engines::sqlite::rows::sql::{one, run_sql};
+use crate::engines::sqlite::rows::{RunRow, flag, int, num};
+use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::trials;
+use crate::{CallState, Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version};
+
+/// A step, ready to be stored.
+pub(crate) struct ReadyStep {
+    pub(crate) step: Step,
+    items: Vec<Ready>,
+    state: Option<NewState>,
+    /// Says whether another step is the same.
+    content: Digest,
+}
+
+impl ReadyStep {
+    /// Prepare a step whose first item will probably have the number `first`.
+    pub(crate) fn new(scope: &TenantScope, run: RunId, first: u32, step: &Step) -> Done<Self> {
+        for call in &step.calls {
+            if matches!(call.state, CallState::Done | CallState::Taken) {
+                let why = format!("it cannot start as {}", call.state.as_str());
+                return Err(invalid("a planned call", why));
+            }
+        }
+        for approval in &step.approvals {
+            let known = step.calls.get(approval.position as usize);
+            if approval.step != step.no || known.is_none() {
+                let why = format!("{} names a call that the step does not make", approval.id);
+                return Err(invalid("an approval", why));
+            }
+        }
+        let state = step.node.as_ref().and_then(|node| node.state.as_ref());
+        Ok(Self {
+            items: Ready::list(scope.tenant(), run, first, &step.items),
+            state: state.map(|state| NewState::new(scope, run, step.no, state)),
+            content: content(step),
+            step: step.clone(),
+        })
+    }
+}
+
+/// A digest of everything in a step, to recognise it when it is sent again.
+fn content(step: &Step) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    let mut text = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    for item in &step.items {
+        match item {
+            NewItem::Said(said) => {
+                text(&[1, said.kind.code(), said.source]);
+                // Where the count was hashed, which the body decides: steps that were stored before
+                // items were counted stay what they are.
+                text(&0u32.to_le_bytes());
+                text(&said.body);
+            }
+            NewItem::Again(of) => {
+                text(&[2]);
+                text(of.run.as_bytes());
+                text(&of.no.to_le_bytes());
+            }
+        }
+    }
+    for call in &step.calls {
+        text(&[3, call.effect.code(), call.state.code()]);
+        text(call.call.as_bytes());
+        text(call.tool.as_bytes());
+    }
+    for approval in &step.approvals {
+        text(&[4]);
+        text(approval.id.as_bytes());
+        text(&approval.position.to_le_bytes());
+        text(&approval.shown);
+    }
+    if let Some(note) = &step.note {
+        text(note.get().as_bytes());
+    }
+    if let Some(node) = &step.node {
+        text(&[5]);
+        if let Some(state) = &node.state {
+            text(state.to_json().as_bytes());
+        }
+    }
+    // Nothing if there are none: steps of earlier versions stay what they are.
+    for no in &step.dequeue {
+        text(&[6]);
+        text(&no.to_le_bytes());
+    }
+    let mut digest = Digest::default();
+    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    digest
+}
+
+/// Record a step.
+pub(crate) fn step(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+    ready: &ReadyStep,
+) -> Done<Option<Published>> {
+    let step = &ready.step;
+    let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
+    if let Some(live) = cached(tx.shared, scope, lease) {
+        let events = step.events.as_ref();
+        // Results may have come in the same group, unseen by what is remembered.
+        let fits = (step.node.is_none() || !live.calls)
+            && live.next_step == step.no
+            && events.is_none_or(|events| {
+                crate::engines::sqlite::events::flush::is_next(tx, &live, events)
+            });
+        if fits && let Some(done) = write_step(tx, tenant, (*live).clone(), ready)? {
+            return Ok(done);
+        }
+    }
+    let row = admit_events(tx, scope, lease)?;
+    if trials::unless("repeat-refused", step.no < row.next_step)
+        && let Some(answer) = repeated_step(tx, &row, ready)?
+    {
+        return Ok(answer);
+    }
+    must_run(tx, &row)?;
+    in_order(&row, step.no, step.events.as_ref())?;
+    if step.node.is_some() && row.has(flag::LEASED) {
+        check_version(tx, &row)?;
+    }
+    let live = load(tx, scope, &row)?;
+    write_step(tx, tenant, live, ready)?.ok_or_else(|| lost(&row))
+}
+
+fn repeated_step(tx: &Tx<'_>, row: &RunRow, ready: &ReadyStep) -> Done<Option<Option<Published>>> {
+    let sql = "SELECT content, tl, pos, flags, version FROM step WHERE run=? AND no=?";
+    let stored = one(tx.conn, sql, (row.row, ready.step.no), |row| {
+        Ok((
+            row.get::<_, Digest>(0)?,
+            row.get::<_, Option<i64>>(1)?,
+            row.get::<_, Option<i64>>(2)?,
+            row.get::<_, u32>(3)?,
+            row.get::<_, i64>(4)?,
+        ))
+    })?;
+    let Some((content, tl, pos, flags, version)) = stored else {
+        return Ok(None);
+    };
+    if trials::unless("repeat-other", content != ready.content) {
+        return Ok(None);
+    }
+    if ready.step.node.is_none() {
+        return Ok(Some(None));
+    }
+    let place = tl.zip(pos.map(num)).or(row.base);
+    let node = match place {
+        Some((tl, first)) => node_at(tx.conn, tl, first)?,
+        None => None,
+    };
+    Ok(Some(Some(Published {
+        node: node.as_ref().map(|node| node.id),
+        last: node.as_ref().map_or(0, |node| node.last),
+        moved: flags & flag::MOVED != 0,
+        version: Version(num(version)),
+    })))
+}
+
+/// Write a step. `None` if what is known of the run is out of date; nothing is written then.
+fn write_step(
+    tx: &mut Tx<'_>,
+    tenant: i64,
+    mut live: Live,
+    ready: &ReadyStep,
+) -> Done<Option<Option<Published>>> {
+    let step = &ready.step;
+    let conn = tx.conn;
+    let originals = items::resolve(conn, tenant, &ready.items)?;
+    for approval in &step.approvals {
+        let sql = "SELECT run, step FROM approval WHERE tenant=? AND id=?";
+        let key = (tenant, approval.id.as_bytes());
+        match one(conn, sql, key, |row| Ok((row.get(0)?, row.get(1)?)))? {
+            // The step was committed although nobody heard of it.
+            Some(found) if found == (live.row, step.no) => return Ok(None),
+            Some(_) => return Err(exists("approval", &approval.id)),
+            None => {}
+        }
+    }
+    let first = live.next_item;
+    let count = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
+    let calls = u32::try_from(step.calls.len()).unwrap_or(u32::MAX);
+    let to = match (&step.node, count) {
+        (None, _) => 0,
+        (Some(_), 0) => last_of_steps(tx, &live)?,
+        (Some(_), count) => first + count - 1,
+    };
+    let open = calls > 0 || (step.node.is_some() && is_open(tx, &live, 0)?);
+    let next_item = first + count + calls;
+    let next_event = step.events.as_ref().map_or(live.next_event, Flush::end);
+    let guarded = step.node.is_some() && live.flags & flag::LEASED != 0;
+    let sql = "UPDATE run SET next_step=next_step+1, next_item=?1, next_event=?2, progress=?3
+      WHERE run=?4 AND id=?5 AND epoch=?6 AND state=1 AND next_step=?7 AND next_item=?8 AND next_event<=?9
+      AND (NOT ?10 OR EXISTS(SELECT 1 FROM thread WHERE thread.thread=?11 AND thread.version=?12))";
+    let values = params![
+        next_item,
+        int(next_event),
+        int(tx.now),
+        live.row,
+        live.id.as_bytes(),
+        live.epoch,
+        step.no,
+        live.next_item,
+        int(live.next_event),
+        guarded,
+        live.thread,
+        int(live.version),
+    ];
+    if run_sql(conn, sql, values)? == 0 {
+        return Ok(None);
+    }
+    let run = (live.row, live.id);
+    for mark in items::insert_all(tx, &live.tenant, run, first, &ready.items, &originals)? {
+        live.mark(mark);
+    }
+    insert_calls(tx, &live, ready, first + count)?;
+    crate::engines::sqlite::ops::approvals::insert(
+        tx,
+        tenant,
+        (live.thread, live.row),
+        &step.approvals,
+    )?;
+    crate::engines::sqlite::ops::threads::dequeue(tx, live.thread, &step.dequeue)?;
+    if let Some(events) = &step.events {
+        append(tx, live.worked(), events)?;
+    }
+    live.next_step = step.no + 1;
+    live.next_item = next_item;
+    live.next_event = next_event;
+    live.calls |= calls > 0;
+    let published = match &step.node {
+        None => None,
+        Some(_) if to < live.from => Some(Published {
+            node: live.base.map(|base| base.id),
+            last: live.base.map_or(0, |base| base.last),
+            moved: false,
+            version: Version(crate::engines::sqlite::rows::nodes::thread_version(
+                tx,
+                live.thread,
+            )?),
+        }),
+        Some(_) => {
+            let of = NodeOf {
+                step: step.no,
+                to,
+                open,
+                state: ready.state.as_ref(),
+                created: tx.now,
+                seen: Seen::default(),
+            };
+            let published = publish_node(tx, &mut live, &of, tenant)?;
+            let (tl, at, no) = live.published.unwrap_or_default();
+            let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 255 | ? WHERE run=?";
+            let sealed = seal(&live.id, live.flags, live.published);
+            let values = (tl, int(at), no, int(live.version), sealed, live.row);
+            run_sql(conn, sql, values)?;
+            Some(published)
+        }
+    };
+    let node = live
+        .published
+        .filter(|(_, _, no)| *no == step.no && published.is_some());
+    let moved = published.is_some_and(|published| published.moved);
+    let sql = "INSERT INTO step(run, no, first, items, tl, pos, flags, version, content, note) VALUES(?,?,?,?,?,?,?,?,?,?)";
+    let values = params![
+        live.row,
+        step.no,
+        first,
+        count,
+        node.map(|(tl, _, _)| tl),
+        node.map(|(_, at, _)| int(at)),
+        if moved { flag::MOVED } else { 0 },
+        int(published.map_or(live.version, |published| published.version.0)),
+        ready.content,
+        step.note.as_ref().map(RawJson::get),
+    ];
+    run_sql(conn, sql, values)?;
+    tx.then(Effect::Live(live.into()));
+    Ok(Some(published))
+}
+
+fn insert_calls(tx: &Tx<'_>, live: &Live, ready: &ReadyStep, first: u32) -> Done<()> {
+    let sql =
+        "INSERT INTO call(run, step, pos, state, effect, epoch, result_no, call, tool, approval)
+      VALUES(?,?,?,?,?,?,?,?,?,?)";
+    for (position, call) in (0u32..).zip(&ready.step.calls) {
+        let approval = ready
+            .step
+            .approvals
+            .iter()
+            .find(|approval| approval.position == position);
+        let values = params![
+            live.row,
+            ready.step.no,
+            position,
+            call.state.code(),
+            call.effect.code(),
+            live.epoch,
+            first + position,
+            call.call,
+            call.tool,
+            approval.map(|approval| approval.id.as_bytes()),
+        ];
+        run_sql(tx.conn, sql, values)?;
+    }
+    Ok(())
+}

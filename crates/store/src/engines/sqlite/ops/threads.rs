@@ -1,0 +1,323 @@
+//! Threads: making, forking, changing and deleting them, and their queues.
+
+use rusqlite::{Connection, params};
+use throughline_model::json::RawJson;
+
+use crate::engines::sqlite::fault::{Done, exists, missing};
+use crate::engines::sqlite::rows::find::{
+    aliases, place, shown_thread, thread_by_id, thread_by_row,
+};
+use crate::engines::sqlite::rows::nodes::minute;
+use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
+use crate::engines::sqlite::rows::{NodeRow, SHOWN, ThreadRow, int, moved_by_code, num};
+use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::{
+    Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
+};
+
+/// Refuse names that are taken.
+pub(crate) fn check_new(conn: &Connection, tenant: i64, new: &NewThread) -> Done<()> {
+    let sql = "SELECT 1 FROM thread WHERE tenant=? AND id=?";
+    if one(conn, sql, (tenant, new.id.as_str()), |_| Ok(()))?.is_some() {
+        return Err(exists("thread", &new.id));
+    }
+    check_aliases(conn, tenant, &new.aliases, None)
+}
+
+/// Refuse names that belong to another thread.
+fn check_aliases(conn: &Connection, tenant: i64, new: &[Alias], own: Option<i64>) -> Done<()> {
+    for alias in new {
+        let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
+        let key = (tenant, &alias.kind, &alias.name);
+        let owner: Option<i64> = one(conn, sql, key, |row| row.get(0))?;
+        if owner.is_some() && owner != own {
+            return Err(exists("alias", &alias.name));
+        }
+    }
+    Ok(())
+}
+
+fn add_aliases(conn: &Connection, tenant: i64, thread: i64, new: &[Alias]) -> Done<()> {
+    for alias in new {
+        // The same name given twice is one name.
+        let sql =
+            "INSERT INTO alias(tenant, kind, name, thread) VALUES(?,?,?,?) ON CONFLICT DO NOTHING";
+        run_sql(conn, sql, (tenant, &alias.kind, &alias.name, thread))?;
+    }
+    Ok(())
+}
+
+/// A thread that is inserted in another way than by being opened.
+pub(crate) struct Insert<'a> {
+    pub(crate) head: Option<(&'a NodeRow, bool)>,
+    pub(crate) created: u64,
+    pub(crate) stage: i64,
+}
+
+/// Insert a thread whose other names were checked; its row, unless there is one with its id.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    tenant: i64,
+    new: &NewThread,
+    how: Option<&Insert<'_>>,
+) -> Done<Option<i64>> {
+    let created = how.map_or(tx.now, |how| how.created);
+    let head = how.and_then(|how| how.head);
+    let sql = "INSERT OR IGNORE INTO thread(tenant, id, head_tl, head_first, borrowed, version, created, touched, recent, stage, since,
+        moved_by, keep, title, meta, settings, head_digest) VALUES(?1,?2,?3,?4,?5,0,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
+    let values = params![
+        tenant,
+        new.id.as_str(),
+        head.map(|(node, _)| node.tl),
+        head.map(|(node, _)| int(node.first)),
+        head.is_some_and(|(_, borrowed)| borrowed),
+        int(created),
+        minute(created),
+        how.map_or(0, |how| how.stage),
+        int(tx.now),
+        moved_by_code(new.moved_by),
+        new.keep.map(int),
+        new.title,
+        new.meta.as_ref().map(RawJson::get),
+        new.settings.as_ref().map(RawJson::get),
+        head.map(|(node, _)| node.digest),
+    ];
+    if run_sql(tx.conn, sql, values)? == 0 {
+        return Ok(None);
+    }
+    let row = tx.conn.last_insert_rowid();
+    add_aliases(tx.conn, tenant, row, &new.aliases)?;
+    Ok(Some(row))
+}
+
+/// Insert a thread that was found not to be there; its row.
+pub(crate) fn insert_new(
+    tx: &Tx<'_>,
+    tenant: i64,
+    new: &NewThread,
+    how: Option<&Insert<'_>>,
+) -> Done<i64> {
+    insert(tx, tenant, new, how)?.ok_or_else(|| exists("thread", &new.id))
+}
+
+/// Make a thread unless there is one.
+pub(crate) fn create(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread) -> Done<()> {
+    if let Some(tenant) = tx.known_tenant(scope.tenant())? {
+        let sql = "SELECT thread FROM thread WHERE tenant=? AND id=? AND stage=0";
+        let own = one(tx.conn, sql, (tenant, new.id.as_str()), |row| row.get(0))?;
+        if own.is_some() {
+            return check_aliases(tx.conn, tenant, &new.aliases, own);
+        }
+        check_new(tx.conn, tenant, new)?;
+    }
+    let tenant = tx.tenant(scope.tenant())?;
+    insert_new(tx, tenant, new, None)?;
+    Ok(())
+}
+
+/// Make a thread that goes on from a node.
+pub(crate) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> Done<Thread> {
+    let known = tx.known_tenant(scope.tenant())?;
+    let (_, node) = place(tx.conn, known, &fork.from, tx.now)?;
+    let tenant = known.unwrap_or(0);
+    let sql = "SELECT thread FROM thread WHERE tenant=? AND id=? AND stage=0";
+    let there: Option<i64> = one(tx.conn, sql, (tenant, fork.thread.id.as_str()), |row| {
+        row.get(0)
+    })?;
+    if let Some(row) = there
+        && let Some(thread) = thread_by_row(tx.conn, row)?
+        && is_fork(tx, &thread, node.as_ref(), &fork.thread)?
+    {
+        let names = aliases(tx.conn, row)?;
+        return thread.thread(names);
+    }
+    check_new(tx.conn, tenant, &fork.thread)?;
+    let how = Insert {
+        head: node.as_ref().map(|node| (node, true)),
+        created: tx.now,
+        stage: 0,
+    };
+    let row = insert_new(tx, tenant, &fork.thread, Some(&how))?;
+    known_thread(tx, row, &fork.thread.id)
+}
+
+/// Whether a thread is what a fork that is sent again has made.
+fn is_fork(tx: &Tx<'_>, thread: &ThreadRow, node: Option<&NodeRow>, new: &NewThread) -> Done<bool> {
+    let mut names = new.aliases.clone();
+    names.sort();
+    names.dedup();
+    Ok(thread.version == 0
+        && thread.borrowed == node.is_some()
+        && thread.head.as_ref().map(|head| head.id) == node.map(|node| node.id)
+        && thread.title == new.title
+        && thread.meta.as_deref() == new.meta.as_ref().map(RawJson::get)
+        && thread.settings.as_deref() == new.settings.as_ref().map(RawJson::get)
+        && thread.moved_by == new.moved_by
+        && thread.keep == new.keep
+        && aliases(tx.conn, thread.row)? == names)
+}
+
+fn known_thread(tx: &Tx<'_>, row: i64, id: &ThreadId) -> Done<Thread> {
+    let thread = thread_by_row(tx.conn, row)?;
+    let names = aliases(tx.conn, row)?;
+    thread.ok_or_else(|| missing("thread", id))?.thread(names)
+}
+
+/// Change what is known of a thread.
+pub(crate) fn patch(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    id: &ThreadId,
+    patch: &ThreadPatch,
+) -> Done<Thread> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let thread = shown_thread(tx.conn, tenant, id)?;
+    let tenant = tenant.unwrap_or(0);
+    check_aliases(tx.conn, tenant, &patch.add_aliases, Some(thread.row))?;
+    let title = patch.title.clone().unwrap_or(thread.title);
+    let text = |new: &Option<Option<RawJson>>, old: Option<String>| match new {
+        Some(new) => new.as_ref().map(|raw| raw.get().to_owned()),
+        None => old,
+    };
+    let sql = "UPDATE thread SET title=?, meta=?, settings=?, moved_by=?, keep=? WHERE thread=?";
+    let values = params![
+        title,
+        text(&patch.meta, thread.meta),
+        text(&patch.settings, thread.settings),
+        moved_by_code(patch.moved_by.unwrap_or(thread.moved_by)),
+        patch.keep.unwrap_or(thread.keep).map(int),
+        thread.row,
+    ];
+    run_sql(tx.conn, sql, values)?;
+    for alias in &patch.remove_aliases {
+        // The row of the thread stands for its tenant.
+        let sql = "DELETE FROM alias WHERE kind=? AND name=? AND thread=?";
+        run_sql(tx.conn, sql, (&alias.kind, &alias.name, thread.row))?;
+    }
+    add_aliases(tx.conn, tenant, thread.row, &patch.add_aliases)?;
+    known_thread(tx, thread.row, id)
+}
+
+/// Delete a thread: gone for readers now, swept up later.
+pub(crate) fn delete(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Done<()> {
+    let Some(tenant) = tx.known_tenant(scope.tenant())? else {
+        return Ok(());
+    };
+    // One that is gone is deleted: a caller that did not hear the answer asks again.
+    let Some(thread) = thread_by_id(tx.conn, tenant, id, SHOWN)? else {
+        return Ok(());
+    };
+    tx.then(Effect::ForgetHead((tenant, id.clone())));
+    forget(tx, thread.row)
+}
+
+/// Take a thread out of sight.
+pub(crate) fn forget(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
+    let conn = tx.conn;
+    // Whoever kept nodes for this thread's head may let them go.
+    let sql = "UPDATE thread SET stage=2 WHERE stage=3 AND thread=
+      (SELECT l.thread FROM thread h CROSS JOIN timeline l ON l.tl=h.head_tl WHERE h.thread=? AND h.borrowed=1)";
+    run_sql(conn, sql, [thread])?;
+    let sql = "UPDATE thread SET id=NULL, stage=2, since=?, title=NULL, meta=NULL, settings=NULL, keep=NULL WHERE thread=?";
+    run_sql(conn, sql, (int(tx.now), thread))?;
+    run_sql(conn, "DELETE FROM alias WHERE thread=?", [thread])?;
+    run_sql(conn, "DELETE FROM queue WHERE thread=?", [thread])?;
+    run_sql(conn, "DELETE FROM waiter WHERE thread=?", [thread])?;
+    run_sql(conn, "DELETE FROM approval WHERE thread=?", [thread])?;
+    // A higher epoch: whatever is remembered of them elsewhere no longer fits.
+    let sql = "UPDATE run SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE thread=? AND live IS NOT NULL";
+    run_sql(conn, sql, [thread])?;
+    tx.log.distrust();
+    tx.then(Effect::Moved(thread));
+    Ok(())
+}
+
+/// Put a message into a queue.
+pub(crate) fn enqueue(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    id: &ThreadId,
+    body: &RawJson,
+) -> Done<QueueNo> {
+    let tenant = tx.known_tenant(scope.tenant())?;
+    let thread = shown_thread(tx.conn, tenant, id)?;
+    let sql = "INSERT INTO queue(thread, body) VALUES(?,?)";
+    run_sql(tx.conn, sql, (thread.row, body.get()))?;
+    Ok(num(tx.conn.last_insert_rowid()))
+}
+
+/// Take messages out of a queue. Those that are gone already are no matter.
+pub(crate) fn dequeue(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<()> {
+    for no in numbers {
+        let sql = "DELETE FROM queue WHERE no=? AND thread=?";
+        run_sql(tx.conn, sql, (int(*no), thread))?;
+    }
+    Ok(())
+}
+
+/// Whether one of these messages still waits in a queue.
+pub(crate) fn is_queued(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<bool> {
+    for no in numbers {
+        let sql = "SELECT 1 FROM queue WHERE no=? AND thread=?";
+        if one(tx.conn, sql, (int(*no), thread), |_| Ok(()))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What waits in a queue.
+pub(crate) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Done<Vec<Queued>> {
+    let thread = shown_thread(conn, tenant, id)?;
+    let mut statement = prepare(
+        conn,
+        "SELECT no, body FROM queue WHERE thread=? ORDER BY no",
+    )?;
+    let rows = statement.query_map([thread.row], |row| {
+        Ok((num(row.get(0)?), row.get::<_, String>(1)?))
+    })?;
+    let mut queue = Vec::new();
+    for row in rows {
+        let (no, body) = row?;
+        if let Some(body) = crate::engines::sqlite::rows::json(Some(body), "a queued message")? {
+            queue.push(Queued { no, body });
+        }
+    }
+    Ok(queue)
+}
+
+/// Remove the body of an item.
+pub(crate) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &str) -> Done<()> {
+    let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
+    let sql = "SELECT coalesce(o.run, i.run), coalesce(o.no, i.no), i.kind FROM run r CROSS JOIN thread t ON t.thread=r.thread
+      CROSS JOIN item i ON i.run=r.run AND i.no=?3 LEFT JOIN item o ON o.item=i.again
+      WHERE r.tenant=?1 AND r.id=?2 AND t.stage=0";
+    let found = one(
+        tx.conn,
+        sql,
+        (tenant, item.run.as_bytes(), item.no),
+        |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, u32>(1)?,
+                row.get::<_, u8>(2)?,
+            ))
+        },
+    )?;
+    let gap = crate::ItemKind::Gap.code();
+    let Some((run, no, _)) = found.filter(|(_, _, kind)| *kind != gap) else {
+        return Err(missing("item", &format!("{} of {}", item.no, item.run)));
+    };
+    // Whoever was first stays.
+    let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING";
+    if run_sql(tx.conn, sql, (run, no, by, int(tx.now)))? == 1 {
+        run_sql(
+            tx.conn,
+            "UPDATE item SET body=NULL WHERE run=? AND no=?",
+            (run, no),
+        )?;
+        crate::engines::sqlite::events::redact(tx, run)?;
+        tx.then(Effect::Erased);
+    }
+    Ok(())
+}

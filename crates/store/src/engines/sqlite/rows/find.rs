@@ -1,0 +1,296 @@
+//! How rows are looked up.
+
+use std::sync::{Arc, LazyLock};
+
+use rusqlite::Connection;
+
+use crate::engines::sqlite::cache::{Caches, Line, lock};
+use crate::engines::sqlite::fault::{Done, corrupt, missing};
+use crate::engines::sqlite::rows::sql::{one, prepare};
+use crate::engines::sqlite::rows::{
+    NODE, NODE_TABLES, NodeRow, RUN, RUN_TABLES, RunRow, SHOWN, THREAD, THREAD_TABLES, ThreadRow,
+    flag, int, num,
+};
+use crate::{Alias, At, Error, Millis, NodeRef, Position, Result, RunId, Tenant, ThreadId};
+
+/// The row of a tenant, if it has one. Tenants are never removed, so it may be remembered.
+pub(crate) fn tenant(conn: &Connection, caches: &Caches, tenant: &Tenant) -> Done<Option<i64>> {
+    if let Some(row) = lock(&caches.tenants).get(tenant) {
+        return Ok(Some(*row));
+    }
+    let sql = "SELECT tenant FROM tenant WHERE name=?";
+    one(conn, sql, [tenant.as_str()], |row| row.get(0))
+}
+
+/// The node that starts at a position of a timeline.
+pub(crate) fn node_at(conn: &Connection, tl: i64, first: Position) -> Done<Option<NodeRow>> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? AND n.first=?"));
+    one(conn, &SQL, (tl, int(first)), |row| NodeRow::read(row, 0))
+}
+
+/// The node that holds a position of a timeline, or the last one before it.
+pub(crate) fn node_holding(
+    conn: &Connection,
+    tl: i64,
+    position: Position,
+) -> Done<Option<NodeRow>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? AND n.first<=? ORDER BY n.first DESC LIMIT 1"
+        )
+    });
+    one(conn, &SQL, (tl, int(position)), |row| NodeRow::read(row, 0))
+}
+
+/// A thread by its id, at a stage.
+pub(crate) fn thread_by_id(
+    conn: &Connection,
+    tenant: i64,
+    id: &ThreadId,
+    stage: i64,
+) -> Done<Option<ThreadRow>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.tenant=? AND t.id=? AND t.stage=?"
+        )
+    });
+    one(conn, &SQL, (tenant, id.as_str(), stage), ThreadRow::read)
+}
+
+/// A shown thread by its row.
+pub(crate) fn thread_by_row(conn: &Connection, thread: i64) -> Done<Option<ThreadRow>> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.thread=? AND t.stage=0")
+    });
+    one(conn, &SQL, [thread], ThreadRow::read)
+}
+
+/// A shown thread by its id, or say that there is none.
+pub(crate) fn shown_thread(
+    conn: &Connection,
+    tenant: Option<i64>,
+    id: &ThreadId,
+) -> Done<ThreadRow> {
+    let found = match tenant {
+        Some(tenant) => thread_by_id(conn, tenant, id, SHOWN)?,
+        None => None,
+    };
+    found.ok_or_else(|| missing("thread", id))
+}
+
+/// The row of the thread that has a name.
+pub(crate) fn alias(conn: &Connection, tenant: Option<i64>, name: &Alias) -> Done<Option<i64>> {
+    let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
+    let key = (tenant.unwrap_or(0), &name.kind, &name.name);
+    one(conn, sql, key, |row| row.get(0))
+}
+
+/// The names of a thread, sorted.
+pub(crate) fn aliases(conn: &Connection, thread: i64) -> Done<Vec<Alias>> {
+    let mut statement = prepare(
+        conn,
+        "SELECT kind, name FROM alias WHERE thread=? ORDER BY kind, name",
+    )?;
+    let rows = statement.query_map([thread], |row| {
+        Ok(Alias::new(
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+        ))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A run by its id, whatever became of its thread.
+pub(crate) fn any_run(conn: &Connection, tenant: i64, id: RunId) -> Done<Option<RunRow>> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.tenant=? AND r.id=?"));
+    one(conn, &SQL, (tenant, id.as_bytes()), RunRow::read)
+}
+
+/// A run by its row.
+pub(crate) fn run_by_row(conn: &Connection, run: i64) -> Done<Option<RunRow>> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.run=?"));
+    one(conn, &SQL, [run], RunRow::read)
+}
+
+/// The run with a key.
+pub(crate) fn run_by_key(conn: &Connection, tenant: i64, key: &str) -> Done<Option<RunRow>> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.tenant=? AND r.idem=?"));
+    one(conn, &SQL, (tenant, key), RunRow::read)
+}
+
+/// The leased run of a thread that is not settled.
+pub(crate) fn unsettled(conn: &Connection, thread: i64) -> Done<Option<RunRow>> {
+    static SQL: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.thread=? AND r.live=0"));
+    one(conn, &SQL, [thread], RunRow::read)
+}
+
+/// A run of a shown thread by its id, hidden or not.
+pub(crate) fn run_to_write(conn: &Connection, tenant: Option<i64>, id: RunId) -> Done<RunRow> {
+    let found = match tenant {
+        Some(tenant) => any_run(conn, tenant, id)?,
+        None => None,
+    };
+    found
+        .filter(|run| run.stage == SHOWN)
+        .ok_or_else(|| missing("run", &id))
+}
+
+/// A run as readers find it.
+pub(crate) fn shown_run(conn: &Connection, tenant: Option<i64>, id: RunId) -> Done<RunRow> {
+    let run = run_to_write(conn, tenant, id)?;
+    if run.has(flag::HIDDEN) {
+        return Err(missing("run", &id));
+    }
+    Ok(run)
+}
+
+/// The node that a step of a run published.
+pub(crate) fn node_of(conn: &Connection, run: &RunRow, step: u32) -> Done<Option<NodeRow>> {
+    let place = match run.published {
+        Some((tl, first, last)) if last == step => Some((tl, first)),
+        _ => {
+            let sql = "SELECT tl, pos FROM step WHERE run=? AND no=? AND tl IS NOT NULL";
+            one(conn, sql, (run.row, step), |row| {
+                Ok((row.get(0)?, num(row.get(1)?)))
+            })?
+        }
+    };
+    match place {
+        Some((tl, first)) => node_at(conn, tl, first),
+        None => Ok(None),
+    }
+}
+
+/// The node that somebody names, with its run.
+pub(crate) fn named_node(
+    conn: &Connection,
+    tenant: Option<i64>,
+    node: NodeRef,
+    now: Millis,
+) -> Done<(NodeRow, RunRow)> {
+    let run = shown_run(conn, tenant, node.run())?;
+    let not_final = Error::NotFinal {
+        run: run.id,
+        state: run.seen(now),
+    };
+    let (found, id) = match node {
+        NodeRef::Run(id) => match run.published {
+            Some((tl, first, _)) => (node_at(conn, tl, first)?, id.to_string()),
+            None => return Err(not_final.into()),
+        },
+        NodeRef::Node(id) => {
+            let found = node_of(conn, &run, id.step)?;
+            if found.is_none() && run.published.is_none() {
+                return Err(not_final.into());
+            }
+            (found, id.to_string())
+        }
+    };
+    match found {
+        Some(node) => Ok((node, run)),
+        None => Err(missing("node", &id)),
+    }
+}
+
+/// What a name leads to: a thread and a node of it, if it has one.
+pub(crate) fn place(
+    conn: &Connection,
+    tenant: Option<i64>,
+    at: &At,
+    now: Millis,
+) -> Done<(ThreadRow, Option<NodeRow>)> {
+    match at {
+        At::Thread(id) => {
+            let thread = shown_thread(conn, tenant, id)?;
+            let head = thread.head.clone();
+            Ok((thread, head))
+        }
+        At::Alias(name) => {
+            let thread = match alias(conn, tenant, name)? {
+                Some(row) => thread_by_row(conn, row)?,
+                None => None,
+            };
+            let thread = thread.ok_or_else(|| missing("thread", &name.name))?;
+            let head = thread.head.clone();
+            Ok((thread, head))
+        }
+        At::Node(node) => {
+            let (node, run) = named_node(conn, tenant, *node, now)?;
+            let thread = thread_by_row(conn, run.thread)?;
+            let thread = thread.ok_or_else(|| missing("run", &run.id))?;
+            Ok((thread, Some(node)))
+        }
+    }
+}
+
+/// How a timeline hangs on others.
+pub(crate) fn line(conn: &Connection, caches: &Caches, tl: i64) -> Done<Arc<Line>> {
+    // From the timeline down to one that is known, then back up.
+    let mut unknown = Vec::new();
+    let mut next = Some(tl);
+    let mut parent = None;
+    while let Some(tl) = next {
+        if let Some(known) = lock(&caches.lines).get(&tl) {
+            parent = Some(known);
+            break;
+        }
+        let sql = "SELECT thread, parent_tl, fork FROM timeline WHERE tl=?";
+        let found = one(conn, sql, [tl], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?, num(row.get(2)?)))
+        })?;
+        let Some((thread, parent_tl, fork)) = found else {
+            return Err(corrupt(format!("timeline {tl}"), "it is missing"));
+        };
+        unknown.push((tl, thread, fork));
+        next = parent_tl;
+    }
+    let mut cache = lock(&caches.lines);
+    for (tl, thread, fork) in unknown.into_iter().rev() {
+        let line = Arc::new(Line {
+            tl,
+            thread,
+            fork,
+            parent: parent.take(),
+        });
+        cache.insert(tl, Arc::clone(&line));
+        parent = Some(line);
+    }
+    parent.ok_or_else(|| corrupt(format!("timeline {tl}"), "it is missing"))
+}
+
+/// The node before a node.
+pub(crate) fn node_before(
+    conn: &Connection,
+    caches: &Caches,
+    node: &NodeRow,
+) -> Done<Option<NodeRow>> {
+    if let Some(before) = node_holding(conn, node.tl, node.first.saturating_sub(1))? {
+        return Ok(Some(before));
+    }
+    let line = line(conn, caches, node.tl)?;
+    match &line.parent {
+        Some(parent) => holding(conn, parent, line.fork),
+        None => Ok(None),
+    }
+}
+
+/// The node that holds a position at or below a timeline.
+pub(crate) fn holding(
+    conn: &Connection,
+    line: &Arc<Line>,
+    position: Position,
+) -> Done<Option<NodeRow>> {
+    let mut line = line;
+    while position <= line.fork {
+        match &line.parent {
+            Some(parent) => line = parent,
+            None => return Ok(None),
+        }
+    }
+    node_holding(conn, line.tl, position)
+}

@@ -1,0 +1,323 @@
+//! Items on their way into the store: digested and compressed by whoever writes, put away here.
+
+use rusqlite::{Connection, params};
+
+use crate::digest::{self, Digest};
+use crate::engines::sqlite::cache::Mark;
+use crate::engines::sqlite::fault::{Done, invalid, missing};
+use crate::engines::sqlite::rows::sql::one;
+use crate::engines::sqlite::write::hot::Hot;
+use crate::engines::sqlite::write::queue::Tx;
+use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant};
+
+/// Added to the kind of an item whose body is compressed.
+pub(crate) const PACKED: u8 = 16;
+
+/// Bodies above this size are compressed.
+const LARGE: usize = 4096;
+
+/// An item that is ready to be stored.
+pub(crate) struct Ready {
+    content: Content,
+}
+
+enum Content {
+    Said {
+        said: Said,
+        /// The number that it was digested for; 0 if it was not.
+        no: u32,
+        digest: Digest,
+        packed: Option<Vec<u8>>,
+    },
+    Again(ItemRef),
+}
+
+impl Ready {
+    /// Digest and compress an item that will probably have the number `no`.
+    pub(crate) fn new(tenant: &Tenant, run: RunId, no: u32, item: &NewItem) -> Self {
+        let content = match item {
+            NewItem::Again(of) => Content::Again(*of),
+            NewItem::Said(said) => Content::Said {
+                digest: digest::item(tenant, ItemRef { run, no }, said),
+                no,
+                packed: pack(&said.body),
+                said: said.clone(),
+            },
+        };
+        Self { content }
+    }
+
+    /// Compress an item whose number is not known yet.
+    pub(crate) fn unnumbered(item: &NewItem) -> Self {
+        let content = match item {
+            NewItem::Again(of) => Content::Again(*of),
+            NewItem::Said(said) => Content::Said {
+                digest: Digest::default(),
+                no: 0,
+                packed: pack(&said.body),
+                said: said.clone(),
+            },
+        };
+        Self { content }
+    }
+
+    /// The same for a list of items.
+    pub(crate) fn list(tenant: &Tenant, run: RunId, first: u32, items: &[NewItem]) -> Vec<Self> {
+        let numbered = (first..).zip(items);
+        numbered
+            .map(|(no, item)| Self::new(tenant, run, no, item))
+            .collect()
+    }
+
+    /// Its digest at a place, before it is stored. `None` if that depends on another item.
+    pub(crate) fn digest_at(&self, tenant: &Tenant, at: ItemRef) -> Option<Digest> {
+        match &self.content {
+            Content::Said {
+                no, digest, said, ..
+            } => Some(if *no == at.no {
+                *digest
+            } else {
+                digest::item(tenant, at, said)
+            }),
+            Content::Again(_) => None,
+        }
+    }
+}
+
+fn pack(body: &[u8]) -> Option<Vec<u8>> {
+    if body.len() <= LARGE {
+        return None;
+    }
+    let packed = zstd::bulk::compress(body, 1).ok()?;
+    // What does not get smaller is stored as it is.
+    (packed.len() < body.len() - body.len() / 16).then_some(packed)
+}
+
+/// What an item says again.
+#[derive(Clone, Copy)]
+pub(crate) struct Original {
+    row: i64,
+    at: ItemRef,
+    kind: u8,
+    source: u8,
+    tokens: u32,
+}
+
+/// Find what items say again. Before anything is written, because it can be missing.
+pub(crate) fn resolve(
+    conn: &Connection,
+    tenant: i64,
+    items: &[Ready],
+) -> Done<Vec<Option<Original>>> {
+    let find = |item: &Ready| match &item.content {
+        Content::Said { .. } => Ok(None),
+        Content::Again(of) => original(conn, tenant, *of).map(Some),
+    };
+    items.iter().map(find).collect()
+}
+
+fn original(conn: &Connection, tenant: i64, of: ItemRef) -> Done<Original> {
+    let sql = "SELECT i.item, i.kind, i.source, i.units, o.item, o.no, w.id, o.kind
+      FROM run r CROSS JOIN item i ON i.run=r.run AND i.no=?3 CROSS JOIN thread t ON t.thread=r.thread
+      LEFT JOIN item o ON o.item=i.again LEFT JOIN run w ON w.run=o.run
+      WHERE r.tenant=?1 AND r.id=?2 AND t.stage IN (0, 1)";
+    let found = one(conn, sql, (tenant, of.run.as_bytes(), of.no), |row| {
+        let first: Option<i64> = row.get(4)?;
+        let (row_id, at) = match first {
+            Some(first) => {
+                let at = ItemRef {
+                    run: RunId::from_bytes(row.get(6)?),
+                    no: row.get(5)?,
+                };
+                (first, at)
+            }
+            None => (row.get(0)?, of),
+        };
+        Ok(Original {
+            row: row_id,
+            at,
+            kind: row.get::<_, u8>(1)? & !PACKED,
+            source: row.get(2)?,
+            tokens: row.get(3)?,
+        })
+    })?;
+    let found = found.ok_or_else(|| missing("item", &format!("{} of {}", of.no, of.run)))?;
+    if found.kind == ItemKind::Gap.code() {
+        return Err(invalid(
+            "an item that is said again",
+            "it is a gap and says nothing",
+        ));
+    }
+    Ok(found)
+}
+
+/// Store an item at its place.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    tenant: &Tenant,
+    run: i64,
+    at: ItemRef,
+    item: &Ready,
+    original: Option<&Original>,
+) -> Done<Mark> {
+    let (mark, changed) = match (&item.content, original) {
+        (
+            Content::Said {
+                said,
+                no,
+                digest,
+                packed,
+            },
+            _,
+        ) => {
+            let digest = if *no == at.no {
+                *digest
+            } else {
+                digest::item(tenant, at, said)
+            };
+            let (kind, body): (u8, &[u8]) = match packed {
+                Some(packed) => (said.kind.code() | PACKED, packed),
+                None => (said.kind.code(), &said.body),
+            };
+            let none: Option<i64> = None;
+            let values = params![
+                run,
+                at.no,
+                kind,
+                said.source,
+                said.tokens,
+                none,
+                digest,
+                body
+            ];
+            let mark = Mark {
+                no: at.no,
+                tokens: said.tokens,
+                digest,
+            };
+            (mark, tx.hot.run(Hot::Item, values)?)
+        }
+        (Content::Again(_), Some(of)) => {
+            let digest = digest::again(tenant, at, of.at);
+            let none: Option<&[u8]> = None;
+            let values = params![
+                run, at.no, of.kind, of.source, of.tokens, of.row, digest, none
+            ];
+            let mark = Mark {
+                no: at.no,
+                tokens: of.tokens,
+                digest,
+            };
+            (mark, tx.hot.run(Hot::Item, values)?)
+        }
+        (Content::Again(of), None) => {
+            return Err(missing("item", &format!("{} of {}", of.no, of.run)));
+        }
+    };
+    debug_assert_eq!(changed, 1);
+    Ok(mark)
+}
+
+/// Store several items, the first of which has the number `first`.
+pub(crate) fn insert_all(
+    tx: &Tx<'_>,
+    tenant: &Tenant,
+    run: (i64, RunId),
+    first: u32,
+    items: &[Ready],
+    originals: &[Option<Original>],
+) -> Done<Vec<Mark>> {
+    let mut marks = Vec::with_capacity(items.len());
+    for ((no, item), original) in (first..).zip(items).zip(originals) {
+        let at = ItemRef { run: run.1, no };
+        marks.push(insert(tx, tenant, run.0, at, item, original.as_ref())?);
+    }
+    Ok(marks)
+}
+
+/// Store a place without a result.
+pub(crate) fn insert_gap(tx: &Tx<'_>, tenant: &Tenant, run: i64, at: ItemRef) -> Done<Mark> {
+    let digest = digest::gap(tenant, at);
+    let none: Option<i64> = None;
+    let body: Option<&[u8]> = None;
+    let values = params![
+        run,
+        at.no,
+        ItemKind::Gap.code(),
+        0u8,
+        0u32,
+        none,
+        digest,
+        body
+    ];
+    tx.hot.run(Hot::Item, values)?;
+    Ok(Mark {
+        no: at.no,
+        tokens: 0,
+        digest,
+    })
+}
+
+/// Store what is left of an item that was removed where it comes from.
+pub(crate) fn insert_redacted(
+    tx: &Tx<'_>,
+    tenant: &Tenant,
+    run: i64,
+    at: ItemRef,
+    said: &Said,
+) -> Done<Mark> {
+    let digest = digest::item(tenant, at, said);
+    let none: Option<i64> = None;
+    let body: Option<&[u8]> = None;
+    let values = params![
+        run,
+        at.no,
+        said.kind.code(),
+        said.source,
+        said.tokens,
+        none,
+        digest,
+        body
+    ];
+    tx.hot.run(Hot::Item, values)?;
+    Ok(Mark {
+        no: at.no,
+        tokens: said.tokens,
+        digest,
+    })
+}
+
+/// Whether items that are stored from a number on are these.
+pub(crate) fn same(
+    conn: &Connection,
+    tenant: &Tenant,
+    run: (i64, RunId),
+    first: u32,
+    items: &[Ready],
+) -> Done<bool> {
+    for (no, item) in (first..).zip(items) {
+        let at = ItemRef { run: run.1, no };
+        let sql = "SELECT i.digest, w.id, o.no FROM item i LEFT JOIN item o ON o.item=i.again
+          LEFT JOIN run w ON w.run=o.run WHERE i.run=? AND i.no=?";
+        let stored = one(conn, sql, (run.0, no), |row| {
+            Ok((
+                row.get::<_, Digest>(0)?,
+                row.get::<_, Option<[u8; 16]>>(1)?,
+                row.get::<_, Option<u32>>(2)?,
+            ))
+        })?;
+        let Some((digest, again, again_no)) = stored else {
+            return Ok(false);
+        };
+        let fits = match (&item.content, again, again_no) {
+            (Content::Said { .. }, None, None) => item.digest_at(tenant, at) == Some(digest),
+            // It may have been asked for by way of another one; what counts is that it is one.
+            (Content::Again(_), Some(_), Some(_)) => true,
+            _ => false,
+        };
+        if !fits {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

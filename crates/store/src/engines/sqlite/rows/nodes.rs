@@ -1,0 +1,320 @@
+//! Making nodes and moving heads.
+
+use rusqlite::params;
+
+use crate::digest::{self, Digest, NodeFields};
+use crate::engines::sqlite::cache::{Base, Head, Live, Mark, StateAt};
+use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::rows::items;
+use crate::engines::sqlite::rows::sql::{one, run_sql};
+use crate::engines::sqlite::rows::{OPEN, flag, int, num};
+use crate::engines::sqlite::write::hot::Hot;
+use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::trials;
+use crate::{ItemRef, NodeId, Published, RunId, State, TenantScope, Version};
+
+/// State that a node sets, in its stored form.
+pub(crate) struct NewState {
+    json: String,
+    digest: Digest,
+}
+
+impl NewState {
+    pub(crate) fn new(scope: &TenantScope, run: RunId, step: u32, state: &State) -> Self {
+        let json = state.to_json();
+        let digest = digest::state(scope.tenant(), run, step, &json);
+        Self { json, digest }
+    }
+}
+
+/// Where a node came to be.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed {
+    pub(crate) base: Base,
+}
+
+/// What is needed to make a node.
+pub(crate) struct NodeOf<'a> {
+    pub(crate) step: u32,
+    /// The number of its last item.
+    pub(crate) to: u32,
+    pub(crate) open: bool,
+    pub(crate) state: Option<&'a NewState>,
+    pub(crate) created: u64,
+    /// What is known of where it comes to be.
+    pub(crate) seen: Seen,
+}
+
+/// What a publication will find, as far as somebody looked in the same transaction.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seen {
+    /// The number of the timeline that has to be opened.
+    pub(crate) line: Option<i64>,
+    /// The version of the thread, and whether a free run moves its head.
+    pub(crate) head: Option<(u64, bool)>,
+}
+
+/// Look where the node of a run comes to be, and whether it moves the head if the run is free.
+pub(crate) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
+    let own = live.base.filter(|base| base.own);
+    if live.flags & flag::LEASED != 0 {
+        // Whoever leases a thread goes on at its head, where nobody else is but by chance.
+        let line = match own {
+            Some(_) => None,
+            None => Some(next_line(tx)?),
+        };
+        return Ok(Seen { line, head: None });
+    }
+    let mut seen = Seen::default();
+    let key = params![
+        live.thread,
+        live.base.map(|base| base.tl),
+        live.base.map(|base| int(base.first)),
+        live.base.map(|base| int(base.last + 1)),
+        own.is_some(),
+    ];
+    tx.hot.look(Hot::Place, key, |row| {
+        seen.head = Some((num(row.get(0)?), row.get(1)?));
+        seen.line = row.get::<_, Option<i64>>(2)?.map(|last| last + 1);
+        Ok(())
+    })?;
+    Ok(seen)
+}
+
+/// The number that the next timeline gets.
+fn next_line(tx: &Tx<'_>) -> Done<i64> {
+    Ok(tx.hot.number(Hot::LastLine)? + 1)
+}
+
+/// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
+pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<Placed> {
+    let conn = tx.conn;
+    let mut marks: Vec<Mark> = Vec::with_capacity((of.to + 1 - live.from) as usize);
+    for no in live.from..=of.to {
+        let mark = match live.mark_of(no) {
+            Some(mark) => *mark,
+            None => {
+                let at = ItemRef { run: live.id, no };
+                items::insert_gap(tx, &live.tenant, live.row, at)?
+            }
+        };
+        marks.push(mark);
+    }
+    let state = match of.state {
+        Some(new) => {
+            let sql = "INSERT INTO state(run, step, digest, body) VALUES(?,?,?,?)";
+            run_sql(conn, sql, (live.row, of.step, new.digest, &new.json))?;
+            Some(StateAt {
+                run: live.row,
+                step: of.step,
+                digest: new.digest,
+            })
+        }
+        None => live.base.and_then(|base| base.state),
+    };
+    let said: u64 = marks.iter().map(|mark| u64::from(mark.tokens)).sum();
+    let before = match live.base {
+        // What a fork shares is in its total.
+        Some(base) if base.own || !trials::planted("fork-uncounted") => base.tokens,
+        _ => 0,
+    };
+    let last_before = live.base.map_or(0, |base| base.last);
+    let fields = NodeFields {
+        id: NodeId {
+            run: live.id,
+            step: of.step,
+        },
+        first: last_before + 1,
+        last: last_before + marks.len() as u64,
+        first_item: live.from,
+        flags: if of.open { OPEN } else { 0 },
+        tokens: before + said,
+    };
+    let digest = digest::node(
+        &live.tenant,
+        live.base.as_ref().map(|base| &base.digest),
+        &fields,
+        state.as_ref().map(|state| &state.digest),
+        marks.iter().map(|mark| mark.digest),
+    );
+    let insert = |tl: i64| {
+        tx.hot.run(
+            Hot::Node,
+            params![
+                tl,
+                int(fields.first),
+                int(fields.last),
+                live.row,
+                of.step,
+                fields.first_item,
+                fields.flags,
+                state.map(|state| state.run),
+                state.map(|state| state.step),
+                int(fields.tokens),
+                int(of.created),
+                digest,
+            ],
+        )
+    };
+    // Who comes second at a place opens a timeline of its own.
+    let tl = match live.base {
+        Some(base) if base.own && of.seen.line.is_none() && insert(base.tl)? == 1 => base.tl,
+        base => {
+            let tl = match of.seen.line {
+                Some(tl) => tl,
+                None => next_line(tx)?,
+            };
+            open_timeline(tx, tl, live.thread, base)?;
+            insert(tl)?;
+            tl
+        }
+    };
+    let base = Base {
+        id: fields.id,
+        tl,
+        first: fields.first,
+        last: fields.last,
+        own: true,
+        tokens: fields.tokens,
+        state,
+        digest,
+    };
+    live.base = Some(base);
+    live.published = Some((tl, fields.first, of.step));
+    live.from = of.to + 1;
+    live.marks.retain(|mark| mark.no > of.to);
+    Ok(Placed { base })
+}
+
+fn open_timeline(tx: &Tx<'_>, tl: i64, thread: i64, base: Option<Base>) -> Done<()> {
+    let (parent, fork) = match base {
+        // One position later would show what came after the fork.
+        Some(base) => (
+            Some(base.tl),
+            base.last + u64::from(trials::planted("fork-late")),
+        ),
+        None => (None, 0),
+    };
+    let values = params![tl, thread, parent, int(fork)];
+    tx.hot.run(Hot::Timeline, values)?;
+    Ok(())
+}
+
+/// A minute, by which threads are listed.
+pub(crate) fn minute(now: u64) -> i64 {
+    int(now / 60_000)
+}
+
+/// Move the head of a thread from a base to a node of a leased run. The version was checked.
+pub(crate) fn move_leased(
+    tx: &mut Tx<'_>,
+    live: &mut Live,
+    before: Option<Base>,
+    to: Base,
+) -> Done<()> {
+    let minute = minute(tx.now);
+    // In the usual case no index changes.
+    let mut moved = 0;
+    if before.is_some_and(|before| before.tl == to.tl) {
+        let values = params![
+            int(to.first),
+            int(tx.now),
+            live.thread,
+            int(live.version),
+            to.tl,
+            minute,
+            to.digest,
+        ];
+        moved = tx.hot.run(Hot::Head, values)?;
+    }
+    if moved == 0 {
+        let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4,
+          head_digest=?7 WHERE thread=?5 AND version=?6";
+        let values = (
+            to.tl,
+            int(to.first),
+            int(tx.now),
+            minute,
+            live.thread,
+            int(live.version),
+            to.digest,
+        );
+        moved = run_sql(tx.conn, sql, values)?;
+    }
+    debug_assert_eq!(moved, 1, "the version was checked");
+    live.version += 1;
+    Ok(())
+}
+
+/// Move the head of a thread to a node of a free run, if it still is where the run started.
+fn move_free(
+    tx: &Tx<'_>,
+    live: &mut Live,
+    before: Option<Base>,
+    to: Base,
+    seen: Option<(u64, bool)>,
+) -> Done<bool> {
+    if let Some((version, false)) = seen {
+        live.version = version;
+        return Ok(false);
+    }
+    let values = params![
+        live.thread,
+        before.map(|base| base.tl),
+        before.map(|base| int(base.first)),
+        to.tl,
+        int(to.first),
+        int(tx.now),
+        minute(tx.now),
+        to.digest,
+    ];
+    // In the usual case no index changes.
+    let within = before.is_some_and(|before| before.tl == to.tl);
+    let moved = within && tx.hot.run(Hot::FreeHead, values)? == 1
+        || tx.hot.run(Hot::FreeMove, values)? == 1;
+    live.version = match seen {
+        Some((version, _)) => version + u64::from(moved),
+        None => thread_version(tx, live.thread)?,
+    };
+    Ok(moved)
+}
+
+pub(crate) fn thread_version(tx: &Tx<'_>, thread: i64) -> Done<u64> {
+    let sql = "SELECT version FROM thread WHERE thread=?";
+    let version: Option<i64> = one(tx.conn, sql, [thread], |row| row.get(0))?;
+    Ok(version.map_or(0, num))
+}
+
+/// Make a node and move the head to it, if it is the run's to move.
+pub(crate) fn publish_node(
+    tx: &mut Tx<'_>,
+    live: &mut Live,
+    of: &NodeOf<'_>,
+    tenant: i64,
+) -> Done<Published> {
+    let before = live.base;
+    let placed = place_node(tx, live, of)?.base;
+    let moved = if live.flags & flag::LEASED != 0 {
+        move_leased(tx, live, before, placed)?;
+        true
+    } else {
+        move_free(tx, live, before, placed, of.seen.head)?
+    };
+    if moved {
+        tx.then(Effect::Moved(live.thread));
+        tx.then(Effect::Head(
+            (tenant, live.thread_id.clone()),
+            Head {
+                thread: live.thread,
+                version: live.version,
+                base: Some(placed),
+            },
+        ));
+    }
+    Ok(Published {
+        node: Some(placed.id),
+        last: placed.last,
+        moved,
+        version: Version(live.version),
+    })
+}
