@@ -26,7 +26,7 @@ pub use error::{ConfigError, Origin};
 pub use keys::{KEYS, Key, SHORT, Section, Takes};
 pub use types::{
     AgentConfig, Auth, CompactionConfig, Credential, Dialect, Keeping, Kind, LimitsConfig,
-    LogFormat, McpConfig, McpReach, ServerConfig, UpstreamConfig, When,
+    LogFormat, McpConfig, McpReach, ServerConfig, Unsupported, UpstreamConfig, When,
 };
 
 use crate::near::{did_you_mean, near};

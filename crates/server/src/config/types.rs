@@ -7,8 +7,6 @@ use std::time::Duration;
 use throughline::{Effect, HistoryForm, Limits, Markers, Persistence, Secret};
 
 use super::error::Origin;
-pub use crate::responses::wire::Dialect;
-pub(super) use crate::responses::wire::Unsupported;
 
 /// `[server]`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +34,26 @@ pub struct ServerConfig {
 pub enum Auth {
     /// Everybody who can reach a loopback address.
     Open,
+}
+
+/// Whose events and items are sent where OpenAI's API and the Open Responses specification differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Dialect {
+    /// OpenAI's, with the member `throughline`.
+    #[default]
+    OpenAi,
+    /// Nothing outside of the Open Responses specification.
+    OpenResponses,
+}
+
+/// What becomes of a request that cannot be carried out as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Unsupported {
+    /// It is carried out as far as possible, and the answer names the rest.
+    #[default]
+    Report,
+    /// It is refused.
+    Refuse,
 }
 
 /// How a line of the log looks.

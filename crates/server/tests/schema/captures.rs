@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use throughline_server::responses::wire::CreateRequest;
+use throughline_server::api::openai::responses::wire::CreateRequest;
 
 use crate::support::fixture;
 

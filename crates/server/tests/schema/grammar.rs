@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use throughline_server::responses::wire::{Frame, ItemId, ItemPlace};
+use throughline_server::api::openai::items::{ItemId, ItemPlace};
+use throughline_server::api::openai::responses::wire::Frame;
 
 /// What a checker knows of one item.
 #[derive(Debug, Default)]

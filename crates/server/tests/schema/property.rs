@@ -7,9 +7,11 @@ use serde_json::Value;
 use throughline::RunEvent;
 use throughline_model::json::RawJson;
 use throughline_model::{CallId, Content, Message, Role, ToolCall};
-use throughline_server::responses::wire::{
-    Dialect, Item, ItemId, ItemPlace, Listing, Scene, Spoke, Spoken, input_items, same_item,
+use throughline_server::Dialect;
+use throughline_server::api::openai::items::{
+    Item, ItemId, ItemPlace, Listing, Spoke, Spoken, input_items, same_item,
 };
+use throughline_server::api::openai::responses::wire::Scene;
 use throughline_store::RunId;
 use throughline_testkit::{Rng, property};
 

@@ -9,9 +9,8 @@ use throughline_model::{
     Body, CallId, Citation, Content, Extra, Family, Message, Outcome, Output, Place, Reasoning,
     Role, Source, Status, Stop, Text, ToolCall, Usage, Vendor, Wire,
 };
-use throughline_server::responses::wire::{
-    Asked, Ending, KnownCall, Labels, Scene, ServerTool, ToolList,
-};
+use throughline_server::api::openai::items::{Asked, KnownCall, Labels, ServerTool, ToolList};
+use throughline_server::api::openai::responses::wire::{Ending, Scene};
 use throughline_store::{ApprovalId, RunId, ThreadId};
 use throughline_testkit::{Rng, generate};
 use throughline_wire::Codec;

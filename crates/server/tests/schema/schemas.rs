@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use throughline::StopReason;
 use throughline_model::{CallId, Message, Stop, ToolCall};
-use throughline_server::responses::wire::{
-    CreateRequest, Dialect, Frame, InputPart, Item, Listing, Scene, Spoke, Spoken, input_items,
+use throughline_server::Dialect;
+use throughline_server::api::openai::items::{
+    InputPart, Item, Listing, Spoke, Spoken, input_items,
 };
+use throughline_server::api::openai::responses::wire::{CreateRequest, Frame, Scene};
 use throughline_store::RunId;
 use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::{Rng, property};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use throughline::{RunEvent, StopReason};
 use throughline_model::Stop;
-use throughline_server::responses::wire::{
-    CreateRequest, Dialect, Ending, Frame, Labels, Projector, Scene,
+use throughline_server::Dialect;
+use throughline_server::api::openai::items::Labels;
+use throughline_server::api::openai::responses::wire::{
+    CreateRequest, Ending, Frame, Projector, Scene,
 };
 use throughline_store::{RunId, ThreadId};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use throughline::{RunEvent, StopReason};
 use throughline_model::json::{self, RawJson};
 use throughline_model::{Body, Content, Event, Fold, Place, Response, Source};
-use throughline_server::responses::wire::Dialect;
+use throughline_server::Dialect;
 use throughline_wire::sse::Frame;
 use throughline_wire::{StreamDecoder, Wire, codec};
 

@@ -1,0 +1,3 @@
+//! The HTTP APIs, one folder for each vendor's.
+
+pub mod openai;

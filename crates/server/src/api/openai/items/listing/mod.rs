@@ -1,0 +1,394 @@
+//! Items of a history, whoever said them: what `input_items` lists.
+//!
+//! What a client sent comes back as it was sent, filled up where readers count on a member; what a
+//! model said comes back as the item that its response showed, under the same id.
+
+mod fill;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use throughline_model::json::{RawJson, Value};
+use throughline_model::{
+    Body, Content, Message, Role, Source, Status as MessageStatus, ToolResult, Wire, occurrence_in,
+};
+use throughline_store::RunId;
+
+use super::envelope;
+use super::ids::{ItemId, ItemPlace, prefix_of};
+use super::output::{Carrier, Draft, Maker, Question, ServerCall, State, exact};
+use super::parcel;
+use crate::api::openai::items::{Asked, Labels};
+use crate::config::Dialect;
+use fill::filled;
+
+/// An item of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its id.
+    pub id: String,
+    /// The item.
+    pub json: RawJson,
+    /// Where in the history a model said it: which message, and which content of it.
+    pub said: Option<(usize, usize)>,
+}
+
+/// Where in a run a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoke {
+    /// In its input.
+    Input,
+    /// In a model call, or among the results of its calls.
+    Step(u32),
+}
+
+/// A message of a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Spoken<'m> {
+    /// The run.
+    pub run: RunId,
+    /// Where in it.
+    pub place: Spoke,
+    /// The message.
+    pub message: &'m Message,
+}
+
+/// How items are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'l> {
+    /// Whose items are shown.
+    pub dialect: Dialect,
+    /// The tools that run here.
+    pub labels: &'l Labels,
+    /// Whether reasoning comes with what is needed to send it back.
+    pub seals: bool,
+    /// Whether a summary of reasoning was asked for.
+    pub summarizes: bool,
+    /// The model that was asked.
+    pub model: &'l str,
+    /// Calls that wait or waited for somebody's leave, by run.
+    pub asked: &'l [(RunId, Asked)],
+}
+
+/// The items of a history, oldest first. All messages of a run that are listed stand together, from
+/// its first on: items are numbered as they come.
+pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> {
+    let mut list = List {
+        listing,
+        maker: Maker {
+            dialect: listing.dialect,
+            labels: listing.labels,
+            seals: listing.seals,
+            logprobs: false,
+            summarizes: listing.summarizes,
+            model: listing.model,
+        },
+        inputs: HashMap::new(),
+        steps: HashMap::new(),
+        taken: HashMap::new(),
+        results: results(messages),
+        open: Vec::new(),
+        closed: Vec::new(),
+        items: Vec::new(),
+        message: 0,
+    };
+    for (index, spoken) in messages.iter().enumerate() {
+        list.message = index;
+        if closes_calls(spoken) {
+            list.closed.push(*spoken);
+            continue;
+        }
+        let runs_calls = spoken.message.source == Some(Source::Tool);
+        let same_run = list.closed.iter().all(|closed| closed.run == spoken.run);
+        if !(runs_calls && same_run) && spoken.message.role != Role::User {
+            list.list_closed();
+        }
+        match spoken.place {
+            Spoke::Input => list.input(spoken),
+            Spoke::Step(step) => list.output(spoken, step),
+        }
+    }
+    list.list_closed();
+    list.items
+}
+
+/// The results of a run by the ids of their calls, first ones first.
+type Results<'m> = HashMap<(RunId, String), Vec<&'m ToolResult>>;
+
+fn results<'m>(messages: &[Spoken<'m>]) -> Results<'m> {
+    let mut found: Results<'m> = HashMap::new();
+    for spoken in messages {
+        if spoken.place == Spoke::Input && !closes_calls(spoken) {
+            continue;
+        }
+        let contents = spoken.message.contents.iter();
+        for result in contents.filter_map(Content::as_tool_result) {
+            let key = (spoken.run, result.call().value().to_owned());
+            found.entry(key).or_default().push(result);
+        }
+    }
+    found
+}
+
+/// Whether a message has our results for calls of the response before that did not run.
+fn closes_calls(spoken: &Spoken<'_>) -> bool {
+    let message = spoken.message;
+    message.role == Role::Tool && message.source == Some(Source::Repair)
+}
+
+struct List<'m, 'l> {
+    listing: &'l Listing<'l>,
+    maker: Maker<'l>,
+    inputs: HashMap<RunId, u32>,
+    /// The numbers of the next items of a step, by the prefix of their ids.
+    steps: HashMap<(RunId, u32, &'static str), u32>,
+    taken: HashMap<RunId, u32>,
+    results: Results<'m>,
+    /// Calls that ran in no run so far.
+    open: Vec<ServerCall>,
+    /// Results of calls that did not run, until those of the same run that did are known.
+    closed: Vec<Spoken<'m>>,
+    items: Vec<Item>,
+    /// Which message is listed now.
+    message: usize,
+}
+
+impl<'m> List<'m, '_> {
+    /// What a client said.
+    fn input(&mut self, spoken: &Spoken<'m>) {
+        if let Some((id, item)) = parcel::carried(spoken.message) {
+            return self.push(id, item.get());
+        }
+        let mut run: Vec<Content> = Vec::new();
+        for content in &spoken.message.contents {
+            let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
+            let foreign = wire != Some(&Wire::OpenAiResponses);
+            let carried = envelope::name_of(content).is_some()
+                || foreign && matches!(content.body, Body::Reasoning(_));
+            if !carried {
+                run.push(content.clone());
+                continue;
+            }
+            self.sent(spoken, std::mem::take(&mut run));
+            if let Some(draft) = self.maker.draft(content, None, &mut None) {
+                let id = envelope::name_of(content);
+                let id = id.unwrap_or_else(|| self.input_id(spoken.run, draft.tag()));
+                self.push(id.clone(), &draft.whole(&id, State::Completed));
+            }
+        }
+        self.sent(spoken, run);
+    }
+
+    /// Contents as the items that the client sent.
+    fn sent(&mut self, spoken: &Spoken<'m>, contents: Vec<Content>) {
+        if contents.is_empty() {
+            return;
+        }
+        let message = Message {
+            contents,
+            ..spoken.message.clone()
+        };
+        for item in exact(message) {
+            let value = item.value();
+            let tag = value.get("type").and_then(Value::as_str);
+            let tag = tag.unwrap_or_else(|| "message".into());
+            let minted = self.input_id(spoken.run, &tag);
+            let id = value.get("id").and_then(Value::as_str);
+            let id = id.filter(|id| !id.is_empty()).map_or(minted, Into::into);
+            let json = filled(&value, &tag, &id);
+            self.push(id, &json);
+        }
+    }
+
+    fn input_id(&mut self, run: RunId, tag: &str) -> String {
+        let number = self.inputs.entry(run).or_default();
+        let place = ItemPlace::Input(*number);
+        *number += 1;
+        let prefix = prefix_of(tag);
+        ItemId { prefix, run, place }.to_string()
+    }
+
+    fn push(&mut self, id: String, json: &str) {
+        if let Ok(json) = RawJson::new(json) {
+            self.items.push(Item {
+                id,
+                json,
+                said: None,
+            });
+        }
+    }
+
+    /// What a model said, or what tools of ours answered.
+    fn output(&mut self, spoken: &Spoken<'m>, step: u32) {
+        let message = spoken.message;
+        if message.source == Some(Source::Repair) {
+            return;
+        }
+        if message.role == Role::Tool && message.source != Some(Source::Model) {
+            let closed = std::mem::take(&mut self.closed);
+            return self.taken_over(closed.iter().chain([spoken]));
+        }
+        let mut phase = None;
+        let first = self.items.len();
+        for (place, content) in message.contents.iter().enumerate() {
+            let next = message.contents.get(place + 1);
+            let Some(draft) = self.maker.draft(content, next, &mut phase) else {
+                continue;
+            };
+            let draft = draft.with_occurrence(occurrence_in(message, place));
+            let id = self.output_id(spoken.run, step, draft.tag());
+            let before = self.items.len();
+            self.drafted(spoken.run, id, &draft);
+            self.carried(spoken.run, step, content);
+            for item in self.items.iter_mut().skip(before) {
+                item.said = Some((self.message, place));
+            }
+        }
+        let cut = message.status == Some(MessageStatus::Incomplete);
+        if let (true, Some(last)) = (
+            cut,
+            self.items.get_mut(first..).and_then(<[Item]>::last_mut),
+        ) {
+            incomplete(last);
+        }
+    }
+
+    fn output_id(&mut self, run: RunId, step: u32, tag: &str) -> ItemId {
+        let prefix = prefix_of(tag);
+        let next = self.steps.entry((run, step, prefix)).or_default();
+        let number = *next;
+        *next += 1;
+        let place = ItemPlace::Output {
+            step,
+            number,
+            again: 0,
+        };
+        ItemId { prefix, run, place }
+    }
+
+    /// What a client carries beside an item.
+    fn carried(&mut self, run: RunId, step: u32, content: &Content) {
+        let carrier = self.maker.carrier(content);
+        if carrier == Carrier::None {
+            return;
+        }
+        let id = self.output_id(run, step, "reasoning");
+        if let Carrier::Shown(thought) = carrier {
+            let id = id.to_string();
+            self.push(id.clone(), &thought.item(&id, State::Completed));
+        }
+    }
+
+    fn drafted(&mut self, run: RunId, id: ItemId, draft: &Draft) {
+        let named = id.to_string();
+        match draft {
+            Draft::Server(call) => {
+                let key = (run, call.call.clone());
+                let result = self.results.get_mut(&key).and_then(|list| {
+                    let place = list.iter().position(|one| call.is_answered_by(one))?;
+                    Some(list.remove(place))
+                });
+                if result.is_none() {
+                    self.open.push(call.clone());
+                }
+                match (result, self.asked(run, &call.question())) {
+                    (None, None) if call.asks => {}
+                    // The other specification has no word for the question.
+                    (None, Some(_)) if self.listing.dialect == Dialect::OpenResponses => {}
+                    (None, Some(approval)) => {
+                        let json = call.question().item(&approval);
+                        self.push(approval, &json);
+                    }
+                    (result, _) => self.ended(&named, call, result),
+                }
+            }
+            Draft::Question(question) => {
+                let id = self.asked(run, question).unwrap_or(named);
+                let json = question.item(&id);
+                self.push(id, &json);
+            }
+            Draft::Said(_) | Draft::Thought(_) | Draft::Call(_) | Draft::Whole(_) => {
+                self.push(named.clone(), &draft.whole(&named, State::Completed));
+            }
+        }
+    }
+
+    /// A call that ran here, with its result.
+    fn ended(&mut self, id: &str, call: &ServerCall, result: Option<&ToolResult>) {
+        if self.listing.dialect == Dialect::OpenAi {
+            return self.push(id.to_owned(), &call.item(id, result));
+        }
+        let rest = id.split_once('_').map_or("", |(_, rest)| rest);
+        let named = format!("{}_{rest}", prefix_of("function_call"));
+        let json = call.as_function().item(&named, State::Completed);
+        self.push(named, &json);
+        if let Some(result) = result {
+            let named = format!("{}_{rest}", prefix_of("function_call_output"));
+            let json = call.output_item(&named, result, State::Completed);
+            self.push(named, &json);
+        }
+    }
+
+    fn asked(&self, run: RunId, question: &Question) -> Option<String> {
+        let mut asked = self.listing.asked.iter();
+        let found = asked.find(|(of, asked)| *of == run && question.is_asked_by(asked));
+        found.map(|(_, asked)| asked.approval.to_string())
+    }
+
+    /// List results that wait for others.
+    fn list_closed(&mut self) {
+        let closed = std::mem::take(&mut self.closed);
+        self.taken_over(closed.iter());
+    }
+
+    /// Results of calls that an earlier run had asked for, in the order of the calls.
+    fn taken_over<'s>(&mut self, spoken: impl Iterator<Item = &'s Spoken<'m>>)
+    where
+        'm: 's,
+    {
+        let mut found: Vec<(usize, RunId, &'m ToolResult)> = Vec::new();
+        for spoken in spoken {
+            let contents = spoken.message.contents.iter();
+            for result in contents.filter_map(Content::as_tool_result) {
+                let id = result.call().value();
+                let left = self.results.get_mut(&(spoken.run, id.to_owned()));
+                // Those of calls of this run were listed with their calls.
+                let unlisted = left.and_then(|left| {
+                    let place = left.iter().position(|one| std::ptr::eq(*one, result))?;
+                    Some(left.remove(place))
+                });
+                let taken = |place: &usize| found.iter().all(|(other, ..)| other != place);
+                let mut calls = (0..self.open.len()).rev().filter(taken);
+                let call = calls.find(|place| self.open[*place].is_answered_by(result));
+                if let (Some(result), Some(place)) = (unlisted, call) {
+                    found.push((place, spoken.run, result));
+                }
+            }
+        }
+        found.sort_by_key(|(place, ..)| *place);
+        for (place, run, result) in &found {
+            let call = self.open[*place].clone();
+            let number = self.taken.entry(*run).or_default();
+            let id = ItemId {
+                prefix: prefix_of(call.tag()),
+                run: *run,
+                place: ItemPlace::Taken(*number),
+            };
+            *number += 1;
+            self.ended(&id.to_string(), &call, Some(result));
+        }
+        for (place, ..) in found.iter().rev() {
+            self.open.remove(*place);
+        }
+    }
+}
+
+/// Say that an item is not whole.
+fn incomplete(item: &mut Item) {
+    let value = item.json.value();
+    if let Some(status) = value.get("status") {
+        let cut = RawJson::of_with(&value, &[(status, "\"incomplete\"")]);
+        item.json = cut;
+    }
+}

@@ -1,0 +1,82 @@
+//! Thoughts of the model.
+
+use throughline_model::json::{ArrayWriter, ObjectWriter};
+use throughline_model::{Body, Content};
+
+use super::super::envelope;
+use super::{Dialect, Maker, State};
+
+/// What a model thought, as far as it can be read, and the parcel to send it back in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Thought {
+    pub(crate) summary: Vec<String>,
+    /// The reasoning itself: one text, whatever number of pieces the vendor made of it.
+    pub(crate) text: String,
+    pub(crate) sealed: Option<String>,
+    pub(crate) dialect: Dialect,
+}
+
+impl Maker<'_> {
+    /// The thought of a content; none if there is nothing of it to show or to carry.
+    pub(crate) fn thought(&self, content: &Content) -> Option<Thought> {
+        let Body::Reasoning(reasoning) = &content.body else {
+            return None;
+        };
+        let (mut summary, mut text) = (reasoning.summary.clone(), reasoning.text.concat());
+        if self.summarizes && summary.is_empty() && !text.is_empty() {
+            summary.push(std::mem::take(&mut text));
+        }
+        Some(Thought {
+            summary,
+            text,
+            sealed: self.seals.then(|| envelope::seal(content, self.model)),
+            dialect: self.dialect,
+        })
+    }
+}
+
+impl Thought {
+    /// One part of the summary.
+    pub(crate) fn summary_part(text: &str) -> String {
+        part("summary_text", text)
+    }
+
+    /// The reasoning itself.
+    pub(crate) fn text_part(text: &str) -> String {
+        part("reasoning_text", text)
+    }
+
+    /// The item.
+    pub(crate) fn item(&self, id: &str, state: State) -> String {
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        object.str("id", id).str("type", "reasoning");
+        // The other specification's item has no such member.
+        if self.dialect == Dialect::OpenAi {
+            object.str("status", state.as_str());
+        }
+        let mut list = ArrayWriter::new(object.key("summary"));
+        for text in &self.summary {
+            list.raw(&Self::summary_part(text));
+        }
+        list.end();
+        let mut list = ArrayWriter::new(object.key("content"));
+        if !self.text.is_empty() {
+            list.raw(&Self::text_part(&self.text));
+        }
+        list.end();
+        if let Some(sealed) = &self.sealed {
+            object.str("encrypted_content", sealed);
+        }
+        object.end();
+        out
+    }
+}
+
+fn part(tag: &str, text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8 + 48);
+    let mut object = ObjectWriter::new(&mut out);
+    object.str("type", tag).str("text", text);
+    object.end();
+    out
+}

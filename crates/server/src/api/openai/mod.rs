@@ -1,0 +1,4 @@
+//! OpenAI's APIs: `items` has what they share, `responses` the Responses API.
+
+pub mod items;
+pub mod responses;

@@ -1,0 +1,197 @@
+//! The items of a chain: what stood before the output of a response, and single items by id.
+
+use std::sync::Arc;
+
+use throughline_model::{Message, Source};
+use throughline_store::{
+    At, Entry, Error, ItemRef, Journal, NodeId, NodeRef, RunId, Span, TenantScope,
+};
+
+use super::asked::asked;
+use super::fail;
+use super::host::Host;
+use super::tale::dialect;
+use crate::api::openai::items::{Asked, Item, ItemId, Labels, Listing, Spoke, Spoken, input_items};
+use crate::error::ApiError;
+use crate::net::App;
+
+/// Where each message of a chain stands, by who said it: what a run was given comes before what it
+/// said, and each answer of a model is a step.
+pub(super) fn spoken<'m>(messages: impl Iterator<Item = (RunId, &'m Message)>) -> Vec<Spoken<'m>> {
+    let mut now: Option<(RunId, u32)> = None;
+    let mut spoken = Vec::new();
+    for (run, message) in messages {
+        let mut next = match now {
+            Some((known, next)) if known == run => next,
+            _ => 0,
+        };
+        let place = match message.source {
+            Some(Source::Model) => {
+                next += 1;
+                Spoke::Step(next - 1)
+            }
+            Some(Source::Tool) => {
+                // Results that come before any answer are those of calls that were taken over.
+                next = next.max(1);
+                Spoke::Step(next - 1)
+            }
+            _ => Spoke::Input,
+        };
+        now = Some((run, next));
+        spoken.push(Spoken {
+            run,
+            place,
+            message,
+        });
+    }
+    spoken
+}
+
+/// All messages up to a node, oldest first.
+pub(super) async fn entries(
+    app: &App,
+    scope: &TenantScope,
+    node: Option<NodeId>,
+) -> Result<Vec<Entry>, ApiError> {
+    let Some(node) = node else {
+        return Ok(Vec::new());
+    };
+    let at = At::Node(NodeRef::Node(node));
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(0, |entry| entry.last);
+        let page = app
+            .store
+            .read(scope, &at, Span::After(after), usize::MAX)
+            .await;
+        let page = page.map_err(|error| fail::store(&error))?;
+        let more = page.more && !page.entries.is_empty();
+        entries.extend(page.entries);
+        if !more {
+            return Ok(entries);
+        }
+    }
+}
+
+/// How the items of a run's chain are listed.
+pub(super) struct Shown {
+    labels: Labels,
+    model: String,
+    seals: bool,
+    summarizes: bool,
+    asked: Vec<(RunId, Asked)>,
+}
+
+impl Shown {
+    /// With nothing known but the messages.
+    fn plain() -> Self {
+        Self {
+            labels: Labels::new(),
+            model: String::new(),
+            seals: false,
+            summarizes: false,
+            asked: Vec::new(),
+        }
+    }
+
+    /// The same, with everything that is needed to send items back.
+    pub(super) fn carried(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            seals: true,
+            ..Self::plain()
+        }
+    }
+
+    pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
+        let host = Host::of(journal.request.as_ref())?;
+        let asked = asked(journal, |_| true).into_iter();
+        let asked = asked.map(|asked| (journal.run.id, asked)).collect();
+        Ok(match host {
+            Some(host) => Self {
+                labels: host.labels(),
+                model: host.request.model().unwrap_or_default().to_owned(),
+                seals: host.request.seals_reasoning(),
+                summarizes: host.request.summarizes(),
+                asked,
+            },
+            None => Self {
+                asked,
+                ..Self::plain()
+            },
+        })
+    }
+
+    pub(super) fn items(&self, app: &App, spoken: &[Spoken<'_>]) -> Vec<Item> {
+        let listing = Listing {
+            dialect: dialect(app),
+            labels: &self.labels,
+            seals: self.seals,
+            summarizes: self.summarizes,
+            model: &self.model,
+            asked: &self.asked,
+        };
+        input_items(spoken, &listing)
+    }
+}
+
+/// The items of one run, and what they were made from.
+pub(super) struct KeptRun {
+    pub(super) items: Vec<Item>,
+    pub(super) messages: Vec<Message>,
+}
+
+/// A run that is kept; `None` if it is not there.
+pub(super) async fn kept_run(
+    app: &App,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<Option<KeptRun>, ApiError> {
+    let journal = match app.store.journal(scope, run).await {
+        Ok(journal) => journal,
+        Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(fail::store(&error)),
+    };
+    let shown = Shown::of(&journal)?;
+    let messages: Vec<Message> = journal
+        .entries
+        .into_iter()
+        .map(|entry| entry.message)
+        .collect();
+    let items = shown.items(app, &spoken(messages.iter().map(|message| (run, message))));
+    Ok(Some(KeptRun { items, messages }))
+}
+
+/// The run that a message of a history belongs to.
+pub(super) fn run_of(message: &Message) -> Option<RunId> {
+    let id = message.id.as_ref()?;
+    ItemRef::of_message(id).map(|item| item.run)
+}
+
+/// The newest item of a history that a client gave this name.
+pub(super) fn named(app: &App, history: &[Arc<Message>], id: &str) -> Option<Item> {
+    let of = history.iter().filter_map(|message| {
+        let said = message.source != Some(Source::Model);
+        let run = run_of(message).filter(|_| said)?;
+        Some((run, &**message))
+    });
+    let items = Shown::plain().items(app, &spoken(of));
+    items.into_iter().rfind(|item| item.id == id)
+}
+
+/// An item of a history that a client sends again, as it was shown.
+pub(super) fn inherited(app: &App, history: &[Arc<Message>], id: &ItemId) -> Option<Item> {
+    let of = history.iter().filter_map(|message| {
+        let run = run_of(message).filter(|run| *run == id.run)?;
+        Some((run, &**message))
+    });
+    let spoken = spoken(of);
+    if spoken.is_empty() {
+        return None;
+    }
+    let name = id.to_string();
+    Shown::plain()
+        .items(app, &spoken)
+        .into_iter()
+        .find(|item| item.id == name)
+}

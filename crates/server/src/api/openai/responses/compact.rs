@@ -1,0 +1,168 @@
+//! `POST /v1/responses/compact`: a conversation in short, for a client to go on with.
+//!
+//! No model is asked: what users and instructions said comes back as it was, everything else as one
+//! sealed item. Nothing is stored, and what the conversation was made from stays as it is.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use throughline::{Condensed, condense};
+use throughline_model::Message;
+use throughline_model::json::{ArrayWriter, RawJson, Value};
+use throughline_store::{RunId, TenantScope};
+
+use super::chain::{self, Shown};
+use super::said::said;
+use super::wire::{CompactionAsked, CreateRequest, Tally};
+use super::{fail, input_tokens, showing, tale};
+use crate::api::openai::items::{InputItems, InputPart, Item, PARCEL_PURPOSE, Parcel};
+use crate::config::Dialect;
+use crate::error::ApiError;
+use crate::net::{App, Caller, Payload, json};
+use crate::service::begun_at;
+
+/// `POST /v1/responses/compact`.
+pub(super) async fn compact(
+    State(app): State<App>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<Response<Body>, ApiError> {
+    let request = CreateRequest::parse(payload.bytes())?;
+    // The same input gives the same names.
+    let mut name = [0; 16];
+    name.copy_from_slice(&blake3::hash(payload.bytes()).as_bytes()[..16]);
+    drop(payload);
+    let route = app.upstreams.route(request.model())?;
+    if request.previous_response_id().is_none() && request.input().is_empty() {
+        return Err(
+            ApiError::invalid("Send 'input', 'previous_response_id' or both.")
+                .code("missing_required_parameter")
+                .param("input"),
+        );
+    }
+    let answers = |part: &InputPart| matches!(part, InputPart::Approval { .. });
+    if request.input().parts().iter().any(answers) {
+        return Err(ApiError::invalid(
+            "An approval answers a response. Send it with 'previous_response_id' when you create \
+             the next one.",
+        )
+        .code("invalid_value")
+        .param("input"));
+    }
+    let history = input_tokens::history(&app, &caller, &request).await?;
+    let said = said(&app, &caller.scope, request.input(), &history).await?;
+    let mut messages = history;
+    messages.extend(said.messages.into_iter().map(Arc::new));
+    let asked = CompactionAsked {
+        fits_window: true,
+        ..*request.compaction()
+    };
+    let policy = showing::policy(&app.config.compaction, route.upstream.window, &asked);
+    let short = condense(&messages, &policy);
+    let shown = Shown::carried(request.model().unwrap_or_default());
+    let items = items(
+        &app,
+        &shown,
+        (&messages, RunId::from_bytes(name)),
+        short.covers,
+    );
+    let item = sealed(&app, &caller.scope, (&request, request.input()), &short);
+    Ok(json(StatusCode::OK, &body(&app, &items, &item, &short)))
+}
+
+/// Items that stay as they are.
+struct Staying {
+    /// The words of users and instructions.
+    before: Vec<Item>,
+    /// Calls that wait, with what stands beside them.
+    after: Vec<Item>,
+}
+
+/// What stays of the messages. Those that were never stored are named after the request.
+fn items(
+    app: &App,
+    shown: &Shown,
+    (messages, run): (&[Arc<Message>], RunId),
+    covers: usize,
+) -> Staying {
+    let of = |message: &Arc<Message>| chain::run_of(message).unwrap_or(run);
+    let spoken = |messages: &[Arc<Message>]| {
+        let all = messages.iter().map(|message| (of(message), &**message));
+        let spoken = chain::spoken(all);
+        shown.items(app, &spoken)
+    };
+    let mut before = spoken(messages);
+    let count = match covers == messages.len() {
+        true => before.len(),
+        false => spoken(&messages[..covers]).len(),
+    };
+    let after = before.split_off(count.min(before.len()));
+    before.retain(stays);
+    Staying { before, after }
+}
+
+/// Whether an item stays as it is: what users and instructions said, and what another server put in
+/// short, which nobody here can read.
+fn stays(item: &Item) -> bool {
+    let value = item.json.value();
+    let is = |key: &str, word: &str| value.get(key).is_some_and(|found| found.is_str(word));
+    let foreign = || {
+        let sealed = value.get("encrypted_content").and_then(Value::as_str);
+        sealed.is_some_and(|sealed| !Parcel::is_ours(&sealed))
+    };
+    is("type", "message") && !is("role", "assistant") || is("type", "compaction") && foreign()
+}
+
+/// The item with everything else in it.
+pub(super) fn sealed(
+    app: &App,
+    scope: &TenantScope,
+    (request, input): (&CreateRequest, &InputItems),
+    short: &Condensed,
+) -> RawJson {
+    // What was in short before goes on to stand for what it stood for.
+    let mut earlier = input.parts().iter().rev();
+    let earlier = earlier.find_map(|part| match part {
+        InputPart::Parcel { brought, .. } => brought.parcel.of.clone(),
+        _ => None,
+    });
+    let previous = request.previous_response_id().map(str::to_owned);
+    let parcel = Parcel {
+        text: short.text.clone(),
+        sources: short.sources.clone(),
+        of: previous.or(earlier),
+    };
+    let bytes = parcel.bytes();
+    let seal = app
+        .store
+        .seal(scope, PARCEL_PURPOSE, bytes.get().as_bytes());
+    parcel.item(&Parcel::id(&seal), &seal)
+}
+
+fn body(app: &App, items: &Staying, item: &RawJson, short: &Condensed) -> RawJson {
+    let run = app.store.ids().run();
+    let dialect = tale::dialect(app);
+    RawJson::object(|object| {
+        object
+            .str("id", &fail::response_id(run))
+            .str("object", "response.compaction")
+            .number("created_at", begun_at(run) / 1_000);
+        let mut output = ArrayWriter::new(object.key("output"));
+        for item in &items.before {
+            output.raw(item.json.get());
+        }
+        output.raw(item.get());
+        for item in &items.after {
+            output.raw(item.json.get());
+        }
+        output.end();
+        // Nobody was asked, so that nothing was used.
+        Tally::default().write(object.key("usage"), dialect);
+        if dialect == Dialect::OpenAi {
+            let report = short.report.to_json();
+            object.raw("throughline", &format!("{{\"compaction\":{report}}}"));
+        }
+    })
+}

@@ -1,0 +1,311 @@
+//! Reading a response again, whole or as a stream, and deleting it.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{Response, StatusCode};
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream, Stream};
+use throughline::Attached;
+use throughline_model::json::RawJson;
+use throughline_store::{Error, EventNo, RunId, TenantScope};
+
+use super::query::Query;
+use super::sse::Batch;
+use super::tale::{Tale, ending_of};
+use super::wire::{Frame, Pieces, Projector, Shared};
+use super::{fail, sse};
+use crate::error::ApiError;
+use crate::net::{Answered, App, Caller, json, json_pieces};
+use crate::service::{Behind, Delivery, Next, Reader};
+use crate::trials::planted;
+
+/// `GET /v1/responses/{id}`.
+pub(super) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response<Body>, ApiError> {
+    let query = Query::of(query.as_deref());
+    let streamed = query.flag("stream")?;
+    let after = query.number("starting_after")?;
+    let scope = &caller.scope;
+    if !streamed && after.is_some() {
+        return Err(
+            ApiError::invalid("'starting_after' needs 'stream=true'.").param("starting_after")
+        );
+    }
+    let mut response = match streamed {
+        true => streaming(&app, scope, &id, after, Delivery::default()).await?,
+        false => {
+            let tale = Tale::read(&app, scope, &id).await?;
+            let live = app.runs.find(tale.run()).and_then(|live| live.response());
+            match live {
+                Some(body) => json_pieces(&body),
+                None => json(StatusCode::OK, &tale.response(&app, scope).await?),
+            }
+        }
+    };
+    if let Some(run) = fail::run_of(&id) {
+        response.extensions_mut().insert(Answered(run));
+    }
+    Ok(response)
+}
+
+/// `DELETE /v1/responses/{id}`: it is hidden, and what continues it keeps working.
+pub(super) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response<Body>, ApiError> {
+    let tale = Tale::read(&app, &caller.scope, &id).await?;
+    if !tale.journal.run.state.is_settled() {
+        return Err(fail::not_final(tale.run()));
+    }
+    match app.store.hide(&caller.scope, tale.run()).await {
+        Ok(()) => {}
+        Err(Error::NotFound { .. }) => return Err(fail::no_response(&id)),
+        Err(error) => return Err(fail::store(&error)),
+    }
+    let body = RawJson::object(|object| {
+        object
+            .str("id", &id)
+            .str("object", "response")
+            .bool("deleted", true);
+    });
+    Ok(json(StatusCode::OK, &body))
+}
+
+pub(super) async fn streaming(
+    app: &App,
+    scope: &TenantScope,
+    id: &str,
+    after: Option<u64>,
+    delivery: Delivery,
+) -> Result<Response<Body>, ApiError> {
+    let tale = Tale::read(app, scope, id).await?;
+    let place = app.stream()?;
+    let next = u64::from(!planted("server-tells-again"));
+    let from = after.map_or(0, |after| after.saturating_add(next));
+    let with = (place, delivery);
+    if let Some(live) = app.runs.find(tale.run()) {
+        if live.streamed {
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            let batches = following(app, scope, live.reader(from));
+            return Ok(sse::events(batches, app, with));
+        }
+        // It has no frames before it is over.
+        live.over().await;
+        let tale = Tale::read(app, scope, id).await?;
+        return streaming_stored(app, scope, tale, from, with).await;
+    }
+    match tale.journal.run.state.is_settled() {
+        true => streaming_stored(app, scope, tale, from, with).await,
+        false => {
+            let batches = tailing(app, scope, tale, from);
+            Ok(sse::events(batches, app, with))
+        }
+    }
+}
+
+/// The frames of a response that is over.
+async fn streaming_stored(
+    app: &App,
+    scope: &TenantScope,
+    tale: Tale,
+    from: u64,
+    with: (tokio::sync::OwnedSemaphorePermit, Delivery),
+) -> Result<Response<Body>, ApiError> {
+    if from > 0 {
+        let last = tale.last_frame(app, scope).await?;
+        if from > last + 1 {
+            return Err(ApiError::invalid(format!(
+                "'starting_after' is {}, and the last event of this response is {last}.",
+                from - 1
+            ))
+            .param("starting_after"));
+        }
+    }
+    let batches = tailing(app, scope, tale, from);
+    Ok(sse::events(batches, app, with))
+}
+
+/// The bytes of frames from a number on.
+fn pieces(frames: Vec<Frame>, from: u64, shared: &mut Shared) -> Vec<Pieces> {
+    let wanted = frames.into_iter().filter(|frame| frame.number >= from);
+    wanted.map(|frame| shared.pieces(frame.bytes)).collect()
+}
+
+/// The frames of a run that this process works on.
+pub(super) fn following(
+    app: &App,
+    scope: &TenantScope,
+    reader: Reader,
+) -> impl Stream<Item = Batch> + Send + 'static {
+    let following = Following {
+        app: app.clone(),
+        scope: scope.clone(),
+        from: Source::Live(reader),
+    };
+    stream::unfold(following, |mut following| async move {
+        let frames = following.next().await?;
+        Some((frames, following))
+    })
+}
+
+/// Wait until a run that another process works on is settled.
+pub(super) async fn settled(app: &App, scope: &TenantScope, run: RunId) -> Result<(), ApiError> {
+    loop {
+        match app.store.run(scope, run).await {
+            Ok(run) if run.state.is_settled() => return Ok(()),
+            Ok(_) => {}
+            Err(Error::NotFound { .. }) => return Err(fail::no_response(&fail::response_id(run))),
+            Err(_) => return Err(fail::outcome_unknown(run)),
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// A reader of a run that this process works on, or did when it began to read.
+struct Following {
+    app: App,
+    scope: TenantScope,
+    from: Source,
+}
+
+/// Where frames come from.
+enum Source {
+    Live(Reader),
+    /// The record, for a reader that came too late or fell behind, or whose run another process has
+    /// taken over.
+    Record(BoxStream<'static, Batch>),
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<Batch> {
+        loop {
+            match &mut self.from {
+                Source::Record(batches) => return batches.next().await,
+                Source::Live(reader) => match reader.next().await {
+                    Ok(Next::Frames(frames)) => return Some(Ok(frames)),
+                    Ok(Next::End) => return None,
+                    Ok(Next::NotStored(from)) => {
+                        return Some(Err(fail::unknown_event(reader.run(), from as u64)));
+                    }
+                    Err(Behind { from }) => {
+                        let run = reader.run();
+                        let id = fail::response_id(run);
+                        let tale = match Tale::read(&self.app, &self.scope, &id).await {
+                            Ok(tale) => tale,
+                            Err(error) => {
+                                let error = &error.message;
+                                tracing::warn!(id, error, "a stream cannot be read on");
+                                return Some(Err(fail::unknown_event(run, from as u64)));
+                            }
+                        };
+                        let batches = tailing(&self.app, &self.scope, tale, from as u64);
+                        self.from = Source::Record(batches.boxed());
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The frames of a run that another process works on, or will: one whose worker is gone is waited
+/// for until somebody has taken it over.
+fn tailing(
+    app: &App,
+    scope: &TenantScope,
+    tale: Tale,
+    from: u64,
+) -> impl Stream<Item = Batch> + Send + 'static {
+    let threads = app.runs.threads(&app.store, scope);
+    let mut tail = Tail {
+        app: app.clone(),
+        scope: scope.clone(),
+        run: tale.run(),
+        told: threads.attach(tale.run(), None),
+        last: None,
+        projector: Projector::new(tale.scene),
+        frames: 0,
+        shared: Shared::default(),
+        is_over: false,
+    };
+    let mut first = Vec::new();
+    tail.projector.begin(&mut first);
+    tail.frames = first.len() as u64;
+    let first = pieces(first, from, &mut tail.shared);
+    let rest = stream::unfold(tail, move |mut tail| async move {
+        let batch = match tail.next().await? {
+            Ok(frames) => {
+                tail.frames += frames.len() as u64;
+                Ok(pieces(frames, from, &mut tail.shared))
+            }
+            Err(Unreadable) => {
+                tail.is_over = true;
+                Err(fail::unknown_event(tail.run, tail.frames.max(from)))
+            }
+        };
+        Some((batch, tail))
+    });
+    stream::iter([Ok(first)]).chain(rest)
+}
+
+/// How often somebody looks whether a run was taken over.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A reader of a run that this process does not work on.
+struct Tail {
+    app: App,
+    scope: TenantScope,
+    run: RunId,
+    told: Attached,
+    last: Option<EventNo>,
+    projector: Projector,
+    /// How many frames there were so far.
+    frames: u64,
+    shared: Shared,
+    is_over: bool,
+}
+
+/// The record of a run cannot be read now.
+struct Unreadable;
+
+impl Tail {
+    async fn next(&mut self) -> Option<Result<Vec<Frame>, Unreadable>> {
+        let mut frames = Vec::new();
+        while !self.is_over {
+            match self.told.next().await {
+                Some(Ok((no, event))) => {
+                    self.last = Some(no);
+                    self.projector.tell(&event, &mut frames);
+                    return Some(Ok(frames));
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
+                    return Some(Err(Unreadable));
+                }
+                None => {}
+            }
+            let journal = match self.app.store.journal(&self.scope, self.run).await {
+                Ok(journal) => journal,
+                Err(error) => {
+                    tracing::warn!(run = %self.run, %error, "a stream cannot be read on");
+                    return Some(Err(Unreadable));
+                }
+            };
+            if let Some(ending) = ending_of(&journal) {
+                self.is_over = true;
+                self.projector.finish(&ending, &mut frames);
+                return Some(Ok(frames));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let threads = self.app.runs.threads(&self.app.store, &self.scope);
+            self.told = threads.attach(self.run, self.last);
+        }
+        None
+    }
+}

@@ -1,0 +1,320 @@
+//! What it takes to answer a request: whom to ask, with which tools, under which rules.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use throughline::{
+    Agent, Approval, CallContext, Limits, OnPark, OnRepeat, RunOptions, Tool, ToolError,
+    ToolOutput, ToolSpec,
+};
+use throughline_model::ToolDef;
+use throughline_model::json::RawJson;
+
+use super::host::Host;
+use super::offered::{Offered, choice, renamed};
+use super::showing;
+use super::trigger::put_in_short;
+use super::unsupported::{ModelCall, judged};
+use super::wire::{CreateRequest, McpTool, RequestTool};
+use crate::api::openai::items::{InputItems, ServerTool, ToolList};
+use crate::config::Kind;
+use crate::error::ApiError;
+use crate::net::App;
+use crate::upstreams::{Route, Upstream};
+
+/// What it takes to answer a request.
+pub(crate) struct Recipe {
+    pub(crate) agent: Agent,
+    pub(crate) options: RunOptions,
+    pub(crate) host: Host,
+    pub(crate) upstream: Arc<Upstream>,
+}
+
+/// The recipe for a request. `listed` are the tool servers that the chain has listed already.
+pub(crate) async fn recipe(
+    app: &App,
+    request: Arc<CreateRequest>,
+    input: &InputItems,
+    listed: &[String],
+) -> Result<Recipe, ApiError> {
+    let route = app.upstreams.route(request.model())?;
+    let mut host = Host::plain(Arc::clone(&request));
+    let served = served(app, &request, &route).await?;
+    for list in served.lists {
+        if !listed.contains(&list.label) {
+            host.lists.push(list);
+        }
+    }
+    host.listed = listed.to_vec();
+    host.listed
+        .extend(host.lists.iter().map(|list| list.label.clone()));
+    host.tools = served.names;
+    made(app, &route, host, served.tools, Looks::New(input))
+}
+
+/// Whether it is looked at what of a request cannot be carried out.
+#[derive(Clone, Copy)]
+enum Looks<'i> {
+    /// It is, with the input of the request.
+    New(&'i InputItems),
+    /// It was, and is kept.
+    Known,
+}
+
+/// The recipe for a run that was begun before, as it was kept.
+pub(crate) async fn again(app: &App, host: &Host) -> Result<Recipe, ApiError> {
+    let route = app.upstreams.route(host.request.model())?;
+    let served = served(app, &host.request, &route).await?;
+    let mut recipe = made(app, &route, host.clone(), served.tools, Looks::Known)?;
+    if let Some(item) = &host.in_short {
+        put_in_short(app, &mut recipe, item.clone())?;
+    }
+    Ok(recipe)
+}
+
+fn made(
+    app: &App,
+    route: &Route,
+    mut host: Host,
+    served: Vec<Arc<dyn Tool>>,
+    looks: Looks<'_>,
+) -> Result<Recipe, ApiError> {
+    let request = Arc::clone(&host.request);
+    let native = route.upstream.kind.speaks_responses();
+    let offered = Offered::of(&request, native);
+    let mut tools = served;
+    let allowed = request.tool_choice().allowed.as_ref();
+    let label = |name: &str| {
+        let found = host.tools.iter().find(|(known, _)| known == name);
+        found.map(|(_, tool)| tool.label.clone())
+    };
+    tools.retain(|tool| {
+        let name = &tool.spec().name;
+        allowed.is_none_or(|allowed| allowed.has(name, label(name).as_deref()))
+    });
+    for tool in &offered.tools {
+        let name = &tool.spec().name;
+        if tools.iter().any(|known| known.spec().name == *name) {
+            return Err(clash(name));
+        }
+        tools.push(Arc::clone(tool));
+    }
+    let mut settings = request.settings();
+    if native {
+        settings.extra = request.extra_for_responses(route.upstream.kind == Kind::OpenAiResponses);
+    }
+    let choice = choice(&request, native);
+    let specs = tools
+        .iter()
+        .map(|tool: &Arc<dyn Tool>| tool.spec())
+        .filter(|spec| spec.offered);
+    let defs: Vec<ToolDef> = specs
+        .map(ToolSpec::to_def)
+        .chain(offered.hosted.iter().cloned())
+        .collect();
+    let call = ModelCall {
+        route,
+        request: &request,
+        settings: &settings,
+        choice: &choice,
+        defs: &defs,
+        offered: &offered,
+    };
+    if let Looks::New(input) = looks {
+        call.refuse_contents(input)?;
+        host.functions = !native && renamed(&request).next().is_some();
+        host.ignored = call.ignored()?;
+        judged(&host.ignored, app.config.server.unsupported)?;
+    }
+    let agent = route.agent.as_deref();
+    let instructions = [
+        agent.and_then(|agent| agent.instructions.as_deref()),
+        request.instructions(),
+    ];
+    let instructions: Vec<&str> = instructions.into_iter().flatten().collect();
+    let extras = request.extras();
+    let options = RunOptions {
+        tools,
+        hosted: offered.hosted,
+        choice,
+        settings: Some(settings),
+        model: route.model.clone(),
+        limits: Some(limits(app, &request)),
+        instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        persistence: extras
+            .persistence
+            .or_else(|| agent.and_then(|agent| agent.persistence)),
+        on_interrupt: extras.on_interrupt,
+        on_open_calls: extras.on_open_calls,
+        on_park: Some(OnPark::Publish),
+        on_repeat: OnRepeat::Tell,
+        compaction: Some(showing::compaction(
+            &app.config.compaction,
+            route.upstream.window,
+            request.compaction(),
+        )),
+        host: Some(host.to_json()),
+        ..RunOptions::default()
+    };
+    let upstream = Arc::clone(&route.upstream);
+    let agent = app.runs.agent(&upstream.name, || agent_of(app, &upstream));
+    let agent = agent.map_err(|error| {
+        ApiError::server(format!(
+            "The upstream {} cannot be used: {error}",
+            upstream.name
+        ))
+    })?;
+    Ok(Recipe {
+        agent,
+        options,
+        upstream,
+        host,
+    })
+}
+
+fn agent_of(app: &App, upstream: &Upstream) -> Result<Agent, throughline::BuildError> {
+    Agent::builder(Arc::clone(&upstream.client))
+        .name(upstream.name.clone())
+        .history(app.config.history)
+        .metrics(app.metrics.clone())
+        .build()
+}
+
+fn limits(app: &App, request: &CreateRequest) -> Limits {
+    let mut limits = app.config.limits.run.clone();
+    if let Some(most) = request.max_tool_calls() {
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        limits.calls = Some(limits.calls.map_or(most, |known| known.min(most)));
+    }
+    limits
+}
+
+/// Tools of ours that a request uses.
+#[derive(Default)]
+struct Served {
+    tools: Vec<Arc<dyn Tool>>,
+    names: Vec<(String, ServerTool)>,
+    lists: Vec<ToolList>,
+}
+
+/// The tools of the servers that the agent and the request name.
+async fn served(app: &App, request: &CreateRequest, route: &Route) -> Result<Served, ApiError> {
+    let mut served = Served::default();
+    let agents = route.agent.as_deref().map(|agent| agent.mcp.as_slice());
+    for label in agents.unwrap_or_default() {
+        // In a box: connecting is large, and seldom.
+        served.add(label, Box::pin(app.mcp.tools(label)).await?, None)?;
+    }
+    for tool in request.tools() {
+        let RequestTool::Mcp(wanted) = tool else {
+            continue;
+        };
+        if served.lists.iter().any(|list| list.label == wanted.label) {
+            return Err(clash(&wanted.label));
+        }
+        let tools = Box::pin(app.mcp.tools(&wanted.label)).await?;
+        served.add(&wanted.label, tools, Some(wanted))?;
+    }
+    Ok(served)
+}
+
+impl Served {
+    fn add(
+        &mut self,
+        label: &str,
+        tools: Vec<Arc<dyn Tool>>,
+        wanted: Option<&McpTool>,
+    ) -> Result<(), ApiError> {
+        let mut list = ToolList {
+            label: label.to_owned(),
+            tools: Vec::new(),
+        };
+        for tool in tools {
+            let spec = tool.spec();
+            let reads = spec.effect == throughline::Effect::ReadOnly;
+            let allowed = wanted.and_then(|wanted| wanted.allowed.as_ref());
+            if !allowed.is_none_or(|allowed| allowed.matches(&spec.name, reads)) {
+                continue;
+            }
+            if self.names.iter().any(|(name, _)| *name == spec.name) {
+                return Err(clash(&spec.name));
+            }
+            list.tools.push(listed(spec));
+            let asks = spec.approval == Approval::Always
+                || wanted.is_some_and(|one| one.require_approval.asks(&spec.name, reads));
+            let served = ServerTool {
+                label: label.to_owned(),
+                name: spec.name.clone(),
+                asks,
+            };
+            self.names.push((spec.name.clone(), served));
+            self.tools
+                .push(match asks && spec.approval != Approval::Always {
+                    true => Arc::new(Asking::of(tool)),
+                    false => tool,
+                });
+        }
+        self.lists.push(list);
+        Ok(())
+    }
+}
+
+fn clash(name: &str) -> ApiError {
+    let name: String = name.chars().take(128).collect();
+    ApiError::invalid(format!(
+        "Two tools are called '{name}'. Rename or leave out one of them."
+    ))
+    .code("duplicate_tool")
+    .param("tools")
+}
+
+/// A tool as it is listed.
+fn listed(spec: &ToolSpec) -> RawJson {
+    RawJson::object(|object| {
+        object.str("name", &spec.name);
+        match &spec.description {
+            Some(text) => drop(object.str("description", text)),
+            None => drop(object.raw("description", "null")),
+        }
+        object
+            .raw("input_schema", spec.parameters.as_json().get())
+            .raw("annotations", "null");
+    })
+}
+
+/// A tool of ours that the client wants to be asked about.
+struct Asking {
+    spec: ToolSpec,
+    tool: Arc<dyn Tool>,
+}
+
+impl Asking {
+    fn of(tool: Arc<dyn Tool>) -> Self {
+        let mut spec = tool.spec().clone();
+        spec.approval = Approval::Always;
+        Self { spec, tool }
+    }
+}
+
+#[async_trait]
+impl Tool for Asking {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        self.tool.call(arguments, context).await
+    }
+
+    async fn probe(
+        &self,
+        arguments: &RawJson,
+        context: CallContext,
+    ) -> Result<throughline::Probe, ToolError> {
+        self.tool.probe(arguments, context).await
+    }
+}

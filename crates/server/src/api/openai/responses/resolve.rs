@@ -1,0 +1,189 @@
+//! Items of ours that a client sends back, by reference or as it received them.
+//!
+//! What a vendor needs back (signatures, sealed reasoning, its own form of a call) has no place in an
+//! item of this API, or is dropped by clients. The record has it: an item that is kept stands for what
+//! it was made from, if the body that came with it is the one that was given.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use throughline_model::json::Value;
+use throughline_model::{Body, Content, Message, Role, ToolCall};
+use throughline_store::{RunId, TenantScope};
+
+use super::chain::{self, KeptRun};
+use super::said::no_item;
+use crate::api::openai::items::{InputItem, ItemId, messages_of, named, same_item};
+use crate::error::ApiError;
+use crate::net::App;
+
+/// What stands behind an item of an input.
+pub(super) enum Found {
+    /// Nothing of ours: it is what was sent.
+    Sent,
+    /// Something else is kept under its id.
+    Edited,
+    /// What it was made from, and the message that it stood in.
+    Kept(Vec<Message>, Option<(RunId, usize)>),
+}
+
+/// Looks items up, each run once.
+pub(super) struct Resolving<'a> {
+    app: &'a App,
+    scope: &'a TenantScope,
+    runs: HashMap<RunId, Option<KeptRun>>,
+    /// Contents that were given already: run, message and content.
+    given: HashSet<(RunId, usize, usize)>,
+}
+
+impl<'a> Resolving<'a> {
+    pub(super) fn new(app: &'a App, scope: &'a TenantScope) -> Self {
+        Self {
+            app,
+            scope,
+            runs: HashMap::new(),
+            given: HashSet::new(),
+        }
+    }
+
+    /// What stands behind an item.
+    pub(super) async fn look_up(
+        &mut self,
+        item: &InputItem,
+        history: &[Arc<Message>],
+    ) -> Result<Found, ApiError> {
+        let is_reference = item.tag == "item_reference";
+        let Some(id) = &item.id else {
+            return Ok(self.call_without_id(item));
+        };
+        let found = match id.parse::<ItemId>() {
+            Ok(of) => self.kept(of.run, id).await?,
+            Err(_) => None,
+        };
+        let Some((run, index)) = found else {
+            return match is_reference {
+                true => self.named(id, history),
+                false => Ok(Found::Sent),
+            };
+        };
+        let Some(Some(kept)) = self.runs.get(&run) else {
+            return Ok(Found::Sent);
+        };
+        let known = &kept.items[index];
+        if !is_reference && !same_item(&known.json, &item.json) {
+            return Ok(Found::Edited);
+        }
+        match known.said {
+            Some((message, content)) => {
+                let messages = stored(kept, (run, message, content), id, &mut self.given);
+                Ok(Found::Kept(messages, Some((run, message))))
+            }
+            // What the client said itself is what was sent.
+            None if is_reference => messages_of(&InputItem {
+                json: known.json.clone(),
+                ..item.clone()
+            })
+            .map(|messages| Found::Kept(messages, None)),
+            None => Ok(Found::Sent),
+        }
+    }
+
+    /// A call that came without its id, next to other items of its response.
+    fn call_without_id(&mut self, item: &InputItem) -> Found {
+        let value = item.json.value();
+        let Some(call) = value.get("call_id").and_then(Value::as_str) else {
+            return Found::Sent;
+        };
+        for (run, kept) in &self.runs {
+            let items = kept.iter().flat_map(|kept| &kept.items);
+            let mut made = items.filter(|known| {
+                let value = known.json.value();
+                let same = value.get("call_id").and_then(Value::as_str) == Some(call.clone());
+                same && same_item(&known.json, &item.json)
+            });
+            if let (Some(known), Some(kept)) = (made.next(), kept)
+                && let Some((message, content)) = known.said
+            {
+                let at = (*run, message, content);
+                let messages = stored(kept, at, &known.id, &mut self.given);
+                return Found::Kept(messages, Some((*run, message)));
+            }
+        }
+        Found::Sent
+    }
+
+    /// The run and the place of an item that is kept.
+    async fn kept(&mut self, run: RunId, id: &str) -> Result<Option<(RunId, usize)>, ApiError> {
+        if !self.runs.contains_key(&run) {
+            let kept = chain::kept_run(self.app, self.scope, run).await?;
+            self.runs.insert(run, kept);
+        }
+        let kept = self.runs.get(&run).and_then(Option::as_ref);
+        let index = kept.and_then(|kept| kept.items.iter().position(|item| item.id == id));
+        Ok(index.map(|index| (run, index)))
+    }
+
+    /// An item of the history that a client gave this name.
+    fn named(&self, id: &str, history: &[Arc<Message>]) -> Result<Found, ApiError> {
+        let item = chain::named(self.app, history, id).ok_or_else(|| no_item(id))?;
+        let value = item.json.value();
+        let tag = value.get("type").and_then(Value::as_str);
+        messages_of(&InputItem {
+            index: 0,
+            id: Some(item.id.clone()),
+            tag: tag.map_or_else(|| "message".to_owned(), Into::into),
+            json: item.json.clone(),
+        })
+        .map(|messages| Found::Kept(messages, None))
+    }
+}
+
+/// What a content of the record is sent back as: with the reasoning before a call that the client
+/// left out, and with the result of a call that ran here.
+fn stored(
+    kept: &KeptRun,
+    (run, message, content): (RunId, usize, usize),
+    id: &str,
+    given: &mut HashSet<(RunId, usize, usize)>,
+) -> Vec<Message> {
+    let Some(spoken) = kept.messages.get(message) else {
+        return Vec::new();
+    };
+    let mut contents = Vec::new();
+    if let Some(Body::ToolCall(_)) = spoken.contents.get(content).map(|one| &one.body) {
+        for (place, one) in spoken.contents.iter().enumerate().take(content) {
+            let thought = matches!(one.body, Body::Reasoning(_));
+            if thought && given.insert((run, message, place)) {
+                contents.push(one.clone());
+            }
+        }
+    }
+    // The item that carries a signature stands beside that of its content.
+    if given.insert((run, message, content))
+        && let Some(one) = spoken.contents.get(content)
+    {
+        contents.push(named(one.clone(), id));
+    }
+    if contents.is_empty() {
+        return Vec::new();
+    }
+    let mut messages = vec![Message::new(spoken.role.clone(), contents)];
+    if id.starts_with("mcp_")
+        && let Some(Body::ToolCall(call)) = spoken.contents.get(content).map(|one| &one.body)
+        && let Some(result) = result_of(kept, message, call)
+    {
+        messages.push(Message::new(Role::Tool, vec![result]));
+    }
+    messages
+}
+
+/// The result of a call that ran here.
+fn result_of(kept: &KeptRun, message: usize, call: &ToolCall) -> Option<Content> {
+    let later = kept.messages.iter().skip(message + 1);
+    let mut contents = later.flat_map(|message| &message.contents);
+    let answers = |content: &&Content| {
+        let result = content.as_tool_result();
+        result.is_some_and(|result| result.call().value() == call.call.value())
+    };
+    contents.find(answers).cloned()
+}

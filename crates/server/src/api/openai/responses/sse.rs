@@ -1,0 +1,119 @@
+//! Event streams: frames in one chunk each, if they are not very long, comments while nothing happens, and the mark of the end.
+//! A stream whose end is not known ends with an error event and without that mark.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::Response;
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use futures_util::Stream;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use throughline::Reservation;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::wire::{DONE, Pieces, held_bytes};
+use crate::net::App;
+use crate::service::Delivery;
+
+const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// Frames that are ready, or the last event of a stream that breaks off.
+pub(crate) type Batch = Result<Vec<Pieces>, Bytes>;
+
+/// An event stream of frames that come in batches.
+pub(crate) fn events(
+    batches: impl Stream<Item = Batch> + Send + 'static,
+    app: &App,
+    (place, delivery): (OwnedSemaphorePermit, Delivery),
+) -> Response<Body> {
+    let told = Told {
+        batches: batches.boxed(),
+        frames: Vec::new().into_iter(),
+        pieces: VecDeque::new(),
+        memory: app.memory.reservation(),
+        keep_alive: app.config.limits.keep_alive,
+        end: None,
+        delivery,
+        _place: place,
+    };
+    let chunks = stream::unfold(told, |mut told| async move {
+        let chunk = told.next().await?;
+        Some((Ok::<Bytes, std::convert::Infallible>(chunk), told))
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    // Proxies that gather what they pass on would hold up the words.
+    headers.insert(
+        HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
+    response
+}
+
+struct Told {
+    batches: BoxStream<'static, Batch>,
+    frames: std::vec::IntoIter<Pieces>,
+    /// What is left of a frame.
+    pieces: VecDeque<Bytes>,
+    /// For the frames that are ready.
+    memory: Reservation,
+    keep_alive: Duration,
+    end: Option<End>,
+    delivery: Delivery,
+    _place: OwnedSemaphorePermit,
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Whole,
+    BrokenOff,
+}
+
+impl Told {
+    /// The next chunk: one frame or a piece of a long one, a comment, or the mark of the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                return Some(piece);
+            }
+            match self.frames.next() {
+                Some(Pieces::One(frame)) => return Some(frame),
+                Some(Pieces::Many(pieces)) => {
+                    self.pieces = pieces.into();
+                    continue;
+                }
+                None => self.memory.follow(0),
+            }
+            match self.end {
+                Some(End::Whole) => {
+                    // What came before was taken by the connection.
+                    self.delivery.done();
+                    return None;
+                }
+                Some(End::BrokenOff) => return None,
+                None => {}
+            }
+            match tokio::time::timeout(self.keep_alive, self.batches.next()).await {
+                Err(_) => return Some(KEEP_ALIVE),
+                Ok(Some(Ok(frames))) => {
+                    self.memory.follow(held_bytes(&frames));
+                    self.frames = frames.into_iter();
+                }
+                Ok(Some(Err(last))) => {
+                    self.end = Some(End::BrokenOff);
+                    return Some(last);
+                }
+                Ok(None) => {
+                    self.end = Some(End::Whole);
+                    return Some(Bytes::from_static(DONE));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A request that ends with `compaction_trigger`: the conversation is put in short, and no model is
+//! asked.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use throughline::{
+    Abilities, Agent, ChatClient, ChatRequest, ClientError, Compaction, EventStream, RunOptions,
+    condense,
+};
+use throughline_model::json::RawJson;
+use throughline_model::{
+    Body, Content, Message, Opaque, Response, Role, Stop, ToolChoice, Vendor, Wire,
+};
+use throughline_store::TenantScope;
+
+use super::recipe::Recipe;
+use super::wire::{CompactionAsked, CreateRequest};
+use super::{compact, showing};
+use crate::api::openai::items::{InputItems, OWN_WIRE};
+use crate::error::ApiError;
+use crate::net::App;
+
+/// What is put in short.
+pub(super) struct Whole<'a> {
+    pub(super) request: &'a CreateRequest,
+    pub(super) input: &'a InputItems,
+    pub(super) messages: &'a [Arc<Message>],
+}
+
+/// Have a run answer with the conversation in short in place of a model.
+pub(super) fn answer_in_short(
+    app: &App,
+    scope: &TenantScope,
+    recipe: &mut Recipe,
+    whole: &Whole<'_>,
+) -> Result<(), ApiError> {
+    let asked = CompactionAsked {
+        fits_window: true,
+        ..*whole.request.compaction()
+    };
+    let policy = showing::policy(&app.config.compaction, recipe.upstream.window, &asked);
+    let short = condense(whole.messages, &policy);
+    let item = compact::sealed(app, scope, (whole.request, whole.input), &short);
+    recipe.host.in_short = Some(item.clone());
+    recipe.options.host = Some(recipe.host.to_json());
+    put_in_short(app, recipe, item)
+}
+
+/// Have a run answer with a conversation in short.
+pub(super) fn put_in_short(app: &App, recipe: &mut Recipe, item: RawJson) -> Result<(), ApiError> {
+    let client = InShort {
+        abilities: Abilities::of(recipe.upstream.name.clone()),
+        item,
+    };
+    let agent = Agent::builder(client)
+        .name(recipe.upstream.name.clone())
+        .history(app.config.history)
+        .metrics(app.metrics.clone())
+        .build();
+    recipe.agent = agent.map_err(|error| ApiError::server(error.to_string()))?;
+    recipe.options = RunOptions {
+        tools: Vec::new(),
+        hosted: Vec::new(),
+        choice: ToolChoice::Auto,
+        compaction: Some(Compaction::Off),
+        ..std::mem::take(&mut recipe.options)
+    };
+    Ok(())
+}
+
+/// Answers with a conversation in short.
+struct InShort {
+    abilities: Abilities,
+    item: RawJson,
+}
+
+#[async_trait]
+impl ChatClient for InShort {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    async fn respond(&self, _: &ChatRequest<'_>) -> Result<Response, ClientError> {
+        // A format of our own: no vendor takes it for an item that it sealed itself.
+        let vendor = Vendor::item(Wire::Other(OWN_WIRE.into()), self.item.clone());
+        let opaque = Body::Opaque(Opaque {
+            tag: "compaction".to_owned(),
+        });
+        let content = Content::new(opaque).with_vendor(vendor);
+        Ok(Response {
+            messages: vec![Message::new(Role::Assistant, vec![content])],
+            stop: Stop::Done,
+            id: None,
+            model: None,
+            usage: None,
+            error: None,
+            vendor: None,
+            service: None,
+        })
+    }
+
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let events = self.respond(request).await?.events();
+        let events: Vec<_> = events.into_iter().map(Ok).collect();
+        Ok(Box::pin(futures_util::stream::iter(events)))
+    }
+}

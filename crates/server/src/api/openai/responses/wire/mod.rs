@@ -1,0 +1,29 @@
+//! The words of the Responses API beyond its items, and nothing else: no I/O, no async, no clock.
+//!
+//! - `request`: the body of a create request, checked and kept.
+//! - `object`: the Response object.
+//! - `project`: the events of a run as the frames of a stream. The number of a frame and its bytes
+//!   follow from the events before it, for every reader and after every restart.
+
+mod echo;
+mod frame;
+mod ignored;
+mod object;
+mod pieces;
+mod project;
+pub(crate) mod request;
+pub(crate) mod scene;
+
+use crate::api::openai::items;
+
+pub use frame::{DONE, Frame};
+pub use ignored::Ignored;
+pub(crate) use ignored::{Handling, MEMBERS, handling, is_content, left_out, of_history, of_loss};
+pub(in crate::api::openai::responses) use object::Tally;
+pub use pieces::{Pieces, Shared, held_bytes};
+pub use project::Projector;
+pub use request::{
+    Allowed, CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
+    RequireApproval, ToolFilter, ToolPick, Wished,
+};
+pub use scene::{Ending, Scene};

@@ -1,0 +1,212 @@
+//! Calls that run here: their results, and questions that are left.
+
+use throughline_model::{Content, Message, ToolResult};
+
+use super::Projector;
+use crate::api::openai::items::ids::{ItemId, ItemPlace, prefix_of};
+use crate::api::openai::items::output::{Question, ServerCall, State, succeeded};
+use crate::api::openai::responses::wire::frame::Frame;
+use crate::api::openai::responses::wire::scene::Ending;
+use crate::config::Dialect;
+
+/// A call that runs here and has no result yet.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) index: usize,
+    pub(super) call: ServerCall,
+}
+
+/// A call that may have to wait for somebody's leave.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    /// The id that its item has if it runs.
+    pub(super) id: String,
+    pub(super) question: Question,
+    /// None if a vendor's tool host asks.
+    pub(super) call: Option<ServerCall>,
+}
+
+impl Projector {
+    /// A call ended. An item that has begun ends with it; one that begins with it waits for the
+    /// others of its round, so that items stand in the order of calls, whichever ended first.
+    pub(super) fn result(&mut self, result: &ToolResult, out: &mut Vec<Frame>) {
+        self.stage.settle(out, State::Completed);
+        let waits = |waiting: &Waiting| waiting.call.is_answered_by(result);
+        if self.scene.dialect == Dialect::OpenAi
+            && let Some(place) = self.waiting.iter().position(waits)
+        {
+            let Waiting { index, call } = self.waiting.remove(place);
+            return self.end_server(index, &call, result, out);
+        }
+        let asks = |asking: &Asking| {
+            let call = asking.call.as_ref();
+            call.is_some_and(|call| call.is_answered_by(result))
+        };
+        let taken = |call: &&ServerCall| call.is_answered_by(result);
+        let expected = self.waiting.iter().filter(|waiting| waits(waiting)).count()
+            + self.asking.iter().filter(|asking| asks(asking)).count()
+            + self.taken.iter().filter(taken).count();
+        let same = |ended: &&ToolResult| {
+            ended.call().value() == result.call().value()
+                && ended.occurrence() == result.occurrence()
+        };
+        if self.ended.iter().filter(same).count() < expected {
+            self.ended.push(result.clone());
+        }
+    }
+
+    /// Results that stand in a message: those that were not told before, and the end of a round.
+    pub(super) fn results(&mut self, message: &Message, out: &mut Vec<Frame>) {
+        for result in message.contents.iter().filter_map(Content::as_tool_result) {
+            self.result(result, out);
+        }
+        self.end_round(out);
+    }
+
+    /// Show the results that wait, in the order of their calls.
+    pub(super) fn end_round(&mut self, out: &mut Vec<Frame>) {
+        if self.ended.is_empty() {
+            return;
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            match self.ended_as(&waiting.call) {
+                Some(result) => self.show_output(waiting.index, &waiting.call, &result, out),
+                None => self.waiting.push(waiting),
+            }
+        }
+        for asking in std::mem::take(&mut self.asking) {
+            let call = asking.call.as_ref();
+            match call.and_then(|call| Some((call, self.ended_as(call)?))) {
+                Some((call, result)) => self.show_ended(asking.id, call, &result, out),
+                None => self.asking.push(asking),
+            }
+        }
+        // Of calls that were taken over, some have their results before others run: items stand in
+        // the order of calls all the same.
+        while let Some(result) = self
+            .taken
+            .first()
+            .cloned()
+            .and_then(|one| self.ended_as(&one))
+        {
+            let call = self.taken.remove(0);
+            self.show_taken(&call, &result, out);
+        }
+        let taken = &self.taken;
+        self.ended
+            .retain(|ended| taken.iter().any(|call| call.is_answered_by(ended)));
+    }
+
+    /// Show what calls that were taken over came to, although one before them has no result.
+    pub(super) fn end_taken(&mut self, out: &mut Vec<Frame>) {
+        for call in std::mem::take(&mut self.taken) {
+            match self.ended_as(&call) {
+                Some(result) => self.show_taken(&call, &result, out),
+                None => self.taken.push(call),
+            }
+        }
+        self.ended.clear();
+    }
+
+    fn show_taken(&mut self, call: &ServerCall, result: &ToolResult, out: &mut Vec<Frame>) {
+        let id = ItemId {
+            prefix: prefix_of(call.tag()),
+            run: self.scene.run,
+            place: ItemPlace::Taken(self.taken_over),
+        };
+        self.taken_over += 1;
+        self.show_ended(id.to_string(), call, result, out);
+    }
+
+    /// The result of a call, if it waits to be shown.
+    fn ended_as(&mut self, call: &ServerCall) -> Option<ToolResult> {
+        let place = self
+            .ended
+            .iter()
+            .position(|ended| call.is_answered_by(ended))?;
+        Some(self.ended.remove(place))
+    }
+
+    /// Show a call and its result at once.
+    fn show_ended(
+        &mut self,
+        id: String,
+        call: &ServerCall,
+        result: &ToolResult,
+        out: &mut Vec<Frame>,
+    ) {
+        let index = match self.scene.dialect {
+            Dialect::OpenAi => self.begin_server(id, call, out),
+            Dialect::OpenResponses => self.show_call(id, call.as_function(), out),
+        };
+        self.end_server(index, call, result, out);
+    }
+
+    /// The result of a call whose item has begun.
+    fn end_server(
+        &mut self,
+        index: usize,
+        call: &ServerCall,
+        result: &ToolResult,
+        out: &mut Vec<Frame>,
+    ) {
+        if self.scene.dialect == Dialect::OpenResponses {
+            return self.show_output(index, call, result, out);
+        }
+        let kind = match succeeded(result) {
+            true => "response.mcp_call.completed",
+            false => "response.mcp_call.failed",
+        };
+        self.stage.at(out, kind, index, 0, |_| {});
+        let json = call.item(self.stage.id(index), Some(result));
+        self.stage.done(out, index, json);
+    }
+
+    /// A result as an item of its own, where calls and results are apart.
+    fn show_output(
+        &mut self,
+        index: usize,
+        call: &ServerCall,
+        result: &ToolResult,
+        out: &mut Vec<Frame>,
+    ) {
+        // The same place as the call's, under another prefix.
+        let prefix = prefix_of("function_call_output");
+        let id = match self.stage.id(index).split_once('_') {
+            Some((_, place)) => format!("{prefix}_{place}"),
+            None => prefix.to_owned(),
+        };
+        let begun = call.output_item(&id, result, State::InProgress);
+        let done = call.output_item(&id, result, State::Completed);
+        let index = self.stage.add(out, id, &begun);
+        self.stage.done(out, index, done);
+    }
+
+    /// Close what has no result, and ask what is to be asked.
+    pub(super) fn end_calls(&mut self, ending: &Ending, out: &mut Vec<Frame>) {
+        self.end_round(out);
+        self.end_taken(out);
+        for Waiting { index, call } in std::mem::take(&mut self.waiting) {
+            if self.scene.dialect == Dialect::OpenAi {
+                let json = call.item(self.stage.id(index), None);
+                self.stage.done(out, index, json);
+            }
+        }
+        if self.scene.dialect == Dialect::OpenResponses {
+            return;
+        }
+        for asking in std::mem::take(&mut self.asking) {
+            let mut asked = ending.asked.iter();
+            let record = asked.find(|asked| asking.question.is_asked_by(asked));
+            let id = match (record, &asking.call) {
+                (Some(record), _) => record.approval.to_string(),
+                (None, None) => asking.id,
+                // It neither ran nor waits.
+                (None, Some(_)) => continue,
+            };
+            let json = asking.question.item(&id);
+            let index = self.stage.add(out, id, &json);
+            self.stage.done(out, index, json);
+        }
+    }
+}

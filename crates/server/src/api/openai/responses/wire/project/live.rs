@@ -1,0 +1,186 @@
+//! Items that readers see growing: words, and `thought` beside them.
+
+use throughline_model::{Body, Content};
+
+use super::stage::Stage;
+use super::thought::LiveThought;
+use crate::api::openai::items::output::{Draft, Said, State};
+use crate::api::openai::responses::wire::frame::Frame;
+
+/// An item that grows, and what readers have seen of it.
+#[derive(Clone, Debug)]
+pub(super) enum Live {
+    Said(LiveSaid),
+    Thought(LiveThought),
+}
+
+/// A text that grows.
+#[derive(Clone, Debug)]
+pub(super) struct LiveSaid {
+    index: usize,
+    seen: Said,
+    torn: Torn,
+}
+
+/// Whether a character may have been torn in two. Vendors cut their texts anywhere, and what is torn
+/// shows as U+FFFD at both ends; what follows is then shown when the whole is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Torn(bool);
+
+impl Torn {
+    /// Whether nothing more can be shown before the whole is known.
+    pub(super) fn is_torn(self) -> bool {
+        self.0
+    }
+
+    /// As much of a delta as can be shown.
+    pub(super) fn sound<'d>(&mut self, delta: &'d str) -> &'d str {
+        if self.0 {
+            return "";
+        }
+        let sound = delta.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        self.0 = sound.len() < delta.len();
+        sound
+    }
+}
+
+/// Readers saw something else than what came in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Differs;
+
+impl Live {
+    /// Close it with what readers have seen. It is no part of the transcript.
+    pub(super) fn abandon(self, stage: &mut Stage, out: &mut Vec<Frame>) {
+        match self {
+            Self::Said(mut live) => {
+                live.close_part(stage, out);
+                let draft = Draft::Said(live.seen);
+                stage.finish(out, live.index, &draft, State::Incomplete);
+            }
+            Self::Thought(live) => live.abandon(stage, out),
+        }
+    }
+
+    /// Whether a content may be what it grows to.
+    pub(super) fn may_become(&self, content: &Content) -> bool {
+        match (self, &content.body) {
+            (Self::Said(live), Body::Text(text)) => {
+                !live.seen.refusal && text.text.starts_with(&live.seen.text)
+            }
+            (Self::Said(live), Body::Refusal(text)) => {
+                live.seen.refusal && text.text.starts_with(&live.seen.text)
+            }
+            (Self::Thought(_), Body::Reasoning(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Where the item stands in the output.
+    pub(super) fn index(&self) -> usize {
+        match self {
+            Self::Said(live) => live.index,
+            Self::Thought(live) => live.index(),
+        }
+    }
+}
+
+impl LiveSaid {
+    /// Begin a message and its part.
+    pub(super) fn open(stage: &mut Stage, out: &mut Vec<Frame>, id: String, refusal: bool) -> Self {
+        let begun = Said::begun(&id);
+        let index = stage.add(out, id, &begun);
+        let seen = Said::empty(refusal);
+        stage.at(out, "response.content_part.added", index, 96, |object| {
+            object.number("content_index", 0).raw("part", &seen.part());
+        });
+        Self {
+            index,
+            seen,
+            torn: Torn::default(),
+        }
+    }
+
+    /// Whether it is a refusal.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.seen.refusal
+    }
+
+    /// More text.
+    pub(super) fn delta(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+        let sound = self.torn.sound(delta);
+        self.show(stage, out, sound);
+    }
+
+    fn show(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        self.seen.text.push_str(delta);
+        let kind = match self.seen.refusal {
+            true => "response.refusal.delta",
+            false => "response.output_text.delta",
+        };
+        let refusal = self.seen.refusal;
+        stage.at(out, kind, self.index, delta.len() + 64, |object| {
+            object.number("content_index", 0).str("delta", delta);
+            if !refusal {
+                object.raw("logprobs", "[]");
+            }
+        });
+    }
+
+    /// The text is whole.
+    pub(super) fn close(
+        mut self,
+        stage: &mut Stage,
+        out: &mut Vec<Frame>,
+        whole: Said,
+    ) -> Result<(), (Live, Differs)> {
+        let rest = whole.text.strip_prefix(&*self.seen.text);
+        let Some(rest) = rest.filter(|_| whole.refusal == self.seen.refusal) else {
+            return Err((Live::Said(self), Differs));
+        };
+        let rest = rest.to_owned();
+        self.show(stage, out, &rest);
+        for (number, annotation) in whole.annotations.iter().enumerate() {
+            let kind = "response.output_text.annotation.added";
+            stage.at(out, kind, self.index, annotation.len() + 64, |object| {
+                object
+                    .number("content_index", 0)
+                    .number("annotation_index", number as u64)
+                    .raw("annotation", annotation);
+            });
+        }
+        self.seen = whole;
+        self.close_part(stage, out);
+        stage.owe(out, self.index, Draft::Said(self.seen));
+        Ok(())
+    }
+
+    fn close_part(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
+        let Said {
+            text,
+            refusal,
+            logprobs,
+            ..
+        } = &self.seen;
+        let kind = match refusal {
+            true => "response.refusal.done",
+            false => "response.output_text.done",
+        };
+        stage.at(out, kind, self.index, text.len() + 64, |object| {
+            object.number("content_index", 0);
+            match refusal {
+                true => object.str("refusal", text),
+                false => object
+                    .str("text", text)
+                    .raw("logprobs", logprobs.as_deref().unwrap_or("[]")),
+            };
+        });
+        let kind = "response.content_part.done";
+        stage.at(out, kind, self.index, text.len() + 128, |object| {
+            let part = self.seen.part();
+            object.number("content_index", 0).raw("part", &part);
+        });
+    }
+}

@@ -1,0 +1,277 @@
+//! The events of a run as the frames of a stream.
+//!
+//! A pure function: the number of a frame and its bytes follow from the scene and the events before
+//! it, so every reader gets the same, live or later, after restarts too. Whether a run was streamed
+//! or is told from its journal, the response at the end is the same; only the deltas are longer in
+//! the latter.
+//!
+//! Words and thoughts are shown as they come. Calls are shown when the answer that they stand in is
+//! whole, so that nobody runs a call of an answer that broke off. The `done` of the last item waits
+//! for what comes next: an answer that ran out of tokens ends in an item that is incomplete.
+
+mod calls;
+mod flush;
+mod live;
+mod stage;
+mod step;
+#[cfg(test)]
+mod tests;
+mod thought;
+
+use throughline::RunEvent;
+use throughline_model::json::RawJson;
+use throughline_model::{Message, Role, Source, ToolResult};
+
+use super::frame::Frame;
+use super::items::ids::{ItemId, ItemPlace, prefix_of};
+use super::items::output::{Listed, Maker, ServerCall, State};
+use super::object::{Object, Status, Tally};
+use super::request::Include;
+use super::scene::{Ending, Scene};
+use crate::config::Dialect;
+use calls::{Asking, Waiting};
+use stage::Stage;
+use step::{Step, Words};
+
+/// Turns the events of one run into frames, one after the other.
+#[derive(Clone, Debug)]
+pub struct Projector {
+    scene: Scene,
+    object: Object,
+    stage: Stage,
+    /// The model call that is being answered.
+    step: Option<Step>,
+    /// Calls that run here and have no result yet.
+    waiting: Vec<Waiting>,
+    /// Calls that may have to wait for somebody's leave.
+    asking: Vec<Asking>,
+    /// Calls of earlier runs that may get their results here, in order.
+    taken: Vec<ServerCall>,
+    /// How many of them did.
+    taken_over: u32,
+    /// Results that are shown when their round is over.
+    ended: Vec<ToolResult>,
+    tally: Tally,
+    ending: Option<Ending>,
+}
+
+impl Projector {
+    /// Before the first event.
+    pub fn new(scene: Scene) -> Self {
+        let mut projector = Self {
+            object: Object::new(&scene),
+            scene,
+            stage: Stage::default(),
+            step: None,
+            waiting: Vec::new(),
+            asking: Vec::new(),
+            taken: Vec::new(),
+            taken_over: 0,
+            ended: Vec::new(),
+            tally: Tally::default(),
+            ending: None,
+        };
+        let known = projector.scene.known_calls.iter();
+        let taken = known.filter_map(|known| {
+            let call = projector.maker().server_call(&known.call)?;
+            Some(call.with_occurrence(known.occurrence))
+        });
+        projector.taken = taken.collect();
+        projector
+    }
+
+    /// Before the first event of a run that nobody reads as a stream: it makes no frames, only the
+    /// response.
+    pub fn silent(scene: Scene) -> Self {
+        let mut projector = Self::new(scene);
+        projector.stage.numbers.silent = true;
+        projector
+    }
+
+    /// The number of the next frame.
+    pub fn next_number(&self) -> u64 {
+        self.stage.numbers.next()
+    }
+
+    /// The first frames: `response.created`, `response.in_progress`, and the tools of servers.
+    pub fn begin(&mut self, out: &mut Vec<Frame>) {
+        self.show_response(&["response.created", "response.in_progress"], out);
+        if self.scene.dialect == Dialect::OpenResponses {
+            return;
+        }
+        for (list, number) in self.scene.lists.iter().zip(0..) {
+            let id = ItemId {
+                prefix: prefix_of("mcp_list_tools"),
+                run: self.scene.run,
+                place: ItemPlace::Listed(number),
+            };
+            let id = id.to_string();
+            let begun = Listed::item(&id, list, false);
+            let done = Listed::item(&id, list, true);
+            let index = self.stage.add(out, id, &begun);
+            for kind in [
+                "response.mcp_list_tools.in_progress",
+                "response.mcp_list_tools.completed",
+            ] {
+                self.stage.at(out, kind, index, 0, |_| {});
+            }
+            self.stage.done(out, index, done);
+        }
+    }
+
+    /// What an event of the run means for readers. Events after the end are passed over.
+    pub fn tell(&mut self, event: &RunEvent, out: &mut Vec<Frame>) {
+        if self.ending.is_some() {
+            return;
+        }
+        match event {
+            RunEvent::Asked { step } => self.asked(*step, out),
+            RunEvent::Text { step, at, delta } => {
+                self.said((*step, *at), delta, Words::Text, out);
+            }
+            RunEvent::Refusal { step, at, delta } => {
+                self.said((*step, *at), delta, Words::Refusal, out);
+            }
+            RunEvent::Summary {
+                step,
+                at,
+                part,
+                delta,
+            } => {
+                let part = *part as usize;
+                self.grow_thought((*step, *at), out, |live, stage, out| {
+                    live.summary(stage, out, part, delta);
+                });
+            }
+            RunEvent::Reasoning { step, at, delta } => {
+                let summarizes = self.scene.request.summarizes();
+                self.grow_thought((*step, *at), out, |live, stage, out| {
+                    match summarizes && !live.has_summary_of_its_own() {
+                        true => live.text_as_summary(stage, out, delta),
+                        false => live.text(stage, out, delta),
+                    }
+                });
+            }
+            RunEvent::Content { step, at, content } => self.content(*step, *at, content, out),
+            RunEvent::Incomplete { step, at } => self.broke_off(*step, *at, out),
+            RunEvent::Dispatched { .. } => self.stage.settle(out, State::Completed),
+            RunEvent::Result { result, .. } => self.result(result, out),
+            RunEvent::Message(message) => {
+                if is_models(message) {
+                    self.message(message, out);
+                } else if message.role == Role::Tool {
+                    self.results(message, out);
+                }
+            }
+            // Neither specification has an event for it; the response says it.
+            RunEvent::Compacted { report, .. } => self.object.compacted(report),
+            RunEvent::Narrated { narrated } => self.object.narrated(*narrated),
+            // How it ended is told by whoever knows the whole of it.
+            RunEvent::Started { .. } | RunEvent::Ended { .. } => {}
+        }
+    }
+
+    /// The run is over: the last frames.
+    pub fn finish(&mut self, ending: &Ending, out: &mut Vec<Frame>) {
+        if self.ending.is_some() {
+            return;
+        }
+        let status = Status::of(ending);
+        self.abandon(out);
+        self.stage.settle(
+            out,
+            match status {
+                Status::Incomplete(_) => State::Incomplete,
+                Status::Completed | Status::Cancelled | Status::Failed => State::Completed,
+            },
+        );
+        self.end_calls(ending, out);
+        self.ending = Some(ending.clone());
+        let kind = match status {
+            Status::Completed => "response.completed",
+            // There is no event for a response that was cancelled; the body says what it is.
+            Status::Incomplete(_) | Status::Cancelled => "response.incomplete",
+            Status::Failed => {
+                self.error(ending, out);
+                "response.failed"
+            }
+        };
+        self.show_response(&[kind], out);
+    }
+
+    /// Events that carry the response as it stands.
+    fn show_response(&mut self, kinds: &[&'static str], out: &mut Vec<Frame>) {
+        let response = match self.stage.numbers.silent {
+            true => RawJson::object(|_| {}),
+            false => self.response(),
+        };
+        for kind in kinds {
+            self.stage.frames(out).response(kind, response.get());
+        }
+    }
+
+    /// The response as it stands: items that are done, and `in_progress` before the end.
+    pub fn response(&self) -> RawJson {
+        let items = self.stage.done_items();
+        self.object.write(self.ending.as_ref(), items, &self.tally)
+    }
+
+    /// Both shapes of the error event at once: flat for one specification, nested for the other.
+    fn error(&mut self, ending: &Ending, out: &mut Vec<Frame>) {
+        let (code, message) = match &ending.error {
+            Some((code, message)) => (code.as_str(), message.as_str()),
+            None => ("server_error", "The response failed."),
+        };
+        let nested = RawJson::object(|error| {
+            error
+                .str("type", "server_error")
+                .str("code", code)
+                .str("message", message)
+                .raw("param", "null");
+        });
+        self.stage
+            .frames(out)
+            .push("error", 2 * message.len() + 160, |object| {
+                object
+                    .str("code", code)
+                    .str("message", message)
+                    .raw("param", "null")
+                    .raw("error", nested.get());
+            });
+    }
+
+    /// What items are made for.
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            dialect: self.scene.dialect,
+            labels: &self.scene.labels,
+            seals: self.scene.request.seals_reasoning(),
+            logprobs: self.scene.request.include().contains(&Include::Logprobs),
+            summarizes: self.scene.request.summarizes(),
+            model: self.scene.request.model().unwrap_or_default(),
+        }
+    }
+}
+
+/// Whether a message is what a model answered.
+fn is_models(message: &Message) -> bool {
+    let spoken = match message.role {
+        Role::Assistant | Role::Other(_) => true,
+        // A client that runs tools itself shows their results.
+        Role::Tool => message.source == Some(Source::Model),
+        Role::System | Role::Developer | Role::User => false,
+    };
+    let by_model = match message.source {
+        None | Some(Source::Model | Source::RemoteAgent) => true,
+        Some(
+            Source::Caller
+            | Source::Tool
+            | Source::ContextProvider
+            | Source::Import
+            | Source::Summary
+            | Source::Repair
+            | Source::Other(_),
+        ) => false,
+    };
+    spoken && by_model
+}

@@ -1,0 +1,400 @@
+//! One model call: what was told of its answer, and what became of it.
+
+use std::collections::BTreeMap;
+
+use throughline_model::{Body, Content, Message, Place, Status as MessageStatus};
+
+use super::Projector;
+use super::live::{Live, LiveSaid};
+use super::stage::Stage;
+use super::thought::LiveThought;
+use crate::api::openai::items::ids::{ItemId, ItemPlace, prefix_of};
+use crate::api::openai::items::output::{Draft, State};
+use crate::api::openai::responses::wire::frame::Frame;
+
+/// What kind of words grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    Text,
+    Refusal,
+}
+
+/// What was told at a place of an answer.
+#[derive(Clone, Debug)]
+pub(super) enum Told {
+    /// An item that grows.
+    Live(Box<Live>),
+    /// A whole content that is shown when the answer is whole.
+    Held(Box<Content>),
+    /// An item that is whole, or nothing, where there is no item for it.
+    Shown(Option<usize>),
+}
+
+/// A model call that is being answered.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) no: u32,
+    /// How often it was made before, as readers saw it.
+    again: u32,
+    /// The numbers of its next items, by the prefix of their ids.
+    numbers: BTreeMap<&'static str, u32>,
+    pub(super) told: BTreeMap<Place, Told>,
+    /// Items that grew at a place where something else came in the end. They may stand elsewhere.
+    stray: Vec<Live>,
+    /// Something that readers saw came to nothing.
+    broken: bool,
+    pub(super) phase: Option<String>,
+    /// How many calls of an id were made in a message, by attempt and message.
+    calls: BTreeMap<(u32, usize, String), u32>,
+}
+
+impl Step {
+    fn new(no: u32, again: u32) -> Self {
+        Self {
+            no,
+            again,
+            numbers: BTreeMap::new(),
+            told: BTreeMap::new(),
+            stray: Vec::new(),
+            broken: false,
+            phase: None,
+            calls: BTreeMap::new(),
+        }
+    }
+
+    /// An item that grew elsewhere and may become a content.
+    fn astray(&mut self, content: &Content) -> Option<Live> {
+        let place = self
+            .stray
+            .iter()
+            .position(|live| live.may_become(content))?;
+        Some(self.stray.remove(place))
+    }
+
+    /// How many calls of the same id stand before a call in its message. Contents come in order.
+    pub(super) fn occurrence(&mut self, at: Place, content: &Content) -> u32 {
+        let Some(call) = content.as_tool_call() else {
+            return 0;
+        };
+        let attempt = self.again + u32::from(self.broken);
+        let key = (attempt, at.choice, call.call.value().to_owned());
+        let count = self.calls.entry(key).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// The place of the next item of a kind.
+    fn next(&mut self, prefix: &'static str) -> ItemPlace {
+        if self.broken {
+            // The same call again: its items have other names than those that came to nothing.
+            *self = Self {
+                told: std::mem::take(&mut self.told),
+                stray: std::mem::take(&mut self.stray),
+                calls: std::mem::take(&mut self.calls),
+                ..Self::new(self.no, self.again + 1)
+            };
+        }
+        let next = self.numbers.entry(prefix).or_default();
+        let number = *next;
+        *next += 1;
+        ItemPlace::Output {
+            step: self.no,
+            number,
+            again: self.again,
+        }
+    }
+}
+
+impl Projector {
+    /// A model call begins.
+    pub(super) fn asked(&mut self, no: u32, out: &mut Vec<Frame>) {
+        self.abandon(out);
+        self.stage.settle(out, State::Completed);
+        self.end_round(out);
+        self.end_taken(out);
+        let again = match self.step.take() {
+            Some(last) if last.no == no => last.again + u32::from(last.broken),
+            Some(_) | None => 0,
+        };
+        self.step = Some(Step::new(no, again));
+    }
+
+    /// The call with this number, whether or not it was said that it began.
+    pub(super) fn step(&mut self, no: u32, out: &mut Vec<Frame>) -> &mut Step {
+        if self.step.as_ref().is_none_or(|step| step.no != no) {
+            self.asked(no, out);
+        }
+        self.step.get_or_insert_with(|| Step::new(no, 0))
+    }
+
+    /// The id of the next item of a call.
+    pub(super) fn next_id(&mut self, tag: &str, no: u32, out: &mut Vec<Frame>) -> String {
+        let run = self.scene.run;
+        let prefix = prefix_of(tag);
+        let place = self.step(no, out).next(prefix);
+        ItemId { prefix, run, place }.to_string()
+    }
+
+    /// More words.
+    pub(super) fn said(
+        &mut self,
+        (no, at): (u32, Place),
+        delta: &str,
+        words: Words,
+        out: &mut Vec<Frame>,
+    ) {
+        let refusal = words == Words::Refusal;
+        let live = match self.grown(no, at, out) {
+            Some(Live::Said(live)) if live.is_refusal() == refusal => Some(live),
+            Some(other) => {
+                self.misled(other, out);
+                None
+            }
+            None => None,
+        };
+        let mut live = live.unwrap_or_else(|| {
+            let id = self.next_id("message", no, out);
+            LiveSaid::open(&mut self.stage, out, id, refusal)
+        });
+        live.delta(&mut self.stage, out, delta);
+        let told = Told::Live(Box::new(Live::Said(live)));
+        self.step(no, out).told.insert(at, told);
+    }
+
+    /// More of what the model thinks.
+    pub(super) fn grow_thought(
+        &mut self,
+        (no, at): (u32, Place),
+        out: &mut Vec<Frame>,
+        grow: impl FnOnce(&mut LiveThought, &mut Stage, &mut Vec<Frame>),
+    ) {
+        let live = match self.grown(no, at, out) {
+            Some(Live::Thought(live)) => Some(live),
+            Some(other) => {
+                self.misled(other, out);
+                None
+            }
+            None => None,
+        };
+        let mut live = live.unwrap_or_else(|| {
+            let id = self.next_id("reasoning", no, out);
+            LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
+        });
+        grow(&mut live, &mut self.stage, out);
+        let told = Told::Live(Box::new(Live::Thought(live)));
+        self.step(no, out).told.insert(at, told);
+    }
+
+    /// What readers saw is not what came: it stays as it was, and the truth is a new item. The id of
+    /// that one, if it is of the same kind.
+    fn misled(&mut self, live: Live, out: &mut Vec<Frame>) -> Option<ItemId> {
+        let index = live.index();
+        live.abandon(&mut self.stage, out);
+        let id: ItemId = self.stage.id(index).parse().ok()?;
+        let ItemPlace::Output {
+            step,
+            number,
+            again,
+        } = id.place
+        else {
+            return None;
+        };
+        let place = ItemPlace::Output {
+            step,
+            number,
+            again: again + 1,
+        };
+        Some(ItemId { place, ..id })
+    }
+
+    /// What grows at a place. If nothing does, what is whole and was held back comes first.
+    fn grown(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> Option<Live> {
+        match self.step(no, out).told.remove(&at) {
+            Some(Told::Live(live)) => Some(*live),
+            Some(Told::Held(_) | Told::Shown(_)) | None => {
+                self.flush(no, out);
+                None
+            }
+        }
+    }
+
+    /// A content is whole.
+    pub(super) fn content(&mut self, no: u32, at: Place, content: &Content, out: &mut Vec<Frame>) {
+        if grows(content) {
+            let shown = self.show(no, at, content, out);
+            self.step(no, out).told.insert(at, Told::Shown(shown));
+            return self.carry(no, content, out);
+        }
+        let held = Told::Held(Box::new(content.clone()));
+        let step = self.step(no, out);
+        if let Some(Told::Live(live)) = step.told.insert(at, held) {
+            step.stray.push(*live);
+        }
+    }
+
+    /// Show a text or a thought that is whole; where it stands.
+    fn show(
+        &mut self,
+        no: u32,
+        at: Place,
+        content: &Content,
+        out: &mut Vec<Frame>,
+    ) -> Option<usize> {
+        let live = self.grown(no, at, out);
+        let step = self.step(no, out);
+        let live = match live {
+            Some(live) if live.may_become(content) => Some(live),
+            other => {
+                step.stray.extend(other);
+                step.astray(content)
+            }
+        };
+        let mut phase = self.step(no, out).phase.take();
+        let draft = self.maker().draft(content, None, &mut phase);
+        self.step(no, out).phase = phase;
+        let Some(draft) = draft else {
+            if let Some(live) = live {
+                self.misled(live, out);
+            }
+            return None;
+        };
+        let mut renamed = None;
+        if let Some(live) = live {
+            let index = live.index();
+            match self.close(live, draft.clone(), out) {
+                Ok(()) => return Some(index),
+                Err(live) => renamed = self.misled(live, out),
+            }
+        }
+        let renamed = renamed.filter(|id| id.prefix == prefix_of(draft.tag()));
+        let id = match renamed {
+            Some(id) => id.to_string(),
+            None => self.next_id(draft.tag(), no, out),
+        };
+        let live = match &draft {
+            Draft::Said(said) => Live::Said(LiveSaid::open(&mut self.stage, out, id, said.refusal)),
+            _ => Live::Thought(LiveThought::open(
+                &mut self.stage,
+                out,
+                id,
+                self.scene.dialect,
+            )),
+        };
+        let index = live.index();
+        // What was just opened has shown nothing that could differ.
+        let _ = self.close(live, draft, out);
+        Some(index)
+    }
+
+    /// Close what grows with what it came to; it is given back if that differs from what was seen.
+    fn close(&mut self, live: Live, draft: Draft, out: &mut Vec<Frame>) -> Result<(), Live> {
+        let closed = match (live, draft) {
+            (Live::Said(live), Draft::Said(said)) => live.close(&mut self.stage, out, said),
+            (Live::Thought(live), Draft::Thought(thought)) => {
+                live.close(&mut self.stage, out, thought)
+            }
+            (live, _) => return Err(live),
+        };
+        closed.map_err(|(live, _)| live)
+    }
+
+    /// What was begun at a place is never finished.
+    pub(super) fn broke_off(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) {
+        let Some(step) = self.step.as_mut().filter(|step| step.no == no) else {
+            return;
+        };
+        let Some(told) = step.told.remove(&at) else {
+            return;
+        };
+        match told {
+            Told::Live(live) => {
+                step.broken = true;
+                live.abandon(&mut self.stage, out);
+            }
+            Told::Shown(Some(index)) => {
+                step.broken = true;
+                self.stage.supersede(out, index);
+            }
+            Told::Held(_) | Told::Shown(None) => {}
+        }
+    }
+
+    /// The answer is in the transcript: what was held back is shown, and what was cut is closed.
+    pub(super) fn message(&mut self, message: &Message, out: &mut Vec<Frame>) {
+        let Some(step) = &mut self.step else {
+            return;
+        };
+        if let Some(usage) = &message.usage {
+            self.tally.add(usage);
+        }
+        let no = step.no;
+        let mut told: Vec<Place> = step.told.keys().copied().collect();
+        told.reverse();
+        let mut untold = Place::new(usize::MAX, 0, 0);
+        for content in &message.contents {
+            match told.last().map(|at| (*at, self.grows_to(*at, content))) {
+                Some((_, None)) => drop(told.pop()),
+                // It was cut while it grew.
+                Some((at, Some(true))) => {
+                    told.pop();
+                    self.content(no, at, content, out);
+                }
+                // A worker died after it had recorded it and before it could tell.
+                Some((_, Some(false))) | None => {
+                    self.content(no, untold, content, out);
+                    untold.item += 1;
+                }
+            }
+        }
+        self.flush(no, out);
+        if message.status == Some(MessageStatus::Incomplete) {
+            self.stage.settle(out, State::Incomplete);
+        }
+        let step = self.step(no, out);
+        let left: Vec<Place> = told;
+        step.told.retain(|at, _| left.contains(at));
+    }
+
+    /// Whether what grows at a place may become a content; none if nothing grows there.
+    fn grows_to(&self, at: Place, content: &Content) -> Option<bool> {
+        match self.step.as_ref()?.told.get(&at)? {
+            Told::Live(live) => Some(live.may_become(content)),
+            Told::Held(_) | Told::Shown(_) => None,
+        }
+    }
+
+    /// Close what was begun and came to nothing, and forget what was never shown.
+    pub(super) fn abandon(&mut self, out: &mut Vec<Frame>) {
+        let Some(step) = &mut self.step else {
+            return;
+        };
+        let told = std::mem::take(&mut step.told);
+        let live = told.into_values().filter_map(|told| match told {
+            Told::Live(live) => Some(*live),
+            Told::Held(_) | Told::Shown(_) => None,
+        });
+        let live: Vec<Live> = live.chain(std::mem::take(&mut step.stray)).collect();
+        step.broken |= !live.is_empty();
+        if !live.is_empty() {
+            self.stage.settle(out, State::Completed);
+        }
+        for live in live {
+            live.abandon(&mut self.stage, out);
+        }
+    }
+}
+
+/// Whether readers see a content growing.
+fn grows(content: &Content) -> bool {
+    match content.body {
+        Body::Text(_) | Body::Refusal(_) | Body::Reasoning(_) => true,
+        Body::Media(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => false,
+    }
+}

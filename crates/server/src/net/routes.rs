@@ -1,0 +1,88 @@
+//! Every route of the contract: what there is, and what answers 501 with its name.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{ALLOW, HeaderValue, UPGRADE};
+use axum::http::{HeaderMap, Method, Response, Uri};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, any, get};
+
+use super::app::App;
+use super::{health, models, observe};
+use crate::error::ApiError;
+
+/// Routes of features that later versions bring: path, and what the feature is called.
+pub(super) const NOT_BUILT: &[(&str, &str)] = &[
+    ("/v1/conversations", "conversations"),
+    ("/v1/conversations/{*rest}", "conversations"),
+    ("/v1/responses/{id}/cancel", "cancel"),
+    ("/v1/chat/completions", "chat completions"),
+    ("/v1/chat/completions/{*rest}", "chat completions"),
+    ("/api/v1", "the native API"),
+    ("/api/v1/{*rest}", "the native API"),
+    ("/api/openapi.json", "the native API"),
+    ("/a2a", "A2A"),
+    ("/a2a/{*rest}", "A2A"),
+    ("/.well-known/agent-card.json", "A2A"),
+    ("/console", "the console"),
+    ("/console/{*rest}", "the console"),
+];
+
+/// The whole server, and more routes of whoever embeds it.
+pub(super) fn router(app: App, more: Router<App>) -> Router {
+    let mut router = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::one))
+        .route("/v1/responses", get(web_socket));
+    for (path, feature) in NOT_BUILT {
+        router = router.route(path, not_built(feature));
+    }
+    router
+        .merge(crate::api::openai::responses::router())
+        .merge(more)
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(axum::middleware::from_fn_with_state(
+            app.clone(),
+            observe::observe,
+        ))
+        .with_state(app)
+}
+
+fn not_built(feature: &'static str) -> MethodRouter<App> {
+    any(move || async move { ApiError::not_implemented(feature) })
+}
+
+/// A stream of responses over one socket, which is not built; anything else must be a POST.
+async fn web_socket(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    let wanted = headers.get(UPGRADE).map(HeaderValue::as_bytes);
+    if wanted.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket")) {
+        return ApiError::not_implemented("WebSocket").into_response();
+    }
+    let mut response = wrong_method(method, uri).await.into_response();
+    let allowed = HeaderValue::from_static("POST");
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+async fn unknown(State(_): State<App>, method: Method, uri: Uri) -> ApiError {
+    ApiError::not_found(format!("Invalid URL ({method} {})", shown(&uri)))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::new(
+        405,
+        "invalid_request_error",
+        format!("Not allowed to {method} on {}", shown(&uri)),
+    )
+    .code("method_not_allowed")
+}
+
+/// A path as it is repeated to whoever sent it.
+fn shown(uri: &Uri) -> String {
+    uri.path().chars().take(128).collect()
+}

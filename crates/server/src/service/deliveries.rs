@@ -1,0 +1,153 @@
+//! Which answers were delivered, noted in the store in batches.
+//!
+//! A client that sends a request again after the server was started anew gets an old answer only if
+//! that was not delivered. No turn waits for the note and none has a write of its own for it: what is
+//! delivered in an interval is noted in one write for each tenant. A server that is killed before that
+//! gives the answer once more.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use throughline_store::{RunId, Store, TenantScope};
+use tokio::sync::Notify;
+
+use super::repeats::Delivery;
+use crate::net::App;
+
+/// How long deliveries wait for others.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// How many runs one write notes at most: other writers wait no longer than that.
+const BATCH: usize = 500;
+
+/// How many deliveries are kept while the store takes none.
+const KEPT: usize = 16_384;
+
+/// Deliveries that are still to be noted.
+#[derive(Debug, Default)]
+pub(crate) struct Deliveries {
+    waiting: Mutex<Vec<Delivery>>,
+    added: Notify,
+    /// Whether the store did not take the last ones, which is logged once.
+    is_failing: AtomicBool,
+}
+
+impl Deliveries {
+    fn waiting(&self) -> MutexGuard<'_, Vec<Delivery>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An answer was written whole.
+    pub(super) fn add(&self, delivery: Delivery) {
+        self.keep([delivery]);
+        self.added.notify_one();
+    }
+
+    fn keep(&self, deliveries: impl IntoIterator<Item = Delivery>) {
+        let mut waiting = self.waiting();
+        waiting.extend(deliveries);
+        let over = waiting.len().saturating_sub(KEPT);
+        waiting.drain(..over);
+    }
+
+    /// Wait until there are some.
+    async fn some(&self) {
+        while self.waiting().is_empty() {
+            self.added.notified().await;
+        }
+    }
+
+    /// Note all that wait. What the store does not take waits on.
+    pub(crate) async fn note(&self, store: &Store) {
+        let mut batches: HashMap<TenantScope, Vec<(RunId, Delivery)>> = HashMap::new();
+        for delivery in std::mem::take(&mut *self.waiting()) {
+            // A client that disconnected gets the answer again when it retries; that attempt is added
+            // when its answer was written.
+            if let Some((scope, run)) = delivery.to_note() {
+                let batch = batches.entry(scope.clone()).or_default();
+                batch.push((run, delivery));
+            }
+        }
+        for (scope, batch) in &batches {
+            for batch in batch.chunks(BATCH) {
+                let runs: Vec<RunId> = batch.iter().map(|(run, _)| *run).collect();
+                let noted = store.note_delivered(scope, &runs).await;
+                let is_failing = noted.is_err();
+                let was_failing = self.is_failing.swap(is_failing, Ordering::Relaxed);
+                if let Err(error) = noted {
+                    self.keep(batch.iter().map(|(_, delivery)| delivery.clone()));
+                    if !was_failing {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "which answers were delivered cannot be noted now"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Note deliveries now and then, until the server drains. Those after that are noted when it ends.
+pub(crate) async fn note_deliveries(app: App) {
+    let deliveries = &app.runs.repeats.deliveries;
+    loop {
+        let some = async {
+            deliveries.some().await;
+            tokio::time::sleep(INTERVAL).await;
+        };
+        tokio::select! {
+            () = app.stopping.draining() => return,
+            () = some => {}
+        }
+        deliveries.note(&app.store).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_store::{Anchor, Begin, NewItem, NewThread};
+
+    use super::*;
+    use crate::service::Repeats;
+
+    async fn begun(store: &Store, scope: &TenantScope) -> RunId {
+        let run = store.ids().run();
+        let at = Anchor::New {
+            thread: NewThread::new(store.ids().thread()),
+            leasing: throughline_store::Leasing::Free,
+        };
+        let said = NewItem::of(&[throughline_model::Message::user("hi")]);
+        store
+            .begin(scope, &Begin::new(run, at, said))
+            .await
+            .unwrap();
+        run
+    }
+
+    #[tokio::test]
+    async fn what_the_store_does_not_take_is_noted_later() {
+        let store = Store::open("memory:").await.unwrap();
+        let scope = TenantScope::local();
+        let (told, left) = (begun(&store, &scope).await, begun(&store, &scope).await);
+        let repeats = Repeats::default();
+        let first = repeats.begun(&scope, [1; 16], told).by(None);
+        let second = repeats.begun(&scope, [2; 16], left).by(None);
+        first.done();
+        second.done();
+        // It goes to another client now.
+        let _third = second.clone().by(None);
+        let closed = Store::open("memory:").await.unwrap();
+        closed.close().await.unwrap();
+        repeats.deliveries.note(&closed).await;
+        assert_eq!(repeats.deliveries.waiting().len(), 1);
+        repeats.deliveries.note(&store).await;
+        assert!(repeats.deliveries.waiting().is_empty());
+        for (run, delivered) in [(told, true), (left, false)] {
+            let run = store.run(&scope, run).await.unwrap();
+            assert_eq!(run.delivered, delivered);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Requests that come again: an unmodified SDK sends a request a second time when its answer broke
+//! off, and says so, but has no key for it.
+//!
+//! Such a request attaches to the newest run of the same body, begun in the last ten minutes, whose
+//! answer was not delivered whole. What a process does not remember is looked up in the record: the
+//! key of such a run begins with the digest of its body, and the run says whether its answer was
+//! delivered, see [`super::deliveries`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline_store::{Millis, RunFilter, RunId, Store, TenantScope};
+
+use super::deliveries::Deliveries;
+use crate::api::openai::responses::fail;
+use crate::error::ApiError;
+use crate::net::Way;
+use crate::trials::planted;
+
+/// How long a run can be attached to.
+const WINDOW: Millis = 10 * 60 * 1_000;
+
+/// How many runs are looked through at most.
+const LOOKED: usize = 2_000;
+
+/// How many bodies are remembered.
+const REMEMBERED: usize = 16_384;
+
+/// Whether an answer was delivered whole, as far as a server can know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery {
+    state: Arc<Mutex<Delivered>>,
+    /// Which of the attempts this one is.
+    attempt: u64,
+    /// What is noted in the store when it is delivered, if something is.
+    note: Option<Arc<Note>>,
+}
+
+/// Whose answer is delivered, and who notes it.
+#[derive(Debug)]
+struct Note {
+    scope: TenantScope,
+    run: RunId,
+    deliveries: Arc<Deliveries>,
+}
+
+#[derive(Debug, Default)]
+struct Delivered {
+    /// The last attempt.
+    attempt: u64,
+    is_written: bool,
+    /// How it went, if that can be known.
+    way: Option<Way>,
+}
+
+impl Delivery {
+    fn state(&self) -> MutexGuard<'_, Delivered> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It goes to this client now.
+    pub(crate) fn by(self, way: Option<&Way>) -> Self {
+        let mut state = self.state();
+        let attempt = state.attempt + 1;
+        *state = Delivered {
+            attempt,
+            is_written: false,
+            way: way.cloned(),
+        };
+        drop(state);
+        Self { attempt, ..self }
+    }
+
+    /// All of it was written. An attempt that was given up may still be written to its end, to a
+    /// client that is not there: that says nothing about the one that came after it.
+    pub(crate) fn done(&self) {
+        {
+            let mut state = self.state();
+            if state.attempt != self.attempt {
+                return;
+            }
+            state.is_written = true;
+        }
+        if let Some(note) = &self.note {
+            note.deliveries.add(self.clone());
+        }
+    }
+
+    /// The run to note, if the client has its answer as far as is known now.
+    pub(super) fn to_note(&self) -> Option<(&TenantScope, RunId)> {
+        let state = self.state();
+        let is_lost = state.way.as_ref().is_some_and(Way::is_known_broken);
+        let note = self.note.as_ref()?;
+        (state.is_written && !is_lost).then_some((&note.scope, note.run))
+    }
+
+    /// Whether the client has it. What was written may be lost all the same: a client that breaks
+    /// off has not read it.
+    async fn is_done(&self) -> bool {
+        let way = {
+            let state = self.state();
+            if !state.is_written {
+                return false;
+            }
+            state.way.clone()
+        };
+        match way {
+            Some(way) => !way.is_broken().await,
+            None => true,
+        }
+    }
+}
+
+/// Bodies and the runs that were begun for them.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    known: Mutex<Known>,
+    /// Deliveries that are still to be noted in the store.
+    pub(crate) deliveries: Arc<Deliveries>,
+}
+
+/// Runs by whose they are and by the digest of their body.
+type Known = HashMap<(TenantScope, [u8; 16]), Vec<One>>;
+
+#[derive(Clone, Debug)]
+struct One {
+    run: RunId,
+    delivery: Delivery,
+}
+
+/// When a run was begun: its id says so.
+pub(crate) fn begun_at(run: RunId) -> Millis {
+    let bytes = run.as_bytes();
+    bytes
+        .iter()
+        .take(6)
+        .fold(0, |time, byte| (time << 8) | Millis::from(*byte))
+}
+
+/// The key of a run that was asked for without one.
+pub(crate) fn key(digest: &[u8; 16], run: RunId) -> String {
+    format!("{}{}", prefix(digest), run.to_hex())
+}
+
+fn prefix(digest: &[u8; 16]) -> String {
+    let digest = u128::from_be_bytes(*digest);
+    format!("{BODY}{digest:032x}:")
+}
+
+/// How the keys of runs begin that were asked for without one. Clients' keys begin otherwise.
+const BODY: &str = "body:";
+
+/// The digest of the body in the key of a run that was asked for without one.
+pub(crate) fn body_of(key: &str) -> Option<[u8; 16]> {
+    let digest = key.strip_prefix(BODY)?.get(..32)?;
+    Some(u128::from_str_radix(digest, 16).ok()?.to_be_bytes())
+}
+
+impl Repeats {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remember a run that is begun for a body.
+    pub(crate) fn begun(&self, scope: &TenantScope, digest: [u8; 16], run: RunId) -> Delivery {
+        let delivery = Delivery {
+            note: Some(Arc::new(Note {
+                scope: scope.clone(),
+                run,
+                deliveries: Arc::clone(&self.deliveries),
+            })),
+            ..Delivery::default()
+        };
+        let one = One {
+            run,
+            delivery: delivery.clone(),
+        };
+        let since = begun_at(run).saturating_sub(WINDOW);
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.retain(|_, runs| runs.iter().any(|one| begun_at(one.run) > since));
+            if known.len() >= REMEMBERED {
+                known.clear();
+            }
+        }
+        let runs = known.entry((scope.clone(), digest)).or_default();
+        runs.retain(|one| begun_at(one.run) > since);
+        runs.push(one);
+        delivery
+    }
+
+    /// Another run retries the failed one: the next retry of this body must find that run, so the
+    /// failed one is marked as delivered.
+    pub(crate) fn followed(&self, scope: &TenantScope, digest: &[u8; 16], failed: RunId) {
+        let known = self.known();
+        let runs = known.get(&(scope.clone(), *digest));
+        let one = runs.and_then(|runs| runs.iter().find(|one| one.run == failed));
+        let delivery = one.map(|one| one.delivery.clone());
+        drop(known);
+        if let Some(delivery) = delivery {
+            delivery.by(None).done();
+        }
+    }
+
+    /// The run that a request which comes again is about, if there is one.
+    pub(crate) async fn find(
+        &self,
+        store: &Store,
+        scope: &TenantScope,
+        digest: &[u8; 16],
+        now: Millis,
+    ) -> Result<Option<(RunId, Delivery)>, ApiError> {
+        let since = now.saturating_sub(WINDOW);
+        let known = {
+            let known = self.known();
+            let runs = known.get(&(scope.clone(), *digest));
+            runs.cloned().unwrap_or_default()
+        };
+        let mut delivered = Vec::new();
+        for one in known.iter().rev() {
+            if begun_at(one.run) < since || one.delivery.is_done().await {
+                delivered.push(one.run);
+                continue;
+            }
+            return Ok(Some((one.run, one.delivery.clone())));
+        }
+        if planted("server-retry-anew") {
+            return Ok(None);
+        }
+        let found = stored(store, scope, digest, since, &delivered).await?;
+        Ok(found.map(|run| (run, self.begun(scope, *digest, run))))
+    }
+}
+
+/// The newest run of a body in the record, from before this process or by another one, whose answer is
+/// not noted as delivered.
+async fn stored(
+    store: &Store,
+    scope: &TenantScope,
+    digest: &[u8; 16],
+    since: Millis,
+    delivered: &[RunId],
+) -> Result<Option<RunId>, ApiError> {
+    let prefix = prefix(digest);
+    let mut after = None;
+    let mut looked = 0;
+    while looked < LOOKED {
+        let page = store.runs(scope, &RunFilter::default(), after, 100).await;
+        let page = page.map_err(|error| fail::store(&error))?;
+        looked += page.found.len();
+        for run in page.found {
+            if run.created < since {
+                return Ok(None);
+            }
+            let same = run.key.as_ref().is_some_and(|key| key.starts_with(&prefix));
+            let is_noted = run.delivered && !planted("server-delivery-forgotten");
+            if same && !is_noted && !delivered.contains(&run.id) {
+                return Ok(Some(run.id));
+            }
+        }
+        after = match page.next {
+            Some(next) => Some(next),
+            None => break,
+        };
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_attempt_that_was_given_up_says_nothing_of_the_next() {
+        let first = Delivery::default().by(None);
+        let second = first.clone().by(None);
+        // It is written to its end although its client has gone.
+        first.done();
+        assert!(!second.is_done().await);
+        second.done();
+        assert!(second.is_done().await);
+        // Whoever finds the run sees the last attempt.
+        assert!(first.is_done().await);
+    }
+}

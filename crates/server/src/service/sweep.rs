@@ -1,0 +1,128 @@
+//! Removes threads whose time is over, and what was deleted, for as long as the server runs.
+//!
+//! A thread with a `keep` time is due that long after its head last moved; the store's clock decides.
+//! [`Engine::purge`](throughline_store::Engine::purge) says what is removed, and what spares a thread.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use throughline_store::{Purged, Result};
+
+use crate::net::App;
+use crate::trials::planted;
+
+/// How often the sweeper looks. What is due must be gone after 60 s: that leaves time for several
+/// attempts if the store fails, and for much to remove.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// How many rows one write of the sweeper touches, about: other writers wait no longer than that.
+const BATCH: usize = 500;
+
+/// What the sweeper has done since the server started.
+#[derive(Debug, Default)]
+pub struct SweepCounters {
+    threads: AtomicU64,
+    items: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl SweepCounters {
+    /// Threads that were erased.
+    pub fn threads(&self) -> u64 {
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    /// Items that were erased.
+    pub fn items(&self) -> u64 {
+        self.items.load(Ordering::Relaxed)
+    }
+
+    /// Attempts that failed. Each is made again.
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, purged: Purged) {
+        self.threads.fetch_add(purged.threads, Ordering::Relaxed);
+        self.items.fetch_add(purged.items, Ordering::Relaxed);
+    }
+
+    /// Append what Prometheus reads.
+    pub(crate) fn write(&self, out: &mut String) {
+        for (name, help, value) in [
+            (
+                "throughline_swept_threads_total",
+                "Threads erased because they were deleted or their time was over.",
+                self.threads(),
+            ),
+            (
+                "throughline_swept_items_total",
+                "Items erased with them.",
+                self.items(),
+            ),
+            (
+                "throughline_sweep_errors_total",
+                "Attempts to erase that failed and are made again.",
+                self.errors(),
+            ),
+        ] {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
+            );
+        }
+    }
+}
+
+/// Sweep now and then again in every interval, until the server drains.
+pub(crate) async fn sweep(app: App) {
+    if planted("server-no-sweep") {
+        return;
+    }
+    loop {
+        if let Err(error) = all(&app).await {
+            app.swept.errors.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "threads whose time is over cannot be removed now"
+            );
+        }
+        tokio::select! {
+            () = app.stopping.draining() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+    }
+}
+
+/// Remove everything that is due, batch by batch.
+async fn all(app: &App) -> Result<()> {
+    let mut gone = Purged::default();
+    let result = loop {
+        if app.stopping.is_draining() {
+            break Ok(());
+        }
+        match app.store.purge(BATCH).await {
+            Ok(purged) => {
+                app.swept.count(purged);
+                gone.threads += purged.threads;
+                gone.items += purged.items;
+                if !purged.more {
+                    break Ok(());
+                }
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    if gone != Purged::default() {
+        // The store does not say of which threads: none may be remembered that is gone.
+        app.runs.forget_views();
+        tracing::info!(
+            threads = gone.threads,
+            items = gone.items,
+            "threads whose time is over are removed"
+        );
+    }
+    result
+}
