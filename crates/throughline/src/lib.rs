@@ -17,24 +17,22 @@
 //! # }
 //! ```
 //!
-//! Where things are: `client` speaks to models, `tool` is what a model may call, `agent` is the
-//! loop (its decisions are the pure `agent/turn`), `history` is what a thread holds and what a
-//! model is shown of it, `telemetry` is what can be watched of all this.
+//! Where things are: `client` speaks to models, `tool` is what a model may call, `agent` puts both
+//! together, `run` is the loop (its decisions are the pure `run/machine`), `thread` is what a store
+//! keeps of a conversation, `prompt` is what a model is shown of it, `telemetry` is what can be
+//! watched of all this.
 
 mod agent;
 mod client;
-mod history;
 mod memory;
+mod prompt;
+mod run;
 mod telemetry;
+mod thread;
 mod tool;
 mod trials;
 
-pub use agent::order;
-pub use agent::{
-    Agent, AgentBuilder, AttachError, Attached, Awaits, BadEvent, BadLimit, BuildError, Calling,
-    Input, Limits, OnRepeat, Outcome, Pending, Remedy, Run, RunEnd, RunError, RunEvent, RunFailed,
-    RunOptions, RunStream, RunUsage, Step, StopReason, Typed, TypedError, TypedRun,
-};
+pub use agent::{Agent, AgentBuilder};
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
     ClientExt, Compacts, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, LossSink,
@@ -48,19 +46,25 @@ pub use client::{
     HttpSettings, HttpTransport, OpenAi, ProxyChoice, RequestBody, Timeouts, Token, TokenError,
     TokenProvider, Transport, TransportError, TransportFault, VendorClient,
 };
-pub use history::{
-    Additions, Compaction, Condensed, ContextProvider, Deleted, DiscardedRun, HistoryPolicy, Keep,
-    MOST_LOSSES, Mailbox, MessageFilter, MessageStore, MessageStoreError, Need, OnBusy,
-    OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Owner, OwnerError, Parity, Persistence,
-    ProviderContext, ProviderError, ProviderScope, ProviderSpec, ProviderState, Rendering,
-    StateError, Thread, ThreadJsonError, Threads, Told, VendorCopy, View, Views, condense,
-};
 pub use memory::{MemoryBudget, OutOfMemory, Reservation};
+pub use prompt::{Compaction, Condensed, MOST_LOSSES, Rendering, View, condense};
+pub use run::order;
+pub use run::{
+    Additions, AttachError, Attached, BadEvent, BadLimit, BuildError, Calling, ContextProvider,
+    Input, Keep, Limits, MessageFilter, Need, OnRepeat, Outcome, ProviderContext, ProviderError,
+    ProviderScope, ProviderSpec, ProviderState, Remedy, Run, RunEnd, RunError, RunEvent, RunFailed,
+    RunOptions, RunStream, RunUsage, StateError, Step, Told, Typed, TypedError, TypedRun,
+};
 #[cfg(feature = "otel")]
 pub use telemetry::OtelMetrics;
 pub use telemetry::{
     HistogramValue, Instrument, Metric, MetricSink, Metrics, MetricsSnapshot, Point, PointValue,
     Shape,
+};
+pub use thread::{
+    Awaits, Deleted, DiscardedRun, HistoryPolicy, Mailbox, MessageStore, MessageStoreError, OnBusy,
+    OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Owner, OwnerError, Parity, Pending,
+    Persistence, StopReason, Thread, ThreadJsonError, Threads, VendorCopy, Views,
 };
 pub use throughline_compact as compact;
 pub use throughline_model as model;

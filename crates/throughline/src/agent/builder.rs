@@ -1,5 +1,5 @@
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,38 +8,14 @@ use throughline_store::{Clock, Ids, Store, SystemClock};
 use tokio_util::task::TaskTracker;
 
 use super::Agent;
-use super::inner::{Answers, Details, Inner};
-use super::limits::{BadLimit, Calling, Limits};
 use crate::client::ChatClient;
-use crate::history::{
-    Compaction, ContextProvider, HistoryPolicy, MessageFilter, MessageStore, Persistence, Threads,
-};
+use crate::prompt::Compaction;
+use crate::run::setup::{AgentSetup, Answers, BuildError, Details, check_providers};
+use crate::run::{Calling, Limits};
+use crate::run::{ContextProvider, MessageFilter};
 use crate::telemetry::{Metrics, Recording, Telemetry};
-use crate::tool::{Dependencies, SetError, Tool, ToolSet};
-
-/// Why an agent cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// Its tools do not fit together.
-    #[error(transparent)]
-    Tools(#[from] SetError),
-    /// A limit allows nothing.
-    #[error(transparent)]
-    Limits(#[from] BadLimit),
-    /// Two context providers have one name, and so one state.
-    #[error("two context providers are called {name:?}; their state would be one")]
-    ProviderClash {
-        /// The name.
-        name: String,
-    },
-    /// A context provider has a name that state cannot be kept under.
-    #[error("a context provider cannot be called {name:?}; the name is empty or reserved")]
-    ProviderName {
-        /// The name.
-        name: String,
-    },
-}
+use crate::thread::{HistoryPolicy, MessageStore, Persistence, Threads};
+use crate::tool::{Dependencies, Tool, ToolSet};
 
 /// Puts an [`Agent`] together.
 #[must_use = "call build() to get the agent"]
@@ -162,7 +138,7 @@ impl AgentBuilder {
     pub fn recall_tools(mut self) -> Self {
         if !self.recalls {
             self.recalls = true;
-            self.tools.extend(super::recall::tools());
+            self.tools.extend(crate::run::recall::tools());
         }
         self
     }
@@ -318,7 +294,7 @@ impl AgentBuilder {
             .ids
             .unwrap_or_else(|| Ids::new(Arc::clone(&self.clock)));
         let telemetry = Telemetry::of(&self.name, self.recording, self.metrics);
-        Ok(Agent::of(Inner {
+        Ok(Agent::of(AgentSetup {
             client: self.client,
             name: self.name,
             instructions: self.instructions,
@@ -350,20 +326,4 @@ impl AgentBuilder {
                 .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         }))
     }
-}
-
-/// Refuse providers of which two would share their state, or one has no place for it.
-pub(super) fn check_providers(providers: &[Arc<dyn ContextProvider>]) -> Result<(), BuildError> {
-    let mut names = BTreeSet::new();
-    for provider in providers {
-        let name = &provider.spec().name;
-        if !names.insert(name) {
-            return Err(BuildError::ProviderClash { name: name.clone() });
-        }
-        // Names with this beginning are ours, in the same state.
-        if name.is_empty() || name.starts_with("throughline.") {
-            return Err(BuildError::ProviderName { name: name.clone() });
-        }
-    }
-    Ok(())
 }

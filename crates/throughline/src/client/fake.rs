@@ -8,7 +8,7 @@ use futures_util::stream;
 use throughline_model::{Content, Event, Message, Response, Role, Settings, Stop, ToolChoice};
 
 use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Kept};
-use crate::history::View;
+use crate::prompt::View;
 
 /// Runs `ask` with a request that says "hi".
 pub(super) async fn with_request<T>(ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T) -> T {

@@ -31,8 +31,6 @@ pub use demo::Demo;
 pub use error::{ClientError, ErrorKind, TimeoutPhase};
 pub use ext::ClientExt;
 #[cfg(feature = "http")]
-pub(crate) use http::Lent;
-#[cfg(feature = "http")]
 pub use http::{
     Body as HttpBody, CachedTokens, CommandTokens, Header, HeaderValue, HttpMethod, HttpRequest,
     HttpResponse, HttpSettings, HttpTransport, ProxyChoice, RequestBody, Timeouts, Token,

@@ -5,7 +5,7 @@ use throughline_compact::tokens;
 use throughline_model::{Settings, ToolChoice, ToolDef};
 use throughline_wire::Loss;
 
-use crate::history::View;
+use crate::prompt::View;
 
 /// One model call: what the model is given and how it is to answer.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use tracing::{Span, info_span};
 use super::metrics::CallLabels;
 use super::words::{self, provider};
 use super::{Telemetry, Tokens, content, failed};
-use crate::agent::StopReason;
 use crate::client::{Abilities, ChatRequest, ClientError};
+use crate::thread::StopReason;
 
 /// How an answer is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use tracing::{Instrument as _, Span, info_span};
 
 use super::words::provider;
 use super::{Telemetry, Tokens, content, failed};
-use crate::agent::{Outcome, RunError, RunFailed};
 use crate::client::Abilities;
+use crate::run::{Outcome, RunError, RunFailed};
 
 /// A run that is being watched.
 pub(crate) struct RunWatch {

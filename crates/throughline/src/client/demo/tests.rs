@@ -6,7 +6,7 @@ use throughline_model::{
 
 use super::Demo;
 use crate::client::{ChatClient, ChatRequest, Kept};
-use crate::history::View;
+use crate::prompt::View;
 
 fn tool(name: &str, schema: &str) -> ToolDef {
     ToolDef {

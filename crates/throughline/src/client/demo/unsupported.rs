@@ -39,7 +39,7 @@ pub(super) fn losses(request: &ChatRequest<'_>) -> Vec<Loss> {
         }
     }
     let mut losses = losses.into_vec();
-    let most = crate::history::MOST_LOSSES;
+    let most = crate::prompt::MOST_LOSSES;
     losses.truncate(most);
     losses
 }

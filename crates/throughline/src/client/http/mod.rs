@@ -18,7 +18,6 @@ pub(super) use body::BodyReader;
 pub use command::CommandTokens;
 pub use credential::{CachedTokens, Token, TokenError, TokenProvider};
 pub(super) use credential::{Credential, Granted};
-pub(crate) use pieces::Lent;
 pub use pieces::RequestBody;
 pub use settings::{HttpSettings, ProxyChoice, Timeouts};
 pub use transport::{

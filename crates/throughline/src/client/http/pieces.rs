@@ -1,7 +1,5 @@
 //! The body of a request in pieces.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 /// The body of a request: its bytes in one piece or in several that follow each other. A long
@@ -57,14 +55,5 @@ impl From<Bytes> for RequestBody {
 impl From<String> for RequestBody {
     fn from(text: String) -> Self {
         Self(vec![text.into()])
-    }
-}
-
-/// A text that is lent as bytes for as long as somebody sends it.
-pub(crate) struct Lent(pub(crate) Arc<String>);
-
-impl AsRef<[u8]> for Lent {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
     }
 }

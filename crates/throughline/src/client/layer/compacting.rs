@@ -8,7 +8,7 @@ use throughline_wire::Loss;
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, Layer,
 };
-use crate::history::{AskedOf, Between, Compacted};
+use crate::prompt::{AskedOf, Between, Compacted};
 
 /// A layer that sends a client less of a long tool history, for applications that keep their
 /// conversations themselves. An [`Agent`](crate::Agent) does the same by itself, and keeps what it

@@ -5,8 +5,8 @@ use std::time::Duration;
 use throughline_model::{Outcome, Usage};
 
 use super::{Instrument, Metrics};
-use crate::agent::StopReason;
 use crate::client::{BreakerState, ErrorKind, Happening, Observer};
+use crate::thread::StopReason;
 
 const CHAT: &str = "chat";
 

@@ -1,7 +1,7 @@
 use super::family::{MOST, OTHER};
 use super::{HistogramValue, Instrument, Metric, Metrics, PointValue};
-use crate::agent::StopReason;
 use crate::client::{ErrorKind, Happening, Observer};
+use crate::thread::StopReason;
 use std::time::Duration;
 
 fn retry(metrics: &Metrics, upstream: &str) {

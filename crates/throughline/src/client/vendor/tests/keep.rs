@@ -6,7 +6,7 @@ use throughline_model::{
 use super::support::{PROJECT, Reply, Service, all};
 use crate::client::vendor::{ClientBuilder, Foundry, Gemini, OpenAi};
 use crate::client::{ChatClient, ChatRequest, ClientError, ErrorKind, Kept, StoresHistory};
-use crate::history::View;
+use crate::prompt::View;
 use futures_util::StreamExt;
 use throughline_model::Response;
 

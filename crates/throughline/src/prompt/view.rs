@@ -1,0 +1,344 @@
+//! What a model is given for one call: messages that only grow, and what was rendered of them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use throughline_model::{Body, Content, Message, Runner};
+use throughline_wire::Loss;
+use throughline_wire::render::{self, Items, Options, Renderer, Target};
+
+use super::compaction::Compacted;
+
+/// The messages that a model is given, oldest first. They only grow, so what was rendered for one
+/// call is kept for the next: a call costs what is new, not what is old.
+///
+/// ```
+/// use throughline::View;
+/// use throughline::model::Message;
+/// use throughline_wire::Wire;
+/// use throughline_wire::render::{Options, Target};
+///
+/// let mut view = View::new([Message::user("hi")]);
+/// view.push(Message::user("still there?"));
+/// let rendering = view.render(&Target::newest(Wire::OpenAiChat), &Options::default());
+/// let items = rendering.items().to_string();
+/// assert!(items.starts_with(r#"[{"role":"user","content":"hi"}"#));
+/// ```
+#[derive(Default)]
+pub struct View {
+    messages: Vec<Arc<Message>>,
+    /// About how many bytes the messages take.
+    weight: usize,
+    /// Whether there are calls or results of the application in it.
+    tools: bool,
+    // One for each target and strategy that was asked for; two at most in practice.
+    kept: Mutex<Vec<Kept>>,
+    /// How it is shown once it is long, for the next run.
+    compacted: Option<Box<Compacted>>,
+}
+
+/// What was rendered for one target with one strategy.
+#[derive(Clone)]
+struct Kept {
+    target: Target,
+    options: Options,
+    renderer: Renderer,
+    seen: usize,
+    /// The opening bracket and the settled items. Lent to renderings, which are gone before there is
+    /// more to say; one that is not gets a copy of its own.
+    settled: Arc<String>,
+    items: usize,
+}
+
+/// The conversation as a vendor's own messages or items.
+#[derive(Clone, Debug)]
+pub struct Rendering {
+    /// System text that the target takes outside the messages.
+    pub system: Option<String>,
+    settled: Arc<String>,
+    rest: String,
+    /// How many changes it took for the target to accept it.
+    pub repairs: usize,
+    /// How much could not be said.
+    pub losses: usize,
+    /// What could not be said: the newest of it, [`MOST_LOSSES`] at most.
+    pub lost: Vec<Loss>,
+}
+
+/// How many losses of one rendering are listed. A call costs what is new, so that a history in which
+/// much was lost does not make every later call longer.
+pub const MOST_LOSSES: usize = 32;
+
+/// The newest of all losses, oldest first.
+fn newest(settled: &[Loss], tail: &[Loss]) -> Vec<Loss> {
+    let tail = &tail[tail.len().saturating_sub(MOST_LOSSES)..];
+    let room = MOST_LOSSES - tail.len();
+    let settled = &settled[settled.len().saturating_sub(room)..];
+    settled.iter().chain(tail).cloned().collect()
+}
+
+impl View {
+    /// A view of messages.
+    pub fn new(messages: impl IntoIterator<Item = impl Into<Arc<Message>>>) -> Self {
+        let mut view = Self::default();
+        for message in messages {
+            view.push(message);
+        }
+        view
+    }
+
+    /// The messages, oldest first.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// One more message.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        let message = message.into();
+        self.weight += weight(&message);
+        self.tools |= has_tools(&message);
+        self.messages.push(message);
+    }
+
+    /// Go back to the first messages. What was rendered is forgotten.
+    pub(crate) fn rewind(&mut self, length: usize) {
+        if length < self.messages.len() {
+            self.messages.truncate(length);
+            self.weight = self.messages.iter().map(|one| weight(one)).sum();
+            self.tools = self.messages.iter().any(|one| has_tools(one));
+            self.kept = Mutex::default();
+            let compacted = self.compacted.take();
+            self.compacted = compacted.filter(|one| one.fed() <= length);
+        }
+    }
+
+    /// Forget what was rendered.
+    pub(crate) fn forget_rendered(&mut self) {
+        self.kept = Mutex::default();
+        self.messages.shrink_to_fit();
+    }
+
+    /// Take how it is shown once it is long.
+    pub(crate) fn take_compacted(&mut self) -> Option<Box<Compacted>> {
+        self.compacted.take()
+    }
+
+    /// Keep how it is shown once it is long, unless that knows more than there is.
+    pub(crate) fn keep_compacted(&mut self, compacted: Option<Box<Compacted>>) {
+        self.compacted = compacted.filter(|one| one.fed() <= self.messages.len());
+    }
+
+    /// The same messages with what was rendered of them, to go on with in another way.
+    pub(crate) fn fork(&self) -> Self {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            messages: self.messages.clone(),
+            weight: self.weight,
+            tools: self.tools,
+            kept: Mutex::new(kept.clone()),
+            compacted: self.compacted.as_deref().map(|one| Box::new(one.fork())),
+        }
+    }
+
+    /// About how many bytes it takes, what was rendered included.
+    pub(crate) fn weight(&self) -> usize {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let rendered = kept.iter().map(|one| 2 * one.settled.len());
+        let compacted = self.compacted.as_deref().map_or(0, Compacted::weight);
+        self.weight + rendered.sum::<usize>() + compacted
+    }
+
+    /// About how many bytes its messages take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.weight
+    }
+
+    /// Whether calls or results of the application are in it.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_tools(&self) -> bool {
+        self.tools
+    }
+
+    /// The messages as a target accepts them. What was rendered for this target with the same
+    /// options before is not rendered again.
+    pub fn render(&self, target: &Target, options: &Options) -> Rendering {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &Kept| known.target == *target && known.options.is_same(options);
+        let place = match kept.iter().position(same) {
+            Some(place) => place,
+            None => {
+                let Some(renderer) = render::renderer(target, options) else {
+                    return Rendering::default();
+                };
+                if kept.len() >= MOST_KEPT {
+                    kept.remove(0);
+                }
+                // Mostly there is one, and it is large: room for four would be kept with each view.
+                kept.reserve_exact(1);
+                kept.push(Kept {
+                    target: target.clone(),
+                    options: options.clone(),
+                    renderer,
+                    seen: 0,
+                    settled: Arc::new("[".to_owned()),
+                    items: 0,
+                });
+                kept.len() - 1
+            }
+        };
+        match kept[place].advance(&self.messages) {
+            Some(rendering) => rendering,
+            None => {
+                // Something new changes what was rendered, such as a late result: all of it again.
+                kept.swap_remove(place);
+                whole(&self.messages, target, options)
+            }
+        }
+    }
+}
+
+/// Whoever brings a strategy of their own for every call does not fill the memory with renderings
+/// that nobody asks for again.
+const MOST_KEPT: usize = 4;
+
+impl Kept {
+    /// Render what is new; `None` if what was rendered no longer holds.
+    fn advance(&mut self, messages: &[Arc<Message>]) -> Option<Rendering> {
+        for message in &messages[self.seen..] {
+            self.renderer.push(message).ok()?;
+        }
+        self.seen = messages.len();
+        let fresh = &self.renderer.items()[self.items..];
+        if !fresh.is_empty() {
+            let settled = Arc::make_mut(&mut self.settled);
+            for item in fresh {
+                if self.items > 0 {
+                    settled.push(',');
+                }
+                settled.push_str(&item.json);
+                self.items += 1;
+            }
+        }
+        let tail = self.renderer.tail().ok()?;
+        let mut rest = String::new();
+        for (place, item) in tail.items.iter().enumerate() {
+            if self.items + place > 0 {
+                rest.push(',');
+            }
+            rest.push_str(&item.json);
+        }
+        rest.push(']');
+        Some(Rendering {
+            system: self.renderer.system_text(),
+            settled: Arc::clone(&self.settled),
+            rest,
+            repairs: self.renderer.repairs().len() + tail.repairs.len(),
+            losses: self.renderer.losses().len() + tail.losses.len(),
+            lost: newest(self.renderer.losses(), &tail.losses),
+        })
+    }
+}
+
+/// Whether a message has calls or results that a strategy shows.
+fn has_tools(message: &Message) -> bool {
+    let by_client = |content: &Content| match &content.body {
+        Body::ToolCall(call) => call.runner == Runner::Client,
+        Body::ToolResult(result) => result.runner == Runner::Client,
+        Body::Text(_)
+        | Body::Refusal(_)
+        | Body::Reasoning(_)
+        | Body::Media(_)
+        | Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Error(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => false,
+    };
+    message.contents.iter().any(by_client)
+}
+
+/// About how many bytes a message takes in memory.
+fn weight(message: &Message) -> usize {
+    const MESSAGE: usize = 256;
+    const CONTENT: usize = 128;
+    let contents = message.contents.iter();
+    let said = contents.map(|content| CONTENT + content.byte_size());
+    MESSAGE + said.sum::<usize>()
+}
+
+fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rendering {
+    let messages: Vec<Message> = messages.iter().map(|one| Message::clone(one)).collect();
+    let rendered = render::render(&messages, target, options);
+    Rendering {
+        settled: Arc::new(rendered.array()),
+        rest: String::new(),
+        repairs: rendered.repairs.len(),
+        losses: rendered.losses.len(),
+        lost: newest(&rendered.losses, &[]),
+        system: rendered.system,
+    }
+}
+
+/// Rendered text as the owner of bytes: a request body refers to it without a copy.
+#[cfg(feature = "http")]
+struct SharedText(Arc<String>);
+
+#[cfg(feature = "http")]
+impl AsRef<[u8]> for SharedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl Rendering {
+    /// What is settled, without its opening bracket, if it is at least so long: lent, not copied.
+    #[cfg(feature = "http")]
+    pub(crate) fn lent(&self, least: usize) -> Option<bytes::Bytes> {
+        let is_long = self.settled.len() >= least && self.settled.starts_with('[');
+        is_long.then(|| {
+            let shared = SharedText(Arc::clone(&self.settled));
+            bytes::Bytes::from_owner(shared).slice(1..)
+        })
+    }
+
+    /// What stands behind it, to the closing bracket.
+    #[cfg(feature = "http")]
+    pub(crate) fn rest(&self) -> &str {
+        &self.rest
+    }
+
+    /// The messages or items as a JSON array.
+    pub fn items(&self) -> Items<'_> {
+        Items {
+            settled: &self.settled,
+            rest: &self.rest,
+        }
+    }
+}
+
+impl Default for Rendering {
+    /// Of nothing.
+    fn default() -> Self {
+        Self {
+            system: None,
+            settled: Arc::new("[]".to_owned()),
+            rest: String::new(),
+            repairs: 0,
+            losses: 0,
+            lost: Vec::new(),
+        }
+    }
+}
+
+impl Clone for View {
+    /// The messages; what was rendered stays behind.
+    fn clone(&self) -> Self {
+        Self::new(self.messages.iter().cloned())
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.messages).finish()
+    }
+}

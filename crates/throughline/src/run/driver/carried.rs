@@ -1,0 +1,174 @@
+//! What is kept with the request of a run beside what it was asked: what runs before it in its
+//! place have used of its limits, and input that is said after the results of calls that it takes
+//! over.
+
+use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
+use throughline_model::stored::{Fields, StoredError};
+use throughline_model::{Message, Path, ToolCall};
+use throughline_store::{CallState, Entry, Journal};
+
+use super::plan::Plan;
+use super::restore::{Told, lost_call, response, without_arguments};
+use crate::run::machine::{Recorded, Spent, Turn, Verdict};
+use crate::thread::StopReason;
+use crate::thread::journal::Calls;
+use crate::thread::journal::StepNote;
+
+/// What a run keeps with its request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Carried {
+    pub(super) spent: Spent,
+    /// Said with its first model call.
+    pub(super) later: Vec<Message>,
+}
+
+impl Carried {
+    /// The request with it.
+    pub(super) fn into_request(self, request: Option<RawJson>) -> Option<RawJson> {
+        if self == Self::default() {
+            return request;
+        }
+        Some(RawJson::object(|object| {
+            match &request {
+                Some(request) => drop(object.members_of(request.get())),
+                None => drop(object.number("v", 1)),
+            }
+            if self.spent != Spent::default() {
+                write_spent(ObjectWriter::new(object.key("spent")), &self.spent);
+            }
+            if !self.later.is_empty() {
+                let mut list = ArrayWriter::new(object.key("later"));
+                for message in &self.later {
+                    list.raw(&message.to_json());
+                }
+                list.end();
+            }
+        }))
+    }
+
+    pub(super) fn read(request: Option<&RawJson>) -> Result<Self, StoredError> {
+        let Some(request) = request else {
+            return Ok(Self::default());
+        };
+        let value = json::parse(request.get())?;
+        let root = Path::Root;
+        let mut fields = Fields::of(&value, &root)?;
+        let spent = match fields.get("spent") {
+            Some(value) => read_spent(value, &root.key("spent"))?,
+            None => Spent::default(),
+        };
+        let later = match fields.get("later") {
+            Some(_) => fields.list("later", Message::from_value)?,
+            None => Vec::new(),
+        };
+        Ok(Self { spent, later })
+    }
+}
+
+fn write_spent(mut object: ObjectWriter<'_>, spent: &Spent) {
+    object
+        .number("rounds", u64::from(spent.rounds))
+        .number("failed_rounds", u64::from(spent.failed_rounds))
+        .number("calls", u64::from(spent.calls))
+        .number("tokens", spent.tokens)
+        .number("ms", spent.ms);
+    if let Some(closing) = spent.closing {
+        object.str("closing", closing.as_str());
+    }
+    object.end();
+}
+
+fn read_spent(value: &json::Value<'_>, path: &Path<'_>) -> Result<Spent, StoredError> {
+    let mut fields = Fields::of(value, path)?;
+    let mut count = |key: &str| Ok::<_, StoredError>(fields.number(key)?.unwrap_or(0));
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let (rounds, failed, calls) = (count("rounds")?, count("failed_rounds")?, count("calls")?);
+    let (tokens, ms) = (count("tokens")?, count("ms")?);
+    Ok(Spent {
+        rounds: small(rounds),
+        failed_rounds: small(failed),
+        calls: small(calls),
+        tokens,
+        ms,
+        closing: fields
+            .str("closing")?
+            .and_then(|word| StopReason::named(&word)),
+    })
+}
+
+/// What a run of the journal has used of its limits, with calls that it left open closed as the run
+/// that adopts it closes them.
+pub(super) fn spent_by(
+    journal: &Journal,
+    made: &Calls<'_>,
+    plan: &Plan,
+) -> Result<Spent, StoredError> {
+    let before = Carried::read(journal.request.as_ref())?.spent;
+    let mut turn = Turn::new(journal.run.id, plan.limits.clone(), plan.calling);
+    turn.charge(&before);
+    turn.stand_after(journal.inputs as usize);
+    let told = Told::new(journal);
+    for step in &journal.steps {
+        let note = StepNote::read(step.note.as_ref())?;
+        let calls = told.calls(step.no);
+        let mut position = 0;
+        let mut judge = |_: &ToolCall| {
+            let call = calls.get(position);
+            position += 1;
+            match call {
+                Some(call) if call.state == CallState::Done => {
+                    told.ended(call).unwrap_or(Verdict::Outside)
+                }
+                Some(call) => without_arguments(call),
+                None => Verdict::Outside,
+            }
+        };
+        if note.taken.is_empty() {
+            let entries: Vec<&Entry> = told.entries(step).collect();
+            turn.replay(Recorded {
+                delivered: Vec::new(),
+                response: response(&entries, &note),
+                judge: &mut judge,
+            });
+        } else {
+            let asked = calls.iter().map(|call| made.at(call.at));
+            let asked = asked
+                .zip(&calls)
+                .map(|(made, call)| made.unwrap_or_else(|| lost_call(call)));
+            turn.take(asked.collect(), &mut judge);
+        }
+    }
+    Ok(Spent {
+        ms: before.ms.saturating_add(journal.run.worked),
+        ..turn.spent()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_carried_comes_back_and_leaves_the_request_as_it_was() {
+        let carried = Carried {
+            spent: Spent {
+                rounds: 3,
+                failed_rounds: 1,
+                calls: 7,
+                tokens: 10_400,
+                ms: 5_000,
+                closing: Some(StopReason::ErrorLimit),
+            },
+            later: vec![Message::user("more")],
+        };
+        let request = RawJson::new(r#"{"v":1,"host":{"a":[1.50]}}"#).unwrap();
+        for request in [None, Some(request)] {
+            let kept = carried.clone().into_request(request.clone()).unwrap();
+            assert_eq!(Carried::read(Some(&kept)).unwrap(), carried);
+            if let Some(request) = request {
+                assert!(kept.get().starts_with(request.get().trim_end_matches('}')));
+            }
+        }
+        assert_eq!(Carried::default().into_request(None), None);
+    }
+}

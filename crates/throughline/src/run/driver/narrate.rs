@@ -1,0 +1,179 @@
+//! A summary in a model's words, written while the run goes on.
+//!
+//! Nothing waits for it. What comes of it is looked at before the next model call, and before the
+//! run is published; what comes later is found by the next run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_compact::{Asking, Narrated, Refused};
+use throughline_model::{Message, Response, Settings, Stop, ToolChoice, ToolDef};
+use tracing::Instrument;
+
+use super::Driver;
+use crate::client::{ChatClient, ChatRequest, Kept};
+use crate::prompt::{Hand, View, Writing, Wrote};
+use crate::run::event::RunEvent;
+use crate::run::setup::AgentSetup;
+use crate::telemetry::Streaming;
+
+/// How long a model may take.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// Tokens that a model may think before it writes.
+const THOUGHT: u64 = 4_096;
+
+/// What a model is sent, whatever becomes of the run.
+struct Letter {
+    client: Arc<dyn ChatClient>,
+    model: Option<String>,
+    instructions: Option<String>,
+    view: View,
+    tools: Vec<ToolDef>,
+    settings: Settings,
+}
+
+impl Driver {
+    /// Ask for a summary, unless one is being written.
+    pub(super) fn ask_for_summary(
+        &mut self,
+        asking: Asking,
+        instructions: Option<&str>,
+        offered: &[ToolDef],
+    ) {
+        if self.sight.is_writing() {
+            return;
+        }
+        let most = THOUGHT + 2 * asking.part.most;
+        let settings = &self.plan.settings;
+        let settings = Settings {
+            max_output_tokens: Some(settings.max_output_tokens.unwrap_or(most).min(most)),
+            // It is prose, whatever shape the answer of the run has.
+            answer: None,
+            stop: Vec::new(),
+            ..settings.clone()
+        };
+        let (client, model, tools) = match &self.agent.narrator {
+            Some(narrator) => (narrator, None, Vec::new()),
+            // The same model and the same beginning, tools included: its vendor's cache has it.
+            None => (&self.plan.client, self.plan.model.clone(), offered.to_vec()),
+        };
+        let letter = Letter {
+            client: Arc::clone(client),
+            model,
+            instructions: instructions.map(str::to_owned),
+            view: View::new(asking.messages),
+            tools,
+            settings,
+        };
+        let (writing, hand) = Writing::begin(asking.part);
+        self.sight.waits_for(writing);
+        let agent = Arc::clone(&self.agent);
+        let written = write(agent, letter, hand).in_current_span();
+        self.agent.narratives.spawn(written);
+    }
+
+    /// Look whether a summary was written, before the run is published.
+    pub(super) fn look_for_summary(&mut self) {
+        let Some((narrated, kept)) = self.sight.look_for_summary() else {
+            return;
+        };
+        if let Some(kept) = kept {
+            self.state.set_compaction(Some(kept));
+        }
+        self.tell_summary(narrated);
+    }
+
+    /// Say what came of a summary, and keep it for whoever gets the outcome.
+    pub(super) fn tell_summary(&mut self, narrated: Narrated) {
+        tracing::debug!(
+            run = %self.run,
+            epoch = narrated.epoch,
+            refused = narrated.refused.map(Refused::word),
+            input_tokens = narrated.input,
+            output_tokens = narrated.output,
+            "a model was asked for a summary"
+        );
+        let telling = &mut self.telling;
+        telling.say(&mut self.recorder, || RunEvent::Narrated { narrated });
+        if let Some(report) = &mut self.compaction {
+            report.narrative = Some(narrated);
+        }
+    }
+}
+
+async fn write(agent: Arc<AgentSetup>, letter: Letter, hand: Hand) {
+    let unwanted = hand.unwanted.clone();
+    let wrote = tokio::select! {
+        biased;
+        () = unwanted.cancelled() => return,
+        wrote = tokio::time::timeout(LONGEST, letter.send(&agent)) => wrote,
+    };
+    hand.done(wrote.unwrap_or(Wrote {
+        said: Err(Refused::Late),
+        billed: (0, 0),
+    }));
+}
+
+impl Letter {
+    async fn send(&self, agent: &AgentSetup) -> Wrote {
+        let model = self.model.as_deref();
+        let request = ChatRequest {
+            model,
+            instructions: self.instructions.as_deref(),
+            view: &self.view,
+            tools: &self.tools,
+            choice: &ToolChoice::Auto,
+            settings: &self.settings,
+            kept: Kept::Here,
+            persist: None,
+            losses: None,
+        };
+        let client = &self.client;
+        let watch = agent
+            .telemetry
+            .call(client.abilities(), &request, model, Streaming::Whole);
+        let answer = client.respond(&request).instrument(watch.span()).await;
+        match answer {
+            Ok(response) => {
+                watch.answered(&response);
+                wrote(&response)
+            }
+            Err(error) => {
+                watch.failed(&error);
+                Wrote {
+                    said: Err(Refused::Failed),
+                    billed: (0, 0),
+                }
+            }
+        }
+    }
+}
+
+/// What a model wrote, and what was billed for it. Calls that it makes are nobody's to run.
+fn wrote(response: &Response) -> Wrote {
+    let usage = response.usage.as_ref();
+    let billed = |tokens: Option<u64>| tokens.unwrap_or_default();
+    let said = match response.stop {
+        Stop::Done | Stop::ToolCalls | Stop::Paused | Stop::Other(_) => Ok(response
+            .messages
+            .first()
+            .map(Message::text)
+            .unwrap_or_default()),
+        // It was cut off where it was longer than it may be.
+        Stop::Length => Err(Refused::Larger),
+        Stop::Cut
+        | Stop::InProgress
+        | Stop::Failed
+        | Stop::Cancelled
+        | Stop::ContentFilter
+        | Stop::Refusal => Err(Refused::Failed),
+    };
+    Wrote {
+        said,
+        billed: (
+            billed(usage.and_then(|usage| usage.input)),
+            billed(usage.and_then(|usage| usage.output)),
+        ),
+    }
+}

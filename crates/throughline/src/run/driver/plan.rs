@@ -1,0 +1,474 @@
+//! What holds for all model calls of a run, and what of it is kept with the run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_compact::Wishes;
+use throughline_model::json::{self, ObjectWriter, RawJson};
+use throughline_model::stored::{Fields, StoredError};
+use throughline_model::{
+    AnswerShape, Effort, Family, Form, Path, Settings, ToolChoice, ToolDef, Vendor, Verbosity, Wire,
+};
+
+use crate::client::{ChatClient, Layer, PersistEachCall};
+use crate::prompt::Compaction;
+use crate::run::ContextProvider;
+use crate::run::limits::{Calling, Limits};
+use crate::run::options::{OnRepeat, RunOptions};
+use crate::run::outcome::RunError;
+use crate::run::setup::AgentSetup;
+use crate::run::setup::check_providers;
+use crate::thread::{HistoryPolicy, Persistence, ThreadSettings};
+use crate::tool::ToolSet;
+
+/// What holds for all model calls of a run.
+pub(super) struct Plan {
+    pub(super) client: Arc<dyn ChatClient>,
+    pub(super) instructions: Option<String>,
+    pub(super) settings: Settings,
+    pub(super) model: Option<String>,
+    pub(super) choice: ToolChoice,
+    pub(super) limits: Limits,
+    /// Whether the limits are not named by the order itself.
+    pub(super) names_no_limits: bool,
+    /// Whether what a failed run has used counts all the same.
+    pub(super) keeps_spent: bool,
+    pub(super) calling: Calling,
+    pub(super) tools: ToolSet,
+    /// Tools that the service runs.
+    pub(super) hosted: Vec<ToolDef>,
+    pub(super) providers: Vec<Arc<dyn ContextProvider>>,
+    pub(super) policy: HistoryPolicy,
+    pub(super) compaction: Compaction,
+    /// What somebody wants the models of the thread to be shown.
+    pub(super) wishes: Wishes,
+    /// The id that the caller says the service has.
+    pub(super) service_id: Option<String>,
+    pub(super) key: Option<String>,
+    /// What is asked with the key, if it is not the input alone.
+    pub(super) digest: Option<[u8; 16]>,
+    pub(super) on_repeat: OnRepeat,
+    /// Whether it was said that a service keeps what is ours to keep: once is enough.
+    pub(super) warned: bool,
+    /// The record of it, for whoever goes on with the run; none if it is all the agent's.
+    pub(super) request: Option<RawJson>,
+}
+
+impl Plan {
+    /// What the agent and the options say together.
+    pub(super) fn of(agent: &AgentSetup, options: RunOptions) -> Result<Self, RunError> {
+        let request = kept(&options);
+        let names_no_limits = options.limits.is_none();
+        let limits = options.limits.unwrap_or_else(|| agent.limits.clone());
+        limits.check().map_err(RunError::Limits)?;
+        let tools = match options.tools.is_empty() {
+            true => agent.tools.clone(),
+            false => ToolSet::new(options.tools)
+                .map_err(RunError::Tools)?
+                .over(&agent.tools),
+        };
+        check_providers(&options.providers).map_err(RunError::Providers)?;
+        let mut providers = agent.providers.clone();
+        for provider in options.providers {
+            let name = &provider.spec().name;
+            let known = providers.iter().position(|one| one.spec().name == *name);
+            match known {
+                // It stands in for the agent's, and has its state.
+                Some(place) => providers[place] = provider,
+                None => providers.push(provider),
+            }
+        }
+        let mut policy = agent.policy;
+        if let Some(persistence) = options.persistence {
+            policy.persistence = persistence;
+        }
+        policy.on_busy = options.on_busy.unwrap_or(policy.on_busy);
+        policy.on_interrupt = options.on_interrupt.unwrap_or(policy.on_interrupt);
+        policy.on_open_calls = options.on_open_calls.unwrap_or(policy.on_open_calls);
+        policy.on_park = options.on_park.unwrap_or(policy.on_park);
+        Ok(Self {
+            client: Arc::clone(&agent.client),
+            instructions: joined([
+                agent.instructions.as_deref(),
+                options.instructions.as_deref(),
+            ]),
+            settings: options.settings.unwrap_or_else(|| agent.settings.clone()),
+            model: options.model.or_else(|| agent.model.clone()),
+            choice: options.choice,
+            limits,
+            names_no_limits,
+            keeps_spent: options.keeps_spent,
+            calling: options.calling.unwrap_or(agent.calling),
+            tools,
+            hosted: options.hosted,
+            providers,
+            policy,
+            compaction: options
+                .compaction
+                .unwrap_or_else(|| agent.compaction.clone()),
+            wishes: Wishes::default(),
+            service_id: options.service_id,
+            key: options.key,
+            digest: options.digest,
+            on_repeat: options.on_repeat,
+            warned: false,
+            request,
+        })
+    }
+
+    /// What the thread says goes before what the agent says, and behind what the run says.
+    pub(super) fn on_thread(&mut self, settings: &ThreadSettings, chosen: Option<Persistence>) {
+        self.wishes = settings.wishes.clone();
+        if let Some(persistence) = chosen.or(settings.persistence) {
+            self.policy.persistence = persistence;
+        }
+    }
+
+    /// Put the layer around the client that has each call published, unless it has one or is to be
+    /// used as it is.
+    pub(super) fn layered(&mut self, agent: &AgentSetup) {
+        let wanted = self.policy.persistence == Persistence::PerCall;
+        if wanted && !agent.as_is && !self.client.abilities().persists_each_call {
+            self.client = PersistEachCall.around(Arc::clone(&self.client));
+        }
+    }
+
+    /// Whether nothing of the run is published, because the caller's own stack was to do it and
+    /// does not.
+    pub(super) fn is_unpublished(&self, agent: &AgentSetup) -> bool {
+        self.policy.persistence == Persistence::PerCall
+            && agent.as_is
+            && !self.client.abilities().persists_each_call
+    }
+
+    /// The plan of a run that is gone on with: what it began with, and the agent's for the rest.
+    pub(super) fn resumed(
+        agent: &AgentSetup,
+        mut options: RunOptions,
+        request: Option<&RawJson>,
+        mode: Persistence,
+    ) -> Result<Self, RunError> {
+        let names_no_limits = options.limits.is_none();
+        if let Some(request) = request {
+            let known = read(request, options.clone());
+            options = known.map_err(|error| RunError::Journal {
+                why: error.to_string(),
+            })?;
+        }
+        options.persistence = Some(mode);
+        Ok(Self {
+            names_no_limits,
+            ..Self::of(agent, options)?
+        })
+    }
+}
+
+/// Texts with an empty line between them.
+pub(super) fn joined<'t>(texts: impl IntoIterator<Item = Option<&'t str>>) -> Option<String> {
+    let texts: Vec<&str> = texts.into_iter().flatten().collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+fn calling(calling: Calling) -> &'static str {
+    match calling {
+        Calling::Concurrent => "concurrent",
+        Calling::Serial => "serial",
+    }
+}
+
+fn effort(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Off => "off",
+        Effort::Minimal => "minimal",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::ExtraHigh => "xhigh",
+        Effort::Max => "max",
+    }
+}
+
+/// What of the options is kept with a run. Tools and providers are code, and stay the agent's.
+fn kept(options: &RunOptions) -> Option<RawJson> {
+    let RunOptions {
+        tools: _,
+        providers: _,
+        hosted,
+        choice,
+        settings,
+        model,
+        limits,
+        keeps_spent: _,
+        calling: how,
+        instructions,
+        persistence: _,
+        on_busy: _,
+        on_interrupt: _,
+        on_open_calls: _,
+        on_park: _,
+        compaction: _,
+        service_id: _,
+        key: _,
+        digest: _,
+        on_repeat: _,
+        run: _,
+        host,
+    } = options;
+    if let Some(host) = host {
+        return Some(RawJson::object(|object| {
+            object.number("v", 1).raw("host", host.get());
+        }));
+    }
+    let plain = *choice == ToolChoice::Auto
+        && hosted.is_empty()
+        && settings.is_none()
+        && model.is_none()
+        && limits.is_none()
+        && how.is_none()
+        && instructions.is_none();
+    if plain {
+        return None;
+    }
+    Some(RawJson::object(|object| {
+        object.number("v", 1);
+        match choice {
+            ToolChoice::Auto => {}
+            ToolChoice::None => drop(object.str("choice", "none")),
+            ToolChoice::Required => drop(object.str("choice", "required")),
+            ToolChoice::Named(name) => drop(object.str("choice_of", name)),
+        }
+        if let Some(model) = model {
+            object.str("model", model);
+        }
+        if let Some(instructions) = instructions {
+            object.str("instructions", instructions);
+        }
+        if let Some(how) = how {
+            object.str("calling", calling(*how));
+        }
+        if let Some(limits) = limits {
+            write_limits(ObjectWriter::new(object.key("limits")), limits);
+        }
+        if !hosted.is_empty() {
+            let mut list = json::ArrayWriter::new(object.key("hosted"));
+            for tool in hosted {
+                write_hosted(ObjectWriter::new(list.slot()), tool);
+            }
+            list.end();
+        }
+        if let Some(settings) = settings {
+            write_settings(ObjectWriter::new(object.key("settings")), settings);
+        }
+    }))
+}
+
+fn write_hosted(mut object: ObjectWriter<'_>, tool: &ToolDef) {
+    object.str("family", tool.family.as_str());
+    object.str("name", &tool.name);
+    if let Some(vendor) = &tool.vendor
+        && let Form::Item(item) = &vendor.form
+    {
+        object.str("wire", vendor.wire.as_str());
+        object.raw("item", item.get());
+    }
+    object.end();
+}
+
+fn read_hosted(value: &json::Value<'_>, path: &Path<'_>) -> Result<ToolDef, StoredError> {
+    let mut fields = Fields::of(value, path)?;
+    let item = fields.raw("item");
+    let wire = fields.str("wire")?.map(|wire| Wire::named(&wire));
+    Ok(ToolDef {
+        family: Family::named(&fields.required_str("family")?),
+        name: fields.required_str("name")?,
+        vendor: wire.zip(item).map(|(wire, item)| Vendor::item(wire, item)),
+        ..ToolDef::default()
+    })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn write_limits(mut object: ObjectWriter<'_>, limits: &Limits) {
+    object.number("rounds", u64::from(limits.rounds));
+    object.number("failed_rounds", u64::from(limits.failed_rounds));
+    let mut count = |key: &str, number: Option<u64>| {
+        if let Some(number) = number {
+            object.number(key, number);
+        }
+    };
+    count("calls", limits.calls.map(u64::from));
+    count("tokens", limits.tokens);
+    count("ms", limits.time.map(millis));
+    count("tool_ms", limits.tool_time.map(millis));
+    object.end();
+}
+
+fn write_settings(mut object: ObjectWriter<'_>, settings: &Settings) {
+    if let Some(most) = settings.max_output_tokens {
+        object.number("max_output_tokens", most);
+    }
+    for (key, number) in [
+        ("temperature", settings.temperature),
+        ("top_p", settings.top_p),
+        ("presence_penalty", settings.presence_penalty),
+        ("frequency_penalty", settings.frequency_penalty),
+    ] {
+        if let Some(number) = number.filter(|number| number.is_finite()) {
+            object.raw(key, &number.to_string());
+        }
+    }
+    if !settings.stop.is_empty() {
+        let mut list = json::ArrayWriter::new(object.key("stop"));
+        for text in &settings.stop {
+            json::push_string(list.slot(), text);
+        }
+        list.end();
+    }
+    if let Some(thinking) = settings.effort {
+        object.str("effort", effort(thinking));
+    }
+    if let Some(parallel) = settings.parallel_calls {
+        object.bool("parallel_calls", parallel);
+    }
+    if settings.summary {
+        object.bool("summary", true);
+    }
+    for (key, word) in [
+        ("verbosity", settings.verbosity.map(Verbosity::as_str)),
+        ("user", settings.user.as_deref()),
+        ("service_tier", settings.service_tier.as_deref()),
+        ("cache_key", settings.cache_key.as_deref()),
+        ("cache_retention", settings.cache_retention.as_deref()),
+    ] {
+        if let Some(word) = word {
+            object.str(key, word);
+        }
+    }
+    if let Some(shape) = &settings.answer {
+        let mut answer = ObjectWriter::new(object.key("answer"));
+        answer.str("name", &shape.name);
+        if let Some(description) = &shape.description {
+            answer.str("description", description);
+        }
+        if let Some(schema) = &shape.schema {
+            answer.raw("schema", schema.get());
+        }
+        if let Some(strict) = shape.strict {
+            answer.bool("strict", strict);
+        }
+        answer.end();
+    }
+    if let Some(extra) = &settings.extra {
+        object.raw("extra", extra.get());
+    }
+    object.end();
+}
+
+fn read(request: &RawJson, mut options: RunOptions) -> Result<RunOptions, StoredError> {
+    let value = json::parse(request.get())?;
+    let root = Path::Root;
+    let mut fields = Fields::of(&value, &root)?;
+    if let Some(version) = fields.number("v")?.filter(|version| *version > 1) {
+        return Err(StoredError::Newer {
+            path: "request".into(),
+            version,
+        });
+    }
+    if fields.get("host").is_some() {
+        // Whoever goes on with it made the options from that.
+        return Ok(options);
+    }
+    options.choice = match (fields.str("choice")?.as_deref(), fields.str("choice_of")?) {
+        (_, Some(name)) => ToolChoice::Named(name),
+        (Some("none"), None) => ToolChoice::None,
+        (Some("required"), None) => ToolChoice::Required,
+        _ => ToolChoice::Auto,
+    };
+    options.model = fields.str("model")?.or(options.model);
+    options.instructions = fields.str("instructions")?.or(options.instructions);
+    options.calling = match fields.str("calling")?.as_deref() {
+        Some("serial") => Some(Calling::Serial),
+        Some(_) => Some(Calling::Concurrent),
+        None => options.calling,
+    };
+    // Limits that the order to go on names hold from then on.
+    if let Some(value) = fields.get("limits").filter(|_| options.limits.is_none()) {
+        options.limits = Some(read_limits(value, &root.key("limits"))?);
+    }
+    options.hosted = fields.list("hosted", read_hosted)?;
+    if let Some(value) = fields.get("settings") {
+        options.settings = Some(read_settings(value, &root.key("settings"))?);
+    }
+    Ok(options)
+}
+
+fn read_limits(value: &json::Value<'_>, path: &Path<'_>) -> Result<Limits, StoredError> {
+    let mut fields = Fields::of(value, path)?;
+    let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+    let known = Limits::default();
+    Ok(Limits {
+        rounds: small(fields.number("rounds")?).unwrap_or(known.rounds),
+        failed_rounds: small(fields.number("failed_rounds")?).unwrap_or(known.failed_rounds),
+        calls: small(fields.number("calls")?),
+        tokens: fields.number("tokens")?,
+        time: fields.number("ms")?.map(Duration::from_millis),
+        tool_time: fields.number("tool_ms")?.map(Duration::from_millis),
+    })
+}
+
+fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, StoredError> {
+    let mut fields = Fields::of(value, path)?;
+    let mut float = |key: &str| {
+        let raw = fields.raw(key)?;
+        raw.get().parse::<f64>().ok()
+    };
+    let (temperature, top_p) = (float("temperature"), float("top_p"));
+    let presence_penalty = float("presence_penalty");
+    let frequency_penalty = float("frequency_penalty");
+    let word = fields.str("effort")?;
+    Ok(Settings {
+        max_output_tokens: fields.number("max_output_tokens")?,
+        temperature,
+        top_p,
+        stop: fields.list("stop", |value, path| {
+            let text = value.as_str().map(std::borrow::Cow::into_owned);
+            text.ok_or_else(|| StoredError::Corrupt {
+                path: path.to_string(),
+                expected: "a text",
+                found: RawJson::of(value).get().to_owned(),
+            })
+        })?,
+        effort: Effort::ALL
+            .into_iter()
+            .find(|one| Some(effort(*one)) == word.as_deref()),
+        summary: fields.raw("summary").is_some_and(|raw| raw.get() == "true"),
+        verbosity: {
+            let word = fields.str("verbosity")?;
+            let mut known = Verbosity::ALL.into_iter();
+            known.find(|one| Some(one.as_str()) == word.as_deref())
+        },
+        presence_penalty,
+        frequency_penalty,
+        user: fields.str("user")?,
+        service_tier: fields.str("service_tier")?,
+        cache_key: fields.str("cache_key")?,
+        cache_retention: fields.str("cache_retention")?,
+        parallel_calls: fields.raw("parallel_calls").map(|raw| raw.get() == "true"),
+        answer: match fields.get("answer") {
+            None => None,
+            Some(value) => {
+                let path = path.key("answer");
+                let mut fields = Fields::of(value, &path)?;
+                Some(AnswerShape {
+                    name: fields.required_str("name")?,
+                    description: fields.str("description")?,
+                    schema: fields.raw("schema"),
+                    strict: fields.raw("strict").map(|raw| raw.get() == "true"),
+                })
+            }
+        },
+        extra: fields.raw("extra"),
+    })
+}

@@ -1,0 +1,36 @@
+//! Runs: one turn of an agent on a thread, from its input to its end.
+//!
+//! What to do next is decided by the pure machine in `machine`; `driver` does it.
+
+mod driver;
+mod end;
+mod event;
+mod events;
+mod handle;
+mod input;
+mod limits;
+mod machine;
+mod options;
+pub mod order;
+mod outcome;
+mod provider;
+pub(crate) mod recall;
+pub(crate) mod setup;
+mod typed;
+mod usage;
+
+pub use end::RunEnd;
+pub use event::RunEvent;
+pub use events::{AttachError, Attached, BadEvent};
+pub use handle::{Run, RunStream};
+pub use input::Input;
+pub use limits::{BadLimit, Calling, Limits};
+pub use options::{OnRepeat, RunOptions};
+pub use outcome::{Outcome, Remedy, RunError, RunFailed, Step};
+pub use provider::{
+    Additions, ContextProvider, Keep, MessageFilter, Need, ProviderContext, ProviderError,
+    ProviderScope, ProviderSpec, ProviderState, StateError, Told,
+};
+pub use setup::BuildError;
+pub use typed::{Typed, TypedError, TypedRun};
+pub use usage::RunUsage;

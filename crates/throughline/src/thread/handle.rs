@@ -1,0 +1,720 @@
+//! A thread: a handle on what a store keeps under an id.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throughline_model::Message;
+use throughline_model::json::RawJson;
+use throughline_store::{
+    Append, At, DamageSite, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result, Run,
+    RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
+};
+
+use super::cache::{Held, Shown};
+use super::found::{End, Found, Known};
+use super::home::Home;
+use super::journal::{Calls, Pending};
+use super::mailbox::{Left, Mailbox};
+use super::owner::{Owner, ThreadSettings};
+use crate::prompt::View;
+
+/// One conversation: its id, and the place in it where runs go on.
+///
+/// A thread of a store is just its id: opened again, by whichever process, it has the same history,
+/// state and waiting run. One that was made with [`Thread::new`] has a store of its own, in memory,
+/// which goes with it.
+///
+/// ```
+/// use throughline::{Agent, Demo, Thread};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder(Demo::new()).build()?;
+/// let thread = Thread::new();
+/// agent.run_on(&thread, "The tide is at four.").await?;
+/// agent.run_on(&thread, "What did I say first?").await?;
+/// assert_eq!(thread.history().len(), 4);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Thread {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What a thread's handle and the runs on it share.
+pub(crate) struct Shared {
+    pub(crate) home: Home,
+    pub(crate) id: ThreadId,
+    /// Whether nobody but this handle can know of the store.
+    pub(super) private: bool,
+    pub(super) left: Left,
+    seen: Mutex<Seen>,
+}
+
+/// What is known of the thread; always something that was committed.
+struct Seen {
+    place: Place,
+    /// A run that failed there, and whose journal the next run begins with.
+    failed: Option<RunId>,
+    /// Known since the thread was opened, and not used by a run yet.
+    found: Option<Box<Found>>,
+    /// What was seen when the thread was last read, unless a run has gone on here since.
+    looked: Option<Looked>,
+    /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
+    /// is the one to go on from.
+    cached: Option<Cached>,
+    shown: Shown,
+    pending: Vec<Pending>,
+    state: State,
+    settings: ThreadSettings,
+    /// The same as the store has them.
+    stored: Option<RawJson>,
+}
+
+/// What a handle saw of a thread when it read it.
+#[derive(Clone)]
+pub(crate) struct Looked {
+    pub(crate) version: Version,
+    pub(crate) unsettled: Option<Run>,
+}
+
+impl Looked {
+    fn at(found: &Found) -> Self {
+        Self {
+            version: found.version,
+            unsettled: found.unsettled.clone(),
+        }
+    }
+}
+
+/// Where runs go on.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// Nothing is stored yet.
+    New(Box<Seed>),
+    /// At the head, wherever that is.
+    Head,
+    /// At a node, without moving a head that is elsewhere.
+    Node(NodeId),
+}
+
+/// What a thread begins with.
+#[derive(Clone)]
+pub(crate) struct Seed {
+    pub(crate) thread: NewThread,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) state: State,
+    /// Whether its first run takes a lease.
+    pub(crate) leasing: Leasing,
+}
+
+struct Cached {
+    node: Option<NodeId>,
+    view: View,
+}
+
+/// A thread as a run finds it.
+pub(crate) struct Loaded {
+    /// `None` if nothing is stored yet.
+    pub(crate) found: Option<Box<Found>>,
+    /// What the thread begins with, if nothing is stored yet.
+    pub(crate) seed: Option<Box<Seed>>,
+    /// Whether it goes on at a node, not at the head.
+    pub(crate) at_node: Option<NodeId>,
+    /// A run that failed there, and whose journal this one begins with.
+    pub(crate) failed: Option<RunId>,
+    pub(crate) view: View,
+    pub(crate) settings: ThreadSettings,
+}
+
+impl Loaded {
+    pub(crate) fn state(&self) -> State {
+        match (&self.found, &self.seed) {
+            (Some(found), _) => found.state.clone(),
+            (None, Some(seed)) => seed.state.clone(),
+            (None, None) => State::default(),
+        }
+    }
+
+    /// The node at which it goes on.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.found.as_ref()?.end
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        let found = self.found.as_ref();
+        found.map_or_else(Version::default, |found| found.version)
+    }
+}
+
+/// What a run leaves behind for the next one.
+pub(crate) struct Leaving {
+    /// The node to go on from.
+    pub(crate) node: Option<NodeId>,
+    pub(crate) view: View,
+    /// The state there, if the run changed what holds.
+    pub(crate) state: Option<State>,
+    pub(crate) pending: Vec<Pending>,
+    /// Whether nothing that belongs to the node is still to come.
+    pub(crate) closed: bool,
+}
+
+impl Thread {
+    /// A new thread with a store of its own, in memory.
+    pub fn new() -> Self {
+        Self::with_id(Ids::new(Arc::new(SystemClock)).thread())
+    }
+
+    /// A new thread with an id of the caller's, and a store of its own, in memory.
+    pub fn with_id(id: ThreadId) -> Self {
+        Self::of(id, Vec::new())
+    }
+
+    /// A new thread that starts with a history, and with a store of its own, in memory.
+    pub fn of(id: ThreadId, history: Vec<Message>) -> Self {
+        Self::seeded(Seed {
+            thread: NewThread::new(id),
+            messages: history,
+            state: State::default(),
+            leasing: Leasing::Thread,
+        })
+    }
+
+    pub(super) fn seeded(seed: Seed) -> Self {
+        let ids = Arc::new(Ids::new(Arc::new(SystemClock)));
+        let engine = throughline_store::Memory::new(Options::default(), &ids);
+        let home = Home {
+            store: Store::on(Arc::new(engine), ids),
+            scope: TenantScope::local(),
+            views: None,
+        };
+        Self::made(home, true, seed)
+    }
+
+    /// A thread that is made when something is said on it.
+    pub(super) fn made(home: Home, private: bool, seed: Seed) -> Self {
+        let shown = seed.messages.iter().cloned().map(Arc::new);
+        let shown = Arc::new(shown.collect());
+        let state = seed.state.clone();
+        let id = seed.thread.id.clone();
+        // Whoever made the settings wrote them just now.
+        let settings = ThreadSettings::read(seed.thread.settings.as_ref()).unwrap_or_default();
+        let seen = Seen {
+            place: Place::New(Box::new(seed)),
+            failed: None,
+            found: None,
+            looked: None,
+            cached: None,
+            shown,
+            pending: Vec::new(),
+            state,
+            stored: settings.to_json(),
+            settings,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                home,
+                id,
+                private,
+                left: Left::default(),
+                seen: Mutex::new(seen),
+            }),
+        }
+    }
+
+    /// A thread that was opened.
+    ///
+    /// `read` says whether its messages were read; if not, they are in memory, or are read when they
+    /// are needed.
+    pub(super) fn opened(home: Home, at: &At, mut opened: Opened, read: bool) -> Result<Self> {
+        let id = opened.thread.id.clone();
+        let settings = settings(&opened)?;
+        let place = match (at, opened.tip) {
+            (At::Node(_), Some(tip)) => Place::Node(tip.node),
+            _ => Place::Head,
+        };
+        let entries = std::mem::take(&mut opened.entries);
+        let node = opened.tip.map(|tip| tip.node);
+        let held = match read {
+            true => Some(Held::new(View::new(messages(entries)))),
+            false => node.and_then(|node| home.views.as_ref()?.take(node)),
+        };
+        let stored = opened.thread.settings.clone();
+        let settings = (settings, stored);
+        Ok(Self::stored(home, id, place, opened.into(), held, settings))
+    }
+
+    /// A thread at the node that a run left, if all of it is in memory. That it is still there is
+    /// seen when a run begins.
+    pub(super) fn remembered(home: &Home, run: RunId) -> Option<Self> {
+        let views = home.views.as_ref()?;
+        let (node, known) = views.known(&home.scope, run)?;
+        let settings = ThreadSettings::read(known.settings.as_ref()).ok()?;
+        let held = views.take(node)?;
+        let id = known.thread.clone();
+        let settings = (settings, known.settings.clone());
+        let found = Found::known(node, known);
+        let place = Place::Node(node);
+        Some(Self::stored(
+            home.clone(),
+            id,
+            place,
+            found,
+            Some(held),
+            settings,
+        ))
+    }
+
+    fn stored(
+        home: Home,
+        id: ThreadId,
+        place: Place,
+        found: Found,
+        held: Option<Held>,
+        (settings, stored): (ThreadSettings, Option<RawJson>),
+    ) -> Self {
+        let node = found.node();
+        let (view, shown) = held.map(|held| (held.view, held.shown)).unzip();
+        let seen = Seen {
+            place,
+            cached: view.map(|view| Cached { node, view }),
+            shown: shown.unwrap_or_default(),
+            failed: None,
+            pending: Vec::new(),
+            state: found.state.clone(),
+            settings,
+            stored,
+            looked: Some(Looked::at(&found)).filter(|_| found.expects.is_none()),
+            found: Some(Box::new(found)),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                home,
+                id,
+                private: false,
+                left: Left::default(),
+                seen: Mutex::new(seen),
+            }),
+        }
+    }
+
+    /// Its id: the public one, which is also its key in the store.
+    pub fn id(&self) -> &ThreadId {
+        &self.shared.id
+    }
+
+    /// Its history as this handle last saw it: what is published, oldest first. Runs through this
+    /// handle bring it up to date; [`Thread::refresh`] does too.
+    pub fn history(&self) -> Vec<Arc<Message>> {
+        Vec::clone(&self.snapshot())
+    }
+
+    /// The same, shared: what it costs does not depend on how long it is.
+    pub fn snapshot(&self) -> Arc<Vec<Arc<Message>>> {
+        Arc::clone(&self.shared.seen().shown)
+    }
+
+    /// The calls that wait, as this handle last saw it: those of a parked run, or of a node that is
+    /// marked open. They are what [`Run::approve`](crate::Run::approve) and its kin take.
+    pub fn pending(&self) -> Vec<Pending> {
+        self.shared.seen().pending.clone()
+    }
+
+    /// The failed run whose journal the next run begins with, see [`Threads::open_after`](crate::Threads::open_after).
+    pub fn follows_failed(&self) -> Option<RunId> {
+        self.shared.seen().failed
+    }
+
+    /// Who owns its history.
+    pub fn owner(&self) -> Owner {
+        self.shared.seen().settings.owner.clone()
+    }
+
+    /// The ids under which services keep this conversation, as this handle last saw them.
+    pub fn service_ids(&self) -> Vec<ServiceId> {
+        self.shared.seen().state.services().to_vec()
+    }
+
+    /// The state at the end of its history, as this handle last saw it.
+    pub fn state(&self) -> State {
+        self.shared.seen().state.clone()
+    }
+
+    /// Where messages can be left while a run works.
+    pub fn mailbox(&self) -> Mailbox {
+        Mailbox(Arc::clone(&self.shared))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+/// The messages of entries, without those of which nothing is left.
+pub(crate) fn messages(entries: Vec<throughline_store::Entry>) -> Vec<Arc<Message>> {
+    let whole = |entry: &throughline_store::Entry| {
+        entry.redacted.is_none() || !entry.message.contents.is_empty()
+    };
+    let kept = entries.into_iter().filter(whole);
+    kept.map(|entry| Arc::new(entry.message)).collect()
+}
+
+pub(super) fn settings(opened: &Opened) -> Result<ThreadSettings> {
+    let stored = opened.thread.settings.as_ref();
+    ThreadSettings::read(stored).map_err(|error| {
+        let site = DamageSite::from("the settings").in_thread(&opened.thread.id);
+        throughline_store::Error::corrupt(site, error.to_string())
+    })
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.seen().place, Place::New(_))
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.seen().place.clone()
+    }
+
+    /// Make the thread in the store, with what it begins with, if it is not there.
+    pub(crate) async fn create(&self) -> Result<()> {
+        let Place::New(seed) = self.place() else {
+            return Ok(());
+        };
+        let Home { store, scope, .. } = &self.home;
+        let opened = store.open_or_create(scope, &seed.thread, 0).await?;
+        let brings = !seed.messages.is_empty() || !seed.state.is_empty();
+        if brings && opened.tip.is_some() {
+            return Err(throughline_store::Error::Exists {
+                what: "thread",
+                id: self.id.to_string(),
+            });
+        }
+        if !seed.messages.is_empty() {
+            let append = Append {
+                run: store.ids().run(),
+                thread: self.id.clone(),
+                expected: Some(opened.thread.version),
+                items: NewItem::of(&seed.messages),
+                state: (!seed.state.is_empty()).then(|| seed.state.clone()),
+                key: None,
+            };
+            store.append(scope, &append).await?;
+        }
+        self.seen().place = Place::Head;
+        Ok(())
+    }
+
+    /// Read the thread: one round trip, and none for one that is new. What is known already is not
+    /// read again.
+    pub(crate) async fn load(&self) -> Result<Loaded> {
+        let (place, failed, found, cached, settings) = {
+            let mut seen = self.seen();
+            let place = seen.place.clone();
+            let (found, cached) = (seen.found.take(), seen.cached.take());
+            (place, seen.failed, found, cached, seen.settings.clone())
+        };
+        if let Place::New(seed) = place {
+            if seed.messages.is_empty() {
+                let settings = ThreadSettings::read(seed.thread.settings.as_ref());
+                return Ok(Loaded {
+                    found: None,
+                    seed: Some(seed),
+                    at_node: None,
+                    failed,
+                    view: View::default(),
+                    settings: settings.unwrap_or_default(),
+                });
+            }
+            self.create().await?;
+            return Box::pin(self.load()).await;
+        }
+        let at = match place {
+            Place::Node(node) => At::Node(throughline_store::NodeRef::Node(node)),
+            Place::New(_) | Place::Head => At::Thread(self.id.clone()),
+        };
+        let left = match (&self.home.views, &place) {
+            (Some(views), Place::Node(node)) => views.take(*node).map(|held| Cached {
+                node: Some(*node),
+                view: held.view,
+            }),
+            _ => None,
+        };
+        let cached = cached.or(left);
+        let window = match cached {
+            Some(_) => 0,
+            None => usize::MAX,
+        };
+        let (found, settings, entries) = match found {
+            Some(found) => (found, settings, Vec::new()),
+            None => {
+                let Home { store, scope, .. } = &self.home;
+                let mut opened = store.open(scope, &at, window).await?;
+                let entries = std::mem::take(&mut opened.entries);
+                let settings = self::settings(&opened)?;
+                {
+                    let mut seen = self.seen();
+                    seen.settings = settings.clone();
+                    seen.stored.clone_from(&opened.thread.settings);
+                }
+                let found = Box::new(Found::from(opened));
+                self.seen().looked = Some(Looked::at(&found));
+                (found, settings, entries)
+            }
+        };
+        let node = found.node();
+        let view = match cached {
+            Some(cached) if cached.node == node => cached.view,
+            _ => View::new(self.whole(entries, node).await?),
+        };
+        Ok(Loaded {
+            found: Some(found),
+            seed: None,
+            at_node: match place {
+                Place::Node(node) => Some(node),
+                Place::New(_) | Place::Head => None,
+            },
+            failed,
+            view,
+            settings,
+        })
+    }
+
+    /// All messages up to a node; `entries` are the last ones.
+    async fn whole(
+        &self,
+        mut entries: Vec<throughline_store::Entry>,
+        node: Option<NodeId>,
+    ) -> Result<Vec<Arc<Message>>> {
+        let Some(node) = node else {
+            return Ok(Vec::new());
+        };
+        let at = At::Node(throughline_store::NodeRef::Node(node));
+        let Home { store, scope, .. } = &self.home;
+        loop {
+            let span = match entries.first() {
+                Some(first) if first.first <= 1 => break,
+                Some(first) => throughline_store::Span::Before(first.first),
+                None => throughline_store::Span::Tail,
+            };
+            let page = store.read(scope, &at, span, usize::MAX).await?;
+            if page.entries.is_empty() {
+                break;
+            }
+            let mut older = page.entries;
+            older.append(&mut entries);
+            entries = older;
+            if !page.more {
+                break;
+            }
+        }
+        Ok(messages(entries))
+    }
+
+    /// What a run left: the next one goes on from there.
+    pub(crate) fn keep(&self, left: Leaving) {
+        let mut seen = self.seen();
+        seen.failed = None;
+        let free = match &seen.place {
+            Place::New(seed) => seed.leasing == Leasing::Free,
+            Place::Node(_) => true,
+            Place::Head => false,
+        };
+        if let (true, Some(node)) = (free, left.node) {
+            seen.place = Place::Node(node);
+        } else if matches!(seen.place, Place::New(_)) {
+            seen.place = Place::Head;
+        }
+        let shown = left.view.messages();
+        // By address: what was read again may be the same message with less in it.
+        let mut pairs = seen.shown.iter().zip(shown);
+        let same =
+            seen.shown.len() <= shown.len() && pairs.all(|(one, other)| Arc::ptr_eq(one, other));
+        if same {
+            let known = seen.shown.len();
+            Arc::make_mut(&mut seen.shown).extend(shown[known..].iter().cloned());
+        } else {
+            seen.shown = Arc::new(shown.to_vec());
+        }
+        seen.pending = left.pending;
+        if let Some(state) = left.state {
+            seen.state = state;
+        }
+        seen.cached = match (&self.home.views, left.node) {
+            (Some(views), Some(node)) => {
+                let known = left.closed.then(|| Known {
+                    scope: self.home.scope.clone(),
+                    thread: self.id.clone(),
+                    state: seen.state.clone(),
+                    settings: seen.stored.clone(),
+                });
+                let held = Held {
+                    view: left.view,
+                    shown: Arc::clone(&seen.shown),
+                };
+                views.put(node, held, known);
+                None
+            }
+            (_, node) => Some(Cached {
+                node,
+                view: left.view,
+            }),
+        };
+        seen.found = None;
+        seen.looked = None;
+    }
+
+    /// Nothing came of it: what was read is not read again.
+    pub(crate) fn put_back(&self, loaded: Loaded) {
+        let Some(found) = loaded.found else {
+            return;
+        };
+        let node = found.node();
+        match (&self.home.views, node) {
+            (Some(views), Some(node)) => views.put(node, Held::new(loaded.view), None),
+            _ => {
+                self.seen().cached = Some(Cached {
+                    node,
+                    view: loaded.view,
+                });
+            }
+        }
+    }
+
+    /// The next run begins with the journal of one that failed here.
+    pub(super) fn after_failed(&self, run: RunId) {
+        self.seen().failed = Some(run);
+    }
+
+    /// The history up to a node.
+    pub(crate) async fn view_at(&self, node: Option<NodeId>) -> Result<View> {
+        Ok(View::new(self.whole(Vec::new(), node).await?))
+    }
+
+    /// The calls that the parked run waits for, or the node that is marked open.
+    pub(super) async fn waiting(&self, found: Option<&Found>) -> Result<Vec<Pending>> {
+        let Some(run) = found.and_then(Found::waits) else {
+            return Ok(Vec::new());
+        };
+        let journal = self.home.store.journal(&self.home.scope, run).await?;
+        let waits = match journal.run.state {
+            RunState::Parked | RunState::Committed | RunState::Cancelled => true,
+            // What a failed run left is closed by the next one; the others are not over.
+            RunState::Failed
+            | RunState::Running
+            | RunState::Interrupted
+            | RunState::Held
+            | RunState::Unpublished
+            | RunState::Discarded => false,
+        };
+        if !waits {
+            return Ok(Vec::new());
+        }
+        let calls = Calls::of(&self.home, &journal).await?;
+        Ok(super::journal::pending_of(&journal, &calls))
+    }
+
+    /// Learn which calls wait where the thread was opened: one more read, if any do.
+    pub(super) async fn find_pending(&self) -> Result<()> {
+        let waits = {
+            let seen = self.seen();
+            seen.found.as_ref().and_then(|found| found.waits())
+        };
+        if waits.is_none() {
+            return Ok(());
+        }
+        let found = self.seen().found.take();
+        let pending = self.waiting(found.as_deref()).await;
+        let mut seen = self.seen();
+        seen.found = found;
+        seen.pending = pending?;
+        Ok(())
+    }
+
+    /// Have what is only remembered read after all: no run is to begin that would look at it.
+    pub(crate) fn distrust(&self) {
+        let mut seen = self.seen();
+        seen.found = seen.found.take().filter(|found| found.expects.is_none());
+    }
+
+    /// Have the thread read again, whatever was found when it was opened.
+    pub(super) fn forget_found(&self) {
+        self.seen().found = None;
+    }
+
+    /// What was seen when the thread was last read.
+    pub(crate) fn looked(&self) -> Option<Looked> {
+        self.seen().looked.clone()
+    }
+
+    /// The thread is stored now.
+    pub(crate) fn exists(&self) {
+        let mut seen = self.seen();
+        if matches!(seen.place, Place::New(_)) {
+            seen.place = Place::Head;
+        }
+    }
+
+    pub(crate) fn set_settings(&self, settings: ThreadSettings) {
+        let mut seen = self.seen();
+        let stored = settings.to_json();
+        if let Some(found) = &mut seen.found
+            && let Some(expects) = &mut found.expects
+        {
+            expects.settings.clone_from(&stored);
+        }
+        seen.settings = settings;
+        seen.stored = stored;
+    }
+
+    pub(crate) fn settings(&self) -> ThreadSettings {
+        self.seen().settings.clone()
+    }
+
+    /// Change the settings of a thread that is not stored yet.
+    pub(super) fn change_seed(&self, settings: &ThreadSettings) -> bool {
+        let mut seen = self.seen();
+        let Place::New(seed) = &mut seen.place else {
+            return false;
+        };
+        seed.thread.settings = settings.to_json();
+        seen.stored = settings.to_json();
+        seen.settings = settings.clone();
+        true
+    }
+
+    pub(super) fn show(&self, loaded: Loaded, pending: Vec<Pending>) {
+        let state = loaded.state();
+        let node = loaded.found.as_ref().and_then(|found| found.node());
+        let mut seen = self.seen();
+        seen.shown = Arc::new(loaded.view.messages().to_vec());
+        seen.pending = pending;
+        seen.state = state;
+        seen.settings = loaded.settings;
+        seen.cached = Some(Cached {
+            node,
+            view: loaded.view,
+        });
+    }
+}
+
+impl Default for Thread {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = self.shared.seen();
+        f.debug_struct("Thread")
+            .field("id", &self.shared.id)
+            .field("history", &seen.shown.len())
+            .field("pending", &seen.pending.len())
+            .finish()
+    }
+}
