@@ -1,29 +1,12 @@
 //! Does what the turn machine orders: calls models, runs tools, writes the journal, keeps time,
 //! tells readers.
 
-mod adopt;
-mod answers;
-mod ask;
-mod begin;
-mod carried;
-mod compact;
-mod context;
-mod enter;
-mod judge;
-mod line;
-mod look;
-mod narrate;
-mod opening;
-mod own;
-mod owned;
-mod plan;
-mod restore;
-mod resume;
-mod settle;
-mod sight;
-mod step;
-mod taken;
-mod tell;
+mod cancel_poll;
+mod finish;
+mod model;
+mod publisher;
+mod recover;
+mod start;
 mod tools;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -50,17 +33,12 @@ use crate::client::ClientError;
 use crate::run::machine::{Ask, Fresh, Order, Turn};
 use crate::thread::StopReason;
 use crate::thread::{AtWork, Recorder, Shared, Thread};
-use ask::Asked;
-use context::Provided;
-use judge::Prepared;
-use own::OwnTools;
-use owned::Ownership;
-use plan::Plan;
-pub(crate) use settle::told as told_error;
-use sight::Sight;
-use tell::Telling;
-pub(crate) use tell::{Heard, Told};
-use tools::Finished;
+pub(crate) use finish::told as told_error;
+use model::{Asked, Ownership, Provided, Sight};
+use publisher::Telling;
+pub(crate) use publisher::{Heard, Told};
+use start::Plan;
+use tools::{Finished, OwnTools, Prepared};
 
 /// Where a run works, and who listens.
 pub(crate) struct Job {
@@ -217,7 +195,7 @@ pub(crate) fn drive(
 ) -> Pin<Box<dyn Future<Output = Result<Outcome, RunFailed>> + Send>> {
     let watch = agent.telemetry.run(agent.client.abilities(), job.id());
     // In a box, because what is put around it would move it, and it is large.
-    Box::pin(watch.over(Box::pin(enter::driven(agent, job, options, command))))
+    Box::pin(watch.over(Box::pin(start::driven(agent, job, options, command))))
 }
 
 impl Driver {
@@ -338,7 +316,7 @@ impl Driver {
         let telling = &mut self.telling;
         telling.say(&mut self.recorder, || RunEvent::Message((*message).clone()));
         // A service that keeps the conversation has what it said itself.
-        if !self.sight.is_incremental() || !owned::is_models(&message) {
+        if !self.sight.is_incremental() || !model::is_models(&message) {
             self.sight.push(Arc::clone(&message));
         }
         self.said.push(message);

@@ -10,9 +10,9 @@ use throughline_compact::{Asking, Narrated, Refused};
 use throughline_model::{Message, Response, Settings, Stop, ToolChoice, ToolDef};
 use tracing::Instrument;
 
-use super::Driver;
 use crate::client::{ChatClient, ChatRequest, Kept};
 use crate::prompt::{Hand, View, Writing, Wrote};
+use crate::run::driver::Driver;
 use crate::run::event::RunEvent;
 use crate::run::setup::AgentSetup;
 use crate::telemetry::Streaming;
@@ -35,7 +35,7 @@ struct Letter {
 
 impl Driver {
     /// Ask for a summary, unless one is being written.
-    pub(super) fn ask_for_summary(
+    pub(in crate::run::driver) fn ask_for_summary(
         &mut self,
         asking: Asking,
         instructions: Option<&str>,
@@ -74,7 +74,7 @@ impl Driver {
     }
 
     /// Look whether a summary was written, before the run is published.
-    pub(super) fn look_for_summary(&mut self) {
+    pub(in crate::run::driver) fn look_for_summary(&mut self) {
         let Some((narrated, kept)) = self.sight.look_for_summary() else {
             return;
         };
@@ -85,7 +85,7 @@ impl Driver {
     }
 
     /// Say what came of a summary, and keep it for whoever gets the outcome.
-    pub(super) fn tell_summary(&mut self, narrated: Narrated) {
+    pub(in crate::run::driver) fn tell_summary(&mut self, narrated: Narrated) {
         tracing::debug!(
             run = %self.run,
             epoch = narrated.epoch,

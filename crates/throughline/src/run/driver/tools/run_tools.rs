@@ -7,7 +7,7 @@ use crate::thread::Mailbox;
 use crate::tool::{RunHandle, SetError, Tool, ToolSet};
 
 /// The tools of one run, which its tools may change; and the mailbox, which they may write to.
-pub(super) struct OwnTools {
+pub(in crate::run::driver) struct OwnTools {
     tools: Mutex<Own>,
     mailbox: Mailbox,
     /// The conversation before the calls that run now, for tools that look into it.
@@ -21,7 +21,7 @@ struct Own {
 }
 
 impl OwnTools {
-    pub(super) fn new(set: ToolSet, mailbox: Mailbox) -> Self {
+    pub(in crate::run::driver) fn new(set: ToolSet, mailbox: Mailbox) -> Self {
         Self {
             tools: Mutex::new(Own { set, offered: None }),
             mailbox,
@@ -30,7 +30,7 @@ impl OwnTools {
     }
 
     /// Let tools look into the conversation.
-    pub(super) fn show(&self, record: Vec<Arc<Message>>) {
+    pub(in crate::run::driver) fn show(&self, record: Vec<Arc<Message>>) {
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
@@ -39,12 +39,12 @@ impl OwnTools {
     }
 
     /// The tools as they are offered to a model.
-    pub(super) fn offered(&self) -> Arc<[ToolDef]> {
+    pub(in crate::run::driver) fn offered(&self) -> Arc<[ToolDef]> {
         let own = &mut *self.own();
         Arc::clone(own.offered.get_or_insert_with(|| own.set.defs().into()))
     }
 
-    pub(super) fn set(&self) -> ToolSet {
+    pub(in crate::run::driver) fn set(&self) -> ToolSet {
         self.own().set.clone()
     }
 

@@ -15,7 +15,7 @@ use crate::prompt::{AskedOf, Between, Compacted, Decided, View, Writing};
 /// Mostly that is the history and behind it what the run said, so that what was rendered for earlier
 /// runs holds. Where it is something else (a service that keeps the conversation, messages of
 /// context providers, a message store of the application), the history stands apart.
-pub(super) struct Sight {
+pub(in crate::run::driver) struct Sight {
     /// The history before the run; none while `view` begins with it.
     base: Option<View>,
     view: View,
@@ -34,33 +34,33 @@ pub(super) struct Sight {
 }
 
 /// What is known when a view is about to be sent.
-pub(super) struct Sending<'a> {
-    pub(super) policy: &'a Policy,
+pub(in crate::run::driver) struct Sending<'a> {
+    pub(in crate::run::driver) policy: &'a Policy,
     /// What somebody wants to be shown.
-    pub(super) wishes: &'a Wishes,
+    pub(in crate::run::driver) wishes: &'a Wishes,
     /// What holds at the end of the history.
-    pub(super) kept: Option<&'a RawJson>,
-    pub(super) tools: &'a dyn Fn() -> Vec<Annotations>,
-    pub(super) upstream: &'a str,
-    pub(super) model: &'a str,
+    pub(in crate::run::driver) kept: Option<&'a RawJson>,
+    pub(in crate::run::driver) tools: &'a dyn Fn() -> Vec<Annotations>,
+    pub(in crate::run::driver) upstream: &'a str,
+    pub(in crate::run::driver) model: &'a str,
     /// Units of instructions and tools.
-    pub(super) overhead: &'a dyn Fn() -> u64,
+    pub(in crate::run::driver) overhead: &'a dyn Fn() -> u64,
 }
 
 /// What became of a view before it was sent.
-pub(super) struct Sent {
-    pub(super) report: Report,
+pub(in crate::run::driver) struct Sent {
+    pub(in crate::run::driver) report: Report,
     /// What is to hold from now on, if that changed.
-    pub(super) kept: Option<RawJson>,
+    pub(in crate::run::driver) kept: Option<RawJson>,
     /// What came of a summary.
-    pub(super) narrated: Option<Narrated>,
+    pub(in crate::run::driver) narrated: Option<Narrated>,
     /// What a model is to be asked for another.
-    pub(super) asking: Option<Asking>,
+    pub(in crate::run::driver) asking: Option<Asking>,
 }
 
 impl Sight {
     /// The history, and behind it what the run says. `start` messages are history.
-    pub(super) fn whole(mut view: View, start: usize) -> Self {
+    pub(in crate::run::driver) fn whole(mut view: View, start: usize) -> Self {
         Self {
             compacted: view.take_compacted(),
             base: None,
@@ -74,7 +74,7 @@ impl Sight {
     }
 
     /// The history, behind it what is shown in this run only, and then what the run says.
-    pub(super) fn with(mut base: View, shown: &[Message]) -> Self {
+    pub(in crate::run::driver) fn with(mut base: View, shown: &[Message]) -> Self {
         let compacted = base.take_compacted();
         let mut view = base.fork();
         let shown: Vec<Arc<Message>> = shown.iter().cloned().map(Arc::new).collect();
@@ -95,7 +95,7 @@ impl Sight {
 
     /// What the model is given comes from elsewhere, and behind it what is shown in this run only;
     /// the history is only kept.
-    pub(super) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
+    pub(in crate::run::driver) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
         for message in shown {
             view.push(message.clone());
         }
@@ -113,7 +113,11 @@ impl Sight {
 
     /// Only what the service does not have: what stands behind the last message that it has, and
     /// what is shown in this run only.
-    pub(super) fn increments(base: View, has: Option<&MessageId>, shown: &[Message]) -> Self {
+    pub(in crate::run::driver) fn increments(
+        base: View,
+        has: Option<&MessageId>,
+        shown: &[Message],
+    ) -> Self {
         let messages = base.messages();
         let last = messages
             .iter()
@@ -136,7 +140,7 @@ impl Sight {
     }
 
     /// What the model is given.
-    pub(super) fn view(&self) -> &View {
+    pub(in crate::run::driver) fn view(&self) -> &View {
         match &self.compacted {
             Some(compacted) if self.compacts => compacted.view(),
             Some(_) | None => &self.view,
@@ -145,13 +149,13 @@ impl Sight {
 
     /// Whether what the model is given is the history and what the run said, so that it can be
     /// compacted here.
-    pub(super) fn is_ours(&self) -> bool {
+    pub(in crate::run::driver) fn is_ours(&self) -> bool {
         !self.apart && !self.increments
     }
 
     /// Decide how the history and what the run said are sent. `None` while that is too little to
     /// look at.
-    pub(super) fn compact(
+    pub(in crate::run::driver) fn compact(
         &mut self,
         sending: &Sending<'_>,
     ) -> Result<Option<Sent>, BudgetUnreachable> {
@@ -214,18 +218,20 @@ impl Sight {
     }
 
     /// Wait for a summary.
-    pub(super) fn waits_for(&mut self, writing: Arc<Writing>) {
+    pub(in crate::run::driver) fn waits_for(&mut self, writing: Arc<Writing>) {
         if let Some(compacted) = &mut self.compacted {
             compacted.waits_for(Some(writing));
         }
     }
 
-    pub(super) fn is_writing(&self) -> bool {
+    pub(in crate::run::driver) fn is_writing(&self) -> bool {
         self.compacted.as_ref().is_some_and(|one| one.is_writing())
     }
 
     /// What came of a summary, and what is to hold from now on if that changed.
-    pub(super) fn look_for_summary(&mut self) -> Option<(Narrated, Option<RawJson>)> {
+    pub(in crate::run::driver) fn look_for_summary(
+        &mut self,
+    ) -> Option<(Narrated, Option<RawJson>)> {
         let compacted = self.compacted.as_mut()?;
         let narrated = compacted.look_for_summary()?;
         let told = narrated.refused.is_none();
@@ -233,7 +239,7 @@ impl Sight {
     }
 
     /// Nobody waits for a summary any more.
-    pub(super) fn forget_summary(&mut self) {
+    pub(in crate::run::driver) fn forget_summary(&mut self) {
         if let Some(compacted) = &mut self.compacted {
             compacted.waits_for(None);
         }
@@ -252,14 +258,14 @@ impl Sight {
     }
 
     /// Learn what was billed for what was sent last.
-    pub(super) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
+    pub(in crate::run::driver) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
         if let Some(compacted) = self.compacted.as_mut().filter(|_| self.compacts) {
             compacted.billed(upstream, model, tokens);
         }
     }
 
     /// The history before the run.
-    pub(super) fn history(&self) -> &[Arc<Message>] {
+    pub(in crate::run::driver) fn history(&self) -> &[Arc<Message>] {
         match &self.base {
             Some(base) => base.messages(),
             None => &self.view.messages()[..self.start],
@@ -267,23 +273,23 @@ impl Sight {
     }
 
     /// The history and what the run said.
-    pub(super) fn record(&self) -> Vec<Arc<Message>> {
+    pub(in crate::run::driver) fn record(&self) -> Vec<Arc<Message>> {
         let said = &self.view.messages()[self.start..];
         self.history().iter().chain(said).cloned().collect()
     }
 
-    pub(super) fn is_incremental(&self) -> bool {
+    pub(in crate::run::driver) fn is_incremental(&self) -> bool {
         self.increments
     }
 
     /// Something was said that the model has not said itself.
-    pub(super) fn push(&mut self, message: Arc<Message>) {
+    pub(in crate::run::driver) fn push(&mut self, message: Arc<Message>) {
         self.view.push(message);
     }
 
     /// The service has everything that was sent, and what it said: from now on only what comes
     /// after that.
-    pub(super) fn become_increments(&mut self) {
+    pub(in crate::run::driver) fn become_increments(&mut self) {
         if self.base.is_none() {
             let history = self.view.messages()[..self.start].iter().cloned();
             self.base = Some(View::new(history));
@@ -296,7 +302,7 @@ impl Sight {
     }
 
     /// The history after the run, of which the first `published` messages of `said` are part.
-    pub(super) fn leave(self, said: &[Arc<Message>], published: usize) -> View {
+    pub(in crate::run::driver) fn leave(self, said: &[Arc<Message>], published: usize) -> View {
         let mut view = match self.base {
             None => {
                 let mut view = self.view;

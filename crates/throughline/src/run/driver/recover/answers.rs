@@ -4,7 +4,8 @@ use throughline_store::{
     Answer, Approval, ApprovalFilter, ApprovalState, Decision, Error, Journal, Shown, Unanswerable,
 };
 
-use super::{Broken, Driver, judge};
+use crate::run::driver::tools::judge;
+use crate::run::driver::{Broken, Driver};
 use crate::run::event::RunEvent;
 use crate::run::handle::Answered;
 use crate::run::machine::{Order, Resolution};
@@ -14,7 +15,7 @@ use crate::thread::journal::Awaits;
 
 impl Driver {
     /// Take in what was said about calls that wait, here and elsewhere.
-    pub(super) async fn answer(
+    pub(in crate::run::driver) async fn answer(
         &mut self,
         order: Order,
         journal: &Journal,
@@ -203,7 +204,10 @@ impl Driver {
     }
 
     /// Nothing was said that fits: the run waits on as it was.
-    pub(super) async fn put_down(mut self, error: RunError) -> Result<Outcome, RunFailed> {
+    pub(in crate::run::driver) async fn put_down(
+        mut self,
+        error: RunError,
+    ) -> Result<Outcome, RunFailed> {
         let parked = self.recorder.park().await;
         if let Err(second) = parked {
             tracing::warn!(run = %self.run, error = %second, "a run could not be parked again");

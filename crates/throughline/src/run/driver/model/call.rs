@@ -11,12 +11,12 @@ use throughline_wire::Loss;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::look::time_to_look;
-use super::{Broken, Driver};
 use crate::client::{
     ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, LossSink, PersistMark,
 };
 use crate::prompt::MOST_LOSSES;
+use crate::run::driver::cancel_poll::time_to_look;
+use crate::run::driver::{Broken, Driver};
 use crate::run::event::RunEvent;
 use crate::run::machine::Ask;
 use crate::run::setup::Answers;
@@ -35,7 +35,7 @@ enum Begun {
 }
 
 /// How a model call ended.
-pub(super) enum Asked {
+pub(in crate::run::driver) enum Asked {
     Answered(Response),
     Failed(ClientError),
     /// Cancelled or out of time, with what the model had said.
@@ -50,7 +50,7 @@ enum Due {
 
 impl Driver {
     /// Make a model call.
-    pub(super) async fn ask(&mut self, ask: Ask) -> Result<Asked, Broken> {
+    pub(in crate::run::driver) async fn ask(&mut self, ask: Ask) -> Result<Asked, Broken> {
         let step = self.recorder.next_step();
         self.before_call().await.map_err(Broken::Run)?;
         let telling = &mut self.telling;
@@ -131,7 +131,7 @@ impl Driver {
     }
 
     /// Add to what the run lists, each loss once.
-    pub(super) fn add_losses(&mut self, lost: &[Loss]) {
+    pub(in crate::run::driver) fn add_losses(&mut self, lost: &[Loss]) {
         for loss in lost {
             if self.losses.len() < MOST_LOSSES && !self.losses.contains(loss) {
                 self.losses.push(loss.clone());
@@ -261,7 +261,9 @@ impl Driver {
 
     /// Look from time to time, however busy the run is, whether another process asked for its end,
     /// and cancel it then.
-    pub(super) fn asked_elsewhere(&self) -> impl Future<Output = Infallible> + Send + use<> {
+    pub(in crate::run::driver) fn asked_elsewhere(
+        &self,
+    ) -> impl Future<Output = Infallible> + Send + use<> {
         let cancel = self.job.cancel.clone();
         let home = self.recorder.home().clone();
         let run = self.run;
@@ -312,7 +314,7 @@ impl Driver {
 }
 
 /// Wait for a moment; for ever if there is none.
-pub(super) async fn until(moment: Option<Instant>) {
+pub(in crate::run::driver) async fn until(moment: Option<Instant>) {
     match moment {
         // A timer rings at whole milliseconds: one that is due now would still wait.
         Some(moment) if moment <= Instant::now() => {}

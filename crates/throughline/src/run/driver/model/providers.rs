@@ -5,9 +5,9 @@ use std::sync::Arc;
 use throughline_model::{Message, Source};
 use throughline_store::{RunId, State, ThreadId};
 
-use super::Driver;
-use super::plan::{Plan, joined};
 use crate::prompt::View;
+use crate::run::driver::Driver;
+use crate::run::driver::start::{Plan, joined};
 use crate::run::outcome::RunError;
 use crate::run::{
     Additions, ContextProvider, Keep, Need, ProviderContext, ProviderError, ProviderScope,
@@ -18,13 +18,13 @@ use crate::tool::{RunHandle, Tool};
 
 /// What providers added to a run.
 #[derive(Default)]
-pub(super) struct Provided {
+pub(in crate::run::driver) struct Provided {
     /// Everything of scope `run`.
-    pub(super) run: Additions,
+    pub(in crate::run::driver) run: Additions,
     /// What the next model call gets on top.
-    pub(super) call: Additions,
+    pub(in crate::run::driver) call: Additions,
     /// Messages that become history.
-    pub(super) kept: Vec<Message>,
+    pub(in crate::run::driver) kept: Vec<Message>,
     /// Whether providers of scope `call` were asked for a call of which they heard no more.
     open_call: bool,
 }
@@ -167,7 +167,7 @@ fn forgive(name: &str, need: Need, run: RunId, error: ProviderError) -> Result<(
 }
 
 /// Ask the providers of scope `run` before it begins.
-pub(super) async fn before_run(
+pub(in crate::run::driver) async fn before_run(
     plan: &Plan,
     (thread, run): (&ThreadId, RunId),
     history: &[Arc<Message>],
@@ -191,7 +191,7 @@ pub(super) async fn before_run(
 }
 
 /// What providers are told of a run that fails before it has begun.
-pub(super) struct Unbegun {
+pub(in crate::run::driver) struct Unbegun {
     providers: Vec<Arc<dyn ContextProvider>>,
     history: Vec<Arc<Message>>,
     said: Vec<Arc<Message>>,
@@ -199,7 +199,7 @@ pub(super) struct Unbegun {
 }
 
 impl Unbegun {
-    pub(super) fn of(
+    pub(in crate::run::driver) fn of(
         plan: &Plan,
         history: &[Arc<Message>],
         said: &[Message],
@@ -214,7 +214,11 @@ impl Unbegun {
     }
 
     /// Tell every provider, whether it was asked or not. Nothing they say counts.
-    pub(super) async fn failed(mut self, (thread, run): (&ThreadId, RunId), error: &RunError) {
+    pub(in crate::run::driver) async fn failed(
+        mut self,
+        (thread, run): (&ThreadId, RunId),
+        error: &RunError,
+    ) {
         let asking = Asking {
             thread,
             run,
@@ -235,7 +239,7 @@ impl Unbegun {
 
 impl Driver {
     /// Ask the providers of scope `call`.
-    pub(super) async fn before_call(&mut self) -> Result<(), RunError> {
+    pub(in crate::run::driver) async fn before_call(&mut self) -> Result<(), RunError> {
         if self.plan.providers.is_empty() {
             return Ok(());
         }
@@ -275,14 +279,14 @@ impl Driver {
     }
 
     /// Tell the providers of scope `call` that a model call ended.
-    pub(super) async fn after_call(&mut self) -> Result<(), RunError> {
+    pub(in crate::run::driver) async fn after_call(&mut self) -> Result<(), RunError> {
         self.provided.open_call = false;
         self.told(&[ProviderScope::Call], None, None).await
     }
 
     /// Tell the providers of scope `run` how it went; when it failed, all of them, and those of
     /// scope `call` also when it was cut off in the middle of one.
-    pub(super) async fn after_run(
+    pub(in crate::run::driver) async fn after_run(
         &mut self,
         stop: StopReason,
         error: Option<&RunError>,
@@ -317,7 +321,7 @@ impl Driver {
     }
 
     /// The instructions of the next model call.
-    pub(super) fn instructions(&self) -> Option<String> {
+    pub(in crate::run::driver) fn instructions(&self) -> Option<String> {
         let Provided { run, call, .. } = &self.provided;
         let more = run.instructions.iter().chain(&call.instructions);
         let more = more.map(|text| Some(text.as_str()));
@@ -325,7 +329,7 @@ impl Driver {
     }
 
     /// What the next model call is given, where that is not simply what the run sees.
-    pub(super) fn special_view(&self) -> Option<View> {
+    pub(in crate::run::driver) fn special_view(&self) -> Option<View> {
         let messages = &self.provided.call.messages;
         if messages.is_empty() && self.agent.filters.is_empty() {
             return None;

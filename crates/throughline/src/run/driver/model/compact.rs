@@ -4,10 +4,10 @@ use throughline_compact::{Annotations, Report, Stayed};
 use throughline_model::{Response, ToolDef};
 use throughline_store::{Effect, State};
 
-use super::sight::{Sending, Sent};
-use super::{Broken, Driver};
+use super::prompt_view::{Sending, Sent};
 use crate::client::overhead;
 use crate::prompt::Compaction;
+use crate::run::driver::{Broken, Driver};
 use crate::run::event::RunEvent;
 use crate::run::outcome::RunError;
 use crate::tool::ToolSet;
@@ -15,7 +15,7 @@ use crate::tool::ToolSet;
 impl Driver {
     /// Decide, before a model call, what of the conversation it is given. What was decided is state
     /// of the thread, and published with the rest.
-    pub(super) fn compact(
+    pub(in crate::run::driver) fn compact(
         &mut self,
         step: u32,
         instructions: Option<&str>,
@@ -89,7 +89,7 @@ impl Driver {
     }
 
     /// What was folded is about to hold: whatever is published next has it.
-    pub(super) fn swaps_view(&self) {
+    pub(in crate::run::driver) fn swaps_view(&self) {
         let none = State::default();
         if !self.state.shows_as(self.held.as_ref().unwrap_or(&none)) {
             crate::trials::pass("compact.swap");
@@ -97,7 +97,7 @@ impl Driver {
     }
 
     /// Learn what was billed for what was sent.
-    pub(super) fn billed(&mut self, response: &Response) {
+    pub(in crate::run::driver) fn billed(&mut self, response: &Response) {
         let Some(tokens) = response.usage.as_ref().and_then(|usage| usage.input) else {
             return;
         };

@@ -11,8 +11,8 @@ use throughline_store::{
     Error, Execution, Journal, NodeId, RunState, Unanswerable,
 };
 
-use super::Job;
 use super::plan::Plan;
+use crate::run::driver::Job;
 use crate::run::handle::{Answered, Reply};
 use crate::run::machine::closed;
 use crate::run::outcome::RunError;
@@ -22,25 +22,25 @@ use crate::thread::{Loaded, OnOpenCalls};
 
 /// A call of an earlier run that is to run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
-    pub(super) at: CallRef,
-    pub(super) call: OpenCall,
+pub(in crate::run::driver) struct Taken {
+    pub(in crate::run::driver) at: CallRef,
+    pub(in crate::run::driver) call: OpenCall,
 }
 
 /// What a run at an open node begins with.
 #[derive(Default)]
-pub(super) struct Opening {
+pub(in crate::run::driver) struct Opening {
     /// Results for calls that do not run; they stand before the input.
-    pub(super) results: Vec<Content>,
+    pub(in crate::run::driver) results: Vec<Content>,
     /// Calls that are this run's from now on.
-    pub(super) takes: Vec<CallRef>,
+    pub(in crate::run::driver) takes: Vec<CallRef>,
     /// Those of them that run here.
-    pub(super) run: Vec<Taken>,
+    pub(in crate::run::driver) run: Vec<Taken>,
 }
 
 impl Opening {
     /// The results as a message.
-    pub(super) fn message(&mut self) -> Option<Message> {
+    pub(in crate::run::driver) fn message(&mut self) -> Option<Message> {
         if self.results.is_empty() {
             return None;
         }
@@ -51,7 +51,7 @@ impl Opening {
 }
 
 /// Look at what the node waits for, and decide.
-pub(super) async fn opening(
+pub(in crate::run::driver) async fn opening(
     job: &Job,
     plan: &Plan,
     by: &str,

@@ -7,12 +7,13 @@ use throughline_store::{
     Anchor, Begin, Begun, CallState, Error, Idempotency, Run, RunId, RunState, ThreadId, Version,
 };
 
-use super::line::Line;
-use super::opening::opening;
+use super::open_calls::opening;
 use super::plan::Plan;
-use super::restore::Restoring;
-use super::settle::refused;
-use super::{Broken, Driver, Job};
+use super::queue::Line;
+use crate::run::driver::finish::refused;
+use crate::run::driver::recover;
+use crate::run::driver::recover::Restoring;
+use crate::run::driver::{Broken, Driver, Job};
 use crate::run::handle::{Answered, Command};
 use crate::run::input::Input;
 use crate::run::machine::{Order, Spent};
@@ -25,9 +26,9 @@ use crate::trials::planted;
 use super::begin::{Entered, Said, begin, digest};
 
 /// A run that was taken over so often is not tried again.
-pub(super) const ATTEMPTS: u32 = 5;
+pub(in crate::run::driver) const ATTEMPTS: u32 = 5;
 
-pub(super) async fn driven(
+pub(in crate::run::driver) async fn driven(
     agent: Arc<AgentSetup>,
     job: Job,
     options: RunOptions,
@@ -38,7 +39,7 @@ pub(super) async fn driven(
         Command::Reply(input, replies) => started(agent, job, options, (input, replies)).await,
         // In boxes: every run would have room for what few of them do.
         Command::TakeOver(run, replies) => {
-            Box::pin(super::adopt::taken_over(
+            Box::pin(recover::adopt::taken_over(
                 agent,
                 job,
                 options,
@@ -47,9 +48,9 @@ pub(super) async fn driven(
             .await
         }
         Command::Resume(replies) => {
-            Box::pin(super::resume::resumed(agent, job, options, replies)).await
+            Box::pin(recover::resume::resumed(agent, job, options, replies)).await
         }
-        Command::Cancel => Box::pin(super::adopt::cancelled(agent, job, options)).await,
+        Command::Cancel => Box::pin(recover::adopt::cancelled(agent, job, options)).await,
     }
 }
 
@@ -102,10 +103,10 @@ fn fit(input: &Input) -> Result<(), RunError> {
 }
 
 /// Where a run begins.
-pub(super) struct Place {
-    pub(super) loaded: Loaded,
+pub(in crate::run::driver) struct Place {
+    pub(in crate::run::driver) loaded: Loaded,
     /// At the end of a branch, not at the head of the thread.
-    pub(super) branch: bool,
+    pub(in crate::run::driver) branch: bool,
 }
 
 /// A run with new input. A place in the thread's line that it took is given up if it does not begin.
@@ -155,7 +156,7 @@ async fn entered(
                 return Err(told(run, &job, &before).await);
             }
             Err(Blocked::Repeated(run)) => {
-                let run = super::adopt::waited(&job, *run).await?;
+                let run = recover::adopt::waited(&job, *run).await?;
                 match run.state == RunState::Interrupted && run.leased {
                     // Whoever worked on it is gone: it is settled like any other.
                     true => continue,
@@ -192,10 +193,10 @@ async fn entered(
         };
         let here = std::mem::take(&mut opening.run);
         let goes_on = place.loaded.failed.is_some() && input.is_empty();
-        let left = super::adopt::left_open(&job, &place.loaded).await;
+        let left = recover::adopt::left_open(&job, &place.loaded).await;
         let queued = waiting(&job, &place.loaded).await;
         let spent = match goes_on && (plan.names_no_limits || plan.keeps_spent) {
-            true => super::adopt::spent_before(&agent, &job, &place.loaded, &plan).await,
+            true => recover::adopt::spent_before(&agent, &job, &place.loaded, &plan).await,
             false => Ok(Spent::default()),
         };
         let read = left.and_then(|adopted| Ok((adopted, queued?)));
@@ -241,7 +242,7 @@ async fn entered(
 /// Another run answers.
 async fn repeated(agent: &Arc<AgentSetup>, job: &Job, run: Run) -> Result<Way, RunFailed> {
     // In a box, for what few runs do.
-    let outcome = Box::pin(super::adopt::repeated(agent, job, run)).await?;
+    let outcome = Box::pin(recover::adopt::repeated(agent, job, run)).await?;
     Ok(Way::Repeated(Box::new(outcome)))
 }
 
@@ -254,7 +255,7 @@ async fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
     refused(run, job, error)
 }
 
-pub(super) async fn waiting(
+pub(in crate::run::driver) async fn waiting(
     job: &Job,
     loaded: &Loaded,
 ) -> throughline_store::Result<Vec<(throughline_store::QueueNo, Message)>> {
@@ -266,7 +267,7 @@ pub(super) async fn waiting(
 }
 
 /// Why a run does not begin.
-pub(super) enum Blocked {
+pub(in crate::run::driver) enum Blocked {
     Refused(RunError),
     /// A run that had to be finished first failed.
     Failed(Box<RunFailed>),
@@ -369,16 +370,16 @@ async fn free(
 }
 
 /// What a run has to wait for.
-pub(super) struct Busy {
+pub(in crate::run::driver) struct Busy {
     thread: ThreadId,
-    pub(super) run: RunId,
+    pub(in crate::run::driver) run: RunId,
     state: RunState,
     /// If not, it is the first in line.
     has_begun: bool,
 }
 
 impl Busy {
-    pub(super) fn with(run: &Run) -> Self {
+    pub(in crate::run::driver) fn with(run: &Run) -> Self {
         Self {
             thread: run.thread.clone(),
             run: run.id,
@@ -387,7 +388,7 @@ impl Busy {
         }
     }
 
-    pub(super) fn first_in_line(job: &Job, run: RunId) -> Self {
+    pub(in crate::run::driver) fn first_in_line(job: &Job, run: RunId) -> Self {
         Self {
             thread: job.id().clone(),
             run,
@@ -396,7 +397,7 @@ impl Busy {
         }
     }
 
-    pub(super) fn error(self) -> Error {
+    pub(in crate::run::driver) fn error(self) -> Error {
         let Self {
             thread, run, state, ..
         } = self;
@@ -406,7 +407,10 @@ impl Busy {
 
 /// The run that was asked for with a key, if there is one. What is in the way on the thread does not
 /// concern somebody who only asks again.
-pub(super) async fn asked_before(job: &Job, key: &Idempotency) -> Result<Option<Box<Run>>, Error> {
+pub(in crate::run::driver) async fn asked_before(
+    job: &Job,
+    key: &Idempotency,
+) -> Result<Option<Box<Run>>, Error> {
     let home = &job.thread.home;
     // Keys are looked up by beginning; one that expects a version that no thread has never begins.
     let nothing = Anchor::Head {
@@ -443,7 +447,7 @@ async fn settle_left(
         RunState::Parked => {
             let home = &job.thread.home;
             let journal = home.store.journal(&home.scope, run.id).await?;
-            let waits = super::restore::waiting(&journal);
+            let waits = recover::restore::waiting(&journal);
             if waits.is_empty() {
                 by_interrupt(plan, run)?
             } else if plan.policy.on_open_calls == OnOpenCalls::Reject {
@@ -470,7 +474,7 @@ async fn settle_left(
     let had_place = line.has_place();
     line.expect_place();
     let in_line = Some((line.run(), throughline_store::Place::Keep));
-    let claimed = super::taken::claim(job, run, in_line).await;
+    let claimed = recover::take_over::claim(job, run, in_line).await;
     if let Err(Error::Busy { .. } | Error::Fenced { .. } | Error::WrongState { .. }) = &claimed
         && !had_place
     {
@@ -498,7 +502,7 @@ async fn settle_left(
     };
     let how = (restoring, RunOptions::default());
     // In a box: a run may have to finish another one first.
-    let settled = Box::pin(super::taken::taken(
+    let settled = Box::pin(recover::take_over::taken(
         agent,
         quiet,
         loaded,

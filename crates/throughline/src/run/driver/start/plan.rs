@@ -22,41 +22,44 @@ use crate::thread::{HistoryPolicy, Persistence, ThreadSettings};
 use crate::tool::ToolSet;
 
 /// What holds for all model calls of a run.
-pub(super) struct Plan {
-    pub(super) client: Arc<dyn ChatClient>,
-    pub(super) instructions: Option<String>,
-    pub(super) settings: Settings,
-    pub(super) model: Option<String>,
-    pub(super) choice: ToolChoice,
-    pub(super) limits: Limits,
+pub(in crate::run::driver) struct Plan {
+    pub(in crate::run::driver) client: Arc<dyn ChatClient>,
+    pub(in crate::run::driver) instructions: Option<String>,
+    pub(in crate::run::driver) settings: Settings,
+    pub(in crate::run::driver) model: Option<String>,
+    pub(in crate::run::driver) choice: ToolChoice,
+    pub(in crate::run::driver) limits: Limits,
     /// Whether the limits are not named by the order itself.
-    pub(super) names_no_limits: bool,
+    pub(in crate::run::driver) names_no_limits: bool,
     /// Whether what a failed run has used counts all the same.
-    pub(super) keeps_spent: bool,
-    pub(super) calling: Calling,
-    pub(super) tools: ToolSet,
+    pub(in crate::run::driver) keeps_spent: bool,
+    pub(in crate::run::driver) calling: Calling,
+    pub(in crate::run::driver) tools: ToolSet,
     /// Tools that the service runs.
-    pub(super) hosted: Vec<ToolDef>,
-    pub(super) providers: Vec<Arc<dyn ContextProvider>>,
-    pub(super) policy: HistoryPolicy,
-    pub(super) compaction: Compaction,
+    pub(in crate::run::driver) hosted: Vec<ToolDef>,
+    pub(in crate::run::driver) providers: Vec<Arc<dyn ContextProvider>>,
+    pub(in crate::run::driver) policy: HistoryPolicy,
+    pub(in crate::run::driver) compaction: Compaction,
     /// What somebody wants the models of the thread to be shown.
-    pub(super) wishes: Wishes,
+    pub(in crate::run::driver) wishes: Wishes,
     /// The id that the caller says the service has.
-    pub(super) service_id: Option<String>,
-    pub(super) key: Option<String>,
+    pub(in crate::run::driver) service_id: Option<String>,
+    pub(in crate::run::driver) key: Option<String>,
     /// What is asked with the key, if it is not the input alone.
-    pub(super) digest: Option<[u8; 16]>,
-    pub(super) on_repeat: OnRepeat,
+    pub(in crate::run::driver) digest: Option<[u8; 16]>,
+    pub(in crate::run::driver) on_repeat: OnRepeat,
     /// Whether it was said that a service keeps what is ours to keep: once is enough.
-    pub(super) warned: bool,
+    pub(in crate::run::driver) warned: bool,
     /// The record of it, for whoever goes on with the run; none if it is all the agent's.
-    pub(super) request: Option<RawJson>,
+    pub(in crate::run::driver) request: Option<RawJson>,
 }
 
 impl Plan {
     /// What the agent and the options say together.
-    pub(super) fn of(agent: &AgentSetup, options: RunOptions) -> Result<Self, RunError> {
+    pub(in crate::run::driver) fn of(
+        agent: &AgentSetup,
+        options: RunOptions,
+    ) -> Result<Self, RunError> {
         let request = kept(&options);
         let names_no_limits = options.limits.is_none();
         let limits = options.limits.unwrap_or_else(|| agent.limits.clone());
@@ -117,7 +120,11 @@ impl Plan {
     }
 
     /// What the thread says goes before what the agent says, and behind what the run says.
-    pub(super) fn on_thread(&mut self, settings: &ThreadSettings, chosen: Option<Persistence>) {
+    pub(in crate::run::driver) fn on_thread(
+        &mut self,
+        settings: &ThreadSettings,
+        chosen: Option<Persistence>,
+    ) {
         self.wishes = settings.wishes.clone();
         if let Some(persistence) = chosen.or(settings.persistence) {
             self.policy.persistence = persistence;
@@ -126,7 +133,7 @@ impl Plan {
 
     /// Put the layer around the client that has each call published, unless it has one or is to be
     /// used as it is.
-    pub(super) fn layered(&mut self, agent: &AgentSetup) {
+    pub(in crate::run::driver) fn layered(&mut self, agent: &AgentSetup) {
         let wanted = self.policy.persistence == Persistence::PerCall;
         if wanted && !agent.as_is && !self.client.abilities().persists_each_call {
             self.client = PersistEachCall.around(Arc::clone(&self.client));
@@ -135,14 +142,14 @@ impl Plan {
 
     /// Whether nothing of the run is published, because the caller's own stack was to do it and
     /// does not.
-    pub(super) fn is_unpublished(&self, agent: &AgentSetup) -> bool {
+    pub(in crate::run::driver) fn is_unpublished(&self, agent: &AgentSetup) -> bool {
         self.policy.persistence == Persistence::PerCall
             && agent.as_is
             && !self.client.abilities().persists_each_call
     }
 
     /// The plan of a run that is gone on with: what it began with, and the agent's for the rest.
-    pub(super) fn resumed(
+    pub(in crate::run::driver) fn resumed(
         agent: &AgentSetup,
         mut options: RunOptions,
         request: Option<&RawJson>,
@@ -164,7 +171,9 @@ impl Plan {
 }
 
 /// Texts with an empty line between them.
-pub(super) fn joined<'t>(texts: impl IntoIterator<Item = Option<&'t str>>) -> Option<String> {
+pub(in crate::run::driver) fn joined<'t>(
+    texts: impl IntoIterator<Item = Option<&'t str>>,
+) -> Option<String> {
     let texts: Vec<&str> = texts.into_iter().flatten().collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

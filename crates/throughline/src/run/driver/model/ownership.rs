@@ -6,12 +6,12 @@ use throughline_model::json::{self, RawJson};
 use throughline_model::{Message, MessageId, Response, Role, Source};
 use throughline_store::{ServiceId, State, ThreadPatch};
 
-use super::begin::Adopted;
-use super::plan::Plan;
-use super::sight::Sight;
-use super::{Broken, Driver};
+use super::prompt_view::Sight;
 use crate::client::{Abilities, Kept, StoresHistory};
 use crate::prompt::View;
+use crate::run::driver::start::Adopted;
+use crate::run::driver::start::Plan;
+use crate::run::driver::{Broken, Driver};
 use crate::run::outcome::RunError;
 use crate::run::setup::AgentSetup;
 use crate::thread::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettings};
@@ -25,7 +25,7 @@ fn has_name(upstream: &str, agent: &str) -> String {
 }
 
 /// Who keeps the conversation of a run.
-pub(super) enum Ownership {
+pub(in crate::run::driver) enum Ownership {
     /// We do.
     Local,
     /// The service does, under an id if it has given one.
@@ -45,7 +45,7 @@ pub(super) enum Ownership {
 }
 
 /// What an answer says about who keeps the conversation.
-pub(super) enum FromService {
+pub(in crate::run::driver) enum FromService {
     Nothing,
     /// It is kept under this id, as it should be.
     Kept(String),
@@ -56,7 +56,7 @@ pub(super) enum FromService {
 }
 
 /// Whether a model, or the service behind it, said this.
-pub(super) fn is_models(message: &Message) -> bool {
+pub(in crate::run::driver) fn is_models(message: &Message) -> bool {
     match message.source {
         Some(Source::Model) => true,
         // Results of tools that the vendor ran came with the answer; ours go out.
@@ -66,7 +66,7 @@ pub(super) fn is_models(message: &Message) -> bool {
 
 impl Ownership {
     /// Who keeps the conversation; refused where that does not fit the client, before any call.
-    pub(super) fn of(
+    pub(in crate::run::driver) fn of(
         agent: &AgentSetup,
         plan: &Plan,
         settings: &mut ThreadSettings,
@@ -125,7 +125,7 @@ impl Ownership {
     }
 
     /// The service keeps the conversation under this id, up to a message.
-    pub(super) fn kept_as(
+    pub(in crate::run::driver) fn kept_as(
         &mut self,
         service: ServiceId,
         has: Option<&MessageId>,
@@ -146,7 +146,7 @@ impl Ownership {
     }
 
     /// Go on where a failed run was with the service: how much of what it left the service has.
-    pub(super) fn adopt(
+    pub(in crate::run::driver) fn adopt(
         &mut self,
         agent: &AgentSetup,
         plan: &Plan,
@@ -169,7 +169,7 @@ impl Ownership {
     }
 
     /// What a model is given of a history, and behind it what is shown in this run only.
-    pub(super) async fn sight(
+    pub(in crate::run::driver) async fn sight(
         &self,
         plan: &Plan,
         base: View,
@@ -191,18 +191,18 @@ impl Ownership {
         })
     }
 
-    pub(super) fn service_id(&self) -> Option<&str> {
+    pub(in crate::run::driver) fn service_id(&self) -> Option<&str> {
         match self {
             Self::Service { id, .. } => id.as_deref(),
             Self::Local | Self::External { .. } => None,
         }
     }
 
-    pub(super) fn is_external(&self) -> bool {
+    pub(in crate::run::driver) fn is_external(&self) -> bool {
         matches!(self, Self::External { .. })
     }
 
-    pub(super) fn kept(&self) -> Kept<'_> {
+    pub(in crate::run::driver) fn kept(&self) -> Kept<'_> {
         match self {
             Self::Service { id, .. } => Kept::There { id: id.as_deref() },
             Self::Local | Self::External { .. } => Kept::Here,
@@ -235,7 +235,7 @@ fn conflict(
 
 impl Driver {
     /// What an answer says about who keeps the conversation.
-    pub(super) fn service_of(&self, response: &Response) -> FromService {
+    pub(in crate::run::driver) fn service_of(&self, response: &Response) -> FromService {
         match (&self.owner, &response.service) {
             (Ownership::Service { .. }, Some(id)) => FromService::Kept(id.clone()),
             (Ownership::Service { .. }, None) => FromService::Missing,
@@ -247,7 +247,7 @@ impl Driver {
     }
 
     /// A service that keeps the conversation has what it was sent, and what it says now.
-    pub(super) fn heard_by(&mut self, service: &FromService) {
+    pub(in crate::run::driver) fn heard_by(&mut self, service: &FromService) {
         let kept = match service {
             FromService::Kept(_) => true,
             FromService::Unasked(_) => self.plan.policy.on_service_id.clears(),
@@ -258,7 +258,10 @@ impl Driver {
         }
     }
 
-    pub(super) async fn adopt_service(&mut self, service: FromService) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn adopt_service(
+        &mut self,
+        service: FromService,
+    ) -> Result<(), Broken> {
         let abilities = self.plan.client.abilities();
         let upstream = abilities.upstream.clone();
         let id = match service {
@@ -304,7 +307,10 @@ impl Driver {
     }
 
     /// Give a store of the application what is published next: what was said up to there.
-    pub(super) async fn append_external(&mut self, until: usize) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn append_external(
+        &mut self,
+        until: usize,
+    ) -> Result<(), Broken> {
         let Ownership::External {
             store,
             key,
@@ -336,7 +342,7 @@ impl Driver {
     /// Whether the model call that just ended is to be published at once. What a store of the
     /// application has must be in the journal first, and a step is written with its node in one: so
     /// there the history moves with the end of the run.
-    pub(super) fn publishes_call(&self) -> bool {
+    pub(in crate::run::driver) fn publishes_call(&self) -> bool {
         self.recorder.mode == Persistence::PerCall && self.marked && !self.owner.is_external()
     }
 }

@@ -7,7 +7,7 @@ use throughline_model::json::RawJson;
 use throughline_model::{Body, Outcome as Ending, Response, Runner, ToolCall};
 use throughline_store::{CallRef, Journal, RunId};
 
-use super::Driver;
+use crate::run::driver::Driver;
 use crate::run::handle::{Answered, Reply};
 use crate::run::machine::{Order, Resolution, Turn, Verdict, gone, unknown_tool};
 use crate::run::outcome::RunError;
@@ -16,9 +16,9 @@ use crate::thread::journal::result_of;
 use crate::tool::{Runs, Tool, ToolSet, prepare};
 
 /// A call that may run.
-pub(super) struct Prepared {
-    pub(super) tool: Arc<dyn Tool>,
-    pub(super) arguments: RawJson,
+pub(in crate::run::driver) struct Prepared {
+    pub(in crate::run::driver) tool: Arc<dyn Tool>,
+    pub(in crate::run::driver) arguments: RawJson,
 }
 
 /// What is to become of a call, and what it takes to run it.
@@ -53,7 +53,7 @@ fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<Prepared>) {
 
 impl Driver {
     /// Decide about the calls of an answer.
-    pub(super) fn judged(&mut self, response: Response) -> Order {
+    pub(in crate::run::driver) fn judged(&mut self, response: Response) -> Order {
         let tools = self.tools.set();
         let mut prepared = HashMap::new();
         let mut position = 0;
@@ -68,7 +68,7 @@ impl Driver {
 }
 
 /// What is to become of a call, with what it takes to run it.
-pub(super) fn judge_into(
+pub(in crate::run::driver) fn judge_into(
     tools: &ToolSet,
     call: &ToolCall,
     position: u32,
@@ -82,7 +82,7 @@ pub(super) fn judge_into(
 }
 
 /// What is to become of a call to which somebody agreed: it runs, if it can.
-pub(super) fn agreed(
+pub(in crate::run::driver) fn agreed(
     tools: &ToolSet,
     call: &ToolCall,
     position: u32,
@@ -98,7 +98,7 @@ pub(super) fn agreed(
 }
 
 /// What it takes to run a call again that was dispatched before; why it cannot if it cannot.
-pub(super) fn again(tools: &ToolSet, call: &ToolCall) -> Result<Prepared, String> {
+pub(in crate::run::driver) fn again(tools: &ToolSet, call: &ToolCall) -> Result<Prepared, String> {
     if tools.find(&call.name).is_none() {
         return Err(gone(&call.name));
     }
@@ -111,14 +111,14 @@ pub(super) fn again(tools: &ToolSet, call: &ToolCall) -> Result<Prepared, String
 }
 
 /// What a reply comes to: the position of the call, and what is to become of it.
-pub(super) struct Resolved {
-    pub(super) position: u32,
-    pub(super) resolution: Resolution,
+pub(in crate::run::driver) struct Resolved {
+    pub(in crate::run::driver) position: u32,
+    pub(in crate::run::driver) resolution: Resolution,
 }
 
 /// What was said about waiting calls: all of it or, when something does not fit, nothing. What was
 /// said before in the same words says nothing new.
-pub(super) fn replies(
+pub(in crate::run::driver) fn replies(
     (run, step, turn): (RunId, u32, &Turn),
     tools: &ToolSet,
     journal: &Journal,
@@ -166,7 +166,7 @@ pub(super) fn replies(
 }
 
 /// A call that does not wait: fine if the journal has exactly this answer.
-pub(super) fn said_before(
+pub(in crate::run::driver) fn said_before(
     journal: &Journal,
     tools: &ToolSet,
     pending: &[String],
@@ -205,7 +205,10 @@ pub(super) fn said_before(
 }
 
 /// The requirement at the moment of dispatch decides, and so do the tools of that moment.
-pub(super) fn approved(tools: &ToolSet, call: Option<&ToolCall>) -> (Verdict, Option<Prepared>) {
+pub(in crate::run::driver) fn approved(
+    tools: &ToolSet,
+    call: Option<&ToolCall>,
+) -> (Verdict, Option<Prepared>) {
     match call {
         Some(call) if tools.find(&call.name).is_some() => judge(tools, call),
         Some(call) => (Verdict::Refuse(gone(&call.name)), None),

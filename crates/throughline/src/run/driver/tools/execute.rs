@@ -6,9 +6,9 @@ use throughline_model::{Outcome, Output, ToolCall};
 use throughline_store::{CallRef, CallResult, Effect, call_key};
 use tokio::task::{Id, JoinError};
 
-use super::ask::until;
 use super::judge::Prepared;
-use super::{Broken, Driver};
+use crate::run::driver::model::until;
+use crate::run::driver::{Broken, Driver};
 use crate::run::event::RunEvent;
 use crate::run::machine::{Ended, Order};
 use crate::run::outcome::Step;
@@ -19,7 +19,7 @@ use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput};
 use crate::trials::planted;
 
 /// What a task that ran a tool says.
-pub(super) enum Finished {
+pub(in crate::run::driver) enum Finished {
     Returned(Result<ToolOutput, ToolError>, Effect),
     TimedOut(Duration, Effect),
 }
@@ -60,7 +60,10 @@ impl Finished {
 
 impl Driver {
     /// Start calls, after it is recorded that they may have their effect from now on.
-    pub(super) async fn dispatch(&mut self, positions: &[u32]) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn dispatch(
+        &mut self,
+        positions: &[u32],
+    ) -> Result<(), Broken> {
         let mut missing = Vec::new();
         for position in positions {
             let asked = self.round.approvals.contains_key(position);
@@ -125,7 +128,7 @@ impl Driver {
     }
 
     /// What a tool knows of a call.
-    pub(super) fn context(&self, call: &ToolCall, position: u32) -> CallContext {
+    pub(in crate::run::driver) fn context(&self, call: &ToolCall, position: u32) -> CallContext {
         let step = self.round.step;
         let tenant = self.recorder.home().scope.tenant();
         // One that was taken over keeps the key of where it was called.
@@ -150,7 +153,7 @@ impl Driver {
     }
 
     /// Wait for calls to end, unless the run is cut off first.
-    pub(super) async fn wait(&mut self) -> Result<Order, Broken> {
+    pub(in crate::run::driver) async fn wait(&mut self) -> Result<Order, Broken> {
         let first = loop {
             let next = tokio::select! {
                 biased;
@@ -179,7 +182,7 @@ impl Driver {
 
     /// The store does not take results. The calls that still run have been dispatched: their results
     /// are waited for and kept in memory, for the worker that resumes the run in this process.
-    pub(super) async fn keep_results_of_running(&mut self) {
+    pub(in crate::run::driver) async fn keep_results_of_running(&mut self) {
         loop {
             let ended = tokio::select! {
                 biased;

@@ -7,8 +7,8 @@ use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Message, Path, ToolCall};
 use throughline_store::{CallState, Entry, Journal};
 
-use super::plan::Plan;
 use super::restore::{Told, lost_call, response, without_arguments};
+use crate::run::driver::start::Plan;
 use crate::run::machine::{Recorded, Spent, Turn, Verdict};
 use crate::thread::StopReason;
 use crate::thread::journal::Calls;
@@ -16,15 +16,15 @@ use crate::thread::journal::StepNote;
 
 /// What a run keeps with its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Carried {
-    pub(super) spent: Spent,
+pub(in crate::run::driver) struct Carried {
+    pub(in crate::run::driver) spent: Spent,
     /// Said with its first model call.
-    pub(super) later: Vec<Message>,
+    pub(in crate::run::driver) later: Vec<Message>,
 }
 
 impl Carried {
     /// The request with it.
-    pub(super) fn into_request(self, request: Option<RawJson>) -> Option<RawJson> {
+    pub(in crate::run::driver) fn into_request(self, request: Option<RawJson>) -> Option<RawJson> {
         if self == Self::default() {
             return request;
         }
@@ -46,7 +46,7 @@ impl Carried {
         }))
     }
 
-    pub(super) fn read(request: Option<&RawJson>) -> Result<Self, StoredError> {
+    pub(in crate::run::driver) fn read(request: Option<&RawJson>) -> Result<Self, StoredError> {
         let Some(request) = request else {
             return Ok(Self::default());
         };
@@ -98,7 +98,7 @@ fn read_spent(value: &json::Value<'_>, path: &Path<'_>) -> Result<Spent, StoredE
 
 /// What a run of the journal has used of its limits, with calls that it left open closed as the run
 /// that adopts it closes them.
-pub(super) fn spent_by(
+pub(in crate::run::driver) fn spent_by(
     journal: &Journal,
     made: &Calls<'_>,
     plan: &Plan,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use throughline_store::{Error, Place, Run, RunFilter, RunKind, RunState, Version};
 
-use super::Job;
 use super::adopt::{adopted, is_adoptable, repeated};
-use super::enter::Busy;
-use super::line::Line;
 use super::restore::Restoring;
-use super::settle::refused;
-use super::taken::{claim, taken};
+use super::take_over::{claim, taken};
+use crate::run::driver::Job;
+use crate::run::driver::finish::refused;
+use crate::run::driver::start::Busy;
+use crate::run::driver::start::Line;
 use crate::run::handle::Answered;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RunError, RunFailed};
@@ -22,7 +22,7 @@ use crate::thread::{Loaded, OnBusy};
 use crate::trials::planted;
 
 /// Go on with what is left on the thread.
-pub(super) async fn resumed(
+pub(in crate::run::driver) async fn resumed(
     agent: Arc<AgentSetup>,
     job: Job,
     options: RunOptions,

@@ -9,9 +9,10 @@ use throughline_model::{
 use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, StepRecord};
 
 use super::carried::Carried;
-use super::judge::{self, Prepared};
-use super::opening::Taken;
-use super::{Broken, Driver, Recorded};
+use crate::run::driver::start::Taken;
+use crate::run::driver::tools::Prepared;
+use crate::run::driver::tools::judge;
+use crate::run::driver::{Broken, Driver, Recorded};
 use crate::run::event::RunEvent;
 use crate::run::events::{Logged, replayed};
 use crate::run::machine::{self, Ended, Fresh, Order, Verdict};
@@ -26,7 +27,7 @@ use crate::trials::planted;
 
 /// What is to become of a run that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Restoring {
+pub(in crate::run::driver) enum Restoring {
     /// It is gone on with.
     Resume,
     /// What is open in it is closed, and it is published.
@@ -41,7 +42,7 @@ pub(super) enum Restoring {
 
 /// The ids of calls for which a parked run waits. One that was dispatched has lost its result, and
 /// the run waits for somebody who knows it.
-pub(super) fn waiting(journal: &Journal) -> Vec<String> {
+pub(in crate::run::driver) fn waiting(journal: &Journal) -> Vec<String> {
     let waits = |call: &&Execution| match call.state {
         CallState::Approval | CallState::Client | CallState::Intent => true,
         CallState::Planned | CallState::Done | CallState::Taken => false,
@@ -51,14 +52,14 @@ pub(super) fn waiting(journal: &Journal) -> Vec<String> {
 }
 
 /// What the journal says, looked up by item and by step.
-pub(super) struct Told<'j> {
+pub(in crate::run::driver) struct Told<'j> {
     journal: &'j Journal,
     /// Where a result stands: entry and content.
     results: HashMap<ItemNo, &'j Content>,
 }
 
 impl<'j> Told<'j> {
-    pub(super) fn new(journal: &'j Journal) -> Self {
+    pub(in crate::run::driver) fn new(journal: &'j Journal) -> Self {
         let mut results = HashMap::new();
         for entry in &journal.entries {
             for (item, content) in entry.item_refs().zip(&entry.message.contents) {
@@ -68,7 +69,7 @@ impl<'j> Told<'j> {
         Self { journal, results }
     }
 
-    pub(super) fn calls(&self, step: u32) -> Vec<&'j Execution> {
+    pub(in crate::run::driver) fn calls(&self, step: u32) -> Vec<&'j Execution> {
         let mut calls: Vec<_> = self.journal.calls.iter().collect();
         calls.retain(|call| call.at.step == step);
         calls.sort_by_key(|call| call.at.position);
@@ -76,7 +77,10 @@ impl<'j> Told<'j> {
     }
 
     /// What was said in a step.
-    pub(super) fn entries(&self, step: &StepRecord) -> impl Iterator<Item = &'j Entry> {
+    pub(in crate::run::driver) fn entries(
+        &self,
+        step: &StepRecord,
+    ) -> impl Iterator<Item = &'j Entry> {
         let range = step.first..step.first + step.items;
         let entries = self.journal.entries.iter();
         entries.filter(move |entry| range.contains(&entry.at.no))
@@ -99,7 +103,7 @@ impl<'j> Told<'j> {
     }
 
     /// What a call that has ended came to.
-    pub(super) fn ended(&self, call: &Execution) -> Option<Verdict> {
+    pub(in crate::run::driver) fn ended(&self, call: &Execution) -> Option<Verdict> {
         let content = self.results.get(&call.result)?;
         let ended = match &content.body {
             Body::ToolResult(result) => Ended {
@@ -129,7 +133,7 @@ impl<'j> Told<'j> {
 }
 
 /// The model's answer of a step.
-pub(super) fn response(entries: &[&Entry], note: &StepNote) -> Response {
+pub(in crate::run::driver) fn response(entries: &[&Entry], note: &StepNote) -> Response {
     let messages: Vec<Message> = entries
         .iter()
         .filter(|entry| entry.message.source != Some(Source::Caller))
@@ -197,7 +201,7 @@ fn lost(
 
 impl Driver {
     /// Stand where the journal ends.
-    pub(super) async fn restore(
+    pub(in crate::run::driver) async fn restore(
         &mut self,
         journal: &Journal,
         restoring: Restoring,
@@ -486,7 +490,9 @@ impl Driver {
         let sent = self.sent(journal);
         for (message, entry) in known.into_iter().zip(&journal.entries) {
             let has = sent.is_some_and(|sent| entry.at.no < sent);
-            if !has && (!self.sight.is_incremental() || !super::owned::is_models(&message)) {
+            if !has
+                && (!self.sight.is_incremental() || !crate::run::driver::model::is_models(&message))
+            {
                 self.sight.push(Arc::clone(&message));
             }
             self.said.push(message);
@@ -564,14 +570,14 @@ fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<Taken> {
 }
 
 /// A call of a run that was deleted.
-pub(super) fn lost_call(call: &Execution) -> OpenCall {
+pub(in crate::run::driver) fn lost_call(call: &Execution) -> OpenCall {
     let id = CallId::natural(&call.call);
     let id = id.unwrap_or_else(|| CallId::minted(Scope::Response(&call.key), 0));
     OpenCall::lost(id, &call.tool)
 }
 
 /// How a call ends whose arguments are gone: it can never run.
-pub(super) fn without_arguments(execution: &Execution) -> Verdict {
+pub(in crate::run::driver) fn without_arguments(execution: &Execution) -> Verdict {
     let dispatched = execution.state == CallState::Intent;
     Verdict::Ended {
         ended: machine::closed(match dispatched {
@@ -583,7 +589,7 @@ pub(super) fn without_arguments(execution: &Execution) -> Verdict {
 }
 
 /// How a stop is called in a run that is closed by others.
-pub(super) fn closing(restoring: Restoring) -> StopReason {
+pub(in crate::run::driver) fn closing(restoring: Restoring) -> StopReason {
     match restoring {
         Restoring::Withdraw => StopReason::Parked,
         Restoring::Resume | Restoring::Close | Restoring::Cancel | Restoring::Seal => {

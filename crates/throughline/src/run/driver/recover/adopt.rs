@@ -9,15 +9,16 @@ use throughline_store::{
     CallState, Entry, Error, Journal, NewItem, Run, RunFilter, RunKind, RunState,
 };
 
-use super::begin::{Adopted, Entered, Said, begin};
 use super::carried::spent_by;
-use super::enter::{ATTEMPTS, Place, waiting};
-use super::line::Line;
-use super::opening::Opening;
-use super::plan::Plan;
 use super::restore::Restoring;
-use super::settle::refused;
-use super::{Job, Told, judge};
+use crate::run::driver::finish::refused;
+use crate::run::driver::start::Line;
+use crate::run::driver::start::Opening;
+use crate::run::driver::start::Plan;
+use crate::run::driver::start::{ATTEMPTS, Place, waiting};
+use crate::run::driver::start::{Adopted, Entered, Said, begin};
+use crate::run::driver::tools::judge;
+use crate::run::driver::{Job, Told};
 use crate::run::event::RunEvent;
 use crate::run::handle::Answered;
 use crate::run::machine::Spent;
@@ -32,13 +33,13 @@ use crate::thread::journal::{StepNote, ended, losses_of};
 use crate::thread::{Home, Loaded, live};
 use crate::trials::planted;
 
-use super::taken::{claim, published, taken};
+use super::take_over::{claim, published, taken};
 
 /// How often somebody who waits for another's run looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Go on with a run that nobody works on.
-pub(super) async fn taken_over(
+pub(in crate::run::driver) async fn taken_over(
     agent: Arc<AgentSetup>,
     job: Job,
     options: RunOptions,
@@ -84,7 +85,7 @@ pub(super) async fn taken_over(
 
 /// Cancel what is left on the thread, or at work on it. A run that ended before that is left as it is,
 /// and its outcome is the answer.
-pub(super) async fn cancelled(
+pub(in crate::run::driver) async fn cancelled(
     agent: Arc<AgentSetup>,
     job: Job,
     options: RunOptions,
@@ -173,13 +174,13 @@ async fn last_ended(job: &Job) -> throughline_store::Result<Option<Run>> {
 }
 
 /// Whether a new run can go on with the journal of this one.
-pub(super) fn is_adoptable(run: &Run) -> bool {
+pub(in crate::run::driver) fn is_adoptable(run: &Run) -> bool {
     run.kind == RunKind::Turn && run.state == RunState::Failed
 }
 
 /// Begin a run that adopts the journal of the newest one, which failed. `None` if the thread is not
 /// where it was.
-pub(super) async fn adopted(
+pub(in crate::run::driver) async fn adopted(
     agent: Arc<AgentSetup>,
     job: Job,
     options: RunOptions,
@@ -291,7 +292,7 @@ async fn spent_of(job: &Job, journal: &Journal, plan: &Plan) -> Result<Spent, Ru
 }
 
 /// What the failed run has used of its limits in whose place the next one goes on.
-pub(super) async fn spent_before(
+pub(in crate::run::driver) async fn spent_before(
     agent: &AgentSetup,
     job: &Job,
     loaded: &Loaded,
@@ -314,7 +315,7 @@ pub(super) async fn spent_before(
 
 /// What a run that failed or was killed left after the node that it published: results that no model
 /// call took. The node waits for them, so a run that begins there says them first.
-pub(super) async fn left_open(
+pub(in crate::run::driver) async fn left_open(
     job: &Job,
     loaded: &Loaded,
 ) -> throughline_store::Result<Option<Adopted>> {
@@ -392,7 +393,7 @@ async fn left(home: &Home, journal: &Journal) -> throughline_store::Result<Adopt
 }
 
 /// A run once nobody works on it any more.
-pub(super) async fn waited(job: &Job, mut run: Run) -> Result<Run, RunFailed> {
+pub(in crate::run::driver) async fn waited(job: &Job, mut run: Run) -> Result<Run, RunFailed> {
     let home = &job.thread.home;
     while run.state == RunState::Running {
         tokio::select! {
@@ -409,7 +410,7 @@ pub(super) async fn waited(job: &Job, mut run: Run) -> Result<Run, RunFailed> {
 }
 
 /// The answer of a run that was asked for twice, once it has ended.
-pub(super) async fn repeated(
+pub(in crate::run::driver) async fn repeated(
     agent: &Arc<AgentSetup>,
     job: &Job,
     run: Run,

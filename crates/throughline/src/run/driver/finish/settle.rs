@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_model::{Message, Source};
 use throughline_store::{CallRef, Ending, RunId, State, Stopped, Through};
 
-use super::{Broken, Driver, Job, Told};
+use crate::run::driver::{Broken, Driver, Job, Told};
 use crate::run::event::RunEvent;
 use crate::run::outcome::{Left, Outcome, RunError, RunFailed};
 use crate::run::usage::RunUsage;
@@ -16,7 +16,7 @@ use crate::thread::{Closing, Leaving, OnPark, Parity, Persistence, is_refused_by
 use crate::trials::planted;
 
 /// A run that never began.
-pub(super) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
+pub(in crate::run::driver) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
     if let Some(events) = &job.events {
         let stop = StopReason::Failed;
         drop(events.send(Told::unstored(RunEvent::Ended { stop })));
@@ -58,7 +58,7 @@ type Ended = Result<StopReason, (Left, RunError)>;
 
 impl Driver {
     /// End as the work ended, and leave the thread in order.
-    pub(super) async fn end(
+    pub(in crate::run::driver) async fn end(
         mut self: Box<Self>,
         worked: Result<StopReason, Broken>,
     ) -> Result<Outcome, RunFailed> {
@@ -104,7 +104,10 @@ impl Driver {
     }
 
     /// Publish what was closed by others.
-    pub(super) async fn end_closed(mut self, stop: StopReason) -> Result<Outcome, RunFailed> {
+    pub(in crate::run::driver) async fn end_closed(
+        mut self,
+        stop: StopReason,
+    ) -> Result<Outcome, RunFailed> {
         self.tell();
         let ended = match self.publish(stop, Trailing::History).await {
             Ok(stop) => Ok(stop),
@@ -211,13 +214,13 @@ impl Driver {
     }
 
     /// The state, if the node before has another.
-    pub(super) fn changed_state(&self) -> Option<State> {
+    pub(in crate::run::driver) fn changed_state(&self) -> Option<State> {
         let changed = self.held.as_ref() != Some(&self.state);
         changed.then(|| self.state.clone())
     }
 
     /// The state holds at a node now.
-    pub(super) fn has_published(&mut self) {
+    pub(in crate::run::driver) fn has_published(&mut self) {
         self.published_state = Some(self.state.clone());
         self.held = Some(self.state.clone());
     }
@@ -311,7 +314,7 @@ impl Driver {
     }
 
     /// What the caller gets, and what the next run finds.
-    pub(super) fn leave(self, stop: StopReason) -> Outcome {
+    pub(in crate::run::driver) fn leave(self, stop: StopReason) -> Outcome {
         let said = self.said[self.carried..].iter();
         let mut messages: Vec<Message> = said.map(|one| Message::clone(one)).collect();
         if self.plan.policy.on_park == OnPark::Wait {

@@ -11,7 +11,7 @@ use throughline_store::{Error, ErrorKind, Result, RunId, ThreadId};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::Job;
+use crate::run::driver::Job;
 use crate::run::setup::AgentSetup;
 use crate::thread::{Home, live};
 use crate::trials::planted;
@@ -23,7 +23,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const LEAVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A run and its place in the line of a thread, if it has one.
-pub(super) struct Line {
+pub(in crate::run::driver) struct Line {
     home: Home,
     thread: ThreadId,
     run: RunId,
@@ -40,7 +40,7 @@ struct Place {
 
 impl Line {
     /// No place yet, for a run that has not begun.
-    pub(super) fn of(agent: &Arc<AgentSetup>, job: &Job, run: RunId) -> Self {
+    pub(in crate::run::driver) fn of(agent: &Arc<AgentSetup>, job: &Job, run: RunId) -> Self {
         Self {
             home: job.thread.home.clone(),
             thread: job.id().clone(),
@@ -51,22 +51,22 @@ impl Line {
     }
 
     /// The run that waits, or may have to.
-    pub(super) fn run(&self) -> RunId {
+    pub(in crate::run::driver) fn run(&self) -> RunId {
         self.run
     }
 
     /// The run whose turn it is, if it is not this one's; `next` is the first in line.
-    pub(super) fn before(&self, next: Option<RunId>) -> Option<RunId> {
+    pub(in crate::run::driver) fn before(&self, next: Option<RunId>) -> Option<RunId> {
         next.filter(|next| *next != self.run)
     }
 
-    pub(super) fn has_place(&self) -> bool {
+    pub(in crate::run::driver) fn has_place(&self) -> bool {
         self.place.is_some()
     }
 
     /// A write that takes a place is about to be sent. From here on it is given up when the run goes
     /// away, whether or not the answer came.
-    pub(super) fn expect_place(&mut self) {
+    pub(in crate::run::driver) fn expect_place(&mut self) {
         if self.place.is_none() {
             self.place = Some(Place {
                 _waits: live::Waits::on(&self.home.store, self.run),
@@ -76,13 +76,13 @@ impl Line {
     }
 
     /// The store has no place of this run: it began, or never took one.
-    pub(super) fn has_none(&mut self) {
+    pub(in crate::run::driver) fn has_none(&mut self) {
         self.place = None;
     }
 
     /// Take the last place, or make sure that the one it has is still there: the store lets others
     /// pass a process whose lease has lapsed.
-    pub(super) async fn keep_place(&mut self) -> Result<()> {
+    pub(in crate::run::driver) async fn keep_place(&mut self) -> Result<()> {
         let Home { store, scope, .. } = &self.home.clone();
         if self.has_place() {
             let line = store.line(scope, &self.thread).await?;
@@ -97,7 +97,7 @@ impl Line {
     }
 
     /// Wait until what is in the way may have gone. `false` if the run was cancelled meanwhile.
-    pub(super) async fn wait(&self, job: &Job, in_the_way: RunId) -> bool {
+    pub(in crate::run::driver) async fn wait(&self, job: &Job, in_the_way: RunId) -> bool {
         let over = live::over(&self.home.store, in_the_way);
         let gone = async {
             match over {
@@ -114,7 +114,7 @@ impl Line {
     }
 
     /// Give up the place, if there is one.
-    pub(super) async fn leave(&mut self) {
+    pub(in crate::run::driver) async fn leave(&mut self) {
         let Some(place) = &self.place else {
             return;
         };

@@ -8,15 +8,15 @@ use throughline_store::{
     Claim, ClaimInLine, Error, Journal, Place, Run, RunId, RunState, Started, Stopped,
 };
 
-use super::begin::Parts;
 use super::carried::Carried;
-use super::context::{self, Unbegun};
-use super::owned::{Ownership, is_models};
-use super::plan::Plan;
 use super::restore::{Restoring, closing};
-use super::settle::refused;
-use super::tell::Telling;
-use super::{Broken, Driver, Job};
+use crate::run::driver::finish::refused;
+use crate::run::driver::model::{Ownership, is_models};
+use crate::run::driver::model::{Provided, Unbegun, providers};
+use crate::run::driver::publisher::Telling;
+use crate::run::driver::start::Parts;
+use crate::run::driver::start::Plan;
+use crate::run::driver::{Broken, Driver, Job};
 use crate::run::event::RunEvent;
 use crate::run::events::{encode, replayed};
 use crate::run::handle::Answered;
@@ -30,13 +30,13 @@ use crate::thread::{AtWork, Loaded, Owner, Recorder, write_unwritten};
 use crate::trials::planted;
 
 /// A run that was taken over.
-pub(super) struct Claimed {
+pub(in crate::run::driver) struct Claimed {
     started: Started,
     at_work: AtWork,
 }
 
 /// Take over a run that no task works on: at once, or in line.
-pub(super) async fn claim(
+pub(in crate::run::driver) async fn claim(
     job: &Job,
     run: &Run,
     in_line: Option<(RunId, Place)>,
@@ -75,7 +75,7 @@ pub(super) async fn claim(
 }
 
 /// Do with a run that was taken over what is to be done.
-pub(super) async fn taken(
+pub(in crate::run::driver) async fn taken(
     agent: &Arc<AgentSetup>,
     job: Job,
     loaded: Loaded,
@@ -212,11 +212,11 @@ async fn rebuilt(
         .map(|entry| entry.message.clone())
         .collect();
     let provided = match asks {
-        false => context::Provided::default(),
+        false => Provided::default(),
         true => {
             let at = (job.id(), run);
             let unbegun = Unbegun::of(&plan, history, &input, &state);
-            match context::before_run(&plan, at, history, &input, &mut state).await {
+            match providers::before_run(&plan, at, history, &input, &mut state).await {
                 Ok(provided) => provided,
                 Err(error) => {
                     if let Some(unbegun) = unbegun {
@@ -286,7 +286,7 @@ async fn rebuilt(
 }
 
 /// How many messages of a run are history.
-pub(super) fn published(journal: &Journal) -> usize {
+pub(in crate::run::driver) fn published(journal: &Journal) -> usize {
     let nodes = journal.steps.iter().filter(|step| step.node.is_some());
     let until = nodes.map(|step| step.first + step.items).max().unwrap_or(0);
     let entries = journal.entries.iter();

@@ -6,9 +6,10 @@ use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Message, Response, Role, Source, ToolCall};
 use throughline_store::{CallResult, CallState, Effect, NewApproval, PlannedCall, StepNode, shown};
 
-use super::opening::Taken;
-use super::{Broken, Driver, Recorded, judge};
+use super::judge;
 use crate::run::Step;
+use crate::run::driver::start::Taken;
+use crate::run::driver::{Broken, Driver, Recorded};
 use crate::run::machine::Order;
 use crate::thread::StopReason;
 use crate::thread::journal::Awaits;
@@ -16,7 +17,10 @@ use crate::thread::journal::StepNote;
 
 impl Driver {
     /// The model answered: decide about its calls, and record both.
-    pub(super) async fn answered(&mut self, response: Response) -> Result<Order, Broken> {
+    pub(in crate::run::driver) async fn answered(
+        &mut self,
+        response: Response,
+    ) -> Result<Order, Broken> {
         self.mail().await?;
         self.billed(&response);
         let service = self.service_of(&response);
@@ -56,7 +60,10 @@ impl Driver {
 
     /// Run calls of an earlier run, to which somebody agreed. They are a step in which nothing was
     /// said.
-    pub(super) async fn take(&mut self, calls: Vec<Taken>) -> Result<Order, Broken> {
+    pub(in crate::run::driver) async fn take(
+        &mut self,
+        calls: Vec<Taken>,
+    ) -> Result<Order, Broken> {
         self.begin_round();
         self.round.taken = calls.iter().map(|one| one.at).collect();
         let tools = self.tools.set();
@@ -79,7 +86,7 @@ impl Driver {
     }
 
     /// A new step begins.
-    pub(super) fn begin_round(&mut self) {
+    pub(in crate::run::driver) fn begin_round(&mut self) {
         self.round = Recorded {
             step: self.recorder.next_step(),
             at: Some(self.agent.clock.now()),
@@ -88,7 +95,7 @@ impl Driver {
     }
 
     /// Record the calls of an answer that was cut off: they are closed.
-    pub(super) async fn record_closed(&mut self) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn record_closed(&mut self) -> Result<(), Broken> {
         if self.turn.planned().is_empty() {
             return Ok(());
         }
@@ -143,7 +150,7 @@ impl Driver {
     }
 
     /// The record of a question about a call of this round.
-    pub(super) fn approval(
+    pub(in crate::run::driver) fn approval(
         &self,
         call: &ToolCall,
         position: u32,
@@ -174,7 +181,7 @@ impl Driver {
     }
 
     /// Note the results of a round that the journal does not have.
-    pub(super) fn note_results(&mut self, message: &Message) {
+    pub(in crate::run::driver) fn note_results(&mut self, message: &Message) {
         for (content, position) in message.contents.iter().zip(0..) {
             if self.round.stored.insert(position) {
                 let one = self.result_item(content.clone());
@@ -185,7 +192,10 @@ impl Driver {
     }
 
     /// One result as the record has it.
-    pub(super) fn result_item(&self, content: throughline_model::Content) -> Message {
+    pub(in crate::run::driver) fn result_item(
+        &self,
+        content: throughline_model::Content,
+    ) -> Message {
         let mut message = Message::new(Role::Tool, vec![content]);
         message.source = Some(Source::Tool);
         message.created = self.round.at;
@@ -193,7 +203,7 @@ impl Driver {
     }
 
     /// Write the results that were noted.
-    pub(super) async fn store_results(&mut self) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn store_results(&mut self) -> Result<(), Broken> {
         if crate::trials::planted("loop-results-late") {
             return Ok(());
         }
@@ -201,7 +211,7 @@ impl Driver {
     }
 
     /// Note and write the results of a round that stays open.
-    pub(super) async fn store_done(&mut self) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn store_done(&mut self) -> Result<(), Broken> {
         let mut missing = Vec::new();
         for done in self.turn.done() {
             if !self.round.stored.contains(&done.position) {

@@ -12,14 +12,14 @@ use throughline_store::{
     State, StoredEvent,
 };
 
-use super::carried::Carried;
-use super::context::{self, Unbegun};
-use super::opening::Opening;
-use super::owned::Ownership;
+use super::open_calls::Opening;
 use super::plan::Plan;
-use super::sight::Sight;
-use super::tell::Telling;
-use super::{Driver, Job, Recorded};
+use crate::run::driver::model::Ownership;
+use crate::run::driver::model::Sight;
+use crate::run::driver::model::{Provided, Unbegun, providers};
+use crate::run::driver::publisher::Telling;
+use crate::run::driver::recover::Carried;
+use crate::run::driver::{Driver, Job, Recorded};
 use crate::run::event::RunEvent;
 use crate::run::events::encode;
 use crate::run::machine::{Fresh, Spent, Turn};
@@ -31,33 +31,33 @@ use crate::thread::{AtWork, Loaded, Recorder};
 use super::enter::Place;
 
 /// What a failed run left: its items, and the messages that they are.
-pub(super) struct Adopted {
-    pub(super) items: Vec<NewItem>,
-    pub(super) messages: Vec<Message>,
+pub(in crate::run::driver) struct Adopted {
+    pub(in crate::run::driver) items: Vec<NewItem>,
+    pub(in crate::run::driver) messages: Vec<Message>,
     /// The id under which a service has the first so many of them.
-    pub(super) kept: Option<(String, usize)>,
+    pub(in crate::run::driver) kept: Option<(String, usize)>,
     /// Whether the run that adopts them counts them as what it said itself.
-    pub(super) own: bool,
+    pub(in crate::run::driver) own: bool,
 }
 
 /// What is said first in a run.
-pub(super) struct Said {
+pub(in crate::run::driver) struct Said {
     /// What a failed run left, in the place of what was never sent.
-    pub(super) adopted: Option<Adopted>,
-    pub(super) queued: Vec<(QueueNo, Message)>,
+    pub(in crate::run::driver) adopted: Option<Adopted>,
+    pub(in crate::run::driver) queued: Vec<(QueueNo, Message)>,
     /// What is said about calls for which the node waits.
-    pub(super) opening: Opening,
-    pub(super) input: Vec<Message>,
-    pub(super) key: Option<Idempotency>,
+    pub(in crate::run::driver) opening: Opening,
+    pub(in crate::run::driver) input: Vec<Message>,
+    pub(in crate::run::driver) key: Option<Idempotency>,
     /// What the run that is adopted has used of its limits.
-    pub(super) spent: Spent,
+    pub(in crate::run::driver) spent: Spent,
     /// Whether the input is said after the results of calls that are taken over.
-    pub(super) after_results: bool,
+    pub(in crate::run::driver) after_results: bool,
 }
 
 impl Said {
     /// What context providers are shown of it, if there are any.
-    pub(super) fn shown(&self, plan: &Plan) -> Vec<Message> {
+    pub(in crate::run::driver) fn shown(&self, plan: &Plan) -> Vec<Message> {
         if plan.providers.is_empty() {
             return Vec::new();
         }
@@ -66,7 +66,7 @@ impl Said {
     }
 }
 
-pub(super) enum Entered {
+pub(in crate::run::driver) enum Entered {
     Begun(Box<Driver>, crate::run::machine::Order),
     /// The same was asked before.
     Repeated(Box<Run>),
@@ -75,7 +75,7 @@ pub(super) enum Entered {
 }
 
 /// Items of an earlier run that stand at the beginning of this one.
-pub(super) fn carried(entries: &[Entry]) -> Vec<NewItem> {
+pub(in crate::run::driver) fn carried(entries: &[Entry]) -> Vec<NewItem> {
     let refs = entries.iter().flat_map(Entry::item_refs);
     refs.map(NewItem::Again).collect()
 }
@@ -87,7 +87,7 @@ enum Before {
 }
 
 /// Begin a run; if that fails, context providers are told.
-pub(super) async fn begin(
+pub(in crate::run::driver) async fn begin(
     agent: &Arc<AgentSetup>,
     job: &Job,
     run: RunId,
@@ -138,7 +138,7 @@ async fn begin_asked(
         .map(|found| std::mem::take(&mut found.unsent))
         .unwrap_or_default();
     let shown = said.shown(&plan);
-    let asked = context::before_run(
+    let asked = providers::before_run(
         &plan,
         (job.id(), run),
         loaded.view.messages(),
@@ -351,7 +351,7 @@ fn anchor(
 }
 
 /// A digest of what is asked, for its key.
-pub(super) fn digest(messages: &[Message]) -> [u8; 16] {
+pub(in crate::run::driver) fn digest(messages: &[Message]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     for message in messages {
         let bare = Message {
@@ -369,26 +369,30 @@ pub(super) fn digest(messages: &[Message]) -> [u8; 16] {
 }
 
 /// What a driver is made of.
-pub(super) struct Parts {
-    pub(super) run: RunId,
-    pub(super) turn: Turn,
-    pub(super) tools: crate::tool::ToolSet,
-    pub(super) plan: Plan,
-    pub(super) recorder: Recorder,
-    pub(super) telling: Telling,
-    pub(super) sight: Sight,
-    pub(super) owner: Ownership,
-    pub(super) provided: context::Provided,
-    pub(super) state: State,
-    pub(super) node: Option<throughline_store::NodeId>,
-    pub(super) at_work: AtWork,
+pub(in crate::run::driver) struct Parts {
+    pub(in crate::run::driver) run: RunId,
+    pub(in crate::run::driver) turn: Turn,
+    pub(in crate::run::driver) tools: crate::tool::ToolSet,
+    pub(in crate::run::driver) plan: Plan,
+    pub(in crate::run::driver) recorder: Recorder,
+    pub(in crate::run::driver) telling: Telling,
+    pub(in crate::run::driver) sight: Sight,
+    pub(in crate::run::driver) owner: Ownership,
+    pub(in crate::run::driver) provided: Provided,
+    pub(in crate::run::driver) state: State,
+    pub(in crate::run::driver) node: Option<throughline_store::NodeId>,
+    pub(in crate::run::driver) at_work: AtWork,
     /// How long the run, or those before it in its place, were worked on.
-    pub(super) used: Duration,
+    pub(in crate::run::driver) used: Duration,
 }
 
 impl Driver {
     /// Say messages with the next model call: queued ones, then input of the run itself.
-    pub(super) fn say_later(&mut self, queued: Vec<(QueueNo, Message)>, input: Vec<Message>) {
+    pub(in crate::run::driver) fn say_later(
+        &mut self,
+        queued: Vec<(QueueNo, Message)>,
+        input: Vec<Message>,
+    ) {
         for (no, message) in queued {
             if self.taken.insert(no) {
                 self.queued.push_back(Some(no));
@@ -401,12 +405,15 @@ impl Driver {
         }
     }
 
-    pub(super) fn new(agent: Arc<AgentSetup>, job: Job, parts: Parts) -> Self {
+    pub(in crate::run::driver) fn new(agent: Arc<AgentSetup>, job: Job, parts: Parts) -> Self {
         telemetry::name_run(parts.run);
         let time = parts.plan.limits.time;
         let mailbox = crate::thread::Mailbox::on(&job.thread);
         Self {
-            tools: Arc::new(super::own::OwnTools::new(parts.tools, mailbox)),
+            tools: Arc::new(crate::run::driver::tools::OwnTools::new(
+                parts.tools,
+                mailbox,
+            )),
             run: parts.run,
             turn: parts.turn,
             plan: parts.plan,

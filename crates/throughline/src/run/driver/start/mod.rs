@@ -1,0 +1,13 @@
+//! Starting a run: the order is checked, the thread is waited for and opened, and the run begins.
+
+mod begin;
+mod enter;
+mod open_calls;
+mod plan;
+mod queue;
+
+pub(in crate::run::driver) use begin::{Adopted, Entered, Parts, Said, begin};
+pub(in crate::run::driver) use enter::{ATTEMPTS, Busy, Place, driven, waiting};
+pub(in crate::run::driver) use open_calls::{Opening, Taken};
+pub(in crate::run::driver) use plan::{Plan, joined};
+pub(in crate::run::driver) use queue::Line;
