@@ -1,7 +1,8 @@
 //! Answers to questions that a vendor's own tool host asks.
 
-use throughline_model::json::RawJson;
-use throughline_model::{ApprovalResponse, Body, Content, Origin, Slot, Slots, Vendor, Wire};
+use throughline_model::{ApprovalResponse, Body, Content, Wire};
+
+use crate::vendors;
 
 /// An answer to a question of a vendor's tool host, as the format in which it was asked says it.
 /// In a format that has no words for it, it is kept and never sent.
@@ -24,25 +25,7 @@ use throughline_model::{ApprovalResponse, Body, Content, Origin, Slot, Slots, Ve
 /// );
 /// ```
 pub fn approval_answer(wire: &Wire, answer: ApprovalResponse) -> Content {
-    let vendor = match wire {
-        // An id that we made up means nothing to the vendor.
-        Wire::OpenAiResponses | Wire::Foundry if answer.request.origin() == Origin::Natural => {
-            let item = RawJson::object(|object| {
-                object.str("type", "mcp_approval_response");
-                object.str("approval_request_id", answer.request.value());
-                object.bool("approve", answer.approved);
-                if let Some(reason) = &answer.reason {
-                    object.str("reason", reason);
-                }
-            });
-            let slots = Slots {
-                id: Slot::Missing,
-                call: Slot::Set(answer.request.value().into()),
-            };
-            Some(Vendor::item(wire.clone(), item).with_slots(slots))
-        }
-        _ => None,
-    };
+    let vendor = vendors::find(wire).and_then(|vendor| (vendor.approval_item)(&answer));
     let content = Content::new(Body::ApprovalResponse(answer));
     match vendor {
         Some(vendor) => content.with_vendor(vendor),

@@ -71,26 +71,7 @@ pub trait Codec: Send + Sync {
     fn encode_error(&self, error: &VendorError) -> String;
 }
 
-/// Every codec, by the name of its format.
-pub(crate) static CODECS: &[(&str, &dyn Codec)] = &[
-    ("openai-chat", &crate::openai_chat::OpenAiChat),
-    (
-        "openai-responses",
-        &crate::openai_responses::OpenAiResponses,
-    ),
-    ("anthropic", &crate::anthropic::Anthropic),
-    ("gemini", &crate::gemini::Gemini),
-    (
-        "gemini-interactions",
-        &crate::gemini_interactions::GeminiInteractions,
-    ),
-    ("foundry", &crate::foundry::Foundry),
-];
-
 /// The codec of a format; `None` for one that this version does not know.
 pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
-    CODECS
-        .iter()
-        .find(|(name, _)| *name == wire.as_str())
-        .map(|(_, codec)| *codec)
+    crate::vendors::find(wire).map(|vendor| vendor.codec)
 }

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use throughline_model::Wire;
 
-use crate::codec::CODECS;
+use crate::vendors;
 
 /// A format of transcript files: our own, or a vendor's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Format {
     /// The names of all formats.
     pub fn names() -> Vec<&'static str> {
         let mut names = vec!["neutral"];
-        names.extend(CODECS.iter().map(|(name, _)| *name));
+        names.extend(vendors::all().map(|vendor| vendor.wire.as_str()));
         names
     }
 }

@@ -57,6 +57,7 @@ mod members;
 mod read;
 mod stream;
 mod table;
+mod vendors;
 
 pub use approval::approval_answer;
 pub use codec::{Codec, Shape, codec};

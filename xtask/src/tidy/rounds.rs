@@ -101,6 +101,10 @@ const RULES: &[Rule] = &[
                 "tells whose a message is",
             ),
             ("crates/wire/src/render/sound.rs", "tells whose a form is"),
+            (
+                "crates/wire/src/render/format.rs",
+                "has the words for roles on the wire",
+            ),
         ],
         remedy: USE_ROUNDS,
     },
@@ -113,8 +117,8 @@ const RULES: &[Rule] = &[
             (ROUNDS, "results that no call asked for"),
             ("crates/wire/src/render/legal.rs", "tools that a vendor ran"),
             (
-                "crates/wire/src/render/special.rs",
-                "tools that a vendor ran",
+                "crates/wire/src/render/mod.rs",
+                "exports it for Foundry, whose own tools are shown so",
             ),
         ],
         remedy: USE_ROUNDS,

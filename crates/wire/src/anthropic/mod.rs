@@ -11,15 +11,18 @@
 //! In a whole body the vendor closes what its model left open, so that a call at the end of a
 //! response that ended with `max_tokens` is marked incomplete whatever its input looks like.
 
+pub(crate) mod compose;
 mod decode;
 mod encode;
 mod frames;
 mod make;
 mod media;
 mod parts;
+mod render;
 pub(crate) mod request;
 mod stream;
 mod types;
+mod validate;
 
 #[cfg(test)]
 mod tests;
@@ -27,14 +30,34 @@ mod tests;
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
+use crate::compose::ComposeFormat;
 use crate::gather::array;
 use crate::sse::Frame;
+use crate::validate::ValidateFormat;
+use crate::validate::report::Style;
+use crate::vendors::VendorFormat;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
 pub use types::BLOCK_TYPES;
 
 /// The member of a message that holds its blocks.
 const CONTENT: &str = "content";
+
+/// The entry of this format in the list of vendor formats.
+pub(crate) static FORMAT: VendorFormat = VendorFormat {
+    wire: Wire::Anthropic,
+    codec: &Anthropic,
+    render: &render::RENDER,
+    compose: ComposeFormat {
+        write: compose::write,
+        hosted_tool: compose::hosted_tool,
+    },
+    validate: ValidateFormat {
+        paths: Style::Dots,
+        check: validate::check,
+    },
+    approval_item: |_| None,
+};
 
 /// The codec of Anthropic Messages.
 #[derive(Clone, Copy, Debug)]

@@ -6,20 +6,20 @@ use super::hosted::{self, Chosen};
 use super::{Delivery, Prompt};
 use crate::foreign::{self, Function};
 use crate::members::Members;
-use crate::render::{ChainAt, Said, Switches, add_said};
+use crate::render::{ChainAt, RenderedInput, Switches, add_input};
 use crate::{LossKind, Losses};
 
 /// A body that is being written.
-pub(super) struct Draft<'p> {
-    pub(super) prompt: &'p Prompt<'p>,
+pub(crate) struct Draft<'p> {
+    pub(crate) prompt: &'p Prompt<'p>,
     system: Option<&'p str>,
-    pub(super) body: Members<'p>,
-    pub(super) losses: &'p mut Losses,
+    pub(crate) body: Members<'p>,
+    pub(crate) losses: &'p mut Losses,
 }
 
 /// Which tools to call, as far as the vendor can be told so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Choice<'p> {
+pub(crate) enum Choice<'p> {
     Auto,
     None,
     Required,
@@ -31,7 +31,7 @@ pub(super) enum Choice<'p> {
 
 impl Choice<'_> {
     /// Whether a call is demanded.
-    pub(super) fn is_forced(&self) -> bool {
+    pub(crate) fn is_forced(&self) -> bool {
         match self {
             Self::Auto | Self::None => false,
             Self::Required | Self::Function(_) | Self::Type(..) => true,
@@ -46,14 +46,14 @@ fn is_some_penalty(penalty: f64) -> bool {
 
 /// What can be continued by a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Continues {
+pub(crate) enum Continues {
     Nothing,
     Responses,
     ResponsesAndConversations,
 }
 
 impl<'p> Draft<'p> {
-    pub(super) fn new(
+    pub(crate) fn new(
         prompt: &'p Prompt<'p>,
         system: Option<&'p str>,
         losses: &'p mut Losses,
@@ -67,13 +67,13 @@ impl<'p> Draft<'p> {
     }
 
     /// System text, messages, and what is continued.
-    pub(super) fn said(&mut self, continues: Continues) {
+    pub(crate) fn said(&mut self, continues: Continues) {
         let target = self.prompt.target;
-        let said = Said {
+        let input = RenderedInput {
             system: self.system,
             items: self.prompt.items,
         };
-        add_said(&mut self.body, said, target, Switches::default());
+        add_input(&mut self.body, input, target, Switches::default());
         let at = target.chain.as_ref().map(|chain| &chain.at);
         let what = match (at, continues) {
             (None, _)
@@ -89,26 +89,26 @@ impl<'p> Draft<'p> {
     }
 
     /// Note a setting that the vendor cannot take.
-    pub(super) fn lost(&mut self, key: &str, detail: impl Into<String>) {
+    pub(crate) fn lost(&mut self, key: &str, detail: impl Into<String>) {
         let path = Path::Root.key("settings");
         self.losses.note(&path.key(key), LossKind::Setting, detail);
     }
 
     /// Note a setting in whose place another value is sent, given as JSON.
-    pub(super) fn replaced(&mut self, key: &str, detail: impl Into<String>, sent: &str) {
+    pub(crate) fn replaced(&mut self, key: &str, detail: impl Into<String>, sent: &str) {
         let path = Path::Root.key("settings");
         let path = path.key(key);
         self.losses.replaced(&path, LossKind::Setting, detail, sent);
     }
 
     /// Note a choice of tools that the vendor cannot take.
-    pub(super) fn choice_lost(&mut self, detail: impl Into<String>) {
+    pub(crate) fn choice_lost(&mut self, detail: impl Into<String>) {
         let path = Path::Root.key("choice");
         self.losses.note(&path, LossKind::Setting, detail);
     }
 
     /// Write the tools on offer; the choice among them, or nothing if there are none.
-    pub(super) fn tools(
+    pub(crate) fn tools(
         &mut self,
         write: fn(&mut String, &[Function<'_>], &mut Losses),
     ) -> Option<Choice<'p>> {
@@ -165,7 +165,7 @@ impl<'p> Draft<'p> {
     }
 
     /// Note what the vendor has no member for. `known` are settings that its format has written.
-    pub(super) fn leave_out(&mut self, known: &[&str]) {
+    pub(crate) fn leave_out(&mut self, known: &[&str]) {
         let settings = self.prompt.settings;
         let said = [
             ("summary", settings.summary),
@@ -194,7 +194,7 @@ impl<'p> Draft<'p> {
     }
 
     /// The parameters that both APIs of OpenAI have under one name, and who asks, under `user`.
-    pub(super) fn openai_words(&mut self, user: &'static str) {
+    pub(crate) fn openai_words(&mut self, user: &'static str) {
         let settings = self.prompt.settings;
         for (key, word) in [
             (user, &settings.user),
@@ -209,7 +209,7 @@ impl<'p> Draft<'p> {
     }
 
     /// A penalty, if it is one that the vendor takes.
-    pub(super) fn penalty(&mut self, key: &str, value: Option<f64>) -> Option<String> {
+    pub(crate) fn penalty(&mut self, key: &str, value: Option<f64>) -> Option<String> {
         let value = value?;
         if (-2.0..=2.0).contains(&value) {
             return Some(format!("{value:?}"));
@@ -219,7 +219,7 @@ impl<'p> Draft<'p> {
     }
 
     /// Words and sampling: a number as the vendor takes it, from nothing to `most`.
-    pub(super) fn decimal(&mut self, key: &str, value: Option<f64>, most: f64) -> Option<String> {
+    pub(crate) fn decimal(&mut self, key: &str, value: Option<f64>, most: f64) -> Option<String> {
         let value = value?;
         if (0.0..=most).contains(&value) {
             // The shortest digits that give the same number back; always valid JSON.
@@ -230,17 +230,17 @@ impl<'p> Draft<'p> {
     }
 
     /// The temperature, if the vendor takes it.
-    pub(super) fn temperature(&mut self, most: f64) -> Option<String> {
+    pub(crate) fn temperature(&mut self, most: f64) -> Option<String> {
         self.decimal("temperature", self.prompt.settings.temperature, most)
     }
 
     /// The share of likely words, if the vendor takes it.
-    pub(super) fn top_p(&mut self) -> Option<String> {
+    pub(crate) fn top_p(&mut self) -> Option<String> {
         self.decimal("top_p", self.prompt.settings.top_p, 1.0)
     }
 
     /// Texts that end the answer, as many as the vendor takes.
-    pub(super) fn stop(&mut self, most: usize) -> &'p [String] {
+    pub(crate) fn stop(&mut self, most: usize) -> &'p [String] {
         let stop = &self.prompt.settings.stop;
         if stop.len() > most {
             self.lost("stop", format!("only the first {most} are sent"));
@@ -249,12 +249,12 @@ impl<'p> Draft<'p> {
     }
 
     /// Whether the answer comes in pieces.
-    pub(super) fn is_streamed(&self) -> bool {
+    pub(crate) fn is_streamed(&self) -> bool {
         self.prompt.delivery == Delivery::Streamed
     }
 
     /// The body, with what the caller adds.
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         match &self.prompt.settings.extra {
             None => {}
             Some(extra) if extra.get().starts_with('{') => self.body.replace_by(extra),

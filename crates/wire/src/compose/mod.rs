@@ -9,27 +9,30 @@
 //! Not here on purpose: addresses, headers and betas. Two things stand in Gemini's address and not
 //! in its body: the model, and whether the answer is streamed.
 
-mod anthropic;
-mod draft;
-mod foundry;
-mod gemini;
-mod gemini_interactions;
-mod hosted;
-mod openai_chat;
-mod openai_responses;
-mod shape;
+pub(crate) mod draft;
+pub(crate) mod hosted;
+pub(crate) mod shape;
 
 #[cfg(test)]
 mod tests;
 
-use throughline_model::{Path, Settings, ToolChoice, ToolDef, Wire};
+use throughline_model::{Path, Settings, ToolChoice, ToolDef};
 
 use crate::render::{Items, Target};
-use crate::{LossKind, Losses};
+use crate::{LossKind, Losses, openai_chat, vendors};
 
 use draft::Draft;
+use hosted::{HostedTool, OfferedTool};
 
-pub use anthropic::DEFAULT_MAX_TOKENS as ANTHROPIC_MAX_TOKENS;
+pub use crate::anthropic::compose::DEFAULT_MAX_TOKENS as ANTHROPIC_MAX_TOKENS;
+
+/// How the body of a model call is written in one vendor format.
+pub(crate) struct ComposeFormat {
+    /// Write every member of the body.
+    pub(crate) write: fn(&mut Draft<'_>),
+    /// The definition of a tool that the vendor runs itself; `None` if it has no such tool.
+    pub(crate) hosted_tool: for<'p> fn(&mut Draft<'p>, &OfferedTool<'p>) -> Option<HostedTool<'p>>,
+}
 
 /// What a model is asked, and how.
 #[derive(Clone, Copy, Debug)]
@@ -155,21 +158,19 @@ impl<'a> Prompt<'a> {
 pub fn compose(prompt: &Prompt<'_>, losses: &mut Losses) -> String {
     let system = system(prompt);
     let mut draft = Draft::new(prompt, system.as_deref(), losses);
-    match &prompt.target.wire {
-        Wire::OpenAiResponses => openai_responses::write(&mut draft),
-        Wire::OpenAiChat => openai_chat::write(&mut draft),
-        Wire::Anthropic => anthropic::write(&mut draft),
-        Wire::Gemini => gemini::write(&mut draft),
-        Wire::GeminiInteractions => gemini_interactions::write(&mut draft),
-        Wire::Foundry => foundry::write(&mut draft),
-        // Whoever speaks a format that nobody here knows most likely took it from this one.
-        Wire::Other(name) => {
+    match vendors::find(&prompt.target.wire) {
+        Some(vendor) => (vendor.compose.write)(&mut draft),
+        // Servers with a format of their own mostly copied this one.
+        None => {
             let path = Path::Root.key("target");
-            let detail = format!("{name} is not known; written as openai-chat");
+            let detail = format!(
+                "{} is not known; written as openai-chat",
+                prompt.target.wire
+            );
             draft
                 .losses
                 .note(&path.key("wire"), LossKind::RequestKey, detail);
-            openai_chat::write(&mut draft);
+            openai_chat::compose::write(&mut draft);
         }
     }
     draft.finish()

@@ -12,7 +12,7 @@ use crate::members::Members;
 const LONGEST: usize = 64;
 
 /// A schema that can be sent; what is not an object says nothing that a vendor understands.
-pub(super) fn schema(draft: &mut Draft<'_>) -> Option<String> {
+pub(crate) fn schema(draft: &mut Draft<'_>) -> Option<String> {
     let schema = draft.prompt.settings.answer.as_ref()?.schema.as_ref()?;
     if !schema.get().starts_with('{') {
         draft.lost("answer", "its schema is not an object");
@@ -24,7 +24,7 @@ pub(super) fn schema(draft: &mut Draft<'_>) -> Option<String> {
 }
 
 /// The shape with its name, as both APIs of OpenAI have it.
-pub(super) fn write(out: &mut Members<'_>, answer: &AnswerShape, schema: String) {
+pub(crate) fn write(out: &mut Members<'_>, answer: &AnswerShape, schema: String) {
     out.str("name", &name(answer));
     if let Some(description) = &answer.description {
         out.str("description", description);
@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut Members<'_>, answer: &AnswerShape, schema: String)
 }
 
 /// A name that OpenAI takes: letters, digits, `_` and `-`. It is a label and says nothing else.
-pub(super) fn name(answer: &AnswerShape) -> String {
+pub(crate) fn name(answer: &AnswerShape) -> String {
     let plain = |c: char| {
         let fits = c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if fits { c } else { '_' }
@@ -49,7 +49,7 @@ pub(super) fn name(answer: &AnswerShape) -> String {
 
 /// The schema with `additionalProperties: false` in every object that says nothing about others, as
 /// Anthropic wants it: an answer that fits it fits the caller's too. One that allows others is a loss.
-pub(super) fn closed(draft: &mut Draft<'_>) -> Option<String> {
+pub(crate) fn closed(draft: &mut Draft<'_>) -> Option<String> {
     let schema = RawJson::new(&schema(draft)?).ok()?;
     let closed = closed_schema(&schema);
     if closed.is_none() {

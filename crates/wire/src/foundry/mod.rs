@@ -5,10 +5,13 @@
 //! is that of [`openai_responses`], with two or three members more, which
 //! are kept.
 
+pub(crate) mod compose;
 mod decode;
 mod encode;
+mod render;
 mod stream;
 mod types;
+mod validate;
 
 #[cfg(test)]
 mod tests;
@@ -16,9 +19,13 @@ mod tests;
 use throughline_model::json::Value;
 use throughline_model::{Message, Request, Response, VendorError, Wire};
 
+use crate::compose::ComposeFormat;
 use crate::gather::array;
 use crate::openai_responses::{self, Dialect, Flavour};
 use crate::sse::Frame;
+use crate::validate::ValidateFormat;
+use crate::validate::report::Style;
+use crate::vendors::VendorFormat;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
 pub use types::ITEM_TYPES;
@@ -31,6 +38,22 @@ static FOUNDRY: Dialect = Dialect {
     flavour: Flavour::Foundry,
     roles: &types::ROLES,
     error_codes: &[&openai_responses::ERROR_CODES],
+};
+
+/// The entry of this format in the list of vendor formats.
+pub(crate) static FORMAT: VendorFormat = VendorFormat {
+    wire: Wire::Foundry,
+    codec: &Foundry,
+    render: &render::RENDER,
+    compose: ComposeFormat {
+        write: compose::write,
+        hosted_tool: openai_responses::compose::hosted_tool,
+    },
+    validate: ValidateFormat {
+        paths: Style::Brackets,
+        check: validate::check,
+    },
+    approval_item: |answer| openai_responses::render::approval_item(Wire::Foundry, answer),
 };
 
 /// The codec of Azure Foundry.

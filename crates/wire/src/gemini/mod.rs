@@ -12,6 +12,7 @@
 //! service demands of a history. Both belong to rendering.
 
 mod args;
+pub(crate) mod compose;
 mod decode;
 pub(crate) mod encode;
 mod frames;
@@ -19,9 +20,11 @@ mod make;
 mod pair;
 mod parts;
 mod pieces;
+pub(crate) mod render;
 mod stream;
 mod tools;
 mod types;
+mod validate;
 mod whole;
 
 #[cfg(test)]
@@ -32,11 +35,31 @@ mod tests;
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
+use crate::compose::ComposeFormat;
 use crate::gather::array;
 use crate::sse::Frame;
+use crate::validate::ValidateFormat;
+use crate::validate::report::Style;
+use crate::vendors::VendorFormat;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
 
 pub use types::PART_TYPES;
+
+/// The entry of this format in the list of vendor formats.
+pub(crate) static FORMAT: VendorFormat = VendorFormat {
+    wire: Wire::Gemini,
+    codec: &Gemini,
+    render: &render::RENDER,
+    compose: ComposeFormat {
+        write: compose::write,
+        hosted_tool: compose::hosted_tool,
+    },
+    validate: ValidateFormat {
+        paths: Style::Brackets,
+        check: validate::check,
+    },
+    approval_item: |_| None,
+};
 
 /// The codec of Gemini generateContent.
 #[derive(Clone, Copy, Debug)]

@@ -4,14 +4,17 @@
 //! results are one tool message. Steps come back one by one in their order. Every call has an id
 //! and every result the id of its call.
 
+pub(crate) mod compose;
 mod decode;
 pub(crate) mod encode;
 mod frames;
 mod media;
 mod parts;
+mod render;
 mod steps;
 mod stream;
 mod types;
+mod validate;
 
 #[cfg(test)]
 mod made_tests;
@@ -21,11 +24,31 @@ mod tests;
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
+use crate::compose::ComposeFormat;
 use crate::gather::array;
 use crate::sse::Frame;
+use crate::validate::ValidateFormat;
+use crate::validate::report::Style;
+use crate::vendors::VendorFormat;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
 
 pub use types::STEP_TYPES;
+
+/// The entry of this format in the list of vendor formats.
+pub(crate) static FORMAT: VendorFormat = VendorFormat {
+    wire: Wire::GeminiInteractions,
+    codec: &GeminiInteractions,
+    render: &render::RENDER,
+    compose: ComposeFormat {
+        write: compose::write,
+        hosted_tool: |_, _| None,
+    },
+    validate: ValidateFormat {
+        paths: Style::Brackets,
+        check: validate::check,
+    },
+    approval_item: |_| None,
+};
 
 /// The codec of Gemini Interactions.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 mod assembly;
 pub(crate) mod body;
+pub(crate) mod compose;
 mod decode;
 pub(crate) mod encode;
 mod frames;
@@ -12,8 +13,10 @@ mod made;
 mod merge;
 mod message;
 mod parts;
+pub(crate) mod render;
 mod stream;
 mod types;
+mod validate;
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +24,33 @@ mod tests;
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
+use crate::compose::ComposeFormat;
 use crate::gather::array;
 use crate::sse::Frame;
+use crate::validate::ValidateFormat;
+use crate::validate::report::Style;
+use crate::vendors::VendorFormat;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
 pub use types::ITEM_TYPES;
 
 const WIRE: Wire = Wire::OpenAiChat;
+
+/// The entry of this format in the list of vendor formats.
+pub(crate) static FORMAT: VendorFormat = VendorFormat {
+    wire: Wire::OpenAiChat,
+    codec: &OpenAiChat,
+    render: &render::RENDER,
+    compose: ComposeFormat {
+        write: compose::write,
+        hosted_tool: |_, _| None,
+    },
+    validate: ValidateFormat {
+        paths: Style::Brackets,
+        check: validate::check,
+    },
+    approval_item: |_| None,
+};
 
 /// The codec of OpenAI Chat Completions.
 #[derive(Clone, Copy, Debug)]

@@ -4,13 +4,16 @@
 //! results are one tool message. Items come back one by one in their order.
 
 pub(crate) mod body;
+pub(crate) mod compose;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod make;
 mod parts;
+pub(crate) mod render;
 mod results;
 pub(crate) mod stream;
 mod types;
+pub(crate) mod validate;
 
 #[cfg(test)]
 mod tests;
@@ -18,8 +21,12 @@ mod tests;
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
+use crate::compose::ComposeFormat;
 use crate::gather::array;
 use crate::sse::Frame;
+use crate::validate::ValidateFormat;
+use crate::validate::report::Style;
+use crate::vendors::VendorFormat;
 use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
 
 pub(crate) use types::ERROR_CODES;
@@ -64,6 +71,22 @@ static OPENAI: Dialect = Dialect {
     flavour: Flavour::OpenAi,
     roles: &["user", "assistant", "system", "developer"],
     error_codes: &[&ERROR_CODES, &types::OPENAI_ERROR_CODES],
+};
+
+/// The entry of this format in the list of vendor formats.
+pub(crate) static FORMAT: VendorFormat = VendorFormat {
+    wire: Wire::OpenAiResponses,
+    codec: &OpenAiResponses,
+    render: &render::RENDER,
+    compose: ComposeFormat {
+        write: compose::write,
+        hosted_tool: compose::hosted_tool,
+    },
+    validate: ValidateFormat {
+        paths: Style::Brackets,
+        check: validate::check,
+    },
+    approval_item: |answer| render::approval_item(Wire::OpenAiResponses, answer),
 };
 
 /// The codec of OpenAI Responses.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use throughline_model::{CallId, Scope};
 
-use super::target::IdRule;
+use super::format::IdRule;
 
 /// The ids that were given out so far.
 #[derive(Clone, Debug, Default)]

@@ -1,16 +1,16 @@
 //! What of a message may be sent to a target, content by content.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
 use throughline_model::json::RawJson;
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, Source,
-    ToolCall, ToolResult, Vendor, Wire,
+    ToolCall, ToolResult, Vendor,
 };
 
-use super::item_ids::{has_prefix, item_id, needs_id, string_at};
+use super::format::{ItemIds, PartContext, RenderFormat, Rules};
+use super::item_ids::item_id;
 use super::repair::RepairKind;
 use super::sound::PlainAt;
 use super::special;
@@ -18,14 +18,14 @@ use super::switches::Switches;
 use super::target::Target;
 use super::words;
 use crate::LossKind;
-use crate::validate::takes_member;
 
 /// Looks at the contents of one message.
 pub(super) struct Legal<'l> {
     pub(super) target: &'l Target,
     pub(super) switches: Switches,
     pub(super) plain: PlainAt,
-    pub(super) no_empty: bool,
+    pub(super) format: &'static RenderFormat,
+    pub(super) rules: &'l Rules,
     pub(super) message: &'l Message,
     /// Item ids that were sent before.
     pub(super) item_ids: &'l mut HashSet<Box<str>>,
@@ -119,6 +119,7 @@ impl Legal<'_> {
         };
         let content = changed.as_ref().unwrap_or(&self.message.contents[place]);
         if let Some(full) = self
+            .rules
             .no_empty
             .then(|| special::without_empty_parts(content))
             .flatten()
@@ -135,9 +136,9 @@ impl Legal<'_> {
         let native = is_native(content, self.target);
         match &content.body {
             Body::Text(text) | Body::Refusal(text) => {
-                if self.no_empty
+                if self.rules.no_empty
                     && text.text.trim().is_empty()
-                    && !special::is_signed(content, native)
+                    && !self.must_stay(content, native)
                 {
                     found
                         .repairs
@@ -183,6 +184,19 @@ impl Legal<'_> {
         }
     }
 
+    /// Whether an empty text must be sent, because the vendor's form carries something else.
+    fn must_stay(&self, content: &Content, native: bool) -> bool {
+        match content
+            .vendor
+            .as_ref()
+            .filter(|_| native)
+            .map(|vendor| &vendor.form)
+        {
+            Some(Form::Part(part)) => (self.format.keeps_empty)(part),
+            Some(Form::Item(_) | Form::Bare | Form::Within) | None => false,
+        }
+    }
+
     fn call(
         &mut self,
         place: usize,
@@ -192,15 +206,13 @@ impl Legal<'_> {
         found: &mut Found,
     ) -> Fate {
         // A stream that broke off inside the arguments leaves a text where an object must stand.
-        let broken =
-            self.target.wire == Wire::Anthropic && matches!(call.arguments, Arguments::Text(_));
+        let broken = self.rules.object_arguments && matches!(call.arguments, Arguments::Text(_));
         // What came from the vendor goes back as it came, with all that only the vendor knows.
-        let kept = native && (self.target.wire != Wire::OpenAiResponses || self.upholds("O-15"));
+        let kept = native && self.rules.native_calls;
         if kept && !(broken && call.runner == Runner::Client) {
             let answered = call.runner == Runner::Client
-                || self.target.wire != Wire::Anthropic
-                || self.has_result(place, call, range)
-                || !self.upholds("A-6");
+                || !self.rules.hosted_calls_answered
+                || self.has_result(place, call, range);
             if answered {
                 let fate = self.cleaned(place, native, found);
                 if call.runner == Runner::Vendor && !matches!(fate, Fate::Drop) {
@@ -219,7 +231,7 @@ impl Legal<'_> {
             found.repairs.push((place, RepairKind::HostedText, detail));
             return Fate::Replace(Box::new(Content::text(words::call(call))));
         }
-        let custom = call.family == Family::CUSTOM && is_openai(&self.target.wire);
+        let custom = call.family == Family::CUSTOM && self.format.custom_calls;
         let foreign = self.message.contents[place].vendor.is_some();
         if call.family == Family::FUNCTION || custom {
             return if foreign {
@@ -270,15 +282,14 @@ impl Legal<'_> {
     fn has_call(&mut self, place: usize, result: &ToolResult, range: &Range<usize>) -> bool {
         let content = &self.message.contents[place];
         let value = wire_id(content, result.call());
-        if is_flat(&self.target.wire) {
+        if self.format.flat {
             let vendor = content.vendor.as_ref();
             let within = vendor.is_some_and(|vendor| vendor.form == Form::Within);
             let names = vendor.is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
             let free = result.pairing() == Pairing::Standalone && !names;
             return within || free || self.vendor_calls.remove(value);
         }
-        self.target.wire != Wire::Anthropic
-            || !self.upholds("A-5")
+        !self.rules.hosted_results_asked
             || self.message.contents[range.start..place]
                 .iter()
                 .any(|content| {
@@ -292,17 +303,7 @@ impl Legal<'_> {
     fn opaque(&mut self, place: usize, tag: &str, found: &mut Found) -> Fate {
         let reason = match tag {
             "message" => Some("it says nothing"),
-            "compaction_trigger" if self.upholds("O-16") => Some("a command, not history"),
-            "item_reference" if !self.target.stored && self.upholds("O-7") => {
-                Some("nothing is stored to refer to")
-            }
-            _ if self.is_foreign_seal() && holds_seal(&self.message.contents[place]) => {
-                Some("sealed for another account")
-            }
-            "compaction" if self.target.wire == Wire::Anthropic && self.is_misplaced(place) => {
-                Some("it may only be the first block")
-            }
-            _ => None,
+            _ => self.refused_item(place, tag),
         };
         match reason {
             Some("it says nothing") => {
@@ -320,27 +321,25 @@ impl Legal<'_> {
         }
     }
 
-    /// Whether a content would not be the first block of what is sent.
-    fn is_misplaced(&self, place: usize) -> bool {
+    /// Why an item without a neutral form may not be sent.
+    fn refused_item(&self, place: usize, tag: &str) -> Option<&'static str> {
+        let refused = (self.format.refused_item)(tag, self.target, self.switches);
+        if refused.is_some() {
+            return refused;
+        }
+        if self.rules.drops_foreign_seals && holds_seal(&self.message.contents[place]) {
+            return Some("sealed for another account");
+        }
         let opens = self.first && !self.model_last && place == 0;
-        !opens && self.upholds("A-14")
-    }
-
-    /// Whether what is sealed stays behind because it was sealed for another account.
-    fn is_foreign_seal(&self) -> bool {
-        let rule = match self.target.wire {
-            Wire::Anthropic => "A-10",
-            _ => "O-8",
-        };
-        !self.target.same_account && self.upholds(rule)
+        let misplaced = tag == "compaction" && self.rules.compaction_first && !opens;
+        misplaced.then_some("it may only be the first block")
     }
 
     /// Reasoning of this vendor: kept only with what it led to, and only where it can be read.
     fn reasoning(&mut self, range: &Range<usize>, fates: &mut [Fate], found: &mut Found) {
         let contents = &self.message.contents[range.clone()];
-        let flat = is_flat(&self.target.wire);
         // Elsewhere an `id` is that of a call.
-        let by_id = flat && self.target.wire != Wire::GeminiInteractions;
+        let by_id = self.format.item_ids.is_some();
         let reasons = self.reasons(contents, fates);
         let mut dropped = false;
         for (index, content) in contents.iter().enumerate() {
@@ -379,8 +378,8 @@ impl Legal<'_> {
     /// Why each reasoning may not be sent, from the last to the first: one that led only to
     /// reasoning which stays behind led to nothing.
     fn reasons(&self, contents: &[Content], fates: &[Fate]) -> Vec<Option<&'static str>> {
-        let flat = is_flat(&self.target.wire);
-        let by_id = flat && self.target.wire != Wire::GeminiInteractions;
+        let flat = self.format.flat;
+        let by_id = self.format.item_ids.is_some();
         let mut reasons = vec![None; contents.len()];
         for index in (0..contents.len()).rev() {
             let content = &contents[index];
@@ -397,7 +396,9 @@ impl Legal<'_> {
                 match next.map(|next| &contents[next]) {
                     None if !self.upholds("O-5") => None,
                     None => Some("what it led to is not there"),
-                    Some(next) if by_id && is_clients(next) => Some("what it led to is not there"),
+                    Some(next) if by_id && self.is_clients(next) => {
+                        Some("what it led to is not there")
+                    }
                     Some(next) if by_id && self.leaves_out(next) => {
                         Some("the call that it led to is not shown")
                     }
@@ -422,23 +423,13 @@ impl Legal<'_> {
         let Body::Reasoning(reasoning) = &content.body else {
             return None;
         };
-        let readable = (reasoning.sealed && holds_seal(content)) || self.target.stored;
-        match self.target.wire {
-            _ if self.is_foreign_seal() => Some("sealed for another account"),
-            _ if !self.sealed_allowed => Some("only the newest turn's may be sent here"),
-            Wire::OpenAiResponses | Wire::Foundry if !readable && self.upholds("O-7") => {
-                Some("nothing is stored")
-            }
-            Wire::OpenAiResponses | Wire::Foundry
-                if item_id(content).is_some_and(|id| !has_prefix(content, &id)) =>
-            {
-                Some("its id is not one that the service issued")
-            }
-            Wire::Anthropic if !reasoning.sealed && self.upholds("A-10") => {
-                Some("it is not signed")
-            }
-            _ => None,
+        if self.rules.drops_foreign_seals {
+            return Some("sealed for another account");
         }
+        if !self.sealed_allowed {
+            return Some("only the newest turn's may be sent here");
+        }
+        (self.format.refused_reasoning)(content, reasoning, self.target, self.switches)
     }
 
     /// A content of this vendor without what only comes in responses.
@@ -468,35 +459,16 @@ impl Legal<'_> {
                 clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Item(cleaned);
             }
         }
-        if odd
-            && self.target.wire == Wire::Anthropic
-            && let Form::Part(block) = &vendor.form
-            && let Some(cleaned) = self.known_members(block, &mut dropped)
-        {
-            clean.get_or_insert_with(|| (**vendor).clone()).form = Form::Part(cleaned);
-        }
-        let no_ids = !self.target.generation.call_ids && self.upholds("G-4");
-        if self.target.wire == Wire::Gemini
-            && (odd || no_ids)
-            && let Form::Part(part) = &vendor.form
-        {
-            let mut part = Cow::Borrowed(part);
-            if self.upholds("G-6")
-                && let Some(cleaned) = special::without_bad_signature(&part)
-            {
-                dropped.push("thoughtSignature".to_owned());
-                part = Cow::Owned(cleaned);
-            }
-            let without_id = no_ids.then(|| special::without_part_id(&part)).flatten();
-            let id_gone = without_id.is_some();
-            if let Some(cleaned) = without_id {
-                dropped.push("id".to_owned());
-                part = Cow::Owned(cleaned);
-            }
-            if let Cow::Owned(part) = part {
+        if let Form::Part(part) = &vendor.form {
+            let context = PartContext {
+                target: self.target,
+                switches: self.switches,
+                plain: !odd,
+            };
+            if let Some(cleaned) = (self.format.clean_part)(part, &context, &mut dropped) {
                 let vendor = clean.get_or_insert_with(|| (**vendor).clone());
-                vendor.form = Form::Part(part);
-                if id_gone {
+                vendor.form = Form::Part(cleaned.part);
+                if cleaned.id_removed {
                     vendor.slots.id = Slot::Missing;
                     vendor.slots.call = Slot::Missing;
                 }
@@ -516,50 +488,29 @@ impl Legal<'_> {
                 Fate::Replace(Box::new(content))
             }
         };
-        if is_flat(&self.target.wire) && self.target.wire != Wire::GeminiInteractions {
-            self.check_id(place, &mut fate, found);
+        if let Some(ids) = self.format.item_ids {
+            self.check_id(place, ids, &mut fate, found);
         }
         fate
     }
 
     /// The envelope without keys that messages do not have; `None` if it is fine as it is.
     fn clean_envelope(&self, envelope: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
-        let allowed: &[&str] = match self.target.wire {
-            Wire::OpenAiResponses | Wire::Foundry => {
-                &["type", "role", "content", "id", "status", "phase"]
-            }
-            Wire::OpenAiChat => &[
-                "role",
-                "content",
-                "name",
-                "tool_calls",
-                "refusal",
-                "audio",
-                "function_call",
-                "tool_call_id",
-            ],
-            Wire::Anthropic => &["role", "content"],
-            Wire::Gemini => &["role", "parts"],
-            Wire::GeminiInteractions | Wire::Other(_) => return None,
-        };
+        let allowed = self.format.envelope.keys?;
+        let model_keys = self.format.envelope.model_keys;
         let by_model = self.message.role == Role::Assistant;
         let calls = self
             .message
             .contents
             .iter()
             .any(|content| content.as_tool_call().is_some());
-        let keys = match self.target.wire {
-            Wire::OpenAiResponses | Wire::Foundry => self.upholds("O-11"),
-            Wire::Anthropic => self.upholds("A-19"),
-            _ => true,
-        };
+        let keys = self.rules.known_keys;
         let bad = |key: &str, value: &str| {
-            (keys && (!allowed.contains(&key) || (key == "phase" && !by_model)))
+            (keys && (!allowed.contains(&key) || (model_keys.contains(&key) && !by_model)))
                 // An empty list of calls is refused; it is only right where calls fill it.
                 || (key == "tool_calls" && value == "[]" && !calls && self.upholds("C-3"))
         };
-        let typed = envelope.locate(&["type"]).is_some() || !self.upholds("F-1");
-        let missing_type = self.target.wire == Wire::Foundry && !typed;
+        let missing_type = self.rules.typed_messages && envelope.locate(&["type"]).is_none();
         let found: Vec<&str> = envelope
             .members()
             .filter(|(key, value)| bad(key, &envelope.get()[value.clone()]))
@@ -578,21 +529,6 @@ impl Legal<'_> {
         }))
     }
 
-    /// The block without members that its type does not have, and without the program that made
-    /// it where its container is not named; nothing if it is fine as it is.
-    fn known_members(&self, block: &RawJson, dropped: &mut Vec<String>) -> Option<RawJson> {
-        let tag = string_at(block, "type").unwrap_or_default();
-        let made = self.target.container.is_none() && self.upholds("A-16");
-        let unknown = |key: &str| {
-            (!takes_member(&tag, key) && self.upholds("A-19"))
-                || (made && tag == "tool_use" && key == "caller")
-        };
-        let before = dropped.len();
-        let keys = block.members().map(|(key, _)| key);
-        dropped.extend(keys.filter(|key| unknown(key)).map(str::to_owned));
-        (dropped.len() > before).then(|| block.without(unknown))
-    }
-
     /// Whether an item id is one that a caller brought along, and that nothing rests on. Nobody
     /// knows who made it up, and a service that keeps nothing needs no names.
     fn is_callers_name(&self, content: &Content) -> bool {
@@ -608,10 +544,10 @@ impl Legal<'_> {
     }
 
     /// An item id must be new and have the prefix of its kind.
-    fn check_id(&mut self, place: usize, fate: &mut Fate, found: &mut Found) {
+    fn check_id(&mut self, place: usize, ids: ItemIds, fate: &mut Fate, found: &mut Found) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
-        let prefixed = has_prefix(content, &id) || !self.upholds("O-10");
+        let prefixed = (ids.is_issued)(content, &id) || !self.upholds("O-10");
         if self.is_callers_name(content) {
             self.without_id(place, fate, found);
             return;
@@ -641,6 +577,20 @@ impl Legal<'_> {
         self.without_id(place, fate, found);
     }
 
+    /// Whether an item that stands among the model's is the application's.
+    fn is_clients(&self, content: &Content) -> bool {
+        match &content.body {
+            Body::Opaque(opaque) => self.format.client_items.contains(&opaque.tag.as_str()),
+            _ => false,
+        }
+    }
+
+    /// Whether an item cannot be sent without its id.
+    fn needs_id(&self, item: &RawJson) -> bool {
+        let ids = self.format.item_ids.as_ref();
+        ids.is_some_and(|ids| (ids.is_required)(item))
+    }
+
     /// The same content without its item id.
     fn without_id(&self, place: usize, fate: &mut Fate, found: &mut Found) {
         let mut content = match fate {
@@ -662,7 +612,7 @@ impl Legal<'_> {
             strip(envelope);
         }
         if let Form::Item(item) = &mut vendor.form
-            && !needs_id(item)
+            && !self.needs_id(item)
         {
             strip(item);
         }
@@ -687,39 +637,14 @@ pub(super) fn is_native(content: &Content, target: &Target) -> bool {
         .is_some_and(|vendor| vendor.wire == target.wire)
 }
 
-pub(super) fn is_flat(wire: &Wire) -> bool {
-    matches!(
-        wire,
-        Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions
-    )
-}
-
 /// Whether a content stands in the item of the one before.
 pub(super) fn is_within(content: &Content) -> bool {
     let form = content.vendor.as_ref().map(|vendor| &vendor.form);
     form == Some(&Form::Within)
 }
 
-/// Whether an item that stands among the model's is the application's.
-fn is_clients(content: &Content) -> bool {
-    match &content.body {
-        Body::Opaque(opaque) => matches!(
-            opaque.tag.as_str(),
-            "configuration_update" | "additional_tools" | "compaction_trigger"
-        ),
-        _ => false,
-    }
-}
-
-fn is_openai(wire: &Wire) -> bool {
-    matches!(
-        wire,
-        Wire::OpenAiResponses | Wire::Foundry | Wire::OpenAiChat
-    )
-}
-
 /// Whether the vendor's form of a call or result has this id.
-pub(super) fn says_id(content: &Content, id: &str) -> bool {
+pub(crate) fn says_id(content: &Content, id: &str) -> bool {
     content
         .vendor
         .as_ref()
@@ -734,13 +659,8 @@ fn wire_id<'c>(content: &'c Content, ours: &'c CallId) -> &'c str {
     }
 }
 
-/// Whether only the newest turn's sealed reasoning may be sent.
-pub(super) fn only_newest_sealed(target: &Target) -> bool {
-    target.wire == Wire::Foundry
-}
-
 /// Whether an item holds something that only its account can read.
-fn holds_seal(content: &Content) -> bool {
+pub(crate) fn holds_seal(content: &Content) -> bool {
     match content.vendor.as_ref().map(|vendor| &vendor.form) {
         Some(Form::Item(raw) | Form::Part(raw)) => {
             let filled = |key: &str| {
@@ -762,7 +682,7 @@ pub(super) fn has_sealed(message: &Message, target: &Target) -> bool {
 }
 
 /// The same call as a plain function call.
-pub(super) fn as_function(call: &ToolCall) -> ToolCall {
+pub(crate) fn as_function(call: &ToolCall) -> ToolCall {
     let arguments = match &call.arguments {
         Arguments::Free(_) | Arguments::None => {
             Arguments::Text(crate::foreign::arguments_text(&call.arguments).into_owned())

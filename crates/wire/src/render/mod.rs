@@ -28,13 +28,14 @@
 
 mod body;
 mod envelope;
+pub(crate) mod format;
 mod ids;
 mod item_ids;
 mod items;
 mod legal;
 mod markers;
 mod order;
-mod plain;
+pub(crate) mod plain_form;
 mod rename;
 mod renderer;
 mod repair;
@@ -56,14 +57,18 @@ use throughline_model::{Message, Path};
 use crate::members::Members;
 use crate::{Loss, codec};
 
-pub(crate) use body::{Said, add as add_said};
+pub(crate) use body::{RenderedInput, add as add_input};
+pub(crate) use format::RenderFormat;
+pub(crate) use item_ids::{item_id, string_at};
 pub use items::Items;
+pub(crate) use legal::{as_function, holds_seal, says_id};
 pub use markers::{Markers, MarkersError};
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
 pub(crate) use switches::Switches;
 pub use target::{Chain, ChainAt, Target};
+pub(crate) use words::result as result_text;
 
 /// How to render.
 #[derive(Clone)]
@@ -160,12 +165,12 @@ impl Rendered {
     /// ```
     pub fn body(&self, target: &Target, options: &Options) -> String {
         let items = self.array();
-        let said = Said {
+        let input = RenderedInput {
             system: self.system.as_deref(),
             items: Items::from(&items),
         };
         let mut members = Members::default();
-        body::add(&mut members, said, target, options.switches);
+        body::add(&mut members, input, target, options.switches);
         members.into_text()
     }
 }

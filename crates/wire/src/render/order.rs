@@ -7,7 +7,7 @@ use throughline_model::{
     Content, ContentAt, Message, Outcome, Pair, Pairing, Role, Runner, ToolResult, pairs,
 };
 
-use super::target::Adjacency;
+use super::format::Adjacency;
 
 /// A message and the index it has in the history.
 pub(super) type Placed<'m> = (usize, Cow<'m, Message>);

@@ -1,7 +1,9 @@
 //! Calls and results under another id.
 
 use throughline_model::json::{RawJson, push_string};
-use throughline_model::{Body, CallId, Content, Form, Slot, Wire};
+use throughline_model::{Body, CallId, Content, Form, Slot};
+
+use super::format::format;
 
 /// Give a call or a result another id, in our words and in the vendor's.
 pub(super) fn rename(content: &mut Content, id: &CallId) {
@@ -14,17 +16,14 @@ pub(super) fn rename(content: &mut Content, id: &CallId) {
     let Some(vendor) = &mut content.vendor else {
         return;
     };
-    let path: &[&str] = match (&vendor.wire, is_call) {
-        (Wire::OpenAiResponses | Wire::Foundry, _) => &["call_id"],
-        (Wire::OpenAiChat | Wire::Anthropic | Wire::GeminiInteractions, true) => &["id"],
-        (Wire::OpenAiChat, false) => &["tool_call_id"],
-        (Wire::Anthropic, false) => &["tool_use_id"],
-        (Wire::GeminiInteractions, false) => &["call_id"],
-        (Wire::Gemini | Wire::Other(_), _) => &[],
+    let facts = format(&vendor.wire);
+    let key = match is_call {
+        true => facts.call_id_key,
+        false => facts.result_id_key,
     };
     let edited = match &vendor.form {
-        Form::Item(item) => set(item, path, id).map(Form::Item),
-        Form::Part(part) => set(part, path, id).map(Form::Part),
+        Form::Item(item) => set(item, key, id).map(Form::Item),
+        Form::Part(part) => set(part, key, id).map(Form::Part),
         Form::Bare | Form::Within => None,
     };
     match edited {
@@ -36,10 +35,10 @@ pub(super) fn rename(content: &mut Content, id: &CallId) {
     }
 }
 
-/// The item with another string at a path, which is added if it is not there.
-fn set(item: &RawJson, path: &[&str], id: &CallId) -> Option<RawJson> {
-    let [key] = path else { return None };
-    let Some(at) = item.locate(path) else {
+/// The item with another string as a member, which is added if it is not there.
+fn set(item: &RawJson, key: Option<&str>, id: &CallId) -> Option<RawJson> {
+    let key = key?;
+    let Some(at) = item.locate(&[key]) else {
         return Some(RawJson::object(|object| {
             object.members_of(item.get()).str(key, id.value());
         }));

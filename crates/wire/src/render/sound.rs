@@ -7,13 +7,13 @@
 
 use std::borrow::Cow;
 
-use throughline_model::json::{self, RawJson};
-use throughline_model::{Body, Content, Form, Message, Output, Role, Runner, Wire};
+use throughline_model::json;
+use throughline_model::{Body, Content, Form, Message, Output, Role, Runner};
 
 use super::envelope::is_envelope;
+use super::format::{PlainForms, RenderFormat, Rules, UnusableForms};
 use super::legal;
-use super::plain::is_plain;
-use super::special;
+use super::plain_form::is_plain;
 use super::switches::Switches;
 use super::target::Target;
 use crate::validate::{Profile, validate};
@@ -25,6 +25,8 @@ pub(super) struct Guard<'g> {
     pub(super) target: &'g Target,
     pub(super) codec: &'g dyn Codec,
     pub(super) switches: Switches,
+    pub(super) format: &'static RenderFormat,
+    pub(super) rules: &'g Rules,
 }
 
 impl Guard<'_> {
@@ -88,7 +90,7 @@ fn only_sound<'m>(
             within: next.filter(|next| legal::is_within(next)),
             role: role(&message, content),
         };
-        let is_plain = said.is_plain();
+        let is_plain = said.is_plain(guard.format.plain);
         if is_plain {
             plain.add(place);
         }
@@ -96,10 +98,13 @@ fn only_sound<'m>(
             broken.push(place);
         } else if let Some(envelope) = &vendor.envelope {
             // Where a message is one on the wire too, only its beginning can open it.
-            let opens = place == 0 || legal::is_flat(&target.wire);
-            let role = guard.switches.upholds(special::role_rule(&target.wire));
+            let opens = place == 0 || guard.format.flat;
+            let role = guard.rules.known_roles;
             let held = &message.contents[place..];
-            let fits = || is_envelope(envelope, words(said.role, &target.wire), held, &target.wire);
+            let fits = || {
+                let words = (guard.format.role_words)(said.role);
+                is_envelope(envelope, words, held, &target.wire)
+            };
             if !opens || (role && !fits()) {
                 envelopes.push(place);
             }
@@ -140,18 +145,6 @@ fn role<'m>(message: &'m Message, content: &Content) -> &'m Role {
     }
 }
 
-/// The words for a role on the wire, as JSON.
-fn words(role: &Role, wire: &Wire) -> &'static [&'static str] {
-    match (wire, role) {
-        (Wire::Gemini, Role::Assistant) => &["\"model\""],
-        (Wire::GeminiInteractions, Role::Assistant) => &["\"model_output\""],
-        (Wire::GeminiInteractions, _) => &["\"user_input\""],
-        (_, Role::Assistant) => &["\"assistant\""],
-        (Wire::Gemini, _) | (_, Role::User | Role::Tool | Role::Other(_)) => &["\"user\""],
-        (_, Role::System | Role::Developer) => &["\"system\"", "\"developer\""],
-    }
-}
-
 /// The parts of a result.
 fn parts(content: &Content) -> &[Content] {
     match content.as_tool_result().map(|result| &result.output) {
@@ -169,10 +162,10 @@ struct Said<'m> {
 }
 
 impl Said<'_> {
-    fn is_plain(&self) -> bool {
+    fn is_plain(&self, forms: PlainForms) -> bool {
         match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
             Some(Form::Item(raw) | Form::Part(raw)) => {
-                is_plain(self.content, raw, *self.role == Role::Assistant)
+                is_plain(self.content, raw, *self.role == Role::Assistant, forms)
             }
             Some(Form::Bare) => self.content.as_text().is_some(),
             Some(Form::Within) | None => true,
@@ -184,7 +177,11 @@ impl Said<'_> {
         let (target, codec) = (guard.target, guard.codec);
         let mut alone = self.content.clone();
         if let Some(vendor) = &mut alone.vendor {
-            vendor.envelope = envelope(self.content, self.role, &target.wire);
+            // A part needs a message around it.
+            vendor.envelope = match vendor.form {
+                Form::Part(_) => (guard.format.envelope.for_part)(self.content, self.role),
+                Form::Item(_) | Form::Bare | Form::Within => None,
+            };
         }
         let contents = std::iter::once(alone).chain(self.within.cloned());
         let alone = Message::new(self.role.clone(), contents.collect());
@@ -197,7 +194,7 @@ impl Said<'_> {
             return false;
         };
         let found = read.first().and_then(|message| message.contents.first());
-        if !found.is_some_and(|found| is_same(found, self.content)) {
+        if !found.is_some_and(|found| is_same(found, self.content, guard.format)) {
             return false;
         }
         let profile = Profile {
@@ -208,35 +205,15 @@ impl Said<'_> {
             ..Profile::newest(target.wire.clone())
         };
         let violations = validate(&value, &profile);
-        let spoils = |rule: &str| guard.switches.upholds(rule) && spoils(rule, self.content);
+        let spoils = |rule: &str| {
+            guard.switches.upholds(rule) && is_unusable(rule, self.content, guard.format.unusable)
+        };
         !violations.iter().any(|found| spoils(found.rule))
     }
 }
 
-/// Where parts stand that have no message of their own.
-fn envelope(content: &Content, role: &Role, wire: &Wire) -> Option<RawJson> {
-    let is_part = matches!(content.vendor.as_ref()?.form, Form::Part(_));
-    if *wire != Wire::OpenAiChat || !is_part {
-        return None;
-    }
-    let word = match role {
-        Role::Assistant => "assistant",
-        Role::System | Role::Developer => "system",
-        Role::User | Role::Tool | Role::Other(_) => "user",
-    };
-    let is_call = content.as_tool_call().is_some();
-    Some(RawJson::object(|object| {
-        object.str("role", word);
-        if is_call {
-            object.raw("content", "null").raw("tool_calls", "[]");
-        } else {
-            object.raw("content", "[]");
-        }
-    }))
-}
-
 /// Whether what was read again is what the content says.
-fn is_same(found: &Content, content: &Content) -> bool {
+fn is_same(found: &Content, content: &Content, format: &RenderFormat) -> bool {
     let slots = |content: &Content| content.vendor.as_ref().map(|vendor| vendor.slots.clone());
     let alike = match (&found.body, &content.body) {
         (Body::ToolCall(found), Body::ToolCall(call)) => {
@@ -244,8 +221,7 @@ fn is_same(found: &Content, content: &Content) -> bool {
         }
         (Body::ToolResult(found), Body::ToolResult(result)) => {
             // Elsewhere the name is the call's, and results do not say it.
-            let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
-            let named = wire != Some(&Wire::Gemini) || found.name == result.name;
+            let named = !format.named_results || found.name == result.name;
             named && found.family == result.family && found.runner == result.runner
         }
         (Body::Reasoning(found), Body::Reasoning(reasoning)) => found.sealed == reasoning.sealed,
@@ -255,22 +231,17 @@ fn is_same(found: &Content, content: &Content) -> bool {
     alike && slots(found) == slots(content)
 }
 
-/// Whether breaking a rule means that the form is not to be used. What has a repair of its own is
-/// left to it.
-fn spoils(rule: &str, content: &Content) -> bool {
+/// Whether breaking a rule means that the form is not to be used.
+fn is_unusable(rule: &str, content: &Content, rules: UnusableForms) -> bool {
     let by_vendor = match &content.body {
         Body::ToolCall(call) => call.runner == Runner::Vendor,
         Body::ToolResult(result) => result.runner == Runner::Vendor,
         Body::Opaque(_) => true,
         _ => false,
     };
-    match rule {
-        "S-O2" | "S-O3" | "O-13" | "S-C2" | "S-C3" | "C-5" | "S-C5" | "S-A2" | "S-A3" | "S-A4"
-        | "S-A5" | "S-G1" | "S-G2" | "S-G3" | "S-G4" | "S-I1" | "S-I2" | "G-10" | "F-1" => true,
-        "A-7" | "I-1" | "G-8" | "O-9" => by_vendor,
-        "O-12" => !is_newer(content),
-        _ => false,
-    }
+    rules.always.contains(&rule)
+        || (by_vendor && rules.hosted.contains(&rule))
+        || (rules.known_types.contains(&rule) && !is_newer(content))
 }
 
 /// Whether an item may be of a type that is newer than this code: it goes back as it came.

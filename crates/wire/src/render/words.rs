@@ -136,7 +136,7 @@ fn short(text: &str) -> String {
 }
 
 /// A result in words.
-pub(super) fn result(result: &ToolResult) -> String {
+pub(crate) fn result(result: &ToolResult) -> String {
     let name = result.name.as_deref().unwrap_or(result.family.as_str());
     let mark = match result.outcome {
         Outcome::Ok => "",

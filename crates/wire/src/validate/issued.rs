@@ -36,10 +36,10 @@ pub struct Issued {
 
 /// What a seal was issued on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sealed {
+pub(crate) struct Sealed {
     /// Counted over everything that was issued.
-    pub(super) order: usize,
-    pub(super) item: RawJson,
+    pub(crate) order: usize,
+    pub(crate) item: RawJson,
 }
 
 impl Issued {
@@ -64,12 +64,12 @@ impl Issued {
     }
 
     /// What a seal was issued on.
-    pub(super) fn sealed(&self, seal: &str) -> Option<&Sealed> {
+    pub(crate) fn sealed(&self, seal: &str) -> Option<&Sealed> {
         self.sealed.get(seal)
     }
 
     /// An item as it was issued, by its own id or else by its tag and call id.
-    pub(super) fn item(&self, tag: &str, item: &Value<'_>) -> Option<&RawJson> {
+    pub(crate) fn item(&self, tag: &str, item: &Value<'_>) -> Option<&RawJson> {
         let by_id = text(item, "id").and_then(|id| self.items.get(&by_item_id(tag, &id)));
         by_id.or_else(|| {
             let call = text(item, "call_id")?;
@@ -78,7 +78,7 @@ impl Issued {
     }
 
     /// The reasoning that an item was issued after.
-    pub(super) fn led_by(&self, id: &str) -> Option<&str> {
+    pub(crate) fn led_by(&self, id: &str) -> Option<&str> {
         self.led_by.get(id).map(String::as_str)
     }
 
@@ -148,7 +148,7 @@ fn text(object: &Value<'_>, key: &str) -> Option<String> {
 }
 
 /// Whether a member is the same text in both; absent and null are one.
-pub(super) fn same_member(a: &Value<'_>, b: &Value<'_>, key: &str) -> bool {
+pub(crate) fn same_member(a: &Value<'_>, b: &Value<'_>, key: &str) -> bool {
     let compact = |value: &Value<'_>| {
         let member = value.get(key).filter(|member| !member.is_null())?;
         Some(RawJson::of(member))

@@ -21,30 +21,32 @@
 //! # Ok::<(), json::JsonError>(())
 //! ```
 
-mod anthropic;
-mod foundry;
-mod gemini;
-mod gemini_interactions;
-mod issued;
-mod openai_chat;
-mod openai_responses;
-mod profile;
-mod report;
+pub(crate) mod issued;
+pub(crate) mod profile;
+pub(crate) mod report;
 mod rules;
-mod shape;
-mod violation;
+pub(crate) mod shape;
+pub(crate) mod violation;
 
+use throughline_model::Path;
 use throughline_model::json::Value;
-use throughline_model::{Path, Wire};
+
+use crate::vendors;
 
 use report::{Report, Style};
-
-pub(crate) use anthropic::takes_member;
 
 pub use issued::Issued;
 pub use profile::{Chained, Generation, Profile};
 pub use rules::{ProfileField, RULES, Rule, RuleClass, rule};
 pub use violation::Violation;
+
+/// How the requests of one vendor format are checked.
+pub(crate) struct ValidateFormat {
+    /// How the vendor writes an index into a path.
+    pub(crate) paths: Style,
+    /// Report every rule that a request breaks.
+    pub(crate) check: fn(&Value<'_>, &Profile, &mut Report),
+}
 
 /// Check a request against the rules of the profile's vendor.
 ///
@@ -52,33 +54,15 @@ pub use violation::Violation;
 /// rules about the rest of the body are not checked. An empty list means that no known rule
 /// refuses it. Violations come in the order of the messages that they are about.
 pub fn validate(request: &Value<'_>, profile: &Profile) -> Vec<Violation> {
-    let style = match profile.wire {
-        Wire::Anthropic => Style::Dots,
-        Wire::OpenAiChat
-        | Wire::OpenAiResponses
-        | Wire::Gemini
-        | Wire::GeminiInteractions
-        | Wire::Foundry
-        | Wire::Other(_) => Style::Brackets,
+    let Some(vendor) = vendors::find(&profile.wire) else {
+        // An empty list would read as "accepted".
+        let mut report = Report::new(Style::Brackets);
+        let name = profile.wire.as_str();
+        let message = format!("no rules are known for the format {name}; nothing was checked");
+        report.add("S-1", &Path::Root, message).about([name]);
+        return report.finish();
     };
-    let mut report = Report::new(style);
-    match &profile.wire {
-        Wire::OpenAiChat => openai_chat::check(request, &mut report),
-        Wire::OpenAiResponses => openai_responses::check(request, profile, &mut report),
-        Wire::Anthropic => anthropic::check(request, profile, &mut report),
-        Wire::Gemini => gemini::check(request, profile, &mut report),
-        Wire::GeminiInteractions => gemini_interactions::check(request, profile, &mut report),
-        Wire::Foundry => foundry::check(request, profile, &mut report),
-        // Saying nothing would read as "accepted".
-        Wire::Other(name) => {
-            report
-                .add(
-                    "S-1",
-                    &Path::Root,
-                    format!("no rules are known for the format {name}; nothing was checked"),
-                )
-                .about([name.as_ref()]);
-        }
-    }
+    let mut report = Report::new(vendor.validate.paths);
+    (vendor.validate.check)(request, profile, &mut report);
     report.finish()
 }

@@ -123,7 +123,7 @@ pub struct Chained {
 
 /// What is known of the history before the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Chain<'p> {
+pub(crate) enum Chain<'p> {
     /// There is none.
     None,
     /// There is one, and nobody knows what is in it.
@@ -134,7 +134,7 @@ pub(super) enum Chain<'p> {
 
 impl<'p> Chain<'p> {
     /// `continues` says whether a body continues something; `None` for a bare array.
-    pub(super) fn new(continues: Option<bool>, profile: &'p Profile) -> Self {
+    pub(crate) fn new(continues: Option<bool>, profile: &'p Profile) -> Self {
         match (continues, &profile.chained) {
             (Some(false), _) | (None, None) => Self::None,
             (Some(true), None) => Self::Unknown,
@@ -142,7 +142,7 @@ impl<'p> Chain<'p> {
         }
     }
 
-    pub(super) fn is_some(self) -> bool {
+    pub(crate) fn is_some(self) -> bool {
         match self {
             Self::None => false,
             Self::Unknown | Self::Known(_) => true,
@@ -150,7 +150,7 @@ impl<'p> Chain<'p> {
     }
 
     /// Whether a call may stand behind; unknown ones may.
-    pub(super) fn may_hold(self, id: &str) -> bool {
+    pub(crate) fn may_hold(self, id: &str) -> bool {
         match self {
             Self::None => false,
             Self::Unknown => true,
@@ -159,7 +159,7 @@ impl<'p> Chain<'p> {
     }
 
     /// Whether a call is known to be answered behind.
-    pub(super) fn has_answer(self, id: &str) -> bool {
+    pub(crate) fn has_answer(self, id: &str) -> bool {
         match self {
             Self::None | Self::Unknown => false,
             Self::Known(chained) => chained.answered.contains(id),
@@ -167,7 +167,7 @@ impl<'p> Chain<'p> {
     }
 
     /// The calls that are known to wait.
-    pub(super) fn open(self) -> impl Iterator<Item = &'p str> {
+    pub(crate) fn open(self) -> impl Iterator<Item = &'p str> {
         let open = match self {
             Self::None | Self::Unknown => None,
             Self::Known(chained) => Some(chained.open.iter().map(String::as_str)),

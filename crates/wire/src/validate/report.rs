@@ -9,21 +9,21 @@ use super::violation::Violation;
 
 /// How a vendor writes an index into a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// `input[3].call_id`
     Brackets,
     /// `messages.3.content.1`
     Dots,
 }
 
-pub(super) struct Report {
+pub(crate) struct Report {
     style: Style,
     /// With the place in the history, for sorting.
     found: Vec<(usize, Violation)>,
 }
 
 impl Report {
-    pub(super) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: Style) -> Self {
         Self {
             style,
             found: Vec::new(),
@@ -31,7 +31,7 @@ impl Report {
     }
 
     /// Note one; the ids concerned and the vendor's words can be added to what is returned.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         rule: &'static str,
         path: &Path<'_>,
@@ -53,7 +53,7 @@ impl Report {
         &mut self.found[last].1
     }
 
-    pub(super) fn finish(mut self) -> Vec<Violation> {
+    pub(crate) fn finish(mut self) -> Vec<Violation> {
         self.found.sort_by_key(|(place, _)| *place);
         let mut violations: Vec<Violation> =
             self.found.into_iter().map(|(_, found)| found).collect();

@@ -7,15 +7,15 @@ use super::report::Report;
 
 /// A set of JSON types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind(u8);
+pub(crate) struct Kind(u8);
 
 impl Kind {
-    pub(super) const TEXT: Self = Self(1);
-    pub(super) const FLAG: Self = Self(2);
-    pub(super) const NUMBER: Self = Self(4);
-    pub(super) const LIST: Self = Self(8);
-    pub(super) const OBJECT: Self = Self(16);
-    pub(super) const ANY: Self = Self(31);
+    pub(crate) const TEXT: Self = Self(1);
+    pub(crate) const FLAG: Self = Self(2);
+    pub(crate) const NUMBER: Self = Self(4);
+    pub(crate) const LIST: Self = Self(8);
+    pub(crate) const OBJECT: Self = Self(16);
+    pub(crate) const ANY: Self = Self(31);
 
     const NAMES: [(Self, &'static str); 5] = [
         (Self::TEXT, "a string"),
@@ -25,7 +25,7 @@ impl Kind {
         (Self::OBJECT, "an object"),
     ];
 
-    pub(super) const fn or(self, other: Self) -> Self {
+    pub(crate) const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -40,12 +40,12 @@ impl Kind {
         }
     }
 
-    pub(super) fn allows(self, value: &Value<'_>) -> bool {
+    pub(crate) fn allows(self, value: &Value<'_>) -> bool {
         let kind = Self::of(value);
         kind.0 & self.0 == kind.0 && kind.0 != 0
     }
 
-    pub(super) fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         if self == Self::ANY {
             return "a value".to_owned();
         }
@@ -60,7 +60,7 @@ impl Kind {
 
 /// Whether a member must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// There and not null.
     Required,
     /// There, possibly null.
@@ -71,31 +71,31 @@ pub(super) enum Need {
 
 /// One member of a known object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
-    pub(super) key: &'static str,
+pub(crate) struct Field {
+    pub(crate) key: &'static str,
     kind: Kind,
     need: Need,
 }
 
-pub(super) const fn required(key: &'static str, kind: Kind) -> Field {
+pub(crate) const fn required(key: &'static str, kind: Kind) -> Field {
     let need = Need::Required;
     Field { key, kind, need }
 }
 
-pub(super) const fn nullable(key: &'static str, kind: Kind) -> Field {
+pub(crate) const fn nullable(key: &'static str, kind: Kind) -> Field {
     let need = Need::Nullable;
     Field { key, kind, need }
 }
 
-pub(super) const fn optional(key: &'static str, kind: Kind) -> Field {
+pub(crate) const fn optional(key: &'static str, kind: Kind) -> Field {
     let need = Need::Optional;
     Field { key, kind, need }
 }
 
 /// A tag and its members.
-pub(super) type Shape = (&'static str, &'static [Field]);
+pub(crate) type Shape = (&'static str, &'static [Field]);
 
-pub(super) fn fields(shapes: &'static [Shape], tag: &str) -> Option<&'static [Field]> {
+pub(crate) fn fields(shapes: &'static [Shape], tag: &str) -> Option<&'static [Field]> {
     shapes
         .iter()
         .find(|(name, _)| *name == tag)
@@ -103,17 +103,17 @@ pub(super) fn fields(shapes: &'static [Shape], tag: &str) -> Option<&'static [Fi
 }
 
 /// An object whose tag is known.
-pub(super) struct Known<'k> {
+pub(crate) struct Known<'k> {
     /// The rule that is broken when a member is wrong.
-    pub(super) rule: &'static str,
-    pub(super) tag: &'k str,
-    pub(super) object: &'k Value<'k>,
-    pub(super) path: &'k Path<'k>,
+    pub(crate) rule: &'static str,
+    pub(crate) tag: &'k str,
+    pub(crate) object: &'k Value<'k>,
+    pub(crate) path: &'k Path<'k>,
 }
 
 impl Known<'_> {
     /// Check the known members; what the object has beyond them is not looked at.
-    pub(super) fn check(&self, fields: &[Field], report: &mut Report) {
+    pub(crate) fn check(&self, fields: &[Field], report: &mut Report) {
         for field in fields {
             let problem = match (self.object.get(field.key), field.need) {
                 (None, Need::Optional) => None,
@@ -134,12 +134,12 @@ impl Known<'_> {
 }
 
 /// A member that is neither absent nor null.
-pub(super) fn member<'v, 'a>(object: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
+pub(crate) fn member<'v, 'a>(object: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
     object.get(key).filter(|value| !value.is_null())
 }
 
 /// A string member; nothing for whatever else stands there.
-pub(super) fn text(object: &Value<'_>, key: &str) -> Option<String> {
+pub(crate) fn text(object: &Value<'_>, key: &str) -> Option<String> {
     object
         .get(key)
         .and_then(Value::as_str)
@@ -147,12 +147,12 @@ pub(super) fn text(object: &Value<'_>, key: &str) -> Option<String> {
 }
 
 /// The same, but an empty string is nothing too.
-pub(super) fn filled(object: &Value<'_>, key: &str) -> Option<String> {
+pub(crate) fn filled(object: &Value<'_>, key: &str) -> Option<String> {
     text(object, key).filter(|found| !found.is_empty())
 }
 
 /// Enough of a long opaque text to know it by.
-pub(super) fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     const END: usize = 4;
     let count = text.chars().count();
     if count <= 3 * END {

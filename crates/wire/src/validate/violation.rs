@@ -55,7 +55,7 @@ impl Violation {
     }
 
     /// The same about these ids or tags.
-    pub(super) fn about<S: Into<String>>(
+    pub(crate) fn about<S: Into<String>>(
         &mut self,
         items: impl IntoIterator<Item = S>,
     ) -> &mut Self {
@@ -64,14 +64,14 @@ impl Violation {
     }
 
     /// The same with the vendor's words for this very case.
-    pub(super) fn vendor(&mut self, text: impl Into<String>) -> &mut Self {
+    pub(crate) fn vendor(&mut self, text: impl Into<String>) -> &mut Self {
         self.vendor_text = Some(text.into());
         self
     }
 
     /// The same where the rule's words do not fit the case and the right ones are not known. The
     /// report turns the empty text into none.
-    pub(super) fn no_words(&mut self) -> &mut Self {
+    pub(crate) fn no_words(&mut self) -> &mut Self {
         self.vendor("")
     }
 }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use throughline_model::json::RawJson;
 use throughline_model::{
-    Body, CallId, Content, Form, Message, Path, Role, Runner, Status, ToolCall, Wire, occurrence_in,
+    Body, CallId, Content, Form, Message, Path, Role, Runner, Status, ToolCall, occurrence_in,
 };
 
 use super::Options;
+use super::format::{Adjacency, CallSignatures, RenderFormat, Rules, SystemPlace, format};
 use super::ids::Ids;
 use super::legal::{self, Found, Legal};
 use super::repair::{Repair, RepairKind};
@@ -20,7 +21,7 @@ use super::sound::{self, PlainAt};
 use super::special;
 use super::strategy::ToolHistoryStrategy;
 use super::switches::Switches;
-use super::target::{Adjacency, Rules, SystemPlace, Target, rules};
+use super::target::Target;
 use super::words;
 use crate::{Codec, Loss, LossKind, Losses};
 
@@ -97,6 +98,7 @@ pub struct Renderer {
     strategy: Arc<dyn ToolHistoryStrategy>,
     switches: Switches,
     target: Target,
+    format: &'static RenderFormat,
     rules: Rules,
     items: Vec<RenderedItem>,
     system: Vec<String>,
@@ -145,8 +147,10 @@ pub struct Tail {
 impl Renderer {
     pub(super) fn new(codec: &'static dyn Codec, target: Target, options: &Options) -> Self {
         let switches = options.switches;
+        let format = format(&target.wire);
         Self {
-            rules: rules(&target, switches),
+            rules: (format.rules)(&target, switches),
+            format,
             codec,
             strategy: Arc::clone(&options.strategy),
             switches,
@@ -182,7 +186,7 @@ impl Renderer {
 
     /// Whether only the newest turn's sealed reasoning may be sent.
     pub(super) fn only_newest_sealed(&self) -> bool {
-        legal::only_newest_sealed(&self.target) && self.upholds("F-3")
+        self.rules.only_newest_sealed
     }
 
     fn upholds(&self, rule: &str) -> bool {
@@ -212,14 +216,16 @@ impl Renderer {
     /// Render a message that stands at an index of the history.
     pub(super) fn push_at(&mut self, message: &Message, at: usize) -> Result<(), Stale> {
         self.seen = self.seen.max(at + 1);
-        let (message, concerned) = match self.upholds("F-2") {
-            true => special::response_only(message, &self.target),
-            false => (Cow::Borrowed(message), Vec::new()),
+        let (message, concerned) = match self.rules.replace_response_only {
+            Some(replace) => replace(message),
+            None => (Cow::Borrowed(message), Vec::new()),
         };
         let guard = sound::Guard {
             target: &self.target,
             codec: self.codec,
             switches: self.switches,
+            format: self.format,
+            rules: &self.rules,
         };
         let (message, broken, plain) = guard.only_sound(message);
         self.plain = plain;
@@ -317,19 +323,17 @@ impl Renderer {
     fn needs_user(&self, last: Last) -> bool {
         match last {
             Last::Nothing => self.rules.first_user,
-            Last::Model => self.rules.last_user || self.ends_in_space(),
+            Last::Model => self.rules.last_user || !self.may_end(),
             Last::User | Last::Results => false,
         }
     }
 
-    /// Where the model may go on with its own words, they must not end in white space.
-    fn ends_in_space(&self) -> bool {
-        let prefill = self.target.wire == Wire::Anthropic && self.target.generation.prefill;
-        let last = self
-            .items
-            .last()
-            .filter(|_| prefill && self.upholds("A-12"));
-        last.is_some_and(|item| special::ends_in_space(&item.json))
+    /// Whether the vendor takes a history that ends with the last item, which is the model's.
+    fn may_end(&self) -> bool {
+        match (self.rules.may_end_with, self.items.last()) {
+            (Some(may_end), Some(item)) => may_end(&item.json),
+            (None, _) | (_, None) => true,
+        }
     }
 
     fn repair(&mut self, path: &Path<'_>, kind: RepairKind, detail: impl Into<String>) {
@@ -378,7 +382,7 @@ impl Renderer {
 
     /// Items are objects, whatever is in them.
     fn push_items(&mut self, items: impl IntoIterator<Item = String>, from: Range<usize>) {
-        let bare = !self.upholds(special::object_rule(&self.target.wire));
+        let bare = !self.rules.object_items;
         let items = items.into_iter().map(|json| RenderedItem {
             json: if bare { special::quoted(&json) } else { json },
             from: from.clone(),
@@ -465,8 +469,8 @@ impl Renderer {
             return Ok(());
         }
         self.close()?;
-        if self.target.wire == Wire::Anthropic && !self.upholds("A-15") {
-            self.push_items([special::system_message(&text)], at..at + 1);
+        if let Some(message) = self.rules.later_system {
+            self.push_items([message(&text)], at..at + 1);
             return Ok(());
         }
         self.repair(
@@ -480,9 +484,7 @@ impl Renderer {
     }
 
     fn user(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
-        // Anthropic's results come first in the message of the user.
-        let first = self.target.wire != Wire::Anthropic || self.upholds("A-8");
-        if self.rules.adjacency == Adjacency::Next && first {
+        if self.rules.adjacency == Adjacency::Next && self.rules.results_first {
             self.close()?;
         }
         let (message, kept) = self.prepared(message, range, at);
@@ -505,12 +507,8 @@ impl Renderer {
         if prepared.contents.is_empty() {
             return Ok(());
         }
-        let by_model = match self.target.wire {
-            Wire::Anthropic => self.upholds("S-A5"),
-            Wire::Gemini => self.upholds("S-G4"),
-            _ => true,
-        };
-        if prepared.role != Role::Assistant && !self.says_items(&prepared) && by_model {
+        if prepared.role != Role::Assistant && !self.says_items(&prepared) && self.rules.model_role
+        {
             self.said_by_model(prepared.to_mut(), at);
         }
         let mut waiting = Vec::new();
@@ -545,11 +543,11 @@ impl Renderer {
                 let detail = "calls must follow the user here";
                 self.insert_user(RepairKind::BetweenModels, detail);
             }
-            if calls && self.signs() {
-                self.sign(&mut prepared, at, &kept);
+            if let Some(signatures) = self.rules.signatures.filter(|_| calls) {
+                self.sign(signatures, &mut prepared, at, &kept);
             }
-            if self.target.wire == Wire::OpenAiChat && self.upholds("C-3") {
-                special::one_chat_message(&mut prepared);
+            if let Some(merge) = self.rules.merge_message {
+                merge(&mut prepared);
             }
             self.emit(&prepared, at, &kept, Last::Model);
         }
@@ -609,14 +607,14 @@ impl Renderer {
         wants
     }
 
-    /// Whether calls must be signed.
-    fn signs(&self) -> bool {
-        let wants = self.target.generation.call_signatures && self.upholds("G-5");
-        self.target.wire == Wire::Gemini && wants
-    }
-
     /// The first call of a step carries a signature.
-    fn sign(&mut self, message: &mut Cow<'_, Message>, at: usize, kept: &[usize]) {
+    fn sign(
+        &mut self,
+        signatures: CallSignatures,
+        message: &mut Cow<'_, Message>,
+        at: usize,
+        kept: &[usize],
+    ) {
         let first = message.contents.iter().position(|content| {
             content
                 .as_tool_call()
@@ -624,12 +622,12 @@ impl Renderer {
         });
         let Some(first) = first else { return };
         for later in first + 1..message.contents.len() {
-            let again = special::unsigned(&message.contents[later], &message.contents[first]);
+            let again = (signatures.unsign)(&message.contents[later], &message.contents[first]);
             if let Some(unsigned) = again {
                 message.to_mut().contents[later] = unsigned;
             }
         }
-        if let Some(signed) = special::signed(&message.contents[first]) {
+        if let Some(signed) = (signatures.sign)(&message.contents[first]) {
             message.to_mut().contents[first] = signed;
             let root = Path::Root.key("messages");
             let path = root.index(at);
@@ -645,7 +643,8 @@ impl Renderer {
             target: &self.target,
             switches: self.switches,
             plain: self.plain,
-            no_empty: self.rules.no_empty,
+            format: self.format,
+            rules: &self.rules,
             message,
             item_ids: &mut self.item_ids,
             vendor_calls: &mut self.vendor_calls,
@@ -684,8 +683,7 @@ impl Renderer {
         let mut found = self.legal(message, at).contents(range.clone());
         self.note(&mut found, at);
         self.sealed |= found.sealed;
-        let role_rule = special::role_rule(&self.target.wire);
-        let known_role = !matches!(message.role, Role::Other(_)) || !self.upholds(role_rule);
+        let known_role = !matches!(message.role, Role::Other(_)) || !self.rules.known_roles;
         if !found.changed && known_role && range == (0..message.contents.len()) {
             return (Cow::Borrowed(message), found.kept);
         }

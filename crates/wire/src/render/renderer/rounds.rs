@@ -8,16 +8,16 @@ use throughline_model::json::RawJson;
 
 use throughline_model::{
     Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
-    Pairing, Path, Role, Runner, Scope, Slot, Status, ToolResult, Wire,
+    Pairing, Path, Role, Runner, Scope, Slot, Status, ToolResult,
 };
 
+use super::super::format::{Adjacency, RenderFormat, ResultMedia, Rules};
 use super::super::legal;
 use super::super::order::stands_in;
 use super::super::rename::rename;
 use super::super::repair::RepairKind;
-use super::super::special;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
-use super::super::target::{Adjacency, Rules, Target, round_rules};
+use super::super::target::Target;
 use super::super::words;
 use super::{Answer, Last, Place, Renderer, Stale, Waiting};
 use crate::foreign;
@@ -44,7 +44,7 @@ impl Renderer {
         if self.rules.id.ours {
             let value = self.ids.take(&call.call, self.rules.id);
             // An id that we minted is not on the wire; where one must stand, it is written now.
-            let wanted = self.target.wire != Wire::GeminiInteractions || self.upholds("I-1");
+            let wanted = self.rules.id.required;
             let there = !native || legal::says_id(content, &value) || !wanted;
             let differs = value != call.call.value() || !there;
             if let Some(renamed) = differs.then(|| CallId::natural(&value)).flatten() {
@@ -81,8 +81,9 @@ impl Renderer {
             content: (native && issued).then(|| content.clone()),
             status: call.status.clone().or(status),
             checks: (native && call.family == Family::COMPUTER && self.upholds("O-14"))
-                .then(|| special::safety_checks(content))
-                .flatten(),
+                .then_some(self.format.safety_checks)
+                .flatten()
+                .and_then(|checks| (checks.of_call)(content)),
             answer: None,
         };
         (Some(waiting), changed)
@@ -113,7 +114,12 @@ impl Renderer {
                 Pairing::Standalone => None,
             };
             if let Some(waiting) = slot {
-                let content = answered(content, result, waiting, (&self.target, self.rules));
+                let content = answered(
+                    content,
+                    result,
+                    waiting,
+                    (&self.target, self.format, &self.rules),
+                );
                 waiting.answer = Some(Answer {
                     content,
                     at: (at, place),
@@ -215,13 +221,12 @@ impl Renderer {
         let path = path.key("contents");
         let path = path.index(place);
         let value = result.call().value();
-        let names = round_rules(&self.target.wire);
         let chain = self.target.chain.as_ref();
         let waits_behind = chain.is_some_and(|chain| chain.calls.open.contains(value));
         let naive = match result.pairing() {
             Pairing::Standalone => false,
-            Pairing::Answers if self.answered.contains(value) => !self.upholds(names.once),
-            Pairing::Answers => !self.upholds(names.asked) || waits_behind,
+            Pairing::Answers if self.answered.contains(value) => !self.rules.one_result,
+            Pairing::Answers => !self.rules.results_asked || waits_behind,
         };
         if naive && self.native_calls() {
             self.answered.insert(value.into());
@@ -283,7 +288,7 @@ impl Renderer {
         let mut calls = Vec::new();
         let mut places = Vec::new();
         let mut last = 0;
-        let answers = self.upholds(round_rules(&self.target.wire).answered);
+        let answers = self.rules.calls_answered;
         let mut checks = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
             if waiting.answer.is_none() && !answers {
@@ -322,14 +327,17 @@ impl Renderer {
 
     /// Echo the safety checks of computer calls in the outputs that were just rendered.
     fn acknowledge(&mut self, checks: &[RawJson]) {
+        let Some(format) = self.format.safety_checks else {
+            return;
+        };
         let mut checks = checks.iter().rev();
         let outputs = self.items.iter_mut().rev();
-        for item in outputs.take_while(|item| item.json.contains("_output\"")) {
-            if !item.json.contains("\"computer_call_output\"") {
+        for item in outputs.take_while(|item| (format.is_result)(&item.json)) {
+            if !(format.takes_checks)(&item.json) {
                 continue;
             }
             let Some(asked) = checks.next() else { return };
-            if let Some(whole) = special::acknowledged(&item.json, asked) {
+            if let Some(whole) = (format.acknowledge)(&item.json, asked) {
                 item.json = whole;
             }
         }
@@ -370,12 +378,12 @@ impl Renderer {
             Arc::clone(&self.strategy)
         };
         let (moved, moved_from): (Vec<Content>, Vec<Place>) =
-            if self.rules.text_results || !strategy.keeps_calls() {
+            if self.rules.result_media != ResultMedia::Kept || !strategy.keeps_calls() {
                 media(&round, places).unzip()
             } else {
                 Default::default()
             };
-        if self.rules.text_results && self.target.wire == Wire::Gemini {
+        if self.rules.result_media == ResultMedia::MovedAndRemoved {
             round.iter_mut().for_each(without_media);
         }
         for message in strategy.entry(round) {
@@ -440,7 +448,7 @@ fn answered(
     content: &Content,
     result: &ToolResult,
     waiting: &Waiting,
-    (target, rules): (&Target, Rules),
+    (target, format, rules): (&Target, &RenderFormat, &Rules),
 ) -> Content {
     let kin = result.family == waiting.call.family
         || (waiting.call.family == Family::LOCAL_SHELL && result.family == Family::FUNCTION);
@@ -449,14 +457,13 @@ fn answered(
     let alike = name.is_empty()
         || match result.name.as_deref() {
             Some(found) => found == name,
-            // There the name is what it answers to.
-            None => target.wire != Wire::Gemini,
+            None => !format.named_results,
         };
     let ours = rules.id.ours;
     // An id of the vendor stands on both or on none.
     let echoes = ours || issued_id(content) == waiting.content.as_ref().and_then(issued_id);
     // Where results hold no media, the vendor's form may hold some.
-    let bare = !rules.text_results || target.wire != Wire::Gemini || !has_media(result);
+    let bare = rules.result_media != ResultMedia::MovedAndRemoved || !has_media(result);
     let native =
         waiting.native && kin && alike && echoes && bare && legal::is_native(content, target);
     let said = !native || !ours || {

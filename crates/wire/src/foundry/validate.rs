@@ -2,9 +2,9 @@
 
 use throughline_model::json::Value;
 
-use super::openai_responses::{Flavour, check_as};
-use super::profile::Profile;
-use super::report::Report;
+use crate::openai_responses::validate::{Flavour, check_as};
+use crate::validate::profile::Profile;
+use crate::validate::report::Report;
 
 pub(super) fn check(request: &Value<'_>, profile: &Profile, report: &mut Report) {
     check_as(Flavour::Foundry, request, profile, report);

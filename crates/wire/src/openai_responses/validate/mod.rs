@@ -10,13 +10,13 @@ use throughline_model::json::Value;
 
 use items::{ItemType, MEMORY_SEARCH, Runner, Side, is_foundry_only, item_type};
 
-use super::profile::{Chain, Profile};
-use super::report::Report;
-use super::shape::{Known, filled, member, text};
+use crate::validate::profile::{Chain, Profile};
+use crate::validate::report::Report;
+use crate::validate::shape::{Known, filled, member, text};
 
 /// Whose endpoint it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flavour {
+pub(crate) enum Flavour {
     OpenAi,
     Foundry,
 }
@@ -92,7 +92,7 @@ pub(super) fn check(request: &Value<'_>, profile: &Profile, report: &mut Report)
     check_as(Flavour::OpenAi, request, profile, report);
 }
 
-pub(super) fn check_as(
+pub(crate) fn check_as(
     flavour: Flavour,
     request: &Value<'_>,
     profile: &Profile,

@@ -2,11 +2,17 @@
 
 use throughline_model::{AnswerShape, Effort};
 
-use super::draft::{Choice, Continues, Draft};
-use super::openai_responses::word;
-use super::shape;
 use crate::anthropic::request;
+use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::hosted::{
+    Chosen, HostedTool, OfferedTool, is_code, is_plain_container, says_nothing,
+};
+use crate::compose::shape;
 use crate::members::Members;
+use crate::openai_responses::body::own_definition;
+use crate::openai_responses::compose::word;
+use throughline_model::Family;
+use throughline_model::json::{RawJson, Value};
 
 /// The limit of tokens where the caller sets none: Anthropic refuses a request without one, and
 /// thinking counts towards it.
@@ -15,7 +21,7 @@ pub const DEFAULT_MAX_TOKENS: u64 = 16_384;
 /// The smallest budget for thinking.
 const LEAST_BUDGET: u64 = 1024;
 
-pub(super) fn write(draft: &mut Draft<'_>) {
+pub(crate) fn write(draft: &mut Draft<'_>) {
     let settings = draft.prompt.settings;
     let most = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     draft.body.str("model", draft.prompt.model);
@@ -232,4 +238,77 @@ fn output(draft: &mut Draft<'_>) {
         }
     }
     draft.body.object("output_config", output);
+}
+
+/// Web search and code execution, with the options that Anthropic has for them.
+pub(crate) fn hosted_tool<'p>(
+    draft: &mut Draft<'p>,
+    offered: &OfferedTool<'p>,
+) -> Option<HostedTool<'p>> {
+    let tool = offered.tool;
+    let mut json = Members::default();
+    let name = match &tool.family {
+        family if *family == Family::WEB_SEARCH => {
+            json.str("type", "web_search_20250305");
+            json.str("name", "web_search");
+            "web_search"
+        }
+        family if is_code(family) => {
+            json.str("type", "code_execution_20250825");
+            json.str("name", "code_execution");
+            "code_execution"
+        }
+        _ => return None,
+    };
+    if let Some(options) = own_definition(tool) {
+        let value = options.value();
+        for member in value.members() {
+            let key = member.key.to_str();
+            match &*key {
+                "type" | "name" => {}
+                "filters" => {
+                    for filter in member.value.members() {
+                        match &*filter.key.to_str() {
+                            "allowed_domains" => {
+                                json.raw("allowed_domains", filter.value.raw().to_owned());
+                            }
+                            "blocked_domains" => {
+                                json.raw("blocked_domains", filter.value.raw().to_owned());
+                            }
+                            other => {
+                                let key = format!("filters.{other}");
+                                offered.lost(draft, Some(&key), "the search has no such filter");
+                            }
+                        }
+                    }
+                }
+                "user_location" if !member.value.is_null() => {
+                    json.raw("user_location", approximate(&member.value));
+                }
+                other
+                    if says_nothing(&member.value) || is_plain_container(other, &member.value) => {}
+                other => offered.lost(draft, Some(other), "the tool has no such option here"),
+            }
+        }
+    }
+    Some(HostedTool {
+        name: &tool.name,
+        chosen: Chosen::Name(name),
+        json: json.into_text(),
+    })
+}
+
+/// A place as Anthropic wants it: with its type.
+fn approximate(value: &Value<'_>) -> String {
+    RawJson::object(|object| {
+        object.str("type", "approximate");
+        for member in value.members() {
+            let key = member.key.to_str();
+            if key != "type" && !member.value.is_null() {
+                object.raw(&key, member.value.raw());
+            }
+        }
+    })
+    .get()
+    .to_owned()
 }

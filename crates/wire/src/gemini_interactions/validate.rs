@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use throughline_model::Path;
 use throughline_model::json::Value;
 
-use super::profile::{Chain, Profile};
-use super::report::Report;
-use super::shape::{Field, Kind, Known, filled, member, optional, required, text};
+use crate::validate::profile::{Chain, Profile};
+use crate::validate::report::Report;
+use crate::validate::shape::{Field, Kind, Known, filled, member, optional, required, text};
 
 const TEXT: Kind = Kind::TEXT;
 const LIST: Kind = Kind::LIST;

@@ -1,12 +1,12 @@
 //! Gemini Interactions.
 
-use super::draft::{Choice, Continues, Draft};
-use super::gemini::{MOST_STOPS, level, note_parallel, note_strict};
-use super::shape;
+use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::shape;
+use crate::gemini::compose::{MOST_STOPS, level, note_parallel, note_strict};
 use crate::gemini_interactions::encode;
 use crate::members::Members;
 
-pub(super) fn write(draft: &mut Draft<'_>) {
+pub(crate) fn write(draft: &mut Draft<'_>) {
     draft.body.str("model", draft.prompt.model);
     draft.said(Continues::Responses);
     draft.body.bool("store", draft.prompt.target.stored);

@@ -2,15 +2,17 @@
 
 use throughline_model::{AnswerShape, Effort};
 
-use super::draft::{Choice, Continues, Draft};
-use super::shape;
+use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::hosted::{Chosen, HostedTool, OfferedTool};
+use crate::compose::shape;
 use crate::members::Members;
 use crate::openai_responses::body;
+use throughline_model::json::Value;
 
 /// The smallest limit of tokens that OpenAI takes.
 const LEAST_TOKENS: u64 = 16;
 
-pub(super) fn write(draft: &mut Draft<'_>) {
+pub(crate) fn write(draft: &mut Draft<'_>) {
     begin(draft);
     if !draft.prompt.target.stored {
         // Without it reasoning could not go back: the service has not kept it.
@@ -22,14 +24,14 @@ pub(super) fn write(draft: &mut Draft<'_>) {
 }
 
 /// The model, what is said, and who keeps it.
-pub(super) fn begin(draft: &mut Draft<'_>) {
+pub(crate) fn begin(draft: &mut Draft<'_>) {
     draft.body.str("model", draft.prompt.model);
     draft.said(Continues::ResponsesAndConversations);
     draft.body.bool("store", draft.prompt.target.stored);
 }
 
 /// Tools and settings.
-pub(super) fn rest(draft: &mut Draft<'_>) {
+pub(crate) fn rest(draft: &mut Draft<'_>) {
     let settings = draft.prompt.settings;
     if let Some(choice) = draft.tools(body::functions) {
         match choice {
@@ -117,7 +119,7 @@ fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
 }
 
 /// OpenAI's words for how much to think.
-pub(super) fn word(effort: Effort) -> &'static str {
+pub(crate) fn word(effort: Effort) -> &'static str {
     match effort {
         Effort::Off => "none",
         Effort::Minimal => "minimal",
@@ -127,4 +129,30 @@ pub(super) fn word(effort: Effort) -> &'static str {
         Effort::ExtraHigh => "xhigh",
         Effort::Max => "max",
     }
+}
+
+/// A tool that came from this vendor's own API.
+pub(crate) fn hosted_tool<'p>(
+    _draft: &mut Draft<'p>,
+    offered: &OfferedTool<'p>,
+) -> Option<HostedTool<'p>> {
+    let tool = offered.tool;
+    let json = body::own_definition(tool)?;
+    let tag = json
+        .value()
+        .get("type")
+        .and_then(Value::as_str)?
+        .into_owned();
+    let named = json
+        .value()
+        .get("name")
+        .is_some_and(|name| name.as_text().is_some());
+    Some(HostedTool {
+        name: &tool.name,
+        chosen: match named {
+            true => Chosen::TypeAndName(tag),
+            false => Chosen::Type(tag),
+        },
+        json: json.get().to_owned(),
+    })
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use throughline_model::Path;
 use throughline_model::json::Value;
 
-use super::report::Report;
-use super::shape::{Field, Kind, Known, member, required, text};
+use crate::validate::profile::Profile;
+use crate::validate::report::Report;
+use crate::validate::shape::{Field, Kind, Known, member, required, text};
 
 const LONGEST_ID: usize = 40;
 const ROLES: [&str; 6] = [
@@ -32,7 +33,7 @@ struct Open {
     ids: BTreeMap<String, usize>,
 }
 
-pub(super) fn check(request: &Value<'_>, report: &mut Report) {
+pub(super) fn check(request: &Value<'_>, _profile: &Profile, report: &mut Report) {
     let messages = Path::Root.key("messages");
     let given = match request.as_array() {
         Some(list) => Some(list),

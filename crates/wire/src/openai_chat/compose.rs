@@ -4,16 +4,16 @@
 
 use throughline_model::AnswerShape;
 
-use super::draft::{Choice, Continues, Draft};
-use super::openai_responses::word;
-use super::{TokenLimit, shape};
+use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::{TokenLimit, shape};
 use crate::members::Members;
 use crate::openai_chat::body;
+use crate::openai_responses::compose::word;
 
 /// As many texts as may end an answer.
 const MOST_STOPS: usize = 4;
 
-pub(super) fn write(draft: &mut Draft<'_>) {
+pub(crate) fn write(draft: &mut Draft<'_>) {
     let settings = draft.prompt.settings;
     draft.body.str("model", draft.prompt.model);
     draft.said(Continues::Nothing);

@@ -2,17 +2,21 @@
 
 use throughline_model::{Effort, Family, Path};
 
-use super::draft::{Choice, Continues, Draft};
-use super::shape;
 use crate::LossKind;
+use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::hosted::{
+    Chosen, HostedTool, OfferedTool, is_code, is_plain_container, says_nothing,
+};
+use crate::compose::shape;
 use crate::foreign::{self, Function};
 use crate::gemini::encode;
 use crate::members::Members;
+use crate::openai_responses::body::own_definition;
 
 /// As many texts as may end an answer.
-pub(super) const MOST_STOPS: usize = 5;
+pub(crate) const MOST_STOPS: usize = 5;
 
-pub(super) fn write(draft: &mut Draft<'_>) {
+pub(crate) fn write(draft: &mut Draft<'_>) {
     draft.said(Continues::Nothing);
     let choice = draft.tools(encode::functions);
     let mut calling = Members::default();
@@ -58,7 +62,7 @@ pub(super) fn write(draft: &mut Draft<'_>) {
 }
 
 /// Gemini does not hold functions to their schemas.
-pub(super) fn note_strict(draft: &mut Draft<'_>) {
+pub(crate) fn note_strict(draft: &mut Draft<'_>) {
     let root = Path::Root.key("tools");
     for Function { index, tool } in foreign::functions(draft.prompt.tools) {
         if tool.strict == Some(true) {
@@ -72,7 +76,7 @@ pub(super) fn note_strict(draft: &mut Draft<'_>) {
 }
 
 /// Gemini calls as many functions at once as it likes.
-pub(super) fn note_parallel(draft: &mut Draft<'_>) {
+pub(crate) fn note_parallel(draft: &mut Draft<'_>) {
     if draft.prompt.settings.parallel_calls == Some(false) {
         draft.lost("parallel_calls", "parallel calls cannot be switched off");
     }
@@ -153,7 +157,7 @@ fn thinking(draft: &mut Draft<'_>) -> Members<'static> {
 }
 
 /// Google's words for how much to think.
-pub(super) fn level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
+pub(crate) fn level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
     match effort {
         Effort::Off => {
             let detail = "thinking cannot be switched off, only made short";
@@ -169,4 +173,37 @@ pub(super) fn level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
             "high"
         }
     }
+}
+
+/// Web search and code execution; they take no options.
+pub(crate) fn hosted_tool<'p>(
+    draft: &mut Draft<'p>,
+    offered: &OfferedTool<'p>,
+) -> Option<HostedTool<'p>> {
+    let tool = offered.tool;
+    let json = match &tool.family {
+        family if *family == Family::WEB_SEARCH => r#"{"googleSearch":{}}"#,
+        family if is_code(family) => r#"{"codeExecution":{}}"#,
+        _ => return None,
+    };
+    if offered.beside_functions && !draft.prompt.target.generation.tool_combination {
+        return None;
+    }
+    if let Some(options) = own_definition(tool) {
+        let value = options.value();
+        for member in value.members() {
+            let key = member.key.to_str();
+            let plain = matches!(&*key, "type" | "name")
+                || says_nothing(&member.value)
+                || is_plain_container(&key, &member.value);
+            if !plain {
+                offered.lost(draft, Some(&key), "the tool has no such option here");
+            }
+        }
+    }
+    Some(HostedTool {
+        name: &tool.name,
+        chosen: Chosen::Never,
+        json: json.to_owned(),
+    })
 }

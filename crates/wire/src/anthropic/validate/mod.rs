@@ -12,9 +12,9 @@ use blocks::{BODY_KEYS, is_service_result};
 
 pub(crate) use blocks::takes_member;
 
-use super::profile::{Chain, Profile};
-use super::report::Report;
-use super::shape::{member, text};
+use crate::validate::profile::{Chain, Profile};
+use crate::validate::report::Report;
+use crate::validate::shape::{member, text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
