@@ -10,7 +10,7 @@ use throughline_compact::{
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 
-use super::summary::Writing;
+use super::summary::PendingSummary;
 use super::view::View;
 use crate::trials::planted;
 
@@ -62,7 +62,7 @@ impl From<Policy> for Compaction {
 
 /// Who is asked, and what is sent beside the conversation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PromptRequest<'a> {
     pub(crate) upstream: &'a str,
     pub(crate) model: &'a str,
     /// Units of instructions and tools.
@@ -85,7 +85,7 @@ pub(crate) struct Compacted {
     /// Whether `view` has something that is shown in one run only.
     mixed: bool,
     /// A summary that a model is writing.
-    writing: Option<Arc<Writing>>,
+    writing: Option<Arc<PendingSummary>>,
     /// What somebody wanted to be shown when that was last looked at.
     heeded: Option<Wishes>,
 }
@@ -164,7 +164,7 @@ impl Compacted {
     }
 
     /// Decide about the next call. An epoch holds at once; it is told so that it can be stored.
-    pub(crate) fn plan(&mut self, asked: Asked<'_>) -> Result<Decided, BudgetUnreachable> {
+    pub(crate) fn plan(&mut self, asked: PromptRequest<'_>) -> Result<Decided, BudgetUnreachable> {
         let bills = self.bills.of(asked.upstream, asked.model);
         let scale = Scale::per_mille(bills.per_mille());
         let call = Call {
@@ -201,7 +201,7 @@ impl Compacted {
     }
 
     /// Wait for a summary.
-    pub(crate) fn waits_for(&mut self, writing: Option<Arc<Writing>>) {
+    pub(crate) fn waits_for(&mut self, writing: Option<Arc<PendingSummary>>) {
         self.writing = writing;
     }
 

@@ -8,28 +8,28 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A summary that is being written. Branches of a conversation share it; when none of them waits for
 /// it any more, it is no longer written.
-pub(crate) struct Writing {
+pub(crate) struct PendingSummary {
     part: Part,
-    wrote: Arc<OnceLock<Wrote>>,
+    wrote: Arc<OnceLock<SummaryResult>>,
     _waited_for: DropGuard,
 }
 
 /// What came of it.
 #[derive(Debug)]
-pub(crate) struct Wrote {
+pub(crate) struct SummaryResult {
     pub(crate) said: Result<String, Refused>,
     /// Tokens that were billed: of what was sent, and of what was written.
     pub(crate) billed: (u64, u64),
 }
 
 /// The end of whoever writes. One that is dropped without a word has failed.
-pub(crate) struct Hand {
-    wrote: Arc<OnceLock<Wrote>>,
+pub(crate) struct SummaryWriter {
+    wrote: Arc<OnceLock<SummaryResult>>,
     pub(crate) unwanted: CancellationToken,
 }
 
-impl Writing {
-    pub(crate) fn begin(part: Part) -> (Arc<Self>, Hand) {
+impl PendingSummary {
+    pub(crate) fn begin(part: Part) -> (Arc<Self>, SummaryWriter) {
         let wrote = Arc::new(OnceLock::new());
         let unwanted = CancellationToken::new();
         let writing = Self {
@@ -37,7 +37,7 @@ impl Writing {
             wrote: Arc::clone(&wrote),
             _waited_for: unwanted.clone().drop_guard(),
         };
-        (Arc::new(writing), Hand { wrote, unwanted })
+        (Arc::new(writing), SummaryWriter { wrote, unwanted })
     }
 
     /// What came of it, held against the record; `None` while it is being written.
@@ -52,25 +52,25 @@ impl Writing {
     }
 }
 
-impl Hand {
-    pub(crate) fn done(self, wrote: Wrote) {
+impl SummaryWriter {
+    pub(crate) fn done(self, wrote: SummaryResult) {
         let _ = self.wrote.set(wrote);
     }
 }
 
-impl Drop for Hand {
+impl Drop for SummaryWriter {
     fn drop(&mut self) {
         // Whoever waits must not wait for ever.
-        let _ = self.wrote.set(Wrote {
+        let _ = self.wrote.set(SummaryResult {
             said: Err(Refused::Failed),
             billed: (0, 0),
         });
     }
 }
 
-impl fmt::Debug for Writing {
+impl fmt::Debug for PendingSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writing")
+        f.debug_struct("PendingSummary")
             .field("epoch", &self.part.epoch)
             .field("wrote", &self.wrote.get().is_some())
             .finish()

@@ -32,14 +32,14 @@ pub struct View {
     /// Whether there are calls or results of the application in it.
     tools: bool,
     // One for each target and strategy that was asked for; two at most in practice.
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<CachedRendering>>,
     /// How it is shown once it is long, for the next run.
     compacted: Option<Box<Compacted>>,
 }
 
 /// What was rendered for one target with one strategy.
 #[derive(Clone)]
-struct Kept {
+struct CachedRendering {
     target: Target,
     options: Options,
     renderer: Renderer,
@@ -163,7 +163,8 @@ impl View {
     /// options before is not rendered again.
     pub fn render(&self, target: &Target, options: &Options) -> Rendering {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &Kept| known.target == *target && known.options.is_same(options);
+        let same =
+            |known: &CachedRendering| known.target == *target && known.options.is_same(options);
         let place = match kept.iter().position(same) {
             Some(place) => place,
             None => {
@@ -175,7 +176,7 @@ impl View {
                 }
                 // Mostly there is one, and it is large: room for four would be kept with each view.
                 kept.reserve_exact(1);
-                kept.push(Kept {
+                kept.push(CachedRendering {
                     target: target.clone(),
                     options: options.clone(),
                     renderer,
@@ -201,7 +202,7 @@ impl View {
 /// that nobody asks for again.
 const MOST_KEPT: usize = 4;
 
-impl Kept {
+impl CachedRendering {
     /// Render what is new; `None` if what was rendered no longer holds.
     fn advance(&mut self, messages: &[Arc<Message>]) -> Option<Rendering> {
         for message in &messages[self.seen..] {

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::TypedRun;
-use super::driver::{self, Heard, Job, Starter, Told};
+use super::driver::{self, EventBatch, Job, NumberedEvent, Starter};
 use super::event::RunEvent;
 use super::input::Input;
 use super::limits::{Calling, Limits};
@@ -345,7 +345,7 @@ impl<O: Order> Run<O> {
         self
     }
 
-    fn start(self, events: Option<mpsc::UnboundedSender<Told>>) -> Running {
+    fn start(self, events: Option<mpsc::UnboundedSender<EventBatch>>) -> Running {
         let mut job = self.job;
         let asked = job.cancel;
         let left = asked.child_token();
@@ -395,20 +395,20 @@ struct Running {
     _guard: DropGuard,
 }
 
-type Ended = Result<Outcome, RunFailed>;
+type StreamEnd = Result<Outcome, RunFailed>;
 
 /// Who works on a run.
 enum Work {
     /// A task of its own.
-    Elsewhere(JoinHandle<Ended>),
+    Elsewhere(JoinHandle<StreamEnd>),
     /// Whoever reads its events.
-    Here(Pin<Box<dyn Future<Output = Ended> + Send>>),
+    Here(Pin<Box<dyn Future<Output = StreamEnd> + Send>>),
     /// Nobody any more.
-    Over(Box<Ended>),
+    Over(Box<StreamEnd>),
 }
 
 impl Running {
-    async fn finish(self) -> Ended {
+    async fn finish(self) -> StreamEnd {
         match self.work {
             Work::Elsewhere(task) => match task.await {
                 Ok(result) => result,
@@ -453,13 +453,13 @@ impl Running {
 /// ```
 pub struct RunStream {
     running: Running,
-    receiver: mpsc::UnboundedReceiver<Told>,
+    receiver: mpsc::UnboundedReceiver<EventBatch>,
     /// Waits until the disk has the beginning of the run, which nobody is told of before.
     begun: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
     /// Where that is, as long as it is not known that the disk has it.
     unsure: Option<Store>,
     /// Events that came together.
-    ready: std::vec::IntoIter<Heard>,
+    ready: std::vec::IntoIter<NumberedEvent>,
     last: Option<EventNo>,
 }
 
@@ -471,7 +471,7 @@ impl RunStream {
     }
 
     /// What comes of working on the run here.
-    fn heard_here(&mut self, cx: &mut Context<'_>) -> Poll<Option<Told>> {
+    fn heard_here(&mut self, cx: &mut Context<'_>) -> Poll<Option<EventBatch>> {
         if let Ok(heard) = self.receiver.try_recv() {
             return Poll::Ready(Some(heard));
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_model::Message;
 use throughline_store::{NodeId, RunId, TenantScope};
 
-use super::found::Known;
+use super::found::RememberedNode;
 use crate::prompt::View;
 
 /// A view of at most so many bytes is copied when it is taken: copying is cheaper than reading, and
@@ -37,30 +37,30 @@ const RENDERED_AGAIN: usize = 6 << 10;
 /// ```
 #[derive(Clone)]
 pub struct Views {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Entries>>,
     /// How many bytes may be kept, about.
     most: usize,
 }
 
 #[derive(Default)]
-struct Kept {
-    by_run: HashMap<RunId, One>,
+struct Entries {
+    by_run: HashMap<RunId, Entry>,
     by_age: BTreeMap<u64, RunId>,
     bytes: usize,
     tick: u64,
 }
 
-struct One {
+struct Entry {
     node: NodeId,
-    held: Held,
+    held: CachedHistory,
     /// What else somebody has to know who goes on there.
-    known: Option<Known>,
+    known: Option<RememberedNode>,
     bytes: usize,
     age: u64,
 }
 
 /// A history in memory.
-pub(super) struct Held {
+pub(super) struct CachedHistory {
     pub(super) view: View,
     /// The same messages as handles show them, handed on from one to the next: a list of its own for
     /// each would touch every message of a long history for every turn.
@@ -70,7 +70,7 @@ pub(super) struct Held {
 /// A list of messages that handles share.
 pub(super) type Shown = Arc<Vec<Arc<Message>>>;
 
-impl Held {
+impl CachedHistory {
     /// A view that nobody has shown yet.
     pub(super) fn new(view: View) -> Self {
         let shown = Arc::new(view.messages().to_vec());
@@ -98,7 +98,7 @@ impl Views {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Entries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -117,9 +117,9 @@ impl Views {
     pub fn clear(&self) {
         let mut kept = self.kept();
         let tick = kept.tick;
-        *kept = Kept {
+        *kept = Entries {
             tick,
-            ..Kept::default()
+            ..Entries::default()
         };
     }
 
@@ -129,7 +129,11 @@ impl Views {
     }
 
     /// Where a run ended and what is known of that place, if nobody has to read it.
-    pub(super) fn known(&self, scope: &TenantScope, run: RunId) -> Option<(NodeId, Known)> {
+    pub(super) fn known(
+        &self,
+        scope: &TenantScope,
+        run: RunId,
+    ) -> Option<(NodeId, RememberedNode)> {
         let kept = self.kept();
         let one = kept.by_run.get(&run)?;
         let known = one.known.as_ref().filter(|known| known.scope == *scope)?;
@@ -137,7 +141,7 @@ impl Views {
     }
 
     /// Take the history of a node, or a copy of it.
-    pub(super) fn take(&self, node: NodeId) -> Option<Held> {
+    pub(super) fn take(&self, node: NodeId) -> Option<CachedHistory> {
         let mut kept = self.kept();
         let one = kept.by_run.get(&node.run)?;
         if one.node != node {
@@ -152,11 +156,11 @@ impl Views {
     }
 
     /// Keep the history of a node.
-    pub(super) fn put(&self, node: NodeId, mut held: Held, known: Option<Known>) {
+    pub(super) fn put(&self, node: NodeId, mut held: CachedHistory, known: Option<RememberedNode>) {
         if held.view.bytes() <= RENDERED_AGAIN {
             held.view.forget_rendered();
         }
-        let bytes = held.weight() + known.as_ref().map_or(0, Known::weight);
+        let bytes = held.weight() + known.as_ref().map_or(0, RememberedNode::weight);
         if bytes > self.most {
             return;
         }
@@ -168,7 +172,7 @@ impl Views {
         kept.by_age.insert(age, node.run);
         kept.by_run.insert(
             node.run,
-            One {
+            Entry {
                 node,
                 held,
                 known,
@@ -185,7 +189,7 @@ impl Views {
     }
 }
 
-impl Kept {
+impl Entries {
     /// It was used just now.
     fn touch(&mut self, run: RunId) {
         self.tick += 1;
@@ -196,7 +200,7 @@ impl Kept {
         }
     }
 
-    fn remove(&mut self, run: RunId) -> Option<One> {
+    fn remove(&mut self, run: RunId) -> Option<Entry> {
         let one = self.by_run.remove(&run)?;
         self.by_age.remove(&one.age);
         self.bytes -= one.bytes;
@@ -215,8 +219,8 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> Held {
-        Held::new(View::new([Message::user(text)]))
+    fn said(text: &str) -> CachedHistory {
+        CachedHistory::new(View::new([Message::user(text)]))
     }
 
     #[test]

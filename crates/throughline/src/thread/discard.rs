@@ -4,7 +4,7 @@ use throughline_store::{At, Claim, Error, NodeId, Result, RunId, RunState, Threa
 use tokio_util::sync::CancellationToken;
 
 use super::handle::Thread;
-use super::home::Home;
+use super::home::ScopedStore;
 use super::live::AtWork;
 use super::threads::Threads;
 use crate::trials::planted;
@@ -54,7 +54,7 @@ impl Threads {
     /// # }
     /// ```
     pub async fn discard(&self, run: RunId) -> Result<DiscardedRun> {
-        let Home { store, scope, .. } = self.home();
+        let ScopedStore { store, scope, .. } = self.home();
         let seen = store.run(scope, run).await?;
         // No task of this process may take the run up between here and its end.
         let at_work = AtWork::alone(store, run, CancellationToken::new());
@@ -115,7 +115,7 @@ impl Thread {
         if self.shared.is_new() {
             return Ok(None);
         }
-        let Home { store, scope, .. } = &self.shared.home;
+        let ScopedStore { store, scope, .. } = &self.shared.home;
         let at = At::Thread(self.shared.id.clone());
         let Some(left) = store.open(scope, &at, 0).await?.unsettled else {
             return Ok(None);

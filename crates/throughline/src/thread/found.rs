@@ -7,7 +7,7 @@ use throughline_store::{
 };
 
 /// A place in a thread, as it was read or as it is remembered.
-pub(crate) struct Found {
+pub(crate) struct OpenedAt {
     /// The node there; `None` while there is none.
     pub(crate) end: Option<End>,
     /// The state at that node.
@@ -39,7 +39,7 @@ pub(crate) struct End {
 /// What a run that is over leaves in memory about the place where it ended, for whoever goes on
 /// there. It is said of nodes only that wait for nothing: no run changes those any more.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct RememberedNode {
     pub(crate) scope: TenantScope,
     pub(crate) thread: ThreadId,
     pub(crate) state: State,
@@ -47,7 +47,7 @@ pub(crate) struct Known {
     pub(crate) settings: Option<RawJson>,
 }
 
-impl Known {
+impl RememberedNode {
     /// About how many bytes it takes.
     pub(crate) fn weight(&self) -> usize {
         let state = match self.state.is_empty() {
@@ -59,9 +59,9 @@ impl Known {
     }
 }
 
-impl Found {
+impl OpenedAt {
     /// As a run left it.
-    pub(crate) fn known(node: NodeId, known: Known) -> Self {
+    pub(crate) fn known(node: NodeId, known: RememberedNode) -> Self {
         Self {
             end: Some(End {
                 node,
@@ -96,7 +96,7 @@ impl Found {
     }
 }
 
-impl From<Opened> for Found {
+impl From<Opened> for OpenedAt {
     fn from(opened: Opened) -> Self {
         Self {
             end: opened.tip.map(End::from),

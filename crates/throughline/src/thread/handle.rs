@@ -10,11 +10,11 @@ use throughline_store::{
     RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
 };
 
-use super::cache::{Held, Shown};
-use super::found::{End, Found, Known};
-use super::home::Home;
+use super::cache::{CachedHistory, Shown};
+use super::found::{End, OpenedAt, RememberedNode};
+use super::home::ScopedStore;
 use super::journal::{Calls, Pending};
-use super::mailbox::{Left, Mailbox};
+use super::mailbox::{LeftCounter, Mailbox};
 use super::owner::{Owner, ThreadSettings};
 use crate::prompt::View;
 
@@ -43,23 +43,23 @@ pub struct Thread {
 
 /// What a thread's handle and the runs on it share.
 pub(crate) struct Shared {
-    pub(crate) home: Home,
+    pub(crate) home: ScopedStore,
     pub(crate) id: ThreadId,
     /// Whether nobody but this handle can know of the store.
     pub(super) private: bool,
-    pub(super) left: Left,
-    seen: Mutex<Seen>,
+    pub(super) left: LeftCounter,
+    seen: Mutex<HandleState>,
 }
 
 /// What is known of the thread; always something that was committed.
-struct Seen {
-    place: Place,
+struct HandleState {
+    place: Position,
     /// A run that failed there, and whose journal the next run begins with.
     failed: Option<RunId>,
     /// Known since the thread was opened, and not used by a run yet.
-    found: Option<Box<Found>>,
+    found: Option<Box<OpenedAt>>,
     /// What was seen when the thread was last read, unless a run has gone on here since.
-    looked: Option<Looked>,
+    looked: Option<LastRead>,
     /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
     /// is the one to go on from.
     cached: Option<Cached>,
@@ -73,13 +73,13 @@ struct Seen {
 
 /// What a handle saw of a thread when it read it.
 #[derive(Clone)]
-pub(crate) struct Looked {
+pub(crate) struct LastRead {
     pub(crate) version: Version,
     pub(crate) unsettled: Option<Run>,
 }
 
-impl Looked {
-    fn at(found: &Found) -> Self {
+impl LastRead {
+    fn at(found: &OpenedAt) -> Self {
         Self {
             version: found.version,
             unsettled: found.unsettled.clone(),
@@ -89,7 +89,7 @@ impl Looked {
 
 /// Where runs go on.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// Nothing is stored yet.
     New(Box<Seed>),
     /// At the head, wherever that is.
@@ -116,7 +116,7 @@ struct Cached {
 /// A thread as a run finds it.
 pub(crate) struct Loaded {
     /// `None` if nothing is stored yet.
-    pub(crate) found: Option<Box<Found>>,
+    pub(crate) found: Option<Box<OpenedAt>>,
     /// What the thread begins with, if nothing is stored yet.
     pub(crate) seed: Option<Box<Seed>>,
     /// Whether it goes on at a node, not at the head.
@@ -183,7 +183,7 @@ impl Thread {
     pub(super) fn seeded(seed: Seed) -> Self {
         let ids = Arc::new(Ids::new(Arc::new(SystemClock)));
         let engine = throughline_store::Memory::new(Options::default(), &ids);
-        let home = Home {
+        let home = ScopedStore {
             store: Store::on(Arc::new(engine), ids),
             scope: TenantScope::local(),
             views: None,
@@ -192,15 +192,15 @@ impl Thread {
     }
 
     /// A thread that is made when something is said on it.
-    pub(super) fn made(home: Home, private: bool, seed: Seed) -> Self {
+    pub(super) fn made(home: ScopedStore, private: bool, seed: Seed) -> Self {
         let shown = seed.messages.iter().cloned().map(Arc::new);
         let shown = Arc::new(shown.collect());
         let state = seed.state.clone();
         let id = seed.thread.id.clone();
         // Whoever made the settings wrote them just now.
         let settings = ThreadSettings::read(seed.thread.settings.as_ref()).unwrap_or_default();
-        let seen = Seen {
-            place: Place::New(Box::new(seed)),
+        let seen = HandleState {
+            place: Position::New(Box::new(seed)),
             failed: None,
             found: None,
             looked: None,
@@ -216,7 +216,7 @@ impl Thread {
                 home,
                 id,
                 private,
-                left: Left::default(),
+                left: LeftCounter::default(),
                 seen: Mutex::new(seen),
             }),
         }
@@ -226,17 +226,22 @@ impl Thread {
     ///
     /// `read` says whether its messages were read; if not, they are in memory, or are read when they
     /// are needed.
-    pub(super) fn opened(home: Home, at: &At, mut opened: Opened, read: bool) -> Result<Self> {
+    pub(super) fn opened(
+        home: ScopedStore,
+        at: &At,
+        mut opened: Opened,
+        read: bool,
+    ) -> Result<Self> {
         let id = opened.thread.id.clone();
         let settings = settings(&opened)?;
         let place = match (at, opened.tip) {
-            (At::Node(_), Some(tip)) => Place::Node(tip.node),
-            _ => Place::Head,
+            (At::Node(_), Some(tip)) => Position::Node(tip.node),
+            _ => Position::Head,
         };
         let entries = std::mem::take(&mut opened.entries);
         let node = opened.tip.map(|tip| tip.node);
         let held = match read {
-            true => Some(Held::new(View::new(messages(entries)))),
+            true => Some(CachedHistory::new(View::new(messages(entries)))),
             false => node.and_then(|node| home.views.as_ref()?.take(node)),
         };
         let stored = opened.thread.settings.clone();
@@ -246,15 +251,15 @@ impl Thread {
 
     /// A thread at the node that a run left, if all of it is in memory. That it is still there is
     /// seen when a run begins.
-    pub(super) fn remembered(home: &Home, run: RunId) -> Option<Self> {
+    pub(super) fn remembered(home: &ScopedStore, run: RunId) -> Option<Self> {
         let views = home.views.as_ref()?;
         let (node, known) = views.known(&home.scope, run)?;
         let settings = ThreadSettings::read(known.settings.as_ref()).ok()?;
         let held = views.take(node)?;
         let id = known.thread.clone();
         let settings = (settings, known.settings.clone());
-        let found = Found::known(node, known);
-        let place = Place::Node(node);
+        let found = OpenedAt::known(node, known);
+        let place = Position::Node(node);
         Some(Self::stored(
             home.clone(),
             id,
@@ -266,16 +271,16 @@ impl Thread {
     }
 
     fn stored(
-        home: Home,
+        home: ScopedStore,
         id: ThreadId,
-        place: Place,
-        found: Found,
-        held: Option<Held>,
+        place: Position,
+        found: OpenedAt,
+        held: Option<CachedHistory>,
         (settings, stored): (ThreadSettings, Option<RawJson>),
     ) -> Self {
         let node = found.node();
         let (view, shown) = held.map(|held| (held.view, held.shown)).unzip();
-        let seen = Seen {
+        let seen = HandleState {
             place,
             cached: view.map(|view| Cached { node, view }),
             shown: shown.unwrap_or_default(),
@@ -284,7 +289,7 @@ impl Thread {
             state: found.state.clone(),
             settings,
             stored,
-            looked: Some(Looked::at(&found)).filter(|_| found.expects.is_none()),
+            looked: Some(LastRead::at(&found)).filter(|_| found.expects.is_none()),
             found: Some(Box::new(found)),
         };
         Self {
@@ -292,7 +297,7 @@ impl Thread {
                 home,
                 id,
                 private: false,
-                left: Left::default(),
+                left: LeftCounter::default(),
                 seen: Mutex::new(seen),
             }),
         }
@@ -368,24 +373,24 @@ pub(super) fn settings(opened: &Opened) -> Result<ThreadSettings> {
 }
 
 impl Shared {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, HandleState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_new(&self) -> bool {
-        matches!(self.seen().place, Place::New(_))
+        matches!(self.seen().place, Position::New(_))
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Position {
         self.seen().place.clone()
     }
 
     /// Make the thread in the store, with what it begins with, if it is not there.
     pub(crate) async fn create(&self) -> Result<()> {
-        let Place::New(seed) = self.place() else {
+        let Position::New(seed) = self.place() else {
             return Ok(());
         };
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let opened = store.open_or_create(scope, &seed.thread, 0).await?;
         let brings = !seed.messages.is_empty() || !seed.state.is_empty();
         if brings && opened.tip.is_some() {
@@ -405,7 +410,7 @@ impl Shared {
             };
             store.append(scope, &append).await?;
         }
-        self.seen().place = Place::Head;
+        self.seen().place = Position::Head;
         Ok(())
     }
 
@@ -418,7 +423,7 @@ impl Shared {
             let (found, cached) = (seen.found.take(), seen.cached.take());
             (place, seen.failed, found, cached, seen.settings.clone())
         };
-        if let Place::New(seed) = place {
+        if let Position::New(seed) = place {
             if seed.messages.is_empty() {
                 let settings = ThreadSettings::read(seed.thread.settings.as_ref());
                 return Ok(Loaded {
@@ -434,11 +439,11 @@ impl Shared {
             return Box::pin(self.load()).await;
         }
         let at = match place {
-            Place::Node(node) => At::Node(throughline_store::NodeRef::Node(node)),
-            Place::New(_) | Place::Head => At::Thread(self.id.clone()),
+            Position::Node(node) => At::Node(throughline_store::NodeRef::Node(node)),
+            Position::New(_) | Position::Head => At::Thread(self.id.clone()),
         };
         let left = match (&self.home.views, &place) {
-            (Some(views), Place::Node(node)) => views.take(*node).map(|held| Cached {
+            (Some(views), Position::Node(node)) => views.take(*node).map(|held| Cached {
                 node: Some(*node),
                 view: held.view,
             }),
@@ -452,7 +457,7 @@ impl Shared {
         let (found, settings, entries) = match found {
             Some(found) => (found, settings, Vec::new()),
             None => {
-                let Home { store, scope, .. } = &self.home;
+                let ScopedStore { store, scope, .. } = &self.home;
                 let mut opened = store.open(scope, &at, window).await?;
                 let entries = std::mem::take(&mut opened.entries);
                 let settings = self::settings(&opened)?;
@@ -461,8 +466,8 @@ impl Shared {
                     seen.settings = settings.clone();
                     seen.stored.clone_from(&opened.thread.settings);
                 }
-                let found = Box::new(Found::from(opened));
-                self.seen().looked = Some(Looked::at(&found));
+                let found = Box::new(OpenedAt::from(opened));
+                self.seen().looked = Some(LastRead::at(&found));
                 (found, settings, entries)
             }
         };
@@ -475,8 +480,8 @@ impl Shared {
             found: Some(found),
             seed: None,
             at_node: match place {
-                Place::Node(node) => Some(node),
-                Place::New(_) | Place::Head => None,
+                Position::Node(node) => Some(node),
+                Position::New(_) | Position::Head => None,
             },
             failed,
             view,
@@ -494,7 +499,7 @@ impl Shared {
             return Ok(Vec::new());
         };
         let at = At::Node(throughline_store::NodeRef::Node(node));
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         loop {
             let span = match entries.first() {
                 Some(first) if first.first <= 1 => break,
@@ -520,14 +525,14 @@ impl Shared {
         let mut seen = self.seen();
         seen.failed = None;
         let free = match &seen.place {
-            Place::New(seed) => seed.leasing == Leasing::Free,
-            Place::Node(_) => true,
-            Place::Head => false,
+            Position::New(seed) => seed.leasing == Leasing::Free,
+            Position::Node(_) => true,
+            Position::Head => false,
         };
         if let (true, Some(node)) = (free, left.node) {
-            seen.place = Place::Node(node);
-        } else if matches!(seen.place, Place::New(_)) {
-            seen.place = Place::Head;
+            seen.place = Position::Node(node);
+        } else if matches!(seen.place, Position::New(_)) {
+            seen.place = Position::Head;
         }
         let shown = left.view.messages();
         // By address: what was read again may be the same message with less in it.
@@ -546,13 +551,13 @@ impl Shared {
         }
         seen.cached = match (&self.home.views, left.node) {
             (Some(views), Some(node)) => {
-                let known = left.closed.then(|| Known {
+                let known = left.closed.then(|| RememberedNode {
                     scope: self.home.scope.clone(),
                     thread: self.id.clone(),
                     state: seen.state.clone(),
                     settings: seen.stored.clone(),
                 });
-                let held = Held {
+                let held = CachedHistory {
                     view: left.view,
                     shown: Arc::clone(&seen.shown),
                 };
@@ -575,7 +580,7 @@ impl Shared {
         };
         let node = found.node();
         match (&self.home.views, node) {
-            (Some(views), Some(node)) => views.put(node, Held::new(loaded.view), None),
+            (Some(views), Some(node)) => views.put(node, CachedHistory::new(loaded.view), None),
             _ => {
                 self.seen().cached = Some(Cached {
                     node,
@@ -596,8 +601,8 @@ impl Shared {
     }
 
     /// The calls that the parked run waits for, or the node that is marked open.
-    pub(super) async fn waiting(&self, found: Option<&Found>) -> Result<Vec<Pending>> {
-        let Some(run) = found.and_then(Found::waits) else {
+    pub(super) async fn waiting(&self, found: Option<&OpenedAt>) -> Result<Vec<Pending>> {
+        let Some(run) = found.and_then(OpenedAt::waits) else {
             return Ok(Vec::new());
         };
         let journal = self.home.store.journal(&self.home.scope, run).await?;
@@ -647,15 +652,15 @@ impl Shared {
     }
 
     /// What was seen when the thread was last read.
-    pub(crate) fn looked(&self) -> Option<Looked> {
+    pub(crate) fn looked(&self) -> Option<LastRead> {
         self.seen().looked.clone()
     }
 
     /// The thread is stored now.
     pub(crate) fn exists(&self) {
         let mut seen = self.seen();
-        if matches!(seen.place, Place::New(_)) {
-            seen.place = Place::Head;
+        if matches!(seen.place, Position::New(_)) {
+            seen.place = Position::Head;
         }
     }
 
@@ -678,7 +683,7 @@ impl Shared {
     /// Change the settings of a thread that is not stored yet.
     pub(super) fn change_seed(&self, settings: &ThreadSettings) -> bool {
         let mut seen = self.seen();
-        let Place::New(seed) = &mut seen.place else {
+        let Position::New(seed) = &mut seen.place else {
             return false;
         };
         seed.thread.settings = settings.to_json();

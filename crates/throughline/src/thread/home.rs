@@ -20,14 +20,14 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A store, and whose data of it.
 #[derive(Clone)]
-pub(crate) struct Home {
+pub(crate) struct ScopedStore {
     pub(crate) store: Store,
     pub(crate) scope: TenantScope,
     /// Where views are left for other handles, if they are.
     pub(crate) views: Option<Views>,
 }
 
-impl Home {
+impl ScopedStore {
     /// Send a write until its answer is known. Writes of a run may be sent again: one that was done
     /// is answered as it was the first time.
     pub(crate) async fn sure<'a, T>(&self, send: impl Fn() -> Answer<'a, T> + Send) -> Result<T> {

@@ -6,7 +6,7 @@ use throughline_model::{Message, Path};
 use throughline_store::{At, NewThread, RunId, RunState, State, ThreadId};
 
 use super::handle::{Seed, Thread};
-use super::home::Home;
+use super::home::ScopedStore;
 use super::threads::Threads;
 
 /// What stands at the beginning of a thread in JSON.
@@ -89,7 +89,7 @@ impl Thread {
     async fn write_whole(&self, object: &mut ObjectWriter<'_>) -> Result<(), ThreadJsonError> {
         let mut unsent = Vec::new();
         if !self.shared.is_new() {
-            let Home { store, scope, .. } = &self.shared.home;
+            let ScopedStore { store, scope, .. } = &self.shared.home;
             let at = At::Thread(self.id().clone());
             let opened = store.open(scope, &at, 0).await?;
             if let Some(run) = opened.unsettled {

@@ -11,10 +11,10 @@ use throughline_store::{OwnerId, RunId, Store};
 use tokio_util::sync::CancellationToken;
 
 /// By the process as the store knows it, and the run.
-type Live = HashMap<(OwnerId, RunId), Work>;
+type Live = HashMap<(OwnerId, RunId), RunningTask>;
 
 /// What is known of a run that is worked on.
-struct Work {
+struct RunningTask {
     /// Cancels it.
     cancel: CancellationToken,
     /// Cancelled when the task that works on it ends.
@@ -38,7 +38,7 @@ impl AtWork {
     /// Work on a run that is new.
     pub(crate) fn on(store: &Store, run: RunId, cancel: CancellationToken) -> Self {
         let owner = store.owner();
-        lock(&LIVE).insert((owner, run), Work::new(cancel));
+        lock(&LIVE).insert((owner, run), RunningTask::new(cancel));
         Self(owner, run)
     }
 
@@ -48,14 +48,14 @@ impl AtWork {
         match lock(&LIVE).entry((owner, run)) {
             Entry::Occupied(_) => None,
             Entry::Vacant(place) => {
-                place.insert(Work::new(cancel));
+                place.insert(RunningTask::new(cancel));
                 Some(Self(owner, run))
             }
         }
     }
 }
 
-impl Work {
+impl RunningTask {
     fn new(cancel: CancellationToken) -> Self {
         Self {
             cancel,
@@ -74,9 +74,9 @@ impl Drop for AtWork {
 }
 
 /// A run waits in a line while this is held.
-pub(crate) struct Waits(OwnerId, RunId);
+pub(crate) struct QueuedRun(OwnerId, RunId);
 
-impl Waits {
+impl QueuedRun {
     /// A run waits from now on.
     pub(crate) fn on(store: &Store, run: RunId) -> Self {
         let owner = store.owner();
@@ -85,7 +85,7 @@ impl Waits {
     }
 }
 
-impl Drop for Waits {
+impl Drop for QueuedRun {
     fn drop(&mut self) {
         let over = lock(&WAITING).remove(&(self.0, self.1));
         if let Some(over) = over {

@@ -32,9 +32,9 @@ pub struct Mailbox(pub(super) Arc<Shared>);
 
 /// Counts what was left through this handle, so that a run looks only when there is something.
 #[derive(Default)]
-pub(super) struct Left(AtomicU64);
+pub(super) struct LeftCounter(AtomicU64);
 
-impl Left {
+impl LeftCounter {
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }

@@ -20,7 +20,7 @@ pub use cache::Views;
 pub use discard::DiscardedRun;
 pub use handle::Thread;
 pub(crate) use handle::{Leaving, Loaded, Shared, messages};
-pub(crate) use home::Home;
+pub(crate) use home::ScopedStore;
 pub use journal::{Awaits, Pending, StopReason};
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;

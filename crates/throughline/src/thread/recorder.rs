@@ -11,11 +11,11 @@ use throughline_store::{
     StoredEvent, Through,
 };
 
-use super::home::Home;
+use super::home::ScopedStore;
 
 /// The journal of one run.
 pub(crate) struct Recorder {
-    home: Home,
+    home: ScopedStore,
     lease: Lease,
     pub(crate) mode: Mode,
     next_step: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Closing {
 }
 
 impl Recorder {
-    pub(crate) fn new(home: Home, started: Started, mode: Mode, at: (u32, EventNo)) -> Self {
+    pub(crate) fn new(home: ScopedStore, started: Started, mode: Mode, at: (u32, EventNo)) -> Self {
         Self {
             home,
             lease: started.lease,
@@ -49,7 +49,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &ScopedStore {
         &self.home
     }
 
@@ -110,7 +110,7 @@ impl Recorder {
             node,
             dequeue: std::mem::take(&mut self.dequeue),
         };
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let published = self
             .home
             .sure(|| store.step(scope, self.lease, &step))
@@ -121,7 +121,7 @@ impl Recorder {
 
     /// Record that calls are about to be dispatched.
     pub(crate) async fn intend(&self, step: u32, positions: &[u32]) -> Result<()> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.intend(scope, self.lease, step, positions))
             .await
@@ -129,7 +129,7 @@ impl Recorder {
 
     /// Ask for leave for calls that were planned without.
     pub(crate) async fn ask(&self, approvals: &[NewApproval]) -> Result<()> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.ask(scope, self.lease, approvals))
             .await
@@ -141,7 +141,7 @@ impl Recorder {
             return Ok(());
         }
         let results = std::mem::take(&mut self.results);
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let written = self
             .home
             .sure(|| store.results(scope, self.lease, &results))
@@ -169,7 +169,7 @@ impl Recorder {
         if urgent {
             events = events.at_once();
         }
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.flush(scope, self.lease, &events))
             .await
@@ -188,7 +188,7 @@ impl Recorder {
             events: self.take_events(),
             dequeue: std::mem::take(&mut self.dequeue),
         };
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let published = self
             .home
             .sure(|| store.publish(scope, self.lease, &publish))
@@ -204,7 +204,7 @@ impl Recorder {
     /// Park the run.
     pub(crate) async fn park(&mut self) -> Result<()> {
         let events = self.take_events();
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.park(scope, self.lease, events.as_ref()))
             .await
@@ -217,14 +217,14 @@ impl Recorder {
             note: Some(note),
             events: self.take_events(),
         };
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         self.home.sure(|| store.end(scope, self.lease, &end)).await
     }
 }
 
 /// Write results that an earlier worker of this process could not write.
-pub(crate) async fn write_unwritten(home: &Home, lease: Lease) -> Result<()> {
-    let Home { store, scope, .. } = home;
+pub(crate) async fn write_unwritten(home: &ScopedStore, lease: Lease) -> Result<()> {
+    let ScopedStore { store, scope, .. } = home;
     let kept = store.unwritten(lease.run);
     if kept.is_empty() {
         return Ok(());

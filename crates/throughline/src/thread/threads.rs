@@ -8,8 +8,8 @@ use throughline_store::{
 };
 
 use super::cache::Views;
-use super::handle::{Place, Seed, Thread};
-use super::home::Home;
+use super::handle::{Position, Seed, Thread};
+use super::home::ScopedStore;
 use super::owner::{Owner, ThreadSettings};
 use super::policy::Persistence;
 
@@ -37,7 +37,7 @@ const PAGE: usize = 100;
 /// ```
 #[derive(Clone)]
 pub struct Threads {
-    home: Home,
+    home: ScopedStore,
 }
 
 /// A copy that a vendor has of a deleted thread.
@@ -87,7 +87,7 @@ impl Threads {
     /// The threads of a tenant.
     pub fn scoped(store: &Store, scope: TenantScope) -> Self {
         Self {
-            home: Home {
+            home: ScopedStore {
                 store: store.clone(),
                 scope,
                 views: None,
@@ -96,7 +96,7 @@ impl Threads {
     }
 
     /// The threads of the store that a thread is in.
-    pub(super) fn at(home: Home) -> Self {
+    pub(super) fn at(home: ScopedStore) -> Self {
         Self { home }
     }
 
@@ -107,7 +107,7 @@ impl Threads {
         self
     }
 
-    pub(super) fn home(&self) -> &Home {
+    pub(super) fn home(&self) -> &ScopedStore {
         &self.home
     }
 
@@ -151,7 +151,7 @@ impl Threads {
     /// id), to go on there. One round trip.
     pub async fn open(&self, at: impl Into<At>) -> Result<Thread> {
         let at = at.into();
-        let Home {
+        let ScopedStore {
             store,
             scope,
             views,
@@ -180,7 +180,7 @@ impl Threads {
             }) => {}
             opened => return opened,
         }
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let failed = store.run(scope, run).await?;
         let thread = match failed.base {
             Some(node) => self.open(node).await?,
@@ -227,7 +227,7 @@ impl Threads {
     /// # }
     /// ```
     pub async fn open_or_create(&self, thread: NewThread) -> Result<Thread> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let opened = store.open_or_create(scope, &thread, usize::MAX).await?;
         let thread = Thread::opened(self.home.clone(), &At::Thread(thread.id), opened, true)?;
         thread.shared.find_pending().await?;
@@ -255,7 +255,7 @@ impl Threads {
     /// # }
     /// ```
     pub async fn fork(&self, from: impl Into<At>, mut thread: NewThread) -> Result<Thread> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let from = from.into();
         if thread.settings.is_none() {
             let origin = store.open(scope, &from, 0).await?;
@@ -272,7 +272,7 @@ impl Threads {
         filter: &ThreadFilter,
         after: Option<PageToken>,
     ) -> Result<Listing<throughline_store::Thread>> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         store.threads(scope, filter, after, PAGE).await
     }
 
@@ -296,7 +296,7 @@ impl Threads {
     /// # }
     /// ```
     pub async fn delete(&self, thread: &ThreadId) -> Result<Deleted> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         let opened = match store.open(scope, &At::Thread(thread.clone()), 0).await {
             Ok(opened) => opened,
             Err(Error::NotFound { .. }) => return Ok(Deleted::default()),
@@ -321,13 +321,13 @@ impl Threads {
         filter: &ApprovalFilter,
         after: Option<PageToken>,
     ) -> Result<Listing<Approval>> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         store.approvals(scope, filter, after, PAGE).await
     }
 
     /// Answer an approval. The tool runs when the run goes on: [`Agent::resume`](crate::Agent::resume).
     pub async fn answer(&self, answer: &Answer) -> Result<Approval> {
-        let Home { store, scope, .. } = &self.home;
+        let ScopedStore { store, scope, .. } = &self.home;
         self.home.sure(|| store.answer(scope, answer)).await
     }
 
@@ -426,14 +426,14 @@ impl Thread {
     /// ```
     pub async fn tokens(&self) -> Result<u64> {
         let at = match self.shared.place() {
-            Place::New(seed) => {
+            Position::New(seed) => {
                 let counts = seed.messages.iter().map(tokens::units);
                 return Ok(counts.map(u64::from).sum());
             }
-            Place::Head => At::Thread(self.shared.id.clone()),
-            Place::Node(node) => At::from(node),
+            Position::Head => At::Thread(self.shared.id.clone()),
+            Position::Node(node) => At::from(node),
         };
-        let Home { store, scope, .. } = &self.shared.home;
+        let ScopedStore { store, scope, .. } = &self.shared.home;
         let tip = store.open(scope, &at, 0).await?.tip;
         Ok(tip.map_or(0, |tip| tip.tokens))
     }
@@ -497,7 +497,7 @@ impl Thread {
         if self.shared.change_seed(&settings) {
             return Ok(());
         }
-        let Home { store, scope, .. } = &self.shared.home;
+        let ScopedStore { store, scope, .. } = &self.shared.home;
         let at = At::Thread(self.shared.id.clone());
         let opened = store.open(scope, &at, 0).await?;
         if let Some(run) = opened.unsettled {

@@ -6,8 +6,8 @@
 use throughline_compact::Wishes;
 use throughline_store::{At, NodeRef, Result, State};
 
-use super::handle::{Place, Thread};
-use super::home::Home;
+use super::handle::{Position, Thread};
+use super::home::ScopedStore;
 
 impl Thread {
     /// Show models the whole conversation again: what was folded into digests is taken back from the
@@ -96,11 +96,11 @@ impl Thread {
     /// The state where the next run begins.
     async fn state_now(&self) -> Result<State> {
         let at = match self.shared.place() {
-            Place::New(seed) => return Ok(seed.state),
-            Place::Head => At::Thread(self.id().clone()),
-            Place::Node(node) => At::Node(NodeRef::Node(node)),
+            Position::New(seed) => return Ok(seed.state),
+            Position::Head => At::Thread(self.id().clone()),
+            Position::Node(node) => At::Node(NodeRef::Node(node)),
         };
-        let Home { store, scope, .. } = &self.shared.home;
+        let ScopedStore { store, scope, .. } = &self.shared.home;
         Ok(store.open(scope, &at, 0).await?.state)
     }
 

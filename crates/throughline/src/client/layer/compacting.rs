@@ -8,7 +8,7 @@ use throughline_wire::Loss;
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, Layer,
 };
-use crate::prompt::{AskedOf, Between, Compacted};
+use crate::prompt::{Between, Compacted, PromptRequest};
 
 /// A layer that sends a client less of a long tool history, for applications that keep their
 /// conversations themselves. An [`Agent`](crate::Agent) does the same by itself, and keeps what it
@@ -72,7 +72,7 @@ impl Compacting {
         compacted.feed(messages.iter());
         let abilities = self.inner.abilities();
         let model = request.model.or(abilities.model.as_deref());
-        let planned = compacted.plan(AskedOf {
+        let planned = compacted.plan(PromptRequest {
             upstream: &abilities.upstream,
             model: model.unwrap_or_default(),
             overhead: request.overhead(),

@@ -34,18 +34,18 @@ use crate::run::machine::{Ask, Fresh, Order, Turn};
 use crate::thread::StopReason;
 use crate::thread::{AtWork, Recorder, Shared, Thread};
 pub(crate) use finish::told as told_error;
-use model::{Asked, Ownership, Provided, Sight};
-use publisher::Telling;
-pub(crate) use publisher::{Heard, Told};
+use model::{CallResult, Ownership, PromptView, Provided};
+use publisher::EventPublisher;
+pub(crate) use publisher::{EventBatch, NumberedEvent};
 use start::Plan;
-use tools::{Finished, OwnTools, Prepared};
+use tools::{Finished, Prepared, RunTools};
 
 /// Where a run works, and who listens.
 pub(crate) struct Job {
     thread: Arc<Shared>,
     pub(super) cancel: CancellationToken,
     pub(super) starter: Starter,
-    pub(super) events: Option<mpsc::UnboundedSender<Told>>,
+    pub(super) events: Option<mpsc::UnboundedSender<EventBatch>>,
     /// Whether what they hear is stored.
     pub(super) stores: bool,
 }
@@ -98,11 +98,11 @@ struct Driver {
     job: Job,
     run: RunId,
     turn: Turn,
-    tools: Arc<OwnTools>,
+    tools: Arc<RunTools>,
     plan: Plan,
     recorder: Recorder,
-    telling: Telling,
-    sight: Sight,
+    publisher: EventPublisher,
+    prompt: PromptView,
     owner: Ownership,
     provided: Provided,
     /// State at the end of the history, as this run changes it.
@@ -133,7 +133,7 @@ struct Driver {
     node: Option<NodeId>,
     steps: Vec<Step>,
     /// The last step, and what is known of its calls.
-    round: Recorded,
+    round: RoundRecord,
     running: JoinSet<Finished>,
     /// Which call a task answers.
     tasks: HashMap<Id, u32>,
@@ -154,7 +154,7 @@ struct Driver {
 
 /// What the journal has of the round that is going on.
 #[derive(Default)]
-struct Recorded {
+struct RoundRecord {
     step: u32,
     /// When its answer came; its results carry this date.
     at: Option<Millis>,
@@ -168,7 +168,7 @@ struct Recorded {
 }
 
 /// Why a run cannot go on.
-enum Broken {
+enum DriverError {
     /// The model could not be called; the run failed.
     Client(ClientError),
     /// Something else; the run failed.
@@ -179,7 +179,7 @@ enum Broken {
     Journal(throughline_store::Error),
 }
 
-impl From<throughline_store::Error> for Broken {
+impl From<throughline_store::Error> for DriverError {
     fn from(error: throughline_store::Error) -> Self {
         Self::Journal(error)
     }
@@ -200,7 +200,7 @@ pub(crate) fn drive(
 
 impl Driver {
     /// Follow orders until the last, or until somebody asks for the end in another process.
-    async fn work(&mut self, order: Order) -> Result<StopReason, Broken> {
+    async fn work(&mut self, order: Order) -> Result<StopReason, DriverError> {
         let asked = self.asked_elsewhere();
         tokio::select! {
             biased;
@@ -210,7 +210,7 @@ impl Driver {
     }
 
     /// Follow orders until the last.
-    async fn follow(&mut self, mut order: Order) -> Result<StopReason, Broken> {
+    async fn follow(&mut self, mut order: Order) -> Result<StopReason, DriverError> {
         loop {
             self.tell();
             order = match order {
@@ -220,12 +220,12 @@ impl Driver {
                         self.mail_for_call().await?;
                     }
                     match self.ask(ask).await? {
-                        Asked::Answered(response) => self.answered(response).await?,
-                        Asked::Failed(error) => {
+                        CallResult::Answered(response) => self.answered(response).await?,
+                        CallResult::Failed(error) => {
                             self.turn.failed();
-                            return Err(Broken::Client(error));
+                            return Err(DriverError::Client(error));
                         }
-                        Asked::Cut(stop, partial) => {
+                        CallResult::Cut(stop, partial) => {
                             self.begin_round();
                             let order = self.turn.cut(stop, partial);
                             self.tell();
@@ -245,7 +245,7 @@ impl Driver {
     }
 
     /// Bring what was left in the mailbox through this handle to the turn.
-    async fn mail(&mut self) -> Result<(), Broken> {
+    async fn mail(&mut self) -> Result<(), DriverError> {
         let left = self.job.thread.left();
         if left == self.looked {
             return Ok(());
@@ -255,7 +255,7 @@ impl Driver {
     }
 
     /// Bring what was left in the mailbox, also by others, to the model call that comes next.
-    async fn mail_for_call(&mut self) -> Result<(), Broken> {
+    async fn mail_for_call(&mut self) -> Result<(), DriverError> {
         match self.job.thread.is_private() {
             true => self.mail().await?,
             false => self.read_queue().await?,
@@ -266,7 +266,7 @@ impl Driver {
     }
 
     /// Hand queued messages to the turn, each once.
-    async fn read_queue(&mut self) -> Result<(), Broken> {
+    async fn read_queue(&mut self) -> Result<(), DriverError> {
         if crate::trials::planted("loop-queue-forgotten") {
             return Ok(());
         }
@@ -313,24 +313,24 @@ impl Driver {
 
     /// A message is in the transcript.
     fn enter(&mut self, message: Arc<Message>) {
-        let telling = &mut self.telling;
-        telling.say(&mut self.recorder, || RunEvent::Message((*message).clone()));
+        let publisher = &mut self.publisher;
+        publisher.say(&mut self.recorder, || RunEvent::Message((*message).clone()));
         // A service that keeps the conversation has what it said itself.
-        if !self.sight.is_incremental() || !model::is_models(&message) {
-            self.sight.push(Arc::clone(&message));
+        if !self.prompt.is_incremental() || !model::is_models(&message) {
+            self.prompt.push(Arc::clone(&message));
         }
         self.said.push(message);
     }
 
     /// Store the events that are held, and tell them.
-    async fn pump(&mut self) -> Result<(), Broken> {
+    async fn pump(&mut self) -> Result<(), DriverError> {
         let begun = Instant::now();
         if !crate::trials::planted("server-events-unstored") {
-            let urgent = self.telling.is_waited_for();
+            let urgent = self.publisher.is_waited_for();
             self.recorder.flush(urgent).await?;
         }
-        self.telling.took(begun.elapsed());
-        self.telling.stored();
+        self.publisher.took(begun.elapsed());
+        self.publisher.stored();
         Ok(())
     }
 }

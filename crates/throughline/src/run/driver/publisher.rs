@@ -1,4 +1,4 @@
-//! Telling readers, after what they hear is stored.
+//! Publishes events to readers after they are stored.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ const GATHER_AT_MOST: Duration = Duration::from_millis(200);
 const MOST: usize = 64 << 10;
 
 /// An event with its number; one that is not stored has none.
-pub(crate) type Heard = (Option<EventNo>, RunEvent);
+pub(crate) type NumberedEvent = (Option<EventNo>, RunEvent);
 
 /// Events that are told together.
-pub(crate) struct Told {
-    pub(crate) heard: Vec<Heard>,
+pub(crate) struct EventBatch {
+    pub(crate) heard: Vec<NumberedEvent>,
     /// Where nobody is told of them before its disk has what was begun.
     pub(crate) begun: Option<Store>,
 }
 
-impl Told {
+impl EventBatch {
     /// One event that is not stored.
     pub(crate) fn unstored(event: RunEvent) -> Self {
         Self {
@@ -41,14 +41,14 @@ impl Told {
 }
 
 /// Who listens to a run, and what they are told with the next write.
-pub(super) struct Telling {
-    reader: Option<mpsc::UnboundedSender<Told>>,
+pub(super) struct EventPublisher {
+    reader: Option<mpsc::UnboundedSender<EventBatch>>,
     /// Whether the run has stored events: then all of them are, whoever reads it now. Others follow
     /// it by what is stored, and wait for its end.
     logged: bool,
     /// Whether what is said is stored.
     stores: bool,
-    held: Vec<Heard>,
+    held: Vec<NumberedEvent>,
     /// How many bytes of them are to be stored.
     bytes: usize,
     next: EventNo,
@@ -60,7 +60,7 @@ pub(super) struct Telling {
     begun: Option<Store>,
 }
 
-impl Telling {
+impl EventPublisher {
     pub(super) fn new(job: &Job, next: EventNo) -> Self {
         Self {
             reader: job.events.clone(),
@@ -102,7 +102,7 @@ impl Telling {
     }
 
     /// Events are large, and a stream that comes word by word holds one at a time.
-    fn hold(&mut self, heard: Heard) {
+    fn hold(&mut self, heard: NumberedEvent) {
         if self.held.len() == self.held.capacity() {
             self.held.reserve_exact(1 + self.held.len() / 2);
         }
@@ -198,7 +198,7 @@ impl Telling {
         self.waited_for &= !self.has_words();
         // Together, as they were stored: a channel has room for many of what it carries, and an event
         // is large.
-        let told = Told {
+        let told = EventBatch {
             heard: std::mem::take(&mut self.held),
             begun: self.begun.take(),
         };

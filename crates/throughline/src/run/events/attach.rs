@@ -137,7 +137,7 @@ enum Origin {
 
 /// Whether the run was seen not to run, and so stored all its events, since they were last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looked {
+enum PageRead {
     No,
     Stands,
 }
@@ -150,7 +150,7 @@ struct Reader {
     from: EventNo,
     ready: VecDeque<(EventNo, Result<RunEvent, BadEvent>)>,
     origin: Origin,
-    looked: Looked,
+    looked: PageRead,
     /// Whether more is waited for while the run works.
     follows: bool,
 }
@@ -164,7 +164,7 @@ impl Reader {
             from: after.map_or(0, |no| no.saturating_add(1)),
             ready: VecDeque::new(),
             origin: Origin::Unknown,
-            looked: Looked::No,
+            looked: PageRead::No,
             follows: true,
         }
     }
@@ -224,10 +224,10 @@ impl Reader {
         let page = self.stored(self.from, PAGE).await?;
         if !page.is_empty() {
             self.origin = Origin::Stored;
-            self.looked = Looked::No;
+            self.looked = PageRead::No;
             return self.take(&page);
         }
-        if self.looked == Looked::Stands {
+        if self.looked == PageRead::Stands {
             return self.finish().await;
         }
         let run = self.store.run(&self.scope, self.run).await;
@@ -242,7 +242,7 @@ impl Reader {
             | RunState::Cancelled
             | RunState::Failed
             | RunState::Unpublished
-            | RunState::Discarded => self.looked = Looked::Stands,
+            | RunState::Discarded => self.looked = PageRead::Stands,
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use throughline_store::{CallRef, Error, Execution, Journal, Result, RunId, StepR
 
 use super::note::StepNote;
 use super::open::{OpenCall, open_calls};
-use crate::thread::Home;
+use crate::thread::ScopedStore;
 
 /// The calls of a run, and of the runs from which it took calls over.
 pub(crate) struct Calls<'j> {
@@ -19,7 +19,7 @@ pub(crate) struct Calls<'j> {
 
 impl<'j> Calls<'j> {
     /// Read what is needed beside the journal: nothing, unless the run took calls over.
-    pub(crate) async fn of(home: &Home, journal: &'j Journal) -> Result<Self> {
+    pub(crate) async fn of(home: &ScopedStore, journal: &'j Journal) -> Result<Self> {
         let mut calls = Self {
             journal,
             origins: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_model::{Message, Source};
 use throughline_store::{CallRef, Ending, RunId, State, Stopped, Through};
 
-use crate::run::driver::{Broken, Driver, Job, Told};
+use crate::run::driver::{Driver, DriverError, EventBatch, Job};
 use crate::run::event::RunEvent;
 use crate::run::outcome::{Left, Outcome, RunError, RunFailed};
 use crate::run::usage::RunUsage;
@@ -19,7 +19,7 @@ use crate::trials::planted;
 pub(in crate::run::driver) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
     if let Some(events) = &job.events {
         let stop = StopReason::Failed;
-        drop(events.send(Told::unstored(RunEvent::Ended { stop })));
+        drop(events.send(EventBatch::unstored(RunEvent::Ended { stop })));
     }
     let outcome = Outcome {
         run,
@@ -54,13 +54,13 @@ enum Trailing {
 }
 
 /// How a run ended for its caller.
-type Ended = Result<StopReason, (Left, RunError)>;
+type EndResult = Result<StopReason, (Left, RunError)>;
 
 impl Driver {
     /// End as the work ended, and leave the thread in order.
     pub(in crate::run::driver) async fn end(
         mut self: Box<Self>,
-        worked: Result<StopReason, Broken>,
+        worked: Result<StopReason, DriverError>,
     ) -> Result<Outcome, RunFailed> {
         let ended = match worked {
             Ok(StopReason::Parked) => match self.plan.policy.on_park {
@@ -89,7 +89,7 @@ impl Driver {
         }
     }
 
-    fn give(mut self, ended: Ended) -> Result<Outcome, RunFailed> {
+    fn give(mut self, ended: EndResult) -> Result<Outcome, RunFailed> {
         self.stop_tools.cancel();
         self.running.abort_all();
         let (stop, failed) = match ended {
@@ -116,20 +116,20 @@ impl Driver {
         self.give(ended)
     }
 
-    async fn park(&mut self) -> Result<StopReason, Broken> {
+    async fn park(&mut self) -> Result<StopReason, DriverError> {
         let stop = StopReason::Parked;
         self.store_done().await?;
         // Context providers hear of it when the run is over: its state is not published before that.
         self.recorder.park().await?;
-        self.telling.stored();
+        self.publisher.stored();
         // The run is not over: that it stops here is no part of its events.
-        self.telling.say_unstored(RunEvent::Ended { stop });
+        self.publisher.say_unstored(RunEvent::Ended { stop });
         Ok(stop)
     }
 
     /// End with calls that wait: what was said becomes a node marked open, and answers begin the
     /// next run.
-    async fn publish_open(&mut self) -> Result<StopReason, Broken> {
+    async fn publish_open(&mut self) -> Result<StopReason, DriverError> {
         self.store_done().await?;
         if let Some(mut results) = self.turn.partial_results() {
             results.created = self.round.at;
@@ -142,14 +142,14 @@ impl Driver {
         &mut self,
         stop: StopReason,
         trailing: Trailing,
-    ) -> Result<StopReason, Broken> {
+    ) -> Result<StopReason, DriverError> {
         // Whatever still runs has no say any more.
         self.stop_tools.cancel();
         self.tell();
-        self.after_run(stop, None).await.map_err(Broken::Run)?;
+        self.after_run(stop, None).await.map_err(DriverError::Run)?;
         let cut = stop == StopReason::Cancelled;
         match cut {
-            true => self.sight.forget_summary(),
+            true => self.prompt.forget_summary(),
             false => self.look_for_summary(),
         }
         let unsent = self.trailing && trailing == Trailing::Unsent;
@@ -177,7 +177,7 @@ impl Driver {
             self.store_results().await?;
             self.say_ended(stop);
             self.recorder.end(Stopped::Unpublished, note).await?;
-            self.telling.stored();
+            self.publisher.stored();
             return Ok(stop);
         }
         self.append_external(published).await?;
@@ -195,7 +195,7 @@ impl Driver {
             note,
         };
         if planted("loop-ends-early") {
-            self.telling.stored();
+            self.publisher.stored();
         }
         if planted("loop-no-publish") {
             return Ok(stop);
@@ -203,7 +203,7 @@ impl Driver {
         self.swaps_view();
         let made = self.recorder.publish(closing).await?;
         crate::trials::pass("terminal.pre");
-        self.telling.stored();
+        self.publisher.stored();
         crate::trials::pass("terminal.post");
         // A run that said nothing more makes none, and its state is stored nowhere.
         self.ends_here = made.node.is_some() && made.node != self.node;
@@ -226,24 +226,24 @@ impl Driver {
     }
 
     fn say_ended(&mut self, stop: StopReason) {
-        let telling = &mut self.telling;
-        telling.say(&mut self.recorder, || RunEvent::Ended { stop });
+        let publisher = &mut self.publisher;
+        publisher.say(&mut self.recorder, || RunEvent::Ended { stop });
     }
 
     /// The run cannot go on.
-    async fn fail(&mut self, broken: Broken) -> Ended {
+    async fn fail(&mut self, broken: DriverError) -> EndResult {
         let stop = StopReason::Failed;
         let (error, waits) = match broken {
-            Broken::Client(error) => (RunError::Client(error), false),
-            Broken::Run(error) => (error, false),
-            Broken::Wait(error) => (error, true),
-            Broken::Journal(error) => {
+            DriverError::Client(error) => (RunError::Client(error), false),
+            DriverError::Run(error) => (error, false),
+            DriverError::Wait(error) => (error, true),
+            DriverError::Journal(error) => {
                 if is_refused_by_disk(&error) {
                     self.keep_results_of_running().await;
                 }
                 // The journal says what is done, or another owner does: nothing more from here.
                 let error = RunError::Store(error);
-                self.telling.say_unstored(RunEvent::Ended { stop });
+                self.publisher.say_unstored(RunEvent::Ended { stop });
                 return Err((Left::Interrupted, error));
             }
         };
@@ -267,19 +267,19 @@ impl Driver {
                 self.say_ended(stop);
                 match results {
                     Ok(()) => self.recorder.end(Stopped::Failed, note).await,
-                    Err(Broken::Journal(error)) => Err(error),
+                    Err(DriverError::Journal(error)) => Err(error),
                     Err(_) => Ok(()),
                 }
             }
         };
         let left = match ended {
             Ok(()) if waits => {
-                self.telling.stored();
-                self.telling.say_unstored(RunEvent::Ended { stop });
+                self.publisher.stored();
+                self.publisher.say_unstored(RunEvent::Ended { stop });
                 Left::Parked
             }
             Ok(()) => {
-                self.telling.stored();
+                self.publisher.stored();
                 let by_model = |one: &Arc<Message>| one.source == Some(Source::Model);
                 Left::Failed {
                     finished: self.recorder.next_step() > 0 || self.said.iter().any(by_model),
@@ -287,7 +287,7 @@ impl Driver {
             }
             Err(error) => {
                 tracing::warn!(run = %self.run, %error, "the end of a failed run could not be stored");
-                self.telling.say_unstored(RunEvent::Ended { stop });
+                self.publisher.say_unstored(RunEvent::Ended { stop });
                 Left::Interrupted
             }
         };
@@ -339,7 +339,7 @@ impl Driver {
                 && self.ends_here
                 && self.published == self.said.len(),
             node: self.node,
-            view: self.sight.leave(&self.said, self.published),
+            view: self.prompt.leave(&self.said, self.published),
             // What was not published does not hold.
             state: self.published_state,
             pending: match stop {

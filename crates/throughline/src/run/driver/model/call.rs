@@ -16,7 +16,7 @@ use crate::client::{
 };
 use crate::prompt::MOST_LOSSES;
 use crate::run::driver::cancel_poll::time_to_look;
-use crate::run::driver::{Broken, Driver};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
 use crate::run::machine::Ask;
 use crate::run::setup::Answers;
@@ -29,13 +29,13 @@ use crate::thread::StopReason;
     clippy::large_enum_variant,
     reason = "there is one for each model call, and it is taken apart at once"
 )]
-enum Begun {
-    Over(Asked),
+enum CallStarted {
+    Over(CallResult),
     Coming(EventStream),
 }
 
 /// How a model call ended.
-pub(in crate::run::driver) enum Asked {
+pub(in crate::run::driver) enum CallResult {
     Answered(Response),
     Failed(ClientError),
     /// Cancelled or out of time, with what the model had said.
@@ -43,19 +43,22 @@ pub(in crate::run::driver) enum Asked {
 }
 
 /// When events that gather are to be stored.
-enum Due {
+enum Deadline {
     Now,
     Later,
 }
 
 impl Driver {
     /// Make a model call.
-    pub(in crate::run::driver) async fn ask(&mut self, ask: Ask) -> Result<Asked, Broken> {
+    pub(in crate::run::driver) async fn ask(
+        &mut self,
+        ask: Ask,
+    ) -> Result<CallResult, DriverError> {
         let step = self.recorder.next_step();
-        self.before_call().await.map_err(Broken::Run)?;
-        let telling = &mut self.telling;
-        telling.say(&mut self.recorder, || RunEvent::Asked { step });
-        telling.await_words();
+        self.before_call().await.map_err(DriverError::Run)?;
+        let publisher = &mut self.publisher;
+        publisher.say(&mut self.recorder, || RunEvent::Asked { step });
+        publisher.await_words();
         let offered = match ask {
             Ask::First | Ask::Next => self.offered(),
             Ask::Last => [].into(),
@@ -76,7 +79,7 @@ impl Driver {
         let request = ChatRequest {
             model: model.as_deref(),
             instructions: instructions.as_deref(),
-            view: special.as_ref().unwrap_or(self.sight.view()),
+            view: special.as_ref().unwrap_or(self.prompt.view()),
             tools: &offered,
             choice: &choice,
             settings: &self.plan.settings,
@@ -98,8 +101,8 @@ impl Driver {
             .await;
         crate::trials::pass("model.headers");
         let asked = match begun {
-            Begun::Over(asked) => asked,
-            Begun::Coming(stream) => {
+            CallStarted::Over(asked) => asked,
+            CallStarted::Coming(stream) => {
                 self.hear(stream, step, &watch)
                     .instrument(watch.span())
                     .await?
@@ -108,9 +111,9 @@ impl Driver {
         self.marked = mark.is_set();
         self.note_losses(losses.take());
         match &asked {
-            Asked::Answered(response) => watch.answered(response),
-            Asked::Failed(error) => watch.failed(error),
-            Asked::Cut(stop, _) => watch.cut(*stop),
+            CallResult::Answered(response) => watch.answered(response),
+            CallResult::Failed(error) => watch.failed(error),
+            CallResult::Cut(stop, _) => watch.cut(*stop),
         }
         Ok(asked)
     }
@@ -145,23 +148,23 @@ impl Driver {
         client: &dyn ChatClient,
         request: &ChatRequest<'_>,
         streaming: Streaming,
-    ) -> Begun {
+    ) -> CallStarted {
         let begun = async {
             match streaming {
                 Streaming::Whole => {
                     let answer = client.respond(request).await;
-                    Begun::Over(self.read_answer(answer))
+                    CallStarted::Over(self.read_answer(answer))
                 }
                 Streaming::Streamed => match client.stream(request).await {
-                    Ok(stream) => Begun::Coming(stream),
-                    Err(error) => Begun::Over(Asked::Failed(error)),
+                    Ok(stream) => CallStarted::Coming(stream),
+                    Err(error) => CallStarted::Over(CallResult::Failed(error)),
                 },
             }
         };
         tokio::select! {
             biased;
-            () = self.job.cancel.cancelled() => Begun::Over(Asked::Cut(StopReason::Cancelled, None)),
-            () = until(self.deadline) => Begun::Over(Asked::Cut(StopReason::Budget, None)),
+            () = self.job.cancel.cancelled() => CallStarted::Over(CallResult::Cut(StopReason::Cancelled, None)),
+            () = until(self.deadline) => CallStarted::Over(CallResult::Cut(StopReason::Budget, None)),
             begun = begun => begun,
         }
     }
@@ -172,13 +175,13 @@ impl Driver {
         mut stream: EventStream,
         step: u32,
         watch: &CallWatch<'_>,
-    ) -> Result<Asked, Broken> {
-        let mut heard = Heard::default();
+    ) -> Result<CallResult, DriverError> {
+        let mut heard = AnswerSoFar::default();
         let asked = self.hear_into(&mut heard, &mut stream, step, watch).await?;
-        if let Asked::Failed(_) = asked {
-            let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+        if let CallResult::Failed(_) = asked {
+            let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
             for at in heard.places() {
-                telling.say(recorder, || RunEvent::Incomplete { step, at });
+                publisher.say(recorder, || RunEvent::Incomplete { step, at });
             }
         }
         Ok(asked)
@@ -186,11 +189,11 @@ impl Driver {
 
     async fn hear_into(
         &mut self,
-        heard: &mut Heard,
+        heard: &mut AnswerSoFar,
         stream: &mut EventStream,
         step: u32,
         watch: &CallWatch<'_>,
-    ) -> Result<Asked, Broken> {
+    ) -> Result<CallResult, DriverError> {
         let cut = loop {
             let next = tokio::select! {
                 biased;
@@ -198,12 +201,12 @@ impl Driver {
                 () = until(self.deadline) => break StopReason::Budget,
                 next = stream.next() => Some(next),
                 // Events that gather are stored while nothing more comes.
-                () = until(self.telling.due()) => None,
+                () = until(self.publisher.due()) => None,
             };
             match next {
                 Some(next) => match self.hear_one(next, heard, step, watch) {
-                    ControlFlow::Continue(Due::Later) => {}
-                    ControlFlow::Continue(Due::Now) => self.pump().await?,
+                    ControlFlow::Continue(Deadline::Later) => {}
+                    ControlFlow::Continue(Deadline::Now) => self.pump().await?,
                     ControlFlow::Break(asked) => return Ok(asked),
                 },
                 None => self.pump().await?,
@@ -212,27 +215,27 @@ impl Driver {
         let partial = heard
             .any
             .then(|| std::mem::take(&mut heard.fold).interrupt());
-        Ok(Asked::Cut(cut, partial))
+        Ok(CallResult::Cut(cut, partial))
     }
 
     /// Take what came next. Apart from the waiting, so that nothing of it lies in memory meanwhile.
     fn hear_one(
         &mut self,
         next: Option<Result<Event, ClientError>>,
-        heard: &mut Heard,
+        heard: &mut AnswerSoFar,
         step: u32,
         watch: &CallWatch<'_>,
-    ) -> ControlFlow<Asked, Due> {
+    ) -> ControlFlow<CallResult, Deadline> {
         let event = match next {
             Some(Ok(event)) => event,
-            Some(Err(error)) => return ControlFlow::Break(Asked::Failed(error)),
+            Some(Err(error)) => return ControlFlow::Break(CallResult::Failed(error)),
             None => return ControlFlow::Break(self.heard_whole(heard)),
         };
         watch.event();
         crate::trials::pass("model.mid_stream");
-        if self.telling.is_logged() {
-            let (telling, recorder) = (&mut self.telling, &mut self.recorder);
-            heard.tell(&event, step, |event| telling.say(recorder, || event));
+        if self.publisher.is_logged() {
+            let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
+            heard.tell(&event, step, |event| publisher.say(recorder, || event));
         } else {
             heard.notice(&event);
         }
@@ -241,21 +244,21 @@ impl Driver {
             crate::trials::pass("model.last_chunk");
             return ControlFlow::Break(self.heard_whole(heard));
         }
-        let overdue = self.telling.overdue();
+        let overdue = self.publisher.overdue();
         ControlFlow::Continue(match overdue {
-            Some(overdue) if overdue <= Instant::now() => Due::Now,
-            Some(_) | None => Due::Later,
+            Some(overdue) if overdue <= Instant::now() => Deadline::Now,
+            Some(_) | None => Deadline::Later,
         })
     }
 
-    fn heard_whole(&self, heard: &mut Heard) -> Asked {
+    fn heard_whole(&self, heard: &mut AnswerSoFar) -> CallResult {
         self.read_answer(Ok(std::mem::take(&mut heard.fold).finish()))
     }
 
-    fn read_answer(&self, answer: Result<Response, ClientError>) -> Asked {
+    fn read_answer(&self, answer: Result<Response, ClientError>) -> CallResult {
         match answer.and_then(|response| self.whole(response)) {
-            Ok(response) => Asked::Answered(response),
-            Err(error) => Asked::Failed(error),
+            Ok(response) => CallResult::Answered(response),
+            Err(error) => CallResult::Failed(error),
         }
     }
 
@@ -325,14 +328,14 @@ pub(in crate::run::driver) async fn until(moment: Option<Instant>) {
 
 /// What was heard of an answer, and of which kind the contents are that grow.
 #[derive(Default)]
-struct Heard {
+struct AnswerSoFar {
     fold: Fold,
     any: bool,
-    growing: HashMap<Place, Growing>,
+    growing: HashMap<Place, DeltaKind>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Growing {
+enum DeltaKind {
     Text,
     Refusal,
     Reasoning,
@@ -340,11 +343,11 @@ enum Growing {
     Other,
 }
 
-fn growing(content: &Content) -> Growing {
+fn growing(content: &Content) -> DeltaKind {
     match content.body {
-        Body::Text(_) => Growing::Text,
-        Body::Refusal(_) => Growing::Refusal,
-        Body::Reasoning(_) => Growing::Reasoning,
+        Body::Text(_) => DeltaKind::Text,
+        Body::Refusal(_) => DeltaKind::Refusal,
+        Body::Reasoning(_) => DeltaKind::Reasoning,
         Body::Media(_)
         | Body::ToolCall(_)
         | Body::ToolResult(_)
@@ -352,11 +355,11 @@ fn growing(content: &Content) -> Growing {
         | Body::ApprovalResponse(_)
         | Body::Error(_)
         | Body::Opaque(_)
-        | Body::Unknown(_) => Growing::Other,
+        | Body::Unknown(_) => DeltaKind::Other,
     }
 }
 
-impl Heard {
+impl AnswerSoFar {
     /// Where readers were told of something.
     fn places(&self) -> Vec<Place> {
         let mut places: Vec<Place> = self.growing.keys().copied().collect();
@@ -385,12 +388,12 @@ impl Heard {
             }
             Event::Delta { at, text } => {
                 self.any = true;
-                let kind = *self.growing.entry(*at).or_insert(Growing::Text);
+                let kind = *self.growing.entry(*at).or_insert(DeltaKind::Text);
                 delta(kind, step, *at, text.clone(), &mut emit);
             }
             Event::Summary { at, part, text } => {
                 self.any = true;
-                self.growing.entry(*at).or_insert(Growing::Reasoning);
+                self.growing.entry(*at).or_insert(DeltaKind::Reasoning);
                 if let (Ok(part), false) = (u32::try_from(*part), text.is_empty()) {
                     emit(RunEvent::Summary {
                         step,
@@ -403,7 +406,7 @@ impl Heard {
             Event::Content { at, content } => {
                 self.any = true;
                 // One that did not grow is told in one piece.
-                if self.growing.insert(*at, Growing::Other).is_none() {
+                if self.growing.insert(*at, DeltaKind::Other).is_none() {
                     RunEvent::brought(step, *at, content, &mut emit);
                 }
                 emit(RunEvent::Content {
@@ -420,14 +423,14 @@ impl Heard {
     }
 }
 
-fn delta(kind: Growing, step: u32, at: Place, delta: String, mut emit: impl FnMut(RunEvent)) {
+fn delta(kind: DeltaKind, step: u32, at: Place, delta: String, mut emit: impl FnMut(RunEvent)) {
     if delta.is_empty() {
         return;
     }
     match kind {
-        Growing::Text => emit(RunEvent::Text { step, at, delta }),
-        Growing::Refusal => emit(RunEvent::Refusal { step, at, delta }),
-        Growing::Reasoning => emit(RunEvent::Reasoning { step, at, delta }),
-        Growing::Other => {}
+        DeltaKind::Text => emit(RunEvent::Text { step, at, delta }),
+        DeltaKind::Refusal => emit(RunEvent::Refusal { step, at, delta }),
+        DeltaKind::Reasoning => emit(RunEvent::Reasoning { step, at, delta }),
+        DeltaKind::Other => {}
     }
 }

@@ -7,7 +7,7 @@ use throughline_store::{Effect, State};
 use super::prompt_view::{Sending, Sent};
 use crate::client::overhead;
 use crate::prompt::Compaction;
-use crate::run::driver::{Broken, Driver};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
 use crate::run::outcome::RunError;
 use crate::tool::ToolSet;
@@ -20,11 +20,11 @@ impl Driver {
         step: u32,
         instructions: Option<&str>,
         offered: &[ToolDef],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), DriverError> {
         let Compaction::On(policy) = &self.plan.compaction else {
             return Ok(());
         };
-        if !self.sight.is_ours() {
+        if !self.prompt.is_ours() {
             self.compaction = Some(Report {
                 stayed: Some(match self.owner.is_external() {
                     true => Stayed::External,
@@ -37,7 +37,7 @@ impl Driver {
         let abilities = self.plan.client.abilities();
         let model = self.plan.model.as_deref().or(abilities.model.as_deref());
         let set = self.tools.set();
-        let sent = self.sight.compact(&Sending {
+        let sent = self.prompt.compact(&Sending {
             policy,
             wishes: &self.plan.wishes,
             kept: self.state.compaction(),
@@ -46,7 +46,7 @@ impl Driver {
             model: model.unwrap_or_default(),
             overhead: &|| overhead(instructions, offered),
         });
-        let Some(sent) = sent.map_err(|error| Broken::Run(RunError::Budget(error)))? else {
+        let Some(sent) = sent.map_err(|error| DriverError::Run(RunError::Budget(error)))? else {
             return Ok(());
         };
         let Sent {
@@ -75,8 +75,8 @@ impl Driver {
             self.agent
                 .telemetry
                 .compacted(report.tokens_before, report.tokens_after);
-            let (telling, recorder) = (&mut self.telling, &mut self.recorder);
-            telling.say(recorder, || RunEvent::Compacted {
+            let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
+            publisher.say(recorder, || RunEvent::Compacted {
                 step,
                 report: report.clone(),
             });
@@ -103,7 +103,7 @@ impl Driver {
         };
         let abilities = self.plan.client.abilities();
         let model = self.plan.model.as_deref().or(abilities.model.as_deref());
-        self.sight
+        self.prompt
             .billed(&abilities.upstream, model.unwrap_or_default(), tokens);
     }
 }

@@ -7,7 +7,7 @@ mod prompt_view;
 pub(in crate::run::driver) mod providers;
 mod summary;
 
-pub(in crate::run::driver) use call::{Asked, until};
+pub(in crate::run::driver) use call::{CallResult, until};
 pub(in crate::run::driver) use ownership::{Ownership, is_models};
-pub(in crate::run::driver) use prompt_view::Sight;
+pub(in crate::run::driver) use prompt_view::PromptView;
 pub(in crate::run::driver) use providers::{Provided, Unbegun};

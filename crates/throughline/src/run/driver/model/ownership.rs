@@ -6,12 +6,12 @@ use throughline_model::json::{self, RawJson};
 use throughline_model::{Message, MessageId, Response, Role, Source};
 use throughline_store::{ServiceId, State, ThreadPatch};
 
-use super::prompt_view::Sight;
+use super::prompt_view::PromptView;
 use crate::client::{Abilities, Kept, StoresHistory};
 use crate::prompt::View;
 use crate::run::driver::start::Adopted;
 use crate::run::driver::start::Plan;
-use crate::run::driver::{Broken, Driver};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::outcome::RunError;
 use crate::run::setup::AgentSetup;
 use crate::thread::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettings};
@@ -169,25 +169,25 @@ impl Ownership {
     }
 
     /// What a model is given of a history, and behind it what is shown in this run only.
-    pub(in crate::run::driver) async fn sight(
+    pub(in crate::run::driver) async fn prompt(
         &self,
         plan: &Plan,
         base: View,
         shown: &[Message],
-    ) -> Result<Sight, RunError> {
+    ) -> Result<PromptView, RunError> {
         Ok(match self {
             Self::External { store, key, .. } => {
                 let budget = plan.client.abilities().window;
                 let history = store.load(key, budget).await;
                 let history = history.map_err(|source| RunError::MessageStore { source })?;
-                Sight::apart(base, View::new(history), shown)
+                PromptView::apart(base, View::new(history), shown)
             }
-            Self::Service { id: Some(_), has } => Sight::increments(base, has.as_ref(), shown),
+            Self::Service { id: Some(_), has } => PromptView::increments(base, has.as_ref(), shown),
             Self::Local | Self::Service { id: None, .. } if shown.is_empty() => {
                 let length = base.messages().len();
-                Sight::whole(base, length)
+                PromptView::whole(base, length)
             }
-            Self::Local | Self::Service { id: None, .. } => Sight::with(base, shown),
+            Self::Local | Self::Service { id: None, .. } => PromptView::with(base, shown),
         })
     }
 
@@ -254,27 +254,27 @@ impl Driver {
             FromService::Nothing | FromService::Missing => false,
         };
         if kept {
-            self.sight.become_increments();
+            self.prompt.become_increments();
         }
     }
 
     pub(in crate::run::driver) async fn adopt_service(
         &mut self,
         service: FromService,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), DriverError> {
         let abilities = self.plan.client.abilities();
         let upstream = abilities.upstream.clone();
         let id = match service {
             FromService::Nothing => return Ok(()),
             FromService::Kept(id) => id,
             FromService::Missing => {
-                return Err(Broken::Run(RunError::NoServiceId { upstream }));
+                return Err(DriverError::Run(RunError::NoServiceId { upstream }));
             }
             FromService::Unasked(id) => {
                 let how = self.plan.policy.on_service_id;
                 // One that always keeps it was spoken of before the first call.
                 if abilities.stores_history != StoresHistory::Always && !self.plan.warned {
-                    conflict(how, abilities, self.run).map_err(Broken::Run)?;
+                    conflict(how, abilities, self.run).map_err(DriverError::Run)?;
                     self.plan.warned = true;
                 }
                 if !how.clears() {
@@ -297,7 +297,7 @@ impl Driver {
     }
 
     /// The thread is the service's from now on; what it said is with it.
-    async fn hand_over(&mut self, upstream: &str) -> Result<(), Broken> {
+    async fn hand_over(&mut self, upstream: &str) -> Result<(), DriverError> {
         let mut settings = self.job.thread.settings();
         settings.owner = Owner::Service {
             upstream: upstream.to_owned(),
@@ -310,7 +310,7 @@ impl Driver {
     pub(in crate::run::driver) async fn append_external(
         &mut self,
         until: usize,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), DriverError> {
         let Ownership::External {
             store,
             key,
@@ -333,7 +333,7 @@ impl Driver {
                 self.state.set_provider(KEY, Some(new.clone()));
                 *key = new;
             }
-            Err(source) => return Err(Broken::Wait(RunError::MessageStore { source })),
+            Err(source) => return Err(DriverError::Wait(RunError::MessageStore { source })),
         }
         *appended = until;
         Ok(())

@@ -8,14 +8,14 @@ use throughline_compact::{
 use throughline_model::json::RawJson;
 use throughline_model::{Message, MessageId};
 
-use crate::prompt::{AskedOf, Between, Compacted, Decided, View, Writing};
+use crate::prompt::{Between, Compacted, Decided, PendingSummary, PromptRequest, View};
 
 /// What a model is given in a run.
 ///
 /// Mostly that is the history and behind it what the run said, so that what was rendered for earlier
 /// runs holds. Where it is something else (a service that keeps the conversation, messages of
 /// context providers, a message store of the application), the history stands apart.
-pub(in crate::run::driver) struct Sight {
+pub(in crate::run::driver) struct PromptView {
     /// The history before the run; none while `view` begins with it.
     base: Option<View>,
     view: View,
@@ -58,7 +58,7 @@ pub(in crate::run::driver) struct Sent {
     pub(in crate::run::driver) asking: Option<Asking>,
 }
 
-impl Sight {
+impl PromptView {
     /// The history, and behind it what the run says. `start` messages are history.
     pub(in crate::run::driver) fn whole(mut view: View, start: usize) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl Sight {
         };
         let undone = compacted.heed(sending.wishes);
         let narrated = compacted.look_for_summary();
-        let planned = compacted.plan(AskedOf {
+        let planned = compacted.plan(PromptRequest {
             upstream: sending.upstream,
             model: sending.model,
             overhead: (sending.overhead)(),
@@ -218,7 +218,7 @@ impl Sight {
     }
 
     /// Wait for a summary.
-    pub(in crate::run::driver) fn waits_for(&mut self, writing: Arc<Writing>) {
+    pub(in crate::run::driver) fn waits_for(&mut self, writing: Arc<PendingSummary>) {
         if let Some(compacted) = &mut self.compacted {
             compacted.waits_for(Some(writing));
         }

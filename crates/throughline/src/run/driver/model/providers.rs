@@ -1,4 +1,4 @@
-//! Asking and telling context providers.
+//! Asks context providers before a run and a call, and notifies them afterwards.
 
 use std::sync::Arc;
 
@@ -249,7 +249,7 @@ impl Driver {
         let asking = Asking {
             thread: &self.job.thread.id,
             run: self.run,
-            history: self.sight.history(),
+            history: self.prompt.history(),
             said: &self.said,
         };
         let asked = asking
@@ -311,7 +311,7 @@ impl Driver {
         let asking = Asking {
             thread: &self.job.thread.id,
             run: self.run,
-            history: self.sight.history(),
+            history: self.prompt.history(),
             said: &self.said,
         };
         let told = Told { stop, error };
@@ -334,7 +334,7 @@ impl Driver {
         if messages.is_empty() && self.agent.filters.is_empty() {
             return None;
         }
-        let mut shown: Vec<Arc<Message>> = self.sight.view().messages().to_vec();
+        let mut shown: Vec<Arc<Message>> = self.prompt.view().messages().to_vec();
         if !messages.is_empty() {
             // Between the history and what the run said.
             let place = shown.len() - self.said.len().min(shown.len());

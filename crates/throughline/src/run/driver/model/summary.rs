@@ -11,7 +11,7 @@ use throughline_model::{Message, Response, Settings, Stop, ToolChoice, ToolDef};
 use tracing::Instrument;
 
 use crate::client::{ChatClient, ChatRequest, Kept};
-use crate::prompt::{Hand, View, Writing, Wrote};
+use crate::prompt::{PendingSummary, SummaryResult, SummaryWriter, View};
 use crate::run::driver::Driver;
 use crate::run::event::RunEvent;
 use crate::run::setup::AgentSetup;
@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(120);
 const THOUGHT: u64 = 4_096;
 
 /// What a model is sent, whatever becomes of the run.
-struct Letter {
+struct SummaryCall {
     client: Arc<dyn ChatClient>,
     model: Option<String>,
     instructions: Option<String>,
@@ -41,7 +41,7 @@ impl Driver {
         instructions: Option<&str>,
         offered: &[ToolDef],
     ) {
-        if self.sight.is_writing() {
+        if self.prompt.is_writing() {
             return;
         }
         let most = THOUGHT + 2 * asking.part.most;
@@ -58,7 +58,7 @@ impl Driver {
             // The same model and the same beginning, tools included: its vendor's cache has it.
             None => (&self.plan.client, self.plan.model.clone(), offered.to_vec()),
         };
-        let letter = Letter {
+        let letter = SummaryCall {
             client: Arc::clone(client),
             model,
             instructions: instructions.map(str::to_owned),
@@ -66,8 +66,8 @@ impl Driver {
             tools,
             settings,
         };
-        let (writing, hand) = Writing::begin(asking.part);
-        self.sight.waits_for(writing);
+        let (writing, hand) = PendingSummary::begin(asking.part);
+        self.prompt.waits_for(writing);
         let agent = Arc::clone(&self.agent);
         let written = write(agent, letter, hand).in_current_span();
         self.agent.narratives.spawn(written);
@@ -75,7 +75,7 @@ impl Driver {
 
     /// Look whether a summary was written, before the run is published.
     pub(in crate::run::driver) fn look_for_summary(&mut self) {
-        let Some((narrated, kept)) = self.sight.look_for_summary() else {
+        let Some((narrated, kept)) = self.prompt.look_for_summary() else {
             return;
         };
         if let Some(kept) = kept {
@@ -94,29 +94,29 @@ impl Driver {
             output_tokens = narrated.output,
             "a model was asked for a summary"
         );
-        let telling = &mut self.telling;
-        telling.say(&mut self.recorder, || RunEvent::Narrated { narrated });
+        let publisher = &mut self.publisher;
+        publisher.say(&mut self.recorder, || RunEvent::Narrated { narrated });
         if let Some(report) = &mut self.compaction {
             report.narrative = Some(narrated);
         }
     }
 }
 
-async fn write(agent: Arc<AgentSetup>, letter: Letter, hand: Hand) {
+async fn write(agent: Arc<AgentSetup>, letter: SummaryCall, hand: SummaryWriter) {
     let unwanted = hand.unwanted.clone();
     let wrote = tokio::select! {
         biased;
         () = unwanted.cancelled() => return,
         wrote = tokio::time::timeout(LONGEST, letter.send(&agent)) => wrote,
     };
-    hand.done(wrote.unwrap_or(Wrote {
+    hand.done(wrote.unwrap_or(SummaryResult {
         said: Err(Refused::Late),
         billed: (0, 0),
     }));
 }
 
-impl Letter {
-    async fn send(&self, agent: &AgentSetup) -> Wrote {
+impl SummaryCall {
+    async fn send(&self, agent: &AgentSetup) -> SummaryResult {
         let model = self.model.as_deref();
         let request = ChatRequest {
             model,
@@ -141,7 +141,7 @@ impl Letter {
             }
             Err(error) => {
                 watch.failed(&error);
-                Wrote {
+                SummaryResult {
                     said: Err(Refused::Failed),
                     billed: (0, 0),
                 }
@@ -151,7 +151,7 @@ impl Letter {
 }
 
 /// What a model wrote, and what was billed for it. Calls that it makes are nobody's to run.
-fn wrote(response: &Response) -> Wrote {
+fn wrote(response: &Response) -> SummaryResult {
     let usage = response.usage.as_ref();
     let billed = |tokens: Option<u64>| tokens.unwrap_or_default();
     let said = match response.stop {
@@ -169,7 +169,7 @@ fn wrote(response: &Response) -> Wrote {
         | Stop::ContentFilter
         | Stop::Refusal => Err(Refused::Failed),
     };
-    Wrote {
+    SummaryResult {
         said,
         billed: (
             billed(usage.and_then(|usage| usage.input)),

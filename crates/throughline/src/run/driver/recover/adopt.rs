@@ -12,13 +12,13 @@ use throughline_store::{
 use super::carried::spent_by;
 use super::restore::Restoring;
 use crate::run::driver::finish::refused;
-use crate::run::driver::start::Line;
-use crate::run::driver::start::Opening;
+use crate::run::driver::start::OpenCallAnswers;
 use crate::run::driver::start::Plan;
-use crate::run::driver::start::{ATTEMPTS, Place, waiting};
-use crate::run::driver::start::{Adopted, Entered, Said, begin};
+use crate::run::driver::start::QueuePlace;
+use crate::run::driver::start::{Adopted, Entered, RunInput, begin};
+use crate::run::driver::start::{START_ATTEMPTS, StartPoint, waiting};
 use crate::run::driver::tools::judge;
-use crate::run::driver::{Job, Told};
+use crate::run::driver::{EventBatch, Job};
 use crate::run::event::RunEvent;
 use crate::run::handle::Answered;
 use crate::run::machine::Spent;
@@ -30,7 +30,7 @@ use crate::thread::StopReason;
 use crate::thread::journal::Calls;
 use crate::thread::journal::pending_of;
 use crate::thread::journal::{StepNote, ended, losses_of};
-use crate::thread::{Home, Loaded, live};
+use crate::thread::{Loaded, ScopedStore, live};
 use crate::trials::planted;
 
 use super::take_over::{claim, published, taken};
@@ -54,7 +54,7 @@ pub(in crate::run::driver) async fn taken_over(
     loop {
         let error = match claim(&job, &run, None).await {
             Ok(claimed) => {
-                let restoring = match run.attempt + 1 >= ATTEMPTS {
+                let restoring = match run.attempt + 1 >= START_ATTEMPTS {
                     true => Restoring::Seal,
                     false => Restoring::Resume,
                 };
@@ -186,7 +186,7 @@ pub(in crate::run::driver) async fn adopted(
     options: RunOptions,
     loaded: Loaded,
     replies: &[Answered],
-    (newest, line): (Option<Run>, &mut Line),
+    (newest, line): (Option<Run>, &mut QueuePlace),
 ) -> Result<Option<Outcome>, RunFailed> {
     let fresh = line.run();
     let nothing = |job: &Job, loaded: Loaded| {
@@ -234,7 +234,7 @@ pub(in crate::run::driver) async fn adopted(
             return Err(refused(fresh, &job, error));
         }
     }
-    let place = Place {
+    let place = StartPoint {
         branch: loaded.at_node.is_some(),
         loaded,
     };
@@ -252,11 +252,11 @@ pub(in crate::run::driver) async fn adopted(
         Ok(spent) => spent,
         Err(error) => return Err(refused(fresh, &job, error)),
     };
-    let said = Said {
+    let said = RunInput {
         adopted: Some(left),
         queued,
         input: Vec::new(),
-        opening: Opening::default(),
+        opening: OpenCallAnswers::default(),
         key: None,
         spent,
         after_results: false,
@@ -344,7 +344,7 @@ pub(in crate::run::driver) async fn left_open(
 }
 
 /// What a failed run left that is no history.
-async fn left(home: &Home, journal: &Journal) -> throughline_store::Result<Adopted> {
+async fn left(home: &ScopedStore, journal: &Journal) -> throughline_store::Result<Adopted> {
     let calls = Calls::of(home, journal).await?;
     let published = published(journal);
     let entries: Vec<&Entry> = journal.entries.iter().skip(published).collect();
@@ -436,7 +436,7 @@ pub(in crate::run::driver) async fn repeated(
         }
     }
     if let Some(events) = &job.events {
-        drop(events.send(Told::unstored(RunEvent::Ended { stop })));
+        drop(events.send(EventBatch::unstored(RunEvent::Ended { stop })));
     }
     let pending = match run.state {
         RunState::Parked => match Calls::of(home, &journal).await {

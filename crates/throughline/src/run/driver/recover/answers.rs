@@ -5,7 +5,7 @@ use throughline_store::{
 };
 
 use crate::run::driver::tools::judge;
-use crate::run::driver::{Broken, Driver};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
 use crate::run::handle::Answered;
 use crate::run::machine::{Order, Resolution};
@@ -20,12 +20,12 @@ impl Driver {
         order: Order,
         journal: &Journal,
         replies: &[Answered],
-    ) -> Result<Order, Broken> {
+    ) -> Result<Order, DriverError> {
         self.ask_leave().await?;
         let tools = self.tools.set();
         let here = (self.run, self.round.step, &self.turn);
         let checked = judge::replies(here, &tools, journal, replies);
-        let (resolved, prepared) = checked.map_err(Broken::Run)?;
+        let (resolved, prepared) = checked.map_err(DriverError::Run)?;
         let known = self.approvals().await?;
         for one in resolved {
             let resolution = self.word(one.position, one.resolution, &known).await?;
@@ -43,7 +43,7 @@ impl Driver {
     }
 
     /// Ask about calls that were planned when nobody had to be asked.
-    async fn ask_leave(&mut self) -> Result<(), Broken> {
+    async fn ask_leave(&mut self) -> Result<(), DriverError> {
         let mut asked = Vec::new();
         for one in self.turn.waiting() {
             let known = self.round.approvals.contains_key(&one.position);
@@ -61,7 +61,7 @@ impl Driver {
     }
 
     /// The approvals that calls of this round wait for.
-    async fn approvals(&self) -> Result<Vec<Approval>, Broken> {
+    async fn approvals(&self) -> Result<Vec<Approval>, DriverError> {
         let waiting = self.turn.waiting();
         let wanted: Vec<_> = waiting
             .iter()
@@ -98,7 +98,7 @@ impl Driver {
         position: u32,
         resolution: Resolution,
         known: &[Approval],
-    ) -> Result<Resolution, Broken> {
+    ) -> Result<Resolution, DriverError> {
         let Some(approval) = self.approval_of(position, known) else {
             return Ok(resolution);
         };
@@ -135,7 +135,9 @@ impl Driver {
                     None => Err(self.answered_before(position)),
                 }
             }
-            Err(error @ Error::NotAnswerable { .. }) => Err(Broken::Run(RunError::Store(error))),
+            Err(error @ Error::NotAnswerable { .. }) => {
+                Err(DriverError::Run(RunError::Store(error)))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -146,7 +148,7 @@ impl Driver {
         position: u32,
         resolution: Resolution,
         approval: &Approval,
-    ) -> Result<Resolution, Broken> {
+    ) -> Result<Resolution, DriverError> {
         match (approval.state, resolution) {
             (ApprovalState::Approved | ApprovalState::Used, Resolution::Approved(verdict)) => {
                 Ok(Resolution::Approved(verdict))
@@ -158,9 +160,9 @@ impl Driver {
         }
     }
 
-    fn answered_before(&self, position: u32) -> Broken {
+    fn answered_before(&self, position: u32) -> DriverError {
         let call = self.turn.call(position);
-        Broken::Run(RunError::AlreadyAnswered {
+        DriverError::Run(RunError::AlreadyAnswered {
             call: call.map(|call| call.call.to_string()).unwrap_or_default(),
         })
     }
@@ -213,8 +215,8 @@ impl Driver {
             tracing::warn!(run = %self.run, error = %second, "a run could not be parked again");
         }
         let stop = StopReason::Failed;
-        self.telling.stored();
-        self.telling.say_unstored(RunEvent::Ended { stop });
+        self.publisher.stored();
+        self.publisher.say_unstored(RunEvent::Ended { stop });
         let outcome = self.leave(StopReason::Parked);
         let outcome = Outcome { stop, ..outcome };
         Err(RunFailed::new(outcome, Left::Parked, error))

@@ -7,7 +7,7 @@ use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Message, Path, ToolCall};
 use throughline_store::{CallState, Entry, Journal};
 
-use super::restore::{Told, lost_call, response, without_arguments};
+use super::restore::{JournalIndex, lost_call, response, without_arguments};
 use crate::run::driver::start::Plan;
 use crate::run::machine::{Recorded, Spent, Turn, Verdict};
 use crate::thread::StopReason;
@@ -107,7 +107,7 @@ pub(in crate::run::driver) fn spent_by(
     let mut turn = Turn::new(journal.run.id, plan.limits.clone(), plan.calling);
     turn.charge(&before);
     turn.stand_after(journal.inputs as usize);
-    let told = Told::new(journal);
+    let told = JournalIndex::new(journal);
     for step in &journal.steps {
         let note = StepNote::read(step.note.as_ref())?;
         let calls = told.calls(step.no);

@@ -9,10 +9,10 @@ use throughline_model::{
 use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, StepRecord};
 
 use super::carried::Carried;
-use crate::run::driver::start::Taken;
+use crate::run::driver::start::TakenCall;
 use crate::run::driver::tools::Prepared;
 use crate::run::driver::tools::judge;
-use crate::run::driver::{Broken, Driver, Recorded};
+use crate::run::driver::{Driver, DriverError, RoundRecord};
 use crate::run::event::RunEvent;
 use crate::run::events::{Logged, replayed};
 use crate::run::machine::{self, Ended, Fresh, Order, Verdict};
@@ -52,13 +52,13 @@ pub(in crate::run::driver) fn waiting(journal: &Journal) -> Vec<String> {
 }
 
 /// What the journal says, looked up by item and by step.
-pub(in crate::run::driver) struct Told<'j> {
+pub(in crate::run::driver) struct JournalIndex<'j> {
     journal: &'j Journal,
     /// Where a result stands: entry and content.
     results: HashMap<ItemNo, &'j Content>,
 }
 
-impl<'j> Told<'j> {
+impl<'j> JournalIndex<'j> {
     pub(in crate::run::driver) fn new(journal: &'j Journal) -> Self {
         let mut results = HashMap::new();
         for entry in &journal.entries {
@@ -205,11 +205,11 @@ impl Driver {
         &mut self,
         journal: &Journal,
         restoring: Restoring,
-    ) -> Result<Order, Broken> {
-        let told = Told::new(journal);
+    ) -> Result<Order, DriverError> {
+        let told = JournalIndex::new(journal);
         let bad = |error: throughline_model::stored::StoredError| {
             let why = error.to_string();
-            Broken::Run(RunError::Journal { why })
+            DriverError::Run(RunError::Journal { why })
         };
         let mut order = self.turn.stand_after(journal.inputs as usize);
         drop(self.turn.take_fresh());
@@ -278,7 +278,7 @@ impl Driver {
                 replayed.extend(self.turn.take_fresh());
             }
         }
-        if self.telling.is_heard() {
+        if self.publisher.is_heard() {
             self.catch_up(&told).await?;
         }
         self.recall(&told, replayed);
@@ -291,11 +291,11 @@ impl Driver {
 
     /// Hand the turn what is to be said with its next model call: messages that were queued, in
     /// whichever process, and input that waits for the results of calls that were taken over.
-    async fn bring_queued(&mut self, journal: &Journal) -> Result<(), Broken> {
+    async fn bring_queued(&mut self, journal: &Journal) -> Result<(), DriverError> {
         let carried = Carried::read(journal.request.as_ref());
         let carried = carried.map_err(|error| {
             let why = error.to_string();
-            Broken::Run(RunError::Journal { why })
+            DriverError::Run(RunError::Journal { why })
         })?;
         let answered = journal.steps.iter().any(|step| step.items > 0);
         let later = match answered {
@@ -322,7 +322,7 @@ impl Driver {
             let approval = call.approval?;
             Some((call.at.position, (approval, [0; 16])))
         };
-        self.round = Recorded {
+        self.round = RoundRecord {
             step: step.no,
             at,
             intended: of(CallState::Intent),
@@ -335,7 +335,7 @@ impl Driver {
     /// Go through a step again in which calls were taken over.
     fn retake(
         &mut self,
-        told: &Told<'_>,
+        told: &JournalIndex<'_>,
         (step, is_last): (&StepRecord, bool),
         made: &Calls<'_>,
         restoring: Restoring,
@@ -387,7 +387,7 @@ impl Driver {
     /// Go through one step again.
     fn replay(
         &mut self,
-        told: &Told<'_>,
+        told: &JournalIndex<'_>,
         (step, is_last): (&StepRecord, bool),
         (entries, response): (Vec<&Entry>, Response),
         restoring: Restoring,
@@ -439,7 +439,7 @@ impl Driver {
     }
 
     /// Tell readers what was done and not told, and what they were told that came to nothing.
-    async fn catch_up(&mut self, told: &Told<'_>) -> Result<(), Broken> {
+    async fn catch_up(&mut self, told: &JournalIndex<'_>) -> Result<(), DriverError> {
         let journal = told.journal;
         let logged = match journal.run.next_event {
             0 => Logged::of(&replayed(journal)),
@@ -448,9 +448,9 @@ impl Driver {
                 Logged::read(&home.store, &home.scope, self.run).await?
             }
         };
-        let (telling, recorder) = (&mut self.telling, &mut self.recorder);
+        let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
         for (step, at) in logged.open() {
-            telling.say(recorder, || RunEvent::Incomplete { step, at });
+            publisher.say(recorder, || RunEvent::Incomplete { step, at });
         }
         let done = journal
             .calls
@@ -463,7 +463,7 @@ impl Driver {
             let (false, Some(result)) = (logged.has_result(step, position), result) else {
                 continue;
             };
-            telling.say(recorder, || RunEvent::Result {
+            publisher.say(recorder, || RunEvent::Result {
                 step,
                 position,
                 result: result.clone(),
@@ -472,14 +472,14 @@ impl Driver {
         for entry in told.known() {
             let said = entry.at.no > journal.inputs;
             if said && !logged.has_message(entry.message.id.as_ref()) {
-                telling.say(recorder, || RunEvent::Message(entry.message.clone()));
+                publisher.say(recorder, || RunEvent::Message(entry.message.clone()));
             }
         }
         Ok(())
     }
 
     /// Put what the journal has into the view; what replaying added to it is new.
-    fn recall(&mut self, told: &Told<'_>, replayed: Vec<Fresh>) {
+    fn recall(&mut self, told: &JournalIndex<'_>, replayed: Vec<Fresh>) {
         let journal = told.journal;
         let complete = told.is_complete();
         let known: Vec<Arc<Message>> = told
@@ -491,9 +491,10 @@ impl Driver {
         for (message, entry) in known.into_iter().zip(&journal.entries) {
             let has = sent.is_some_and(|sent| entry.at.no < sent);
             if !has
-                && (!self.sight.is_incremental() || !crate::run::driver::model::is_models(&message))
+                && (!self.prompt.is_incremental()
+                    || !crate::run::driver::model::is_models(&message))
             {
-                self.sight.push(Arc::clone(&message));
+                self.prompt.push(Arc::clone(&message));
             }
             self.said.push(message);
         }
@@ -513,7 +514,7 @@ impl Driver {
 
     /// Up to which item the service has what was said, if it keeps the conversation.
     fn sent(&self, journal: &Journal) -> Option<ItemNo> {
-        if !self.sight.is_incremental() {
+        if !self.prompt.is_incremental() {
             return None;
         }
         let step = journal.steps.last()?;
@@ -523,7 +524,7 @@ impl Driver {
     /// Ask tools that can say so whether a lost call had its effect.
     async fn probe(
         &mut self,
-        told: &Told<'_>,
+        told: &JournalIndex<'_>,
         made: &Calls<'_>,
         step: &StepRecord,
     ) -> HashMap<u32, Probe> {
@@ -554,7 +555,7 @@ impl Driver {
 
 /// The calls that a run took over and has not planned yet. What may not run has its result in the
 /// input.
-fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<Taken> {
+fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<TakenCall> {
     let contents = journal
         .entries
         .iter()
@@ -562,7 +563,7 @@ fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<Taken> {
     let results: Vec<_> = contents.filter_map(Content::as_tool_result).collect();
     let taken = made.taken_over().into_iter();
     let open = taken.filter(|(_, call)| !results.iter().any(|one| call.is_answered_by(one)));
-    open.map(|(execution, call)| Taken {
+    open.map(|(execution, call)| TakenCall {
         at: execution.at,
         call,
     })

@@ -13,7 +13,7 @@ use super::take_over::{claim, taken};
 use crate::run::driver::Job;
 use crate::run::driver::finish::refused;
 use crate::run::driver::start::Busy;
-use crate::run::driver::start::Line;
+use crate::run::driver::start::QueuePlace;
 use crate::run::handle::Answered;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RunError, RunFailed};
@@ -28,14 +28,14 @@ pub(in crate::run::driver) async fn resumed(
     options: RunOptions,
     replies: Vec<Answered>,
 ) -> Result<Outcome, RunFailed> {
-    let mut line = Line::of(&agent, &job, agent.ids.run());
+    let mut line = QueuePlace::of(&agent, &job, agent.ids.run());
     let resumed = in_turn(agent, job, options, &replies, &mut line).await;
     line.leave().await;
     resumed
 }
 
 /// What the order saw of the thread.
-struct Seen {
+struct LastSeen {
     /// The unsettled run that it, or the handle before it, saw first.
     run: Option<Run>,
     /// The thread's version when it, or the handle before it, first looked.
@@ -51,10 +51,10 @@ async fn in_turn(
     job: Job,
     options: RunOptions,
     replies: &[Answered],
-    line: &mut Line,
+    line: &mut QueuePlace,
 ) -> Result<Outcome, RunFailed> {
     let queues = options.on_busy.unwrap_or(agent.policy.on_busy) == OnBusy::Queue;
-    let mut seen = Seen::of(&job);
+    let mut seen = LastSeen::of(&job);
     loop {
         job.thread.distrust();
         let loaded = match job.thread.load().await {
@@ -102,15 +102,15 @@ async fn in_turn(
                     Err(error) => return Err(refused(line.run(), &job, RunError::Store(error))),
                 };
                 match newest {
-                    Found::Again => {
+                    LeftRun::Again => {
                         job.thread.put_back(loaded);
                         continue;
                     }
-                    Found::Ended(was, now) => {
+                    LeftRun::Ended(was, now) => {
                         job.thread.put_back(loaded);
                         return overtaken(&agent, &job, &was, now, replies).await;
                     }
-                    Found::Newest(newest) => {
+                    LeftRun::Newest(newest) => {
                         let (agent, job, options) =
                             (Arc::clone(&agent), job.again(), options.clone());
                         let at = (newest, &mut *line);
@@ -143,7 +143,7 @@ async fn in_turn(
 }
 
 /// What there is on a thread without an unsettled run.
-enum Found {
+enum LeftRun {
     /// Perhaps something else: the handle has only remembered what it said.
     Again,
     /// Another worker has ended what this order saw: as it was, and as it is.
@@ -152,7 +152,7 @@ enum Found {
     Newest(Option<Run>),
 }
 
-impl Seen {
+impl LastSeen {
     fn of(job: &Job) -> Self {
         let looked = job.thread.looked();
         Self {
@@ -163,16 +163,16 @@ impl Seen {
         }
     }
 
-    async fn look(&mut self, job: &Job, loaded: &Loaded) -> throughline_store::Result<Found> {
+    async fn look(&mut self, job: &Job, loaded: &Loaded) -> throughline_store::Result<LeftRun> {
         let home = &job.thread.home;
         if let Some(run) = &self.run {
             let now = home.store.run(&home.scope, run.id).await?;
             if now.state.is_settled() && now.state != RunState::Failed {
-                return Ok(Found::Ended(run.clone(), now));
+                return Ok(LeftRun::Ended(run.clone(), now));
             }
         }
         if loaded.found.is_none() {
-            return Ok(Found::Newest(None));
+            return Ok(LeftRun::Newest(None));
         }
         let filter = RunFilter {
             thread: Some(job.id().clone()),
@@ -182,16 +182,16 @@ impl Seen {
         let mut runs = page.found.into_iter();
         let (newest, before) = match (runs.next(), runs.next()) {
             (Some(newest), before) if !is_adoptable(&newest) => (newest, before),
-            (newest, _) => return Ok(Found::Newest(newest)),
+            (newest, _) => return Ok(LeftRun::Newest(newest)),
         };
         if std::mem::take(&mut self.is_remembered) {
-            return Ok(Found::Again);
+            return Ok(LeftRun::Again);
         }
         match before {
             Some(failed) if self.was_faster(job, &newest, &failed).await? => {
-                Ok(Found::Ended(newest.clone(), newest))
+                Ok(LeftRun::Ended(newest.clone(), newest))
             }
-            _ => Ok(Found::Newest(Some(newest))),
+            _ => Ok(LeftRun::Newest(Some(newest))),
         }
     }
 

@@ -13,10 +13,10 @@ use super::restore::{Restoring, closing};
 use crate::run::driver::finish::refused;
 use crate::run::driver::model::{Ownership, is_models};
 use crate::run::driver::model::{Provided, Unbegun, providers};
-use crate::run::driver::publisher::Telling;
+use crate::run::driver::publisher::EventPublisher;
 use crate::run::driver::start::Parts;
 use crate::run::driver::start::Plan;
-use crate::run::driver::{Broken, Driver, Job};
+use crate::run::driver::{Driver, DriverError, Job};
 use crate::run::event::RunEvent;
 use crate::run::events::{encode, replayed};
 use crate::run::handle::Answered;
@@ -138,7 +138,7 @@ pub(in crate::run::driver) async fn taken(
         Ok(order) => match restoring {
             Restoring::Resume => match driver.answer(order, &journal, replies).await {
                 Ok(order) => driver.work(order).await,
-                Err(Broken::Run(error)) => return driver.put_down(error).await,
+                Err(DriverError::Run(error)) => return driver.put_down(error).await,
                 Err(broken) => Err(broken),
             },
             Restoring::Withdraw => {
@@ -236,15 +236,15 @@ async fn rebuilt(
         Ownership::Service { id: Some(_), .. } if !journal.steps.is_empty() => &[],
         _ => &provided.run.messages[..],
     };
-    let sight = owner.sight(&plan, base, shown).await;
-    let sight = sight.map_err(|error| fail(&job, error))?;
-    let mut telling = Telling::new(&job, journal.run.next_event);
+    let prompt = owner.prompt(&plan, base, shown).await;
+    let prompt = prompt.map_err(|error| fail(&job, error))?;
+    let mut publisher = EventPublisher::new(&job, journal.run.next_event);
     let mut recorder = recorder;
-    if telling.is_logged() && journal.run.next_event == 0 {
+    if publisher.is_logged() && journal.run.next_event == 0 {
         // It went without readers so far: its events are numbered as if it had had one.
-        telling.store(&mut recorder, &replayed(journal));
+        publisher.store(&mut recorder, &replayed(journal));
     }
-    telling.say(&mut recorder, || RunEvent::Started {
+    publisher.say(&mut recorder, || RunEvent::Started {
         run,
         thread: job.id().clone(),
     });
@@ -268,8 +268,8 @@ async fn rebuilt(
             tools,
             plan,
             recorder,
-            telling,
-            sight,
+            publisher,
+            prompt,
             owner,
             provided,
             state,

@@ -12,14 +12,14 @@ use throughline_store::{
     State, StoredEvent,
 };
 
-use super::open_calls::Opening;
+use super::open_calls::OpenCallAnswers;
 use super::plan::Plan;
 use crate::run::driver::model::Ownership;
-use crate::run::driver::model::Sight;
+use crate::run::driver::model::PromptView;
 use crate::run::driver::model::{Provided, Unbegun, providers};
-use crate::run::driver::publisher::Telling;
+use crate::run::driver::publisher::EventPublisher;
 use crate::run::driver::recover::Carried;
-use crate::run::driver::{Driver, Job, Recorded};
+use crate::run::driver::{Driver, Job, RoundRecord};
 use crate::run::event::RunEvent;
 use crate::run::events::encode;
 use crate::run::machine::{Fresh, Spent, Turn};
@@ -28,7 +28,7 @@ use crate::run::setup::AgentSetup;
 use crate::telemetry;
 use crate::thread::{AtWork, Loaded, Recorder};
 
-use super::enter::Place;
+use super::enter::StartPoint;
 
 /// What a failed run left: its items, and the messages that they are.
 pub(in crate::run::driver) struct Adopted {
@@ -41,12 +41,12 @@ pub(in crate::run::driver) struct Adopted {
 }
 
 /// What is said first in a run.
-pub(in crate::run::driver) struct Said {
+pub(in crate::run::driver) struct RunInput {
     /// What a failed run left, in the place of what was never sent.
     pub(in crate::run::driver) adopted: Option<Adopted>,
     pub(in crate::run::driver) queued: Vec<(QueueNo, Message)>,
     /// What is said about calls for which the node waits.
-    pub(in crate::run::driver) opening: Opening,
+    pub(in crate::run::driver) opening: OpenCallAnswers,
     pub(in crate::run::driver) input: Vec<Message>,
     pub(in crate::run::driver) key: Option<Idempotency>,
     /// What the run that is adopted has used of its limits.
@@ -55,7 +55,7 @@ pub(in crate::run::driver) struct Said {
     pub(in crate::run::driver) after_results: bool,
 }
 
-impl Said {
+impl RunInput {
     /// What context providers are shown of it, if there are any.
     pub(in crate::run::driver) fn shown(&self, plan: &Plan) -> Vec<Message> {
         if plan.providers.is_empty() {
@@ -92,8 +92,8 @@ pub(in crate::run::driver) async fn begin(
     job: &Job,
     run: RunId,
     plan: Plan,
-    place: Place,
-    said: Said,
+    place: StartPoint,
+    said: RunInput,
 ) -> Result<Entered, RunError> {
     let history = place.loaded.view.messages();
     let shown = said.shown(&plan);
@@ -111,10 +111,10 @@ async fn begin_asked(
     job: &Job,
     run: RunId,
     plan: Plan,
-    place: Place,
-    said: Said,
+    place: StartPoint,
+    said: RunInput,
 ) -> Result<Entered, RunError> {
-    let Place { mut loaded, branch } = place;
+    let StartPoint { mut loaded, branch } = place;
     let mut state = loaded.state();
     // What a new thread begins with is written with its first node.
     let found = loaded.found.as_ref();
@@ -157,7 +157,7 @@ async fn begin_asked(
         .add(provided.run.tools.clone())
         .map_err(RunError::Tools)?;
     let base = std::mem::take(&mut loaded.view);
-    let sight = owner.sight(&plan, base, &provided.run.messages).await?;
+    let prompt = owner.prompt(&plan, base, &provided.run.messages).await?;
 
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
     turn.charge(&said.spent);
@@ -276,8 +276,8 @@ async fn begin_asked(
         written.map_err(RunError::Store)?;
     }
     let node = loaded.end().map(|end| end.node);
-    let mut telling = Telling::new(job, 0);
-    telling.say_begun(events, &home.store);
+    let mut publisher = EventPublisher::new(job, 0);
+    publisher.say_begun(events, &home.store);
     let next_event = stored.len() as u64;
     let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
     let mut driver = Driver::new(
@@ -289,8 +289,8 @@ async fn begin_asked(
             tools,
             plan,
             recorder,
-            telling,
-            sight,
+            publisher,
+            prompt,
             owner,
             provided,
             state,
@@ -307,7 +307,7 @@ async fn begin_asked(
     }
     for (place, message) in messages.into_iter().enumerate() {
         if place >= sent {
-            driver.sight.push(Arc::clone(&message));
+            driver.prompt.push(Arc::clone(&message));
         }
         driver.said.push(message);
     }
@@ -375,8 +375,8 @@ pub(in crate::run::driver) struct Parts {
     pub(in crate::run::driver) tools: crate::tool::ToolSet,
     pub(in crate::run::driver) plan: Plan,
     pub(in crate::run::driver) recorder: Recorder,
-    pub(in crate::run::driver) telling: Telling,
-    pub(in crate::run::driver) sight: Sight,
+    pub(in crate::run::driver) publisher: EventPublisher,
+    pub(in crate::run::driver) prompt: PromptView,
     pub(in crate::run::driver) owner: Ownership,
     pub(in crate::run::driver) provided: Provided,
     pub(in crate::run::driver) state: State,
@@ -410,7 +410,7 @@ impl Driver {
         let time = parts.plan.limits.time;
         let mailbox = crate::thread::Mailbox::on(&job.thread);
         Self {
-            tools: Arc::new(crate::run::driver::tools::OwnTools::new(
+            tools: Arc::new(crate::run::driver::tools::RunTools::new(
                 parts.tools,
                 mailbox,
             )),
@@ -418,8 +418,8 @@ impl Driver {
             turn: parts.turn,
             plan: parts.plan,
             recorder: parts.recorder,
-            telling: parts.telling,
-            sight: parts.sight,
+            publisher: parts.publisher,
+            prompt: parts.prompt,
             owner: parts.owner,
             provided: parts.provided,
             state: parts.state,
@@ -436,7 +436,7 @@ impl Driver {
             marked: false,
             node: parts.node,
             steps: Vec::new(),
-            round: Recorded::default(),
+            round: RoundRecord::default(),
             running: tokio::task::JoinSet::new(),
             tasks: std::collections::HashMap::new(),
             prepared: std::collections::HashMap::new(),

@@ -9,11 +9,11 @@ use throughline_store::{
 
 use super::open_calls::opening;
 use super::plan::Plan;
-use super::queue::Line;
+use super::queue::QueuePlace;
 use crate::run::driver::finish::refused;
 use crate::run::driver::recover;
 use crate::run::driver::recover::Restoring;
-use crate::run::driver::{Broken, Driver, Job};
+use crate::run::driver::{Driver, DriverError, Job};
 use crate::run::handle::{Answered, Command};
 use crate::run::input::Input;
 use crate::run::machine::{Order, Spent};
@@ -23,10 +23,10 @@ use crate::run::setup::AgentSetup;
 use crate::thread::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
-use super::begin::{Entered, Said, begin, digest};
+use super::begin::{Entered, RunInput, begin, digest};
 
 /// A run that was taken over so often is not tried again.
-pub(in crate::run::driver) const ATTEMPTS: u32 = 5;
+pub(in crate::run::driver) const START_ATTEMPTS: u32 = 5;
 
 pub(in crate::run::driver) async fn driven(
     agent: Arc<AgentSetup>,
@@ -70,21 +70,21 @@ async fn started(
     // In a box that is gone when the work begins: a run needs more room to begin than to go on.
     let entered = Box::pin(fresh(agent, job, run, (plan, chosen), (input, replies)));
     match entered.await? {
-        Way::Begun(mut driver, order) => {
+        StartResult::Begun(mut driver, order) => {
             let worked = match order {
                 Ok(order) => driver.work(order).await,
                 Err(broken) => Err(broken),
             };
             driver.end(worked).await
         }
-        Way::Repeated(outcome) => Ok(*outcome),
+        StartResult::Repeated(outcome) => Ok(*outcome),
     }
 }
 
 /// How a run goes on once it has been entered.
-enum Way {
+enum StartResult {
     /// With work.
-    Begun(Box<Driver>, Result<Order, Broken>),
+    Begun(Box<Driver>, Result<Order, DriverError>),
     /// It is another run that answers.
     Repeated(Box<Outcome>),
 }
@@ -103,7 +103,7 @@ fn fit(input: &Input) -> Result<(), RunError> {
 }
 
 /// Where a run begins.
-pub(in crate::run::driver) struct Place {
+pub(in crate::run::driver) struct StartPoint {
     pub(in crate::run::driver) loaded: Loaded,
     /// At the end of a branch, not at the head of the thread.
     pub(in crate::run::driver) branch: bool,
@@ -116,8 +116,8 @@ async fn fresh(
     run: RunId,
     how: (Plan, Option<crate::thread::Persistence>),
     said: (Input, Vec<Answered>),
-) -> Result<Way, RunFailed> {
-    let mut line = Line::of(&agent, &job, run);
+) -> Result<StartResult, RunFailed> {
+    let mut line = QueuePlace::of(&agent, &job, run);
     let way = entered(agent, job, &mut line, how, said).await;
     line.leave().await;
     way
@@ -126,10 +126,10 @@ async fn fresh(
 async fn entered(
     agent: Arc<AgentSetup>,
     job: Job,
-    line: &mut Line,
+    line: &mut QueuePlace,
     (mut plan, chosen): (Plan, Option<crate::thread::Persistence>),
     (input, replies): (Input, Vec<Answered>),
-) -> Result<Way, RunFailed> {
+) -> Result<StartResult, RunFailed> {
     let run = line.run();
     let mut input = input.into_messages();
     for message in &mut input {
@@ -202,7 +202,7 @@ async fn entered(
         let read = left.and_then(|adopted| Ok((adopted, queued?)));
         let read = read.map_err(RunError::Store);
         let said = match read.and_then(|(adopted, queued)| Ok((adopted, queued, spent?))) {
-            Ok((adopted, queued, spent)) => Said {
+            Ok((adopted, queued, spent)) => RunInput {
                 adopted,
                 queued,
                 opening,
@@ -224,7 +224,7 @@ async fn entered(
                     (true, true) => Ok(driver.turn.adopt()),
                     (true, false) => Ok(order),
                 };
-                return Ok(Way::Begun(driver, order));
+                return Ok(StartResult::Begun(driver, order));
             }
             Ok(Entered::Repeated(before)) if tells => {
                 return Err(told(run, &job, &before).await);
@@ -240,10 +240,10 @@ async fn entered(
 }
 
 /// Another run answers.
-async fn repeated(agent: &Arc<AgentSetup>, job: &Job, run: Run) -> Result<Way, RunFailed> {
+async fn repeated(agent: &Arc<AgentSetup>, job: &Job, run: Run) -> Result<StartResult, RunFailed> {
     // In a box, for what few runs do.
     let outcome = Box::pin(recover::adopt::repeated(agent, job, run)).await?;
-    Ok(Way::Repeated(Box::new(outcome)))
+    Ok(StartResult::Repeated(Box::new(outcome)))
 }
 
 /// Whoever asks again is told who answers, once the disk has it.
@@ -287,8 +287,8 @@ async fn free(
     job: &Job,
     plan: &Plan,
     key: Option<&Idempotency>,
-    (line, answers): (&mut Line, bool),
-) -> Result<Place, Blocked> {
+    (line, answers): (&mut QueuePlace, bool),
+) -> Result<StartPoint, Blocked> {
     let mut is_remembered = true;
     loop {
         let loaded = job.thread.load().await?;
@@ -316,7 +316,7 @@ async fn free(
         let (loaded, busy) = match (unsettled, before) {
             (None, None) => {
                 let branch = loaded.at_node.is_some();
-                return Ok(Place { loaded, branch });
+                return Ok(StartPoint { loaded, branch });
             }
             (None, Some(first)) => (loaded, Busy::first_in_line(job, first)),
             (Some(run), before) => {
@@ -341,7 +341,7 @@ async fn free(
         };
         match plan.policy.on_busy {
             OnBusy::Branch if loaded.end().is_some() => {
-                return Ok(Place {
+                return Ok(StartPoint {
                     loaded,
                     branch: true,
                 });
@@ -441,7 +441,7 @@ async fn settle_left(
     plan: &Plan,
     loaded: Loaded,
     run: &Run,
-    line: &mut Line,
+    line: &mut QueuePlace,
 ) -> Result<Settled, Blocked> {
     let restoring = match run.state {
         RunState::Parked => {
@@ -519,7 +519,9 @@ async fn settle_left(
 
 fn by_interrupt(plan: &Plan, run: &Run) -> Result<Restoring, Blocked> {
     match plan.policy.on_interrupt {
-        OnInterrupt::Resume if run.attempt + 1 >= ATTEMPTS && !planted("loop-never-sealed") => {
+        OnInterrupt::Resume
+            if run.attempt + 1 >= START_ATTEMPTS && !planted("loop-never-sealed") =>
+        {
             Ok(Restoring::Seal)
         }
         OnInterrupt::Resume => Ok(Restoring::Resume),

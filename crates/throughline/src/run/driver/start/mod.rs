@@ -6,8 +6,8 @@ mod open_calls;
 mod plan;
 mod queue;
 
-pub(in crate::run::driver) use begin::{Adopted, Entered, Parts, Said, begin};
-pub(in crate::run::driver) use enter::{ATTEMPTS, Busy, Place, driven, waiting};
-pub(in crate::run::driver) use open_calls::{Opening, Taken};
+pub(in crate::run::driver) use begin::{Adopted, Entered, Parts, RunInput, begin};
+pub(in crate::run::driver) use enter::{Busy, START_ATTEMPTS, StartPoint, driven, waiting};
+pub(in crate::run::driver) use open_calls::{OpenCallAnswers, TakenCall};
 pub(in crate::run::driver) use plan::{Plan, joined};
-pub(in crate::run::driver) use queue::Line;
+pub(in crate::run::driver) use queue::QueuePlace;

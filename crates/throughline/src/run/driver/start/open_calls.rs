@@ -22,23 +22,23 @@ use crate::thread::{Loaded, OnOpenCalls};
 
 /// A call of an earlier run that is to run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::run::driver) struct Taken {
+pub(in crate::run::driver) struct TakenCall {
     pub(in crate::run::driver) at: CallRef,
     pub(in crate::run::driver) call: OpenCall,
 }
 
 /// What a run at an open node begins with.
 #[derive(Default)]
-pub(in crate::run::driver) struct Opening {
+pub(in crate::run::driver) struct OpenCallAnswers {
     /// Results for calls that do not run; they stand before the input.
     pub(in crate::run::driver) results: Vec<Content>,
     /// Calls that are this run's from now on.
     pub(in crate::run::driver) takes: Vec<CallRef>,
     /// Those of them that run here.
-    pub(in crate::run::driver) run: Vec<Taken>,
+    pub(in crate::run::driver) run: Vec<TakenCall>,
 }
 
-impl Opening {
+impl OpenCallAnswers {
     /// The results as a message.
     pub(in crate::run::driver) fn message(&mut self) -> Option<Message> {
         if self.results.is_empty() {
@@ -58,7 +58,7 @@ pub(in crate::run::driver) async fn opening(
     loaded: &Loaded,
     input: &mut [Message],
     replies: &[Answered],
-) -> Result<Opening, RunError> {
+) -> Result<OpenCallAnswers, RunError> {
     let journal = match loaded
         .end()
         .filter(|end| end.open && loaded.failed.is_none())
@@ -69,14 +69,14 @@ pub(in crate::run::driver) async fn opening(
     let Some(journal) = journal else {
         return match replies.first() {
             Some(answered) => Err(answered.not_pending(Vec::new())),
-            None => Ok(Opening::default()),
+            None => Ok(OpenCallAnswers::default()),
         };
     };
     let calls = Calls::of(&job.thread.home, &journal).await;
     let calls = calls.map_err(RunError::Store)?;
     let waiting: Vec<&Execution> = journal.calls.iter().filter(|one| waits(one)).collect();
     let answered = answered_by_input(&calls, &waiting, input);
-    let mut look = Look {
+    let mut look = OpenCallResolver {
         job,
         by,
         journal: &journal,
@@ -84,7 +84,7 @@ pub(in crate::run::driver) async fn opening(
         replies: replies.to_vec(),
         answered,
         approvals: approvals(job, &journal).await?,
-        opening: Opening::default(),
+        opening: OpenCallAnswers::default(),
         owed: Vec::new(),
     };
     for call in &waiting {
@@ -182,7 +182,7 @@ async fn approvals(job: &Job, journal: &Journal) -> Result<Vec<Approval>, RunErr
     Ok(found)
 }
 
-struct Look<'a> {
+struct OpenCallResolver<'a> {
     job: &'a Job,
     /// Who answers approvals here.
     by: &'a str,
@@ -193,12 +193,12 @@ struct Look<'a> {
     /// Calls that the input answers.
     answered: Vec<CallRef>,
     approvals: Vec<Approval>,
-    opening: Opening,
+    opening: OpenCallAnswers,
     /// Calls about which nothing was said.
     owed: Vec<(OpenCall, CallRef, CallState)>,
 }
 
-impl Look<'_> {
+impl OpenCallResolver<'_> {
     /// Decide about a call that waits.
     async fn decide(&mut self, execution: &Execution) -> Result<(), RunError> {
         let Some(call) = self.calls.at(execution.at) else {
@@ -267,7 +267,7 @@ impl Look<'_> {
         match approval.state {
             ApprovalState::Approved | ApprovalState::Used => {
                 self.opening.takes.push(execution.at);
-                self.opening.run.push(Taken {
+                self.opening.run.push(TakenCall {
                     at: execution.at,
                     call,
                 });
@@ -344,7 +344,7 @@ impl Look<'_> {
     }
 
     /// Calls about which nothing was said: a reason to refuse, or closed here.
-    fn close_owed(mut self, on_open_calls: OnOpenCalls) -> Result<Opening, RunError> {
+    fn close_owed(mut self, on_open_calls: OnOpenCalls) -> Result<OpenCallAnswers, RunError> {
         if on_open_calls == OnOpenCalls::Reject && !self.owed.is_empty() {
             return Err(RunError::OpenCalls {
                 run: self.journal.run.id,

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::run::driver::Job;
 use crate::run::setup::AgentSetup;
-use crate::thread::{Home, live};
+use crate::thread::{ScopedStore, live};
 use crate::trials::planted;
 
 /// How often a waiter looks whether another process has made way.
@@ -23,22 +23,22 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const LEAVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A run and its place in the line of a thread, if it has one.
-pub(in crate::run::driver) struct Line {
-    home: Home,
+pub(in crate::run::driver) struct QueuePlace {
+    home: ScopedStore,
     thread: ThreadId,
     run: RunId,
     tasks: TaskTracker,
-    place: Option<Place>,
+    place: Option<Ticket>,
 }
 
 /// A place that may be stored.
-struct Place {
-    _waits: live::Waits,
+struct Ticket {
+    _waits: live::QueuedRun,
     /// Where it can be given up.
     runtime: Handle,
 }
 
-impl Line {
+impl QueuePlace {
     /// No place yet, for a run that has not begun.
     pub(in crate::run::driver) fn of(agent: &Arc<AgentSetup>, job: &Job, run: RunId) -> Self {
         Self {
@@ -68,8 +68,8 @@ impl Line {
     /// away, whether or not the answer came.
     pub(in crate::run::driver) fn expect_place(&mut self) {
         if self.place.is_none() {
-            self.place = Some(Place {
-                _waits: live::Waits::on(&self.home.store, self.run),
+            self.place = Some(Ticket {
+                _waits: live::QueuedRun::on(&self.home.store, self.run),
                 runtime: Handle::current(),
             });
         }
@@ -83,7 +83,7 @@ impl Line {
     /// Take the last place, or make sure that the one it has is still there: the store lets others
     /// pass a process whose lease has lapsed.
     pub(in crate::run::driver) async fn keep_place(&mut self) -> Result<()> {
-        let Home { store, scope, .. } = &self.home.clone();
+        let ScopedStore { store, scope, .. } = &self.home.clone();
         if self.has_place() {
             let line = store.line(scope, &self.thread).await?;
             if line.iter().any(|waiter| waiter.run == self.run) {
@@ -128,8 +128,8 @@ impl Line {
         }
     }
 
-    fn leaving(&self) -> Leaving {
-        Leaving {
+    fn leaving(&self) -> LeaveQueue {
+        LeaveQueue {
             home: self.home.clone(),
             thread: self.thread.clone(),
             run: self.run,
@@ -137,7 +137,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             let leaving = self.leaving();
@@ -147,13 +147,13 @@ impl Drop for Line {
 }
 
 /// What it takes to give up a place.
-struct Leaving {
-    home: Home,
+struct LeaveQueue {
+    home: ScopedStore,
     thread: ThreadId,
     run: RunId,
 }
 
-impl Leaving {
+impl LeaveQueue {
     async fn once(&self) -> Result<()> {
         if planted("queue-place-kept") {
             return Ok(());

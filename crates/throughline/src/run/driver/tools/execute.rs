@@ -8,7 +8,7 @@ use tokio::task::{Id, JoinError};
 
 use super::judge::Prepared;
 use crate::run::driver::model::until;
-use crate::run::driver::{Broken, Driver};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
 use crate::run::machine::{Ended, Order};
 use crate::run::outcome::Step;
@@ -63,7 +63,7 @@ impl Driver {
     pub(in crate::run::driver) async fn dispatch(
         &mut self,
         positions: &[u32],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), DriverError> {
         let mut missing = Vec::new();
         for position in positions {
             let asked = self.round.approvals.contains_key(position);
@@ -81,7 +81,7 @@ impl Driver {
             self.recorder.intend(self.round.step, &missing).await?;
         }
         if self.agent.recalls {
-            self.tools.show(self.sight.record());
+            self.tools.show(self.prompt.record());
         }
         for position in positions {
             self.start(*position);
@@ -124,7 +124,7 @@ impl Driver {
         };
         let task = self.running.spawn(watch.over(work, Finished::told));
         self.tasks.insert(task.id(), position);
-        self.telling.say(&mut self.recorder, || told);
+        self.publisher.say(&mut self.recorder, || told);
     }
 
     /// What a tool knows of a call.
@@ -153,14 +153,14 @@ impl Driver {
     }
 
     /// Wait for calls to end, unless the run is cut off first.
-    pub(in crate::run::driver) async fn wait(&mut self) -> Result<Order, Broken> {
+    pub(in crate::run::driver) async fn wait(&mut self) -> Result<Order, DriverError> {
         let first = loop {
             let next = tokio::select! {
                 biased;
                 () = self.job.cancel.cancelled() => return Ok(self.turn.cut(StopReason::Cancelled, None)),
                 () = until(self.deadline) => return Ok(self.turn.cut(StopReason::Budget, None)),
                 ended = self.running.join_next_with_id() => Some(ended),
-                () = until(self.telling.due()) => None,
+                () = until(self.publisher.due()) => None,
             };
             match next {
                 Some(ended) => break ended,
@@ -228,7 +228,7 @@ impl Driver {
     async fn ended(
         &mut self,
         finished: Vec<(Option<u32>, Ended, Option<String>)>,
-    ) -> Result<Order, Broken> {
+    ) -> Result<Order, DriverError> {
         crate::trials::pass("tool.returned");
         let step = self.round.step;
         let mut known = Vec::new();
@@ -261,7 +261,7 @@ impl Driver {
         self.mail().await?;
         let mut order = Order::Wait;
         for (position, ended, result) in known {
-            self.telling.say(&mut self.recorder, || RunEvent::Result {
+            self.publisher.say(&mut self.recorder, || RunEvent::Result {
                 step,
                 position,
                 result,

@@ -7,4 +7,4 @@ mod run_tools;
 
 pub(in crate::run::driver) use execute::Finished;
 pub(in crate::run::driver) use judge::Prepared;
-pub(in crate::run::driver) use run_tools::OwnTools;
+pub(in crate::run::driver) use run_tools::RunTools;

@@ -8,8 +8,8 @@ use throughline_store::{CallResult, CallState, Effect, NewApproval, PlannedCall,
 
 use super::judge;
 use crate::run::Step;
-use crate::run::driver::start::Taken;
-use crate::run::driver::{Broken, Driver, Recorded};
+use crate::run::driver::start::TakenCall;
+use crate::run::driver::{Driver, DriverError, RoundRecord};
 use crate::run::machine::Order;
 use crate::thread::StopReason;
 use crate::thread::journal::Awaits;
@@ -20,7 +20,7 @@ impl Driver {
     pub(in crate::run::driver) async fn answered(
         &mut self,
         response: Response,
-    ) -> Result<Order, Broken> {
+    ) -> Result<Order, DriverError> {
         self.mail().await?;
         self.billed(&response);
         let service = self.service_of(&response);
@@ -40,7 +40,7 @@ impl Driver {
         self.tell();
         // What came is in the transcript, whatever is wrong with where it came from.
         self.adopt_service(service).await?;
-        self.after_call().await.map_err(Broken::Run)?;
+        self.after_call().await.map_err(DriverError::Run)?;
         let is_final = match order {
             Order::End(StopReason::Parked) => false,
             Order::End(_) => self.turn.planned().is_empty(),
@@ -62,8 +62,8 @@ impl Driver {
     /// said.
     pub(in crate::run::driver) async fn take(
         &mut self,
-        calls: Vec<Taken>,
-    ) -> Result<Order, Broken> {
+        calls: Vec<TakenCall>,
+    ) -> Result<Order, DriverError> {
         self.begin_round();
         self.round.taken = calls.iter().map(|one| one.at).collect();
         let tools = self.tools.set();
@@ -87,22 +87,22 @@ impl Driver {
 
     /// A new step begins.
     pub(in crate::run::driver) fn begin_round(&mut self) {
-        self.round = Recorded {
+        self.round = RoundRecord {
             step: self.recorder.next_step(),
             at: Some(self.agent.clock.now()),
-            ..Recorded::default()
+            ..RoundRecord::default()
         };
     }
 
     /// Record the calls of an answer that was cut off: they are closed.
-    pub(in crate::run::driver) async fn record_closed(&mut self) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn record_closed(&mut self) -> Result<(), DriverError> {
         if self.turn.planned().is_empty() {
             return Ok(());
         }
         self.record(StepNote::default()).await
     }
 
-    async fn record(&mut self, note: StepNote) -> Result<(), Broken> {
+    async fn record(&mut self, note: StepNote) -> Result<(), DriverError> {
         let set = self.tools.set();
         let mut calls = Vec::new();
         let mut approvals = Vec::new();
@@ -139,7 +139,7 @@ impl Driver {
         }
         let note = Some(note.to_json()).filter(|note| note.get() != "{}");
         let published = self.recorder.step(calls, approvals, note, node).await?;
-        self.telling.stored();
+        self.publisher.stored();
         if let Some(published) = published {
             self.node = published.node;
             self.has_published();
@@ -203,7 +203,7 @@ impl Driver {
     }
 
     /// Write the results that were noted.
-    pub(in crate::run::driver) async fn store_results(&mut self) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn store_results(&mut self) -> Result<(), DriverError> {
         if crate::trials::planted("loop-results-late") {
             return Ok(());
         }
@@ -211,7 +211,7 @@ impl Driver {
     }
 
     /// Note and write the results of a round that stays open.
-    pub(in crate::run::driver) async fn store_done(&mut self) -> Result<(), Broken> {
+    pub(in crate::run::driver) async fn store_done(&mut self) -> Result<(), DriverError> {
         let mut missing = Vec::new();
         for done in self.turn.done() {
             if !self.round.stored.contains(&done.position) {

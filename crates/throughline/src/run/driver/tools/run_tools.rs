@@ -7,23 +7,23 @@ use crate::thread::Mailbox;
 use crate::tool::{RunHandle, SetError, Tool, ToolSet};
 
 /// The tools of one run, which its tools may change; and the mailbox, which they may write to.
-pub(in crate::run::driver) struct OwnTools {
-    tools: Mutex<Own>,
+pub(in crate::run::driver) struct RunTools {
+    tools: Mutex<ToolState>,
     mailbox: Mailbox,
     /// The conversation before the calls that run now, for tools that look into it.
     record: Mutex<Vec<Arc<Message>>>,
 }
 
-struct Own {
+struct ToolState {
     set: ToolSet,
     /// The set as it is offered, made when it is first asked for.
     offered: Option<Arc<[ToolDef]>>,
 }
 
-impl OwnTools {
+impl RunTools {
     pub(in crate::run::driver) fn new(set: ToolSet, mailbox: Mailbox) -> Self {
         Self {
-            tools: Mutex::new(Own { set, offered: None }),
+            tools: Mutex::new(ToolState { set, offered: None }),
             mailbox,
             record: Mutex::default(),
         }
@@ -34,7 +34,7 @@ impl OwnTools {
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
-    fn own(&self) -> MutexGuard<'_, Own> {
+    fn own(&self) -> MutexGuard<'_, ToolState> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,7 +59,7 @@ impl OwnTools {
 }
 
 #[async_trait]
-impl RunHandle for OwnTools {
+impl RunHandle for RunTools {
     fn add_tools(&self, tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError> {
         self.change(|set| set.add(tools))
     }
