@@ -128,6 +128,21 @@ struct Campaign {
 }
 
 impl Campaign {
+    /// The module of the test executable that has it.
+    fn module(&self) -> &str {
+        self.test.split("::").next().unwrap_or_default()
+    }
+
+    /// The layer that it is about.
+    fn layer(&self) -> Layer {
+        match (self.program.layer, self.module()) {
+            (Layer::Views, _) => Layer::Views,
+            (_, "loopkill") => Layer::Loop,
+            (_, "serverkill") => Layer::Server,
+            (layer, _) => layer,
+        }
+    }
+
     /// The guarantee that it is about.
     fn guarantee(&self) -> &str {
         let name = self.test.rsplit("::").next().unwrap_or_default();
@@ -180,7 +195,7 @@ fn program(message: &str) -> Option<Program> {
     let (path, _) = rest.split_once('"')?;
     (is_test && is_ours).then(|| Program {
         path: PathBuf::from(path),
-        layer: Layer::tested(message, path),
+        layer: Layer::tested(message),
     })
 }
 
@@ -314,7 +329,7 @@ pub(crate) fn planted(arguments: &[String]) -> Result<ExitCode, Failure> {
     let mistakes = listed_mistakes(&programs, &names)?;
     let mut all_found = find(&programs, &mistakes)?;
     if !tenants.is_empty() || arguments.is_empty() {
-        let suite = programs.iter().find(|program| program.name() == "sqlite");
+        let suite = programs.iter().find(|program| program.name() == "store");
         all_found &= tenants::planted(suite.map(|program| program.path.clone()))?;
     }
     Ok(code(all_found))
@@ -429,7 +444,7 @@ enum Kind {
 fn listed(programs: &[Program]) -> Result<Vec<Mistake>, Failure> {
     for program in programs {
         let mut command = tool::command(&program.path);
-        command.args(["--exact", "--nocapture", "the_mistakes_are_listed"]);
+        command.args(["--exact", "--nocapture", "trials::the_mistakes_are_listed"]);
         let (_, text) = hear(&mut command)?;
         let mistakes: Vec<Mistake> = text.lines().filter_map(mistake).collect();
         if !mistakes.is_empty() {
@@ -499,13 +514,13 @@ impl Layer {
         }
     }
 
-    /// The layer that a test program is about, by what cargo says of it.
-    fn tested(message: &str, program: &str) -> Self {
-        match () {
-            () if message.contains("/crates/compact#") => Self::Views,
-            () if program.contains("/loopkill-") => Self::Loop,
-            () if program.contains("/serverkill-") => Self::Server,
-            () => Self::Store,
+    /// The layer that a test program is about, by what cargo says of it. Modules of the campaigns
+    /// have layers of their own, see [`Campaign::layer`].
+    fn tested(message: &str) -> Self {
+        if message.contains("/crates/compact#") {
+            Self::Views
+        } else {
+            Self::Store
         }
     }
 }
@@ -549,24 +564,25 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
     let mut suites = Vec::new();
     for program in programs {
         let name = program.name();
-        let parts = match (&*name, program.layer) {
-            ("sqlite" | "throughline_store", _) => vec![(Tests::All, Layer::Store)],
-            ("behaviours", Layer::Views) => vec![(Tests::All, Layer::Views)],
-            // What the loop does, line by line.
-            ("behaviours", _) => vec![(Tests::All, Layer::Loop)],
-            ("threads", _) => vec![
+        let parts = match &*name {
+            "throughline_store" => vec![(Tests::All, Layer::Store)],
+            "store" => vec![(Tests::With("sqlite::"), Layer::Store)],
+            "compact" => vec![(Tests::With("behaviours::"), Layer::Views)],
+            "library" => vec![
+                // What the loop does, line by line.
+                (Tests::With("behaviours::"), Layer::Loop),
                 // How views are kept with threads.
-                (Tests::With("compaction::"), Layer::Views),
-                (Tests::With("discards::"), Layer::Loop),
-                (Tests::With("failures::"), Layer::Loop),
-                (Tests::With("equal_ids::"), Layer::Loop),
-                (Tests::With("same_run::"), Layer::Loop),
+                (Tests::With("threads::compaction::"), Layer::Views),
+                (Tests::With("threads::discards::"), Layer::Loop),
+                (Tests::With("threads::failures::"), Layer::Loop),
+                (Tests::With("threads::approvals::equal_ids::"), Layer::Loop),
+                (Tests::With("threads::same_run::"), Layer::Loop),
                 // How runs and workers meet on a thread.
                 (Tests::With("b23"), Layer::Loop),
             ],
-            ("http", _) => vec![
-                (Tests::With("sweep::"), Layer::Server),
-                (Tests::With("keys::"), Layer::Server),
+            "server" => vec![
+                (Tests::With("http::sweep::"), Layer::Server),
+                (Tests::With("http::keys::"), Layer::Server),
             ],
             _ => continue,
         };
@@ -588,16 +604,15 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
         tests: Tests::One(campaign.test.clone()),
         is_campaign: true,
         // Those with processes, and walks by cursor; the others are about the disk and what lies on it.
-        is_quick: campaign.program.path.to_string_lossy().contains("/trials-")
-            || campaign.guarantee() == "r12",
-        layer: campaign.program.layer,
+        is_quick: campaign.module() == "trials" || campaign.guarantee() == "r12",
+        layer: campaign.layer(),
     }));
     suites
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Layer, Tier, guarantee, mistake, parse, program};
+    use super::{Campaign, Kind, Layer, Tier, guarantee, mistake, parse, program};
 
     #[test]
     fn guarantees_are_named_by_their_numbers() {
@@ -627,18 +642,29 @@ mod tests {
                 r#"{{"package_id":"path+file:///p/crates/{package}#0.1.0","target":{{"kind":["{kind}"]}},"executable":{path}}}"#
             )
         };
-        let test = of("testkit", "test", "\"/t/trials-1\"");
+        let test = of("testkit", "test", "\"/t/campaigns-1\"");
         let found = program(&test).expect("it is one");
         assert_eq!(
-            (found.path, found.layer),
-            ("/t/trials-1".into(), Layer::Store)
+            (&found.path, found.layer),
+            (&"/t/campaigns-1".into(), Layer::Store)
         );
-        let views = program(&of("compact", "test", "\"/t/behaviours-1\""));
+        for (test, layer) in [
+            ("trials::kills::r1_a", Layer::Store),
+            ("loopkill::kills::r3_a", Layer::Loop),
+            ("serverkill::kills::r1_a", Layer::Server),
+        ] {
+            let campaign = Campaign {
+                program: found.clone(),
+                test: test.to_owned(),
+            };
+            assert_eq!(campaign.layer(), layer, "{test}");
+        }
+        let views = program(&of("compact", "test", "\"/t/compact-1\""));
         assert_eq!(views.expect("it is one").layer, Layer::Views);
         for other in [
             of("testkit", "bin", "\"/t/a\""),
             of("testkit", "test", "null"),
-            of("cli", "test", "\"/t/serve-1\""),
+            of("cli", "test", "\"/t/cli-1\""),
         ] {
             assert_eq!(program(&other), None, "{other}");
         }

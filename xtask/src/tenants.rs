@@ -13,10 +13,13 @@ use std::time::{Duration, Instant};
 use crate::tool::{self, Failure};
 
 /// How the names of the cases with two tenants begin.
-const CASES: &str = "tenants_";
+const CASES: &str = "sqlite::tenants_";
 
 /// The test that lists the conditions in the engine's source.
-const LISTED: &str = "the_conditions_on_tenants_are_listed";
+const LISTED: &str = "sqlite::the_conditions_on_tenants_are_listed";
+
+/// The module of the store's tests that runs the suite on SQLite.
+const SUITE: &str = "sqlite::";
 
 /// After this time a test with a mistake planted does not end any more.
 const HANG: Duration = Duration::from_secs(120);
@@ -126,7 +129,7 @@ impl Listed {
 fn build() -> Result<PathBuf, Failure> {
     let mut cargo = tool::cargo();
     cargo.args(["test", "--no-run", "--locked", "--message-format=json"]);
-    cargo.args(["-p", "throughline-store", "--test", "sqlite"]);
+    cargo.args(["-p", "throughline-store", "--test", "store"]);
     let output = tool::output(cargo.stderr(Stdio::inherit()))?;
     let program = output.lines().find_map(|message| {
         let (_, rest) = message.split_once("\"executable\":\"")?;
@@ -157,7 +160,7 @@ pub(crate) fn planted(program: Option<PathBuf>) -> Result<bool, Failure> {
         let began = Instant::now();
         let finder = match finder(&program, mutant, &[CASES])? {
             // Any other case of the suite.
-            None => finder(&program, mutant, &["--skip", CASES])?,
+            None => finder(&program, mutant, &[SUITE, "--skip", CASES])?,
             found => found,
         };
         let seconds = began.elapsed().as_secs_f64();
@@ -210,7 +213,7 @@ fn prepared(program: &Path) -> Result<Vec<Mutant>, Failure> {
     let _ = std::fs::remove_file(&record);
     let mut suite = tool::command(program);
     suite.env("THROUGHLINE_STATEMENTS", &record);
-    tool::output(suite.arg("--test-threads=2"))
+    tool::output(suite.args([SUITE, "--test-threads=2"]))
         .map_err(|failure| Failure::new(format!("the suite fails by itself: {failure}")))?;
     let text = std::fs::read_to_string(&record).map_err(failed)?;
     std::fs::remove_file(&record).map_err(failed)?;

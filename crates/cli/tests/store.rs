@@ -6,15 +6,10 @@
     reason = "a panic is how a test says that it failed"
 )]
 
-#[path = "store/approvals.rs"]
 mod approvals;
-#[path = "store/damage.rs"]
 mod damage;
-#[path = "store/left.rs"]
 mod left;
-#[path = "store/tokens.rs"]
 mod tokens;
-#[path = "store/view.rs"]
 mod view;
 
 use std::io::Write as _;

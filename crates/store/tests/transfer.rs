@@ -6,7 +6,6 @@
     reason = "a panic is how a test says that it failed"
 )]
 
-#[path = "transfer/grow.rs"]
 mod grow;
 
 use throughline_model::Message;

@@ -24,7 +24,7 @@ enum Needs {
 
 struct Family {
     name: &'static str,
-    /// The test in the module `sdks`.
+    /// The test in the module `clients::sdks`.
     test: &'static str,
     needs: Needs,
 }
@@ -158,7 +158,7 @@ fn build() -> Result<PathBuf, Failure> {
         FEATURES,
         "--locked",
         "--test",
-        "clients",
+        "server",
         "--message-format=json-render-diagnostics",
     ];
     let messages = tool::output(tool::cargo().args(arguments))?;
@@ -191,7 +191,11 @@ fn run(family: &Family, program: &Path, sdks: &Installed) -> Result<Ran, Failure
     let _ = fs::remove_file(&report);
     let started = Instant::now();
     let mut test = tool::command(program);
-    test.args(["--exact", &format!("sdks::{}", family.test), "--nocapture"]);
+    test.args([
+        "--exact",
+        &format!("clients::sdks::{}", family.test),
+        "--nocapture",
+    ]);
     if std::env::var_os("THROUGHLINE_CLIENTS").is_none() {
         test.env("THROUGHLINE_CLIENTS", "full");
     }

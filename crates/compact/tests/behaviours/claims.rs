@@ -7,7 +7,7 @@ use throughline_compact::{Block, Category, Planned, Policy};
 use throughline_model::{Outcome, ToolCall};
 use throughline_testkit::{Rng, property};
 
-use crate::told::{Told, answer, call, calls, results};
+use crate::behaviours::told::{Told, answer, call, calls, results};
 
 /// A tool of each category, and what a digest says of a call of it that ended well.
 const TOOLS: [(Category, &str, &str); 8] = [

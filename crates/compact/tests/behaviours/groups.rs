@@ -5,7 +5,7 @@ use throughline_model::{
     CallId, Content, Family, Message, Outcome, Output, Role, Runner, ToolCall, ToolResult,
 };
 
-use crate::told::{Told, answer, bytes, call, calls, eager, results, thought};
+use crate::behaviours::told::{Told, answer, bytes, call, calls, eager, results, thought};
 
 /// Kind, and the numbers of the messages, of each group.
 fn groups(told: &Told) -> Vec<(GroupKind, Vec<u64>)> {

@@ -2,7 +2,7 @@
 
 use throughline_compact::{BudgetUnreachable, Call, Planned, Policy, Scale, Stayed, Trigger};
 
-use crate::told::{Told, bytes};
+use crate::behaviours::told::{Told, bytes};
 
 /// Turns of so many calls each; each turn has so many units of tool history.
 fn turns(policy: Policy, count: u32, calls: u32, units: u32) -> Told {
@@ -21,10 +21,10 @@ fn b158_more_than_the_threshold_of_tool_history_is_compacted_and_a_budget_counts
     assert_eq!(told.history.tool_units(), 10_000);
     assert_eq!(told.unchanged().stayed, Some(Stayed::Within));
     let mut told = turns(Policy::default(), 20, 1, 500);
-    let call = crate::told::call("one", "f", "{}");
-    let result = crate::told::answer(&call, throughline_model::Outcome::Ok, "x");
-    told.sized(crate::told::calls(vec![call]), 1);
-    told.sized(crate::told::results(vec![result]), 0);
+    let call = crate::behaviours::told::call("one", "f", "{}");
+    let result = crate::behaviours::told::answer(&call, throughline_model::Outcome::Ok, "x");
+    told.sized(crate::behaviours::told::calls(vec![call]), 1);
+    told.sized(crate::behaviours::told::results(vec![result]), 0);
     assert_eq!(told.history.tool_units(), 10_001);
     assert_eq!(told.compact().1.trigger, Some(Trigger::Threshold));
 

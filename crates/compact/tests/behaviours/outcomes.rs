@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_compact::{Call, Called, Category, Digest, Planned, Policy, Refused};
 use throughline_model::{Content, Message, Outcome, Output, Role};
 
-use crate::told::{Told, answer, call, calls, eager, results};
+use crate::behaviours::told::{Told, answer, call, calls, eager, results};
 
 const EDIT: &str =
     r#"{"file_path":"/etc/passwd","old_string":"","new_string":"a\nb\nc\nfn planted_name() {}"}"#;

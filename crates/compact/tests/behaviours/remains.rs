@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_compact::{Annotations, Called, Category, Digest, Planned, Policy};
 use throughline_model::{Content, Message, Outcome, Output, Role, Source};
 
-use crate::told::{Told, bytes, eager};
+use crate::behaviours::told::{Told, bytes, eager};
 
 /// One round to look at, then enough to make it old.
 fn digested(policy: Policy, tell: impl FnOnce(&mut Told) -> u64) -> (Told, String) {
@@ -165,11 +165,12 @@ fn b170_the_record_stays_and_the_report_says_what_was_done() {
 fn b172_a_digest_is_a_summary_with_its_sources_and_nobodys_speech() {
     let mut told = Told::new(eager());
     told.user("begin");
-    let call = crate::told::call("c", "fetch", r#"{"url":"http://a.example/x"}"#);
-    let result = crate::told::answer(&call, Outcome::Ok, &"text of strangers ".repeat(60));
-    let mut asked = crate::told::calls(vec![call]);
+    let call = crate::behaviours::told::call("c", "fetch", r#"{"url":"http://a.example/x"}"#);
+    let result =
+        crate::behaviours::told::answer(&call, Outcome::Ok, &"text of strangers ".repeat(60));
+    let mut asked = crate::behaviours::told::calls(vec![call]);
     asked.source = Some(Source::Model);
-    let mut answered = crate::told::results(vec![result]);
+    let mut answered = crate::behaviours::told::results(vec![result]);
     answered.source = Some(Source::RemoteAgent);
     told.push(asked);
     told.push(answered);
@@ -280,8 +281,8 @@ fn what_is_asked_for_is_found_by_its_words() {
 fn a_late_result_of_a_digested_call_is_quoted_and_then_digested() {
     let mut told = Told::new(eager());
     told.user("begin");
-    let late = crate::told::call("late", "build", "{}");
-    told.push(crate::told::calls(vec![late.clone()]));
+    let late = crate::behaviours::told::call("late", "build", "{}");
+    told.push(crate::behaviours::told::calls(vec![late.clone()]));
     told.user("go on meanwhile");
     for _ in 0..4 {
         told.round("think", "{}", &"padding of it ".repeat(60));
@@ -292,7 +293,7 @@ fn a_late_result_of_a_digested_call_is_quoted_and_then_digested() {
         "{}",
         told.digests()
     );
-    let result = crate::told::answer(&late, Outcome::Error, "error: it broke at last");
+    let result = crate::behaviours::told::answer(&late, Outcome::Error, "error: it broke at last");
     let seq = told.push(Message::new(Role::Tool, vec![result]));
     let last = told.history.view().last().unwrap();
     assert_eq!(

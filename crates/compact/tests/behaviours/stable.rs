@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use throughline_compact::{Called, Digest, Epoch, Planned, Policy, ToolHistory};
 use throughline_model::{Message, Source};
 
-use crate::told::{Told, bytes, eager};
+use crate::behaviours::told::{Told, bytes, eager};
 
 #[test]
 fn b174_without_an_epoch_every_view_begins_with_the_one_before() {

@@ -7,8 +7,8 @@ use throughline_compact::{Call, Epoch, Planned, Policy, ToolHistory};
 use throughline_model::{Message, Role};
 use throughline_testkit::{Rng, property};
 
-use crate::check;
-use crate::conversation::conversation;
+use crate::invariants::check;
+use crate::invariants::conversation::conversation;
 
 fn policy(rng: &mut Rng) -> Policy {
     let base = Policy {

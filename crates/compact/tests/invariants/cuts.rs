@@ -6,8 +6,8 @@ use throughline_compact::{Call, Planned, Policy, ToolHistory};
 use throughline_model::Message;
 use throughline_testkit::{Rng, property};
 
-use crate::check;
-use crate::conversation::conversation;
+use crate::invariants::check;
+use crate::invariants::conversation::conversation;
 
 /// Cuts for each case; a campaign makes a million in all.
 const CUTS: u64 = 100;

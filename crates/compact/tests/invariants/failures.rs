@@ -4,7 +4,7 @@ use throughline_compact::{Call, Planned, Policy, ToolHistory};
 use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
 use throughline_testkit::{Rng, property};
 
-use crate::check;
+use crate::invariants::check;
 
 /// A command that failed, and what must remain of it.
 struct Failed {

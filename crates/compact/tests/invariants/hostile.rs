@@ -7,7 +7,7 @@ use throughline_model::json::RawJson;
 use throughline_model::{Arguments, CallId, Content, Message, Outcome, Output, Role, ToolCall};
 use throughline_testkit::{Rng, property};
 
-use crate::check;
+use crate::invariants::check;
 
 /// A conversation whose first round has this output, and enough after it to digest that.
 fn with_output(name: &str, arguments: Arguments, output: Output) -> Vec<Arc<Message>> {

@@ -3,8 +3,8 @@
 use throughline_compact::{Policy, ToolHistory};
 use throughline_testkit::trajectory::{FactKind, Session, facts, folded, recorded, said};
 
-use crate::chained::{Looked, play};
-use crate::check;
+use crate::invariants::chained::{Looked, play};
+use crate::invariants::check;
 
 /// As much of each session as is looked at.
 const LONGEST: usize = 400;

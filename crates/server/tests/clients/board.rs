@@ -12,7 +12,7 @@ use throughline_testkit::upstream::{Extent, Fault, Heard, Recorded, Verdict};
 use throughline_testkit::web::{Cut, Cutter};
 use tokio::runtime::Handle;
 
-use crate::world::{Vendor, World};
+use crate::clients::world::{Vendor, World};
 
 /// What obeys orders.
 pub(crate) struct Board {

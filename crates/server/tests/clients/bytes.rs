@@ -3,7 +3,7 @@
 use throughline_testkit::Rng;
 use throughline_testkit::web::Client;
 
-use crate::world::{World, create, said, turn};
+use crate::clients::world::{World, create, said, turn};
 
 /// So many chains at once, so that pages of the file do not show.
 const CHAINS: usize = 8;

@@ -3,7 +3,7 @@
 use throughline_testkit::upstream::Heard;
 use throughline_testkit::web::{Client, Request};
 
-use crate::world::{World, create, said, turn};
+use crate::clients::world::{World, create, said, turn};
 
 const TURNS: usize = 60;
 

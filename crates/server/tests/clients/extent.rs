@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use throughline_testkit::Rng;
 
-use crate::program::Found;
+use crate::clients::program::Found;
 
 /// How much of a family runs: `THROUGHLINE_CLIENTS`.
 #[derive(Debug, PartialEq, Eq)]

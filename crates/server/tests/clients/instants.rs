@@ -3,7 +3,7 @@
 use throughline_testkit::web::{Client, Request};
 use tokio::task::JoinSet;
 
-use crate::world::{World, create, said, turn};
+use crate::clients::world::{World, create, said, turn};
 
 /// How many turns are raced for; `THROUGHLINE_SCALE` is a factor on it, 20 in the campaign.
 const TRIES: f64 = 500.0;

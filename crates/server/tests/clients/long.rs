@@ -7,9 +7,9 @@ use throughline_testkit::upstream::Prompts;
 use throughline_testkit::web::Client;
 use tokio::runtime::Runtime;
 
-use crate::board::Board;
-use crate::program::{Places, python, run};
-use crate::world::{Vendor, World, create};
+use crate::clients::board::Board;
+use crate::clients::program::{Places, python, run};
+use crate::clients::world::{Vendor, World, create};
 
 /// Turns of a session: a request, a call, its result, an answer.
 const TURNS: usize = 300;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 
-use crate::board::Board;
-use crate::extent::{Extent, Report};
-use crate::program::{Places, async_openai, codex, node, python, run};
-use crate::world::{Vendor, World};
+use crate::clients::board::Board;
+use crate::clients::extent::{Extent, Report};
+use crate::clients::program::{Places, async_openai, codex, node, python, run};
+use crate::clients::world::{Vendor, World};
 
 /// Run the program of a family on every model, or on those that the environment asks for, and say
 /// how many checks passed on each.

@@ -10,8 +10,8 @@ use throughline_testkit::upstream::{
     Entry, KEY, Recorded, Reply, ReplyId, Script, Upstream, entries,
 };
 
-use crate::mcp::Scripted;
-use crate::support::{Client, config, end, start_with};
+use crate::http::mcp::Scripted;
+use crate::http::support::{Client, config, end, start_with};
 
 /// What is answered to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use throughline_server::Server;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Answer, Client, end, start};
+use crate::http::support::{Answer, Client, end, start};
 
 /// A model that calls the first tool that it is offered when it is asked about the weather.
 async fn model() -> (String, tokio::task::JoinHandle<()>) {

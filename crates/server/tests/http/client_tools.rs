@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use throughline_model::Wire;
 use throughline_testkit::upstream::{Entry, Reply, Script, entries};
 
-use crate::support::end;
-use crate::vendors::{World, function, ignored, response};
+use crate::http::support::end;
+use crate::http::vendors::{World, function, ignored, response};
 
 /// A model that calls the last function that it is offered, and repeats the result.
 fn calls_the_last_tool(wire: &Wire) -> Script {
@@ -100,7 +100,7 @@ async fn a_tool_that_takes_free_text_is_a_function_elsewhere_and_comes_back_as_i
             }
             // GET returns the same response.
             let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
-            let again = crate::support::get(world.server.address, &path).await;
+            let again = crate::http::support::get(world.server.address, &path).await;
             assert_eq!(response(&again), first);
         }
     }
@@ -268,7 +268,7 @@ async fn a_trigger_is_answered_with_the_conversation_in_short_and_no_model_is_as
                 (&json!("compaction"), &json!("completed"))
             );
             let path = format!("/v1/responses/{}", short["id"].as_str().expect("an id"));
-            let again = crate::support::get(world.server.address, &path).await;
+            let again = crate::http::support::get(world.server.address, &path).await;
             assert_eq!(response(&again), short);
             assert_eq!(vendor.requests().len(), asked);
             // It begins a new chain.

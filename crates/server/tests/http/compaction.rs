@@ -5,7 +5,7 @@ use throughline_server::Server;
 use throughline_testkit::Scratch;
 use throughline_testkit::openapi::{OpenApi, Others};
 
-use crate::support::{Answer, Client, config, end, start, start_with};
+use crate::http::support::{Answer, Client, config, end, start, start_with};
 
 async fn post(server: &Server, path: &str, body: &Value) -> Answer {
     let mut client = Client::to(server.address).await;

@@ -1,6 +1,6 @@
 //! How many connections there may be and how long they may take.
 
-use crate::support::{Client, LONG, end, get, start};
+use crate::http::support::{Client, LONG, end, get, start};
 
 #[tokio::test]
 async fn a_connection_too_many_is_told_so_and_closed() {

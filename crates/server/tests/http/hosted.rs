@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use throughline_server::Server;
 
-use crate::mcp::Scripted;
-use crate::support::{Client, end, get, start};
+use crate::http::mcp::Scripted;
+use crate::http::support::{Client, end, get, start};
 
 async fn world(more: &str) -> (Scripted, Server) {
     let scripted = Scripted::start().await;

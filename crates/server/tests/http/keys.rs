@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use throughline_model::Wire;
 use throughline_testkit::upstream::{Extent, Fault, KEY, Reply, Upstream};
 
-use crate::support::{Client, config, end, start, start_with};
+use crate::http::support::{Client, config, end, start, start_with};
 
 fn body(store: bool) -> Vec<u8> {
     json!({"model": "demo", "input": "hi", "store": store})

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use throughline_server::{Payload, Server, serve_with};
 use tokio::sync::oneshot;
 
-use crate::support::{Client, config, end};
+use crate::http::support::{Client, config, end};
 
 /// The thread that answers.
 async fn place() -> String {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::{Client, end, start};
+use crate::http::support::{Client, end, start};
 
 /// Everything that was written.
 #[derive(Clone, Default)]

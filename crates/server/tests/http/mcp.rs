@@ -8,7 +8,7 @@ use throughline_server::McpServers;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{config, end, start};
+use crate::http::support::{config, end, start};
 
 /// A tool that was called, and its arguments.
 type Called = (String, serde_json::Value);

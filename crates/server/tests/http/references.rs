@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use throughline_server::Server;
 
-use crate::support::{Client, end, start};
+use crate::http::support::{Client, end, start};
 
 async fn create(server: &Server, body: &Value) -> (u16, Value) {
     let mut client = Client::to(server.address).await;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use throughline_model::Wire;
 use throughline_testkit::upstream::{Entry, Reply, Script, entries};
 
-use crate::support::end;
-use crate::vendors::{Vendor, World, function, ignored, response};
+use crate::http::support::end;
+use crate::http::vendors::{Vendor, World, function, ignored, response};
 
 /// How a client goes on after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

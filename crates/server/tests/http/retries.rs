@@ -13,8 +13,8 @@ use throughline_store::{Authority, Run, RunFilter, RunState, Tenant, TenantScope
 use throughline_testkit::Scratch;
 use throughline_testkit::upstream::{Entry, Gate, KEY, Recorded, Reply, Script, Upstream, entries};
 
-use crate::mcp::Scripted;
-use crate::support::{Answer, Client, config, end, start_with};
+use crate::http::mcp::Scripted;
+use crate::http::support::{Answer, Client, config, end, start_with};
 
 const WIRE: Wire = Wire::OpenAiChat;
 

@@ -2,7 +2,7 @@
 
 use throughline_testkit::Scratch;
 
-use crate::support::{Client, end, get, start};
+use crate::http::support::{Client, end, get, start};
 
 #[tokio::test]
 async fn health_says_what_the_store_promises() {
@@ -26,7 +26,7 @@ async fn health_says_what_the_store_promises() {
 async fn a_durable_store_says_so() {
     let folder = Scratch::new("durable");
     let store = format!("sqlite://{}", folder.path().join("t.db").display());
-    let config = crate::support::config("", &[("THROUGHLINE_STORE", &store)]);
+    let config = crate::http::support::config("", &[("THROUGHLINE_STORE", &store)]);
     let server = throughline_server::serve(config).await.unwrap();
     let health = get(server.address, "/healthz").await;
     assert!(

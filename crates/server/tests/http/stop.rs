@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::support::{Client, end, get, start};
+use crate::http::support::{Client, end, get, start};
 
 /// Work that goes on until it is told to end.
 fn work(server: &throughline_server::Server) -> Arc<Notify> {

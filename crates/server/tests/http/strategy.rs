@@ -6,7 +6,7 @@ use throughline::{ChatRequest, Kept, View};
 use throughline_server::Upstreams;
 use throughline_testkit::upstream::{KEY, Reply, Script, Upstream};
 
-use crate::support::config;
+use crate::http::support::config;
 
 fn view() -> View {
     let call = ToolCall::function(CallId::natural("call_1").unwrap(), "tide", "{}");

@@ -14,7 +14,7 @@ use throughline_testkit::Scratch;
 use throughline_testkit::engines::{Fault, Faulty};
 use tokio::sync::Semaphore;
 
-use crate::support::{Client, config, end, get};
+use crate::http::support::{Client, config, end, get};
 
 const MINUTE: u64 = 60_000;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use throughline_testkit::upstream::{Reply, Script};
 
-use crate::support::end;
-use crate::vendors::{Vendor, World, function, ignored, response};
+use crate::http::support::end;
+use crate::http::vendors::{Vendor, World, function, ignored, response};
 
 /// What became of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

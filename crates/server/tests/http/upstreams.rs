@@ -6,7 +6,7 @@ use throughline_model::Wire;
 use throughline_server::{Credential, Upstreams};
 use throughline_testkit::upstream::{KEY, Recorded, Reply, Upstream};
 
-use crate::support::config;
+use crate::http::support::config;
 
 /// One question to the model that a name means.
 async fn ask(upstreams: &Upstreams, model: &str, keep: Kept<'_>) -> String {

@@ -5,7 +5,7 @@ use throughline_model::Wire;
 use throughline_server::Server;
 use throughline_testkit::upstream::{KEY, Recorded, Script, Upstream};
 
-use crate::support::{Answer, Client, config, start_with};
+use crate::http::support::{Answer, Client, config, start_with};
 
 /// The kinds of upstreams, the format of each, and a model of its vendor.
 pub(crate) const KINDS: [(&str, Wire, &str); 5] = [

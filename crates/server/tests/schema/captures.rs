@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use throughline_server::api::openai::responses::wire::CreateRequest;
 
-use crate::support::fixture;
+use crate::schema::support::fixture;
 
 /// What becomes of one request: answered, or the feature that is not built.
 fn outcome(path: &str, body: &Value) -> Result<(), String> {

@@ -15,9 +15,9 @@ use throughline_server::api::openai::responses::wire::Scene;
 use throughline_store::RunId;
 use throughline_testkit::{Rng, property};
 
-use crate::grammar::check;
-use crate::runs::{Fate, Told, known, labels, run, tool_list};
-use crate::support::{projected, scene};
+use crate::schema::grammar::check;
+use crate::schema::runs::{Fate, Told, known, labels, run, tool_list};
+use crate::schema::support::{projected, scene};
 
 /// A scene with tools of ours, and sometimes calls of the history.
 fn staged(rng: &mut Rng, dialect: Dialect) -> Scene {

@@ -14,8 +14,8 @@ use throughline_store::RunId;
 use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::{Rng, property};
 
-use crate::runs::{Fate, known, labels, run, tool_list};
-use crate::support::{ending, fixture, projected, scene};
+use crate::schema::runs::{Fate, known, labels, run, tool_list};
+use crate::schema::support::{ending, fixture, projected, scene};
 
 /// Two descriptions and which of their schemas each event has.
 struct Published {

@@ -9,8 +9,8 @@ use throughline_server::Dialect;
 use throughline_wire::sse::Frame;
 use throughline_wire::{StreamDecoder, Wire, codec};
 
-use crate::grammar::check;
-use crate::support::{ending, projected, scene};
+use crate::schema::grammar::check;
+use crate::schema::support::{ending, projected, scene};
 
 /// The recorded streams of a format: name and events.
 fn recorded(folder: &str, file: &str, api: Option<&str>) -> Vec<(String, Vec<String>)> {

@@ -6,7 +6,7 @@ use throughline_testkit::Scratch;
 use throughline_testkit::disk::{Disk, Fault, Injection};
 use throughline_testkit::record::{block_on, user};
 
-use crate::ground::{add, adding, each, keyed, local, numbered, said, thread};
+use crate::behaviours::ground::{add, adding, each, keyed, local, numbered, said, thread};
 
 #[test]
 fn b137_an_append_key_is_used_once() {

@@ -3,7 +3,7 @@
 use throughline_store::{Authority, Cursor, Error, ErrorKind, Increment, NewThread, Tenant};
 use throughline_testkit::record::{shorts, user};
 
-use crate::ground::{add, each, history, local, numbered, thread, turn};
+use crate::behaviours::ground::{add, each, history, local, numbered, thread, turn};
 
 #[test]
 fn b139_increments_of_twenty_give_the_whole_history_and_then_nothing() {

@@ -5,7 +5,9 @@ use throughline_store::transfer::{Export, Extent};
 use throughline_store::{Error, Fork, ItemRef, NewThread, Span, Store, ThreadId};
 use throughline_testkit::record::{shorts, user};
 
-use crate::ground::{add, adding, at, each, local, named, numbered, said, thread, turn};
+use crate::behaviours::ground::{
+    add, adding, at, each, local, named, numbered, said, thread, turn,
+};
 
 #[test]
 fn b145_a_damaged_row_is_named_and_never_served_or_skipped() {

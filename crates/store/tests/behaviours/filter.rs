@@ -4,7 +4,7 @@ use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Source,
 use throughline_store::{Entry, Error, MessageFilter, Page, Span, Store, ThreadId};
 use throughline_testkit::record::{assistant, user};
 
-use crate::ground::{add, adding, at, each, history, local, thread};
+use crate::behaviours::ground::{add, adding, at, each, history, local, thread};
 
 const INJECTION: &str = "' OR 1=1";
 

@@ -7,7 +7,7 @@ use throughline_store::{
     ThreadPatch, Version,
 };
 
-use crate::ground::{
+use crate::behaviours::ground::{
     add, ask, at, each, local, named, numbered, reply, said, thread, turn, version,
 };
 

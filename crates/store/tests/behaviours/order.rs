@@ -8,7 +8,7 @@ use throughline_testkit::Scratch;
 use throughline_testkit::disk::Disk;
 use throughline_testkit::record::{block_on, shorts, user};
 
-use crate::ground::{NOW, add, at, each, history, local, numbered, thread};
+use crate::behaviours::ground::{NOW, add, at, each, history, local, numbered, thread};
 
 #[test]
 fn b136_messages_of_one_timestamp_come_back_in_the_order_of_appending() {

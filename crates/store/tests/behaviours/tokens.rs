@@ -7,7 +7,7 @@ use throughline_store::{At, Result, Store, ThreadFilter, ThreadId};
 use throughline_testkit::property;
 use throughline_testkit::record::{Tree, block_on, totals};
 
-use crate::ground::{at, grounds, local, named};
+use crate::behaviours::ground::{at, grounds, local, named};
 
 async fn exported(store: &Store, at: &At) -> String {
     let mut bytes = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use throughline_store::{Error, ErrorKind, RunState, Store, ThreadId};
 use throughline_testkit::record::{block_on, whole_runs};
 
-use crate::ground::{ask, at, each, history, local, reply, thread, version};
+use crate::behaviours::ground::{ask, at, each, history, local, reply, thread, version};
 
 const WRITERS: usize = 8;
 const TURNS: usize = 1000;

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use throughline_testkit::loopkill::{Counts, Kind};
 use throughline_testkit::{Rng, property};
 
-use crate::line::{End, Line};
-use crate::thread::{Modes, Order, Standing};
+use crate::loopkill::line::{End, Line};
+use crate::loopkill::thread::{Modes, Order, Standing};
 
 /// How many runs wait at once.
 const THREADS: usize = 5;

@@ -7,13 +7,17 @@ use throughline_testkit::Rng;
 use throughline_testkit::loopkill::Kind;
 use throughline_testkit::record::block_on;
 
-use crate::line::{Fate, Line, open};
-use crate::thread::{Aim, Modes};
+use crate::loopkill::line::{Fate, Line, open};
+use crate::loopkill::thread::{Aim, Modes};
 
 const WIRE: &str = "openai-chat";
 
 /// Send a turn on the only thread, and hear what comes of it.
-fn turn(line: &mut Line, life: &mut crate::line::Life, rng: &mut Rng) -> Result<(), String> {
+fn turn(
+    line: &mut Line,
+    life: &mut crate::loopkill::line::Life,
+    rng: &mut Rng,
+) -> Result<(), String> {
     send(line, life, rng);
     loop {
         let said = life.worker.hear().ok_or("the worker is gone")?;
@@ -23,7 +27,7 @@ fn turn(line: &mut Line, life: &mut crate::line::Life, rng: &mut Rng) -> Result<
     }
 }
 
-fn send(line: &mut Line, life: &mut crate::line::Life, rng: &mut Rng) {
+fn send(line: &mut Line, life: &mut crate::loopkill::line::Life, rng: &mut Rng) {
     let order = line.threads[0].turn(Kind::Plain, WIRE, Modes::PerRun, rng);
     line.send(life, 0, order);
 }

@@ -1,8 +1,8 @@
 use throughline_testkit::loopkill::Counts;
 use throughline_testkit::{Rng, property};
 
-use crate::line::{End, Fate, Line};
-use crate::thread::{Aim, Modes};
+use crate::loopkill::line::{End, Fate, Line};
+use crate::loopkill::thread::{Aim, Modes};
 
 /// R4: processes with many threads at work are killed at any moment. Every thread that is left
 /// takes one more turn with every vendor, whose servers refuse what their vendor would.

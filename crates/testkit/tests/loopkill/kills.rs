@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use throughline_testkit::loopkill::Counts;
 use throughline_testkit::{Rng, property};
 
-use crate::line::{End, Fate, Line};
-use crate::thread::{Aim, Modes};
+use crate::loopkill::line::{End, Fate, Line};
+use crate::loopkill::thread::{Aim, Modes};
 
 /// The points that an agent at work passes. `cancel.close` is passed by runs that are given up.
 const POINTS: [&str; 34] = [

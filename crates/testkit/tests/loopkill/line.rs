@@ -11,8 +11,8 @@ use throughline_testkit::loopkill::{Asked, Code, Kind, Ledger, Mark, Ran, WIRES,
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, Scratch};
 
-use crate::process::{Process, Servers, worker};
-use crate::thread::{Aim, Keeper, Modes, Order, Standing, Thread};
+use crate::loopkill::process::{Process, Servers, worker};
+use crate::loopkill::thread::{Aim, Keeper, Modes, Order, Standing, Thread};
 
 /// How far each process's clock is ahead of the one before: more than its lease.
 const APART: u64 = 2_000;

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 use throughline_testkit::loopkill::Kind;
 use throughline_testkit::{Rng, property};
 
-use crate::line::{End, Line};
-use crate::thread::{Aim, Modes, Standing};
+use crate::loopkill::line::{End, Line};
+use crate::loopkill::thread::{Aim, Modes, Standing};
 
 /// A run that ends its process is given up with this attempt at the latest.
 const SEALED: u32 = 5;

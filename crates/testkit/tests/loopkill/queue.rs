@@ -10,7 +10,7 @@ use throughline_store::{
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::process::{Process, queue_worker};
+use crate::loopkill::process::{Process, queue_worker};
 
 /// What all clocks show at first.
 const NOW: u64 = 1_790_000_000_000;

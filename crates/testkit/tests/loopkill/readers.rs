@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use throughline_testkit::loopkill::{Counts, Readers};
 use throughline_testkit::{Rng, property};
 
-use crate::line::{End, Fate, Line, open};
-use crate::thread::{Aim, Modes};
+use crate::loopkill::line::{End, Fate, Line, open};
+use crate::loopkill::thread::{Aim, Modes};
 
 /// So many polls are owed for each case.
 const POLLS: u64 = 5_000;

@@ -6,9 +6,9 @@ use throughline_testkit::disk::{Disk, Fault, Injection, Place};
 use throughline_testkit::record::{Turn, assistant, begin, block_on};
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::common::{named, open, said, sound, url};
-use crate::storage::{Holder, hand_over, history, writer_waits};
-use crate::work::{append_of, events, open_later, turn_of};
+use crate::record::common::{named, open, said, sound, url};
+use crate::record::storage::{Holder, hand_over, history, writer_waits};
+use crate::record::work::{append_of, events, open_later, turn_of};
 
 /// One write. All of them together are the life of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use throughline_store::{
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Scratch, property};
 
-use crate::kills::Writer;
-use crate::ledger::{Ledger, Met};
+use crate::record::kills::Writer;
+use crate::record::ledger::{Ledger, Met};
 
 /// R22: a backup under load restores to its point, and restored runs dispatch nothing unasked.
 #[test]

@@ -4,7 +4,7 @@ use throughline_store::{Append, Cursor, NewItem, NewThread, Store, TenantScope, 
 use throughline_testkit::record::{answered, block_on, shorts, user};
 use throughline_testkit::{Rng, property};
 
-use crate::common::engines;
+use crate::record::common::engines;
 
 /// Add some messages, of one or more items each, and say which.
 async fn add(

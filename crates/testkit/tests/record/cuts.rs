@@ -8,7 +8,7 @@ use throughline_store::{
 use throughline_testkit::record::{Turn, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::common::said;
+use crate::record::common::said;
 
 /// A thread of turns with rounds of several calls.
 fn filled(store: &Store, rng: &mut Rng, keep: Option<u64>) -> Result<ThreadId, String> {
@@ -89,7 +89,7 @@ fn cut(store: &Store, id: &ThreadId, whole: &[Entry], at: u64, limit: usize) -> 
 #[test]
 fn r20_windows_cut_anywhere_split_nothing() {
     let mut cuts = 0;
-    for (engine, store, _scratch) in crate::common::engines("cuts") {
+    for (engine, store, _scratch) in crate::record::common::engines("cuts") {
         let cases = if engine == "memory" { 230 } else { 12 };
         property(&format!("r20 cuts on {engine}"), cases, |rng, _| {
             let id = filled(&store, rng, None)?;

@@ -9,7 +9,7 @@ use throughline_store::{
 use throughline_testkit::record::{Tree, block_on};
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::common::open;
+use crate::record::common::open;
 
 fn scopes() -> [TenantScope; 2] {
     let stranger = Tenant::new("stranger").unwrap();

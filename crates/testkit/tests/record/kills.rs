@@ -6,7 +6,7 @@ use throughline_store::Store;
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Scratch, property};
 
-use crate::ledger::{Ledger, Met};
+use crate::record::ledger::{Ledger, Met};
 
 /// A process that writes, and what it says.
 pub(crate) struct Writer {

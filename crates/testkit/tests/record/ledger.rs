@@ -6,7 +6,7 @@ use throughline_store::{
 };
 use throughline_testkit::record::{block_on, shorts, whole_runs};
 
-use crate::common::{named, said};
+use crate::record::common::{named, said};
 
 /// What writers went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Ledger {
             for flush in flushes {
                 found.extend(flush.events().ok_or("events that are none")?);
             }
-            let expected = crate::work::events(*run, 0, *count);
+            let expected = crate::record::work::events(*run, 0, *count);
             let sure = match met {
                 Met::Kill => *count,
                 Met::PowerCut => self.synced.get(run).copied().unwrap_or(0),

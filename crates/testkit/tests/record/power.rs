@@ -10,11 +10,11 @@ use throughline_testkit::disk::{Disk, Fault, Injection, Place, Tally};
 use throughline_testkit::record::{Turn, begin, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::common::{said, sound, url};
-use crate::kills;
-use crate::ledger::{Ledger, Met};
-use crate::storage::history;
-use crate::work::{Writer, append_of, go_on, open, open_later, turn_of};
+use crate::record::common::{said, sound, url};
+use crate::record::kills;
+use crate::record::ledger::{Ledger, Met};
+use crate::record::storage::history;
+use crate::record::work::{Writer, append_of, go_on, open, open_later, turn_of};
 
 const WRITERS: usize = 3;
 

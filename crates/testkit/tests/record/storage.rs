@@ -11,8 +11,8 @@ use throughline_testkit::property::MAX_SIZE;
 use throughline_testkit::record::{begin, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::common::{named, open, said, sound, url};
-use crate::work::{append_of, open_later, turn_of};
+use crate::record::common::{named, open, said, sound, url};
+use crate::record::work::{append_of, open_later, turn_of};
 
 /// So long nothing is waited for: a test that would hang says what it waited for instead.
 const HANGS: Duration = Duration::from_secs(60);

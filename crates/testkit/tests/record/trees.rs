@@ -4,7 +4,7 @@ use throughline_store::TenantScope;
 use throughline_testkit::property;
 use throughline_testkit::record::{Tree, block_on};
 
-use crate::common::engines;
+use crate::record::common::engines;
 
 /// R7: a branch sees exactly its ancestors. A tenth of the trees goes to SQLite.
 #[test]

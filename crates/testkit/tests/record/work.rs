@@ -11,8 +11,8 @@ use throughline_store::{
 use throughline_testkit::Rng;
 use throughline_testkit::record::{Turn, answered, assistant, begin, block_on};
 
-use crate::common::{NOW, named, said};
-use crate::ledger::{Ledger, threads};
+use crate::record::common::{NOW, named, said};
+use crate::record::ledger::{Ledger, threads};
 
 /// Threads that all writers share.
 const THREADS: usize = 4;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use throughline_testkit::Rng;
 use throughline_testkit::serverkill::{Exchange, Guard, Request, Turn, said};
 
-use crate::readers::{Read, Span, again, stream};
-use crate::world::World;
+use crate::serverkill::readers::{Read, Span, again, stream};
+use crate::serverkill::world::World;
 
 /// A request that breaks off so often is not answered any more.
 const PATIENCE: u32 = 1_000;

@@ -2,10 +2,10 @@ use serde_json::{Value, json};
 use throughline_testkit::serverkill::{Exchange, Guard, Ledger, Request, Turn, said};
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::process::Process;
-use crate::readers::{Read, Span, again, stream};
-use crate::settle;
-use crate::world::World;
+use crate::serverkill::process::Process;
+use crate::serverkill::readers::{Read, Span, again, stream};
+use crate::serverkill::settle;
+use crate::serverkill::world::World;
 
 /// A server, its upstream, and where the next cut is.
 struct Place {

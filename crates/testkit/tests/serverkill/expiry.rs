@@ -9,7 +9,7 @@ use throughline_testkit::Scratch;
 use throughline_testkit::record::block_on;
 use throughline_testkit::serverkill::{Exchange, Request};
 
-use crate::process::Process;
+use crate::serverkill::process::Process;
 
 /// How long the thread is kept, in milliseconds.
 const KEEP: u64 = 1_000;

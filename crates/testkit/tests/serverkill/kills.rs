@@ -3,11 +3,11 @@ use std::collections::BTreeMap;
 use throughline_testkit::serverkill::Counts as Ledgered;
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::callers::Caller;
-use crate::process::Process;
-use crate::readers::reader;
-use crate::settle;
-use crate::world::{Counts, World};
+use crate::serverkill::callers::Caller;
+use crate::serverkill::process::Process;
+use crate::serverkill::readers::reader;
+use crate::serverkill::settle;
+use crate::serverkill::world::{Counts, World};
 
 /// How often the server dies on one store, and who talks to it meanwhile.
 const LIVES: u64 = 25;

@@ -12,7 +12,7 @@ use throughline_testkit::loopkill::read_post;
 use throughline_testkit::serverkill::{Exchange, Request};
 use throughline_testkit::{Scratch, property};
 
-use crate::process::Process;
+use crate::serverkill::process::Process;
 
 const MEBIBYTE: usize = 1 << 20;
 

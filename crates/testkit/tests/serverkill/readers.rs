@@ -4,7 +4,7 @@ use serde_json::Value;
 use throughline_testkit::Rng;
 use throughline_testkit::serverkill::{Event, Exchange, Request};
 
-use crate::world::World;
+use crate::serverkill::world::World;
 
 /// How the reading of a stream ended.
 #[derive(Debug)]

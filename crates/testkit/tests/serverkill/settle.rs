@@ -8,9 +8,9 @@ use throughline_testkit::Rng;
 use throughline_testkit::record::block_on;
 use throughline_testkit::serverkill::{Asked, Exchange, Request, Turn};
 
-use crate::callers::{Caller, same};
-use crate::readers::{Read, Span, again, stream};
-use crate::world::World;
+use crate::serverkill::callers::{Caller, same};
+use crate::serverkill::readers::{Read, Span, again, stream};
+use crate::serverkill::world::World;
 
 /// Read every response and every stream again.
 pub(crate) fn read_again(world: &World, rng: &mut Rng) -> Result<(), String> {

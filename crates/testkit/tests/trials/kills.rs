@@ -6,7 +6,7 @@ use throughline_testkit::agent::{Audit, Ledger};
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, Scratch, property};
 
-use crate::worker::Worker;
+use crate::trials::worker::Worker;
 
 /// How far each process's clock is ahead of the one before: more than its lease.
 const APART: i64 = 2_000;

@@ -1,7 +1,7 @@
 use throughline_testkit::agent::Ledger;
 use throughline_testkit::{Scratch, property};
 
-use crate::worker::Worker;
+use crate::trials::worker::Worker;
 
 /// Every point at which something is committed, with every way of not saying the truth about it.
 const PLAN: &str = "begin.pre=fail@%9,begin.post=lie@%9,step.pre=fail@%9,step.commit_sent=lie@%5,step.post=lie@%9,\

@@ -2,7 +2,7 @@ use throughline_store::trials::Point;
 use throughline_testkit::Scratch;
 use throughline_testkit::agent::Ledger;
 
-use crate::worker::{Worker, reached};
+use crate::trials::worker::{Worker, reached};
 
 /// Every fault point is reached by agents at work, without any fault.
 #[test]

@@ -12,7 +12,7 @@ use throughline_wire::validate::{Profile, validate};
 use tokio::sync::Barrier;
 use tokio::time::sleep;
 
-use crate::support::{Fake, Rig, both, said};
+use crate::behaviours::support::{Fake, Rig, both, said};
 
 #[test]
 fn b33_calls_of_a_round_run_at_once_or_one_after_the_other() {

@@ -9,7 +9,7 @@ use throughline_testkit::scripted::Step;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Fake, How, Rig, both, said};
+use crate::behaviours::support::{Fake, How, Rig, both, said};
 
 #[test]
 fn a_stream_that_is_dropped_cancels_its_run_and_the_thread_goes_on() {

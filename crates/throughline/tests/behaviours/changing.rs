@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline::{SetError, StopReason, Tool, ToolOutput};
 use throughline_testkit::scripted::Step;
 
-use crate::support::{Fake, Rig, both, result_text, said};
+use crate::behaviours::support::{Fake, Rig, both, result_text, said};
 
 fn adding(tools: Vec<Arc<dyn Tool>>) -> Fake {
     Fake::doing("adder", move |_, context| {

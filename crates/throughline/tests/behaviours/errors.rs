@@ -9,7 +9,7 @@ use throughline::{
 use throughline_testkit::scripted::Step;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Fake, Rig, both, result_text, said};
+use crate::behaviours::support::{Fake, Rig, both, result_text, said};
 
 fn call(id: &str, tool: &str) -> Step {
     Step::calls([(id, tool, "{}")])

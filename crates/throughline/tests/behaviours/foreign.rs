@@ -7,7 +7,7 @@ use throughline::model::{
 };
 use throughline_testkit::scripted::Step;
 
-use crate::support::{Fake, Rig, both, said};
+use crate::behaviours::support::{Fake, Rig, both, said};
 
 pub(crate) fn call(id: &str, name: &str) -> Content {
     ToolCall::function(CallId::natural(id).unwrap(), name, "{}").into()

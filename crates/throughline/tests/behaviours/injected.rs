@@ -8,7 +8,7 @@ use throughline_testkit::scripted::{Chunk, Step};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::support::{Fake, Rig, both, said, short};
+use crate::behaviours::support::{Fake, Rig, both, said, short};
 
 #[test]
 fn b47_a_message_injected_while_tools_run_goes_out_once_behind_the_results() {

@@ -9,7 +9,7 @@ use throughline::{
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Fake, How, Rig, both, said};
+use crate::behaviours::support::{Fake, How, Rig, both, said};
 
 /// A model that always calls, numbering its calls.
 fn always_calling(calls: usize) -> ScriptedClient {
@@ -105,9 +105,9 @@ fn b16_a_last_answer_with_nothing_visible_leaves_an_empty_text_and_the_reason() 
 #[test]
 fn b17_on_the_last_call_nothing_is_asked_and_a_vendors_pair_is_kept() {
     both(async |how| {
-        let pair = crate::foreign::vendor_pair("ws_1");
+        let pair = crate::behaviours::foreign::vendor_pair("ws_1");
         let mut last = pair.to_vec();
-        last.push(crate::foreign::call("c2", "guarded"));
+        last.push(crate::behaviours::foreign::call("c2", "guarded"));
         let steps = [Step::calls([("c1", "tide", "{}")]), Step::contents(last)];
         let guarded = Fake::named("guarded").with(|spec| spec.approval = Approval::Always);
         let rig = Rig::new(how, steps, |agent| {

@@ -14,7 +14,7 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_wire::render::{Options, Target};
 use tokio::time::sleep;
 
-use crate::support::{Fake, Rig, both, said};
+use crate::behaviours::support::{Fake, Rig, both, said};
 
 #[test]
 fn b1_one_call_then_text_is_two_model_calls_and_one_execution() {

@@ -3,7 +3,7 @@
 use throughline::{Approval, Awaits, RunError, Runs, StopReason};
 use throughline_testkit::scripted::Step;
 
-use crate::support::{Fake, Rig, both, result_text, said, short};
+use crate::behaviours::support::{Fake, Rig, both, result_text, said, short};
 
 fn declared() -> Fake {
     Fake::named("theirs").with(|spec| spec.runs = Runs::Outside)

@@ -20,7 +20,7 @@ use throughline_wire::{Codec, assemble, codec};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Fake, How, Rig, both, said};
+use crate::behaviours::support::{Fake, How, Rig, both, said};
 
 /// A script for each way to stop.
 fn script(stop: StopReason) -> Vec<Step> {
@@ -171,7 +171,7 @@ fn b79_a_new_message_starts_only_where_a_present_value_differs() {
 #[test]
 fn b80_text_in_a_row_is_one_content_and_calls_and_citations_part_it() {
     both(async |how| {
-        let call = crate::foreign::vendor_pair("ws_1")[0].clone();
+        let call = crate::behaviours::foreign::vendor_pair("ws_1")[0].clone();
         let cited = Content::new(Body::Text(Text {
             text: "cited".into(),
             citations: vec![Citation {
@@ -570,7 +570,7 @@ fn b90_collecting_the_same_events_twice_gives_equal_results() {
         [
             update(Content::text("one ")),
             update(Content::text("two")),
-            update(crate::foreign::call("c1", "tide")),
+            update(crate::behaviours::foreign::call("c1", "tide")),
         ]
     };
     let events = events_of(updates());

@@ -7,7 +7,7 @@ use throughline::model::{Body, Content, Message, Response, Role, Stop, Text, Usa
 use throughline::{Approval, Limits, Step as Happened, StopReason, TypedError};
 use throughline_testkit::scripted::Step;
 
-use crate::support::{Fake, Rig, both, said};
+use crate::behaviours::support::{Fake, Rig, both, said};
 
 fn with_vendor_usage(step: Content, input: u64, output: u64, cached: u64) -> Step {
     let vendor = format!(
@@ -34,7 +34,7 @@ fn with_vendor_usage(step: Content, input: u64, output: u64, cached: u64) -> Ste
 fn b51_a_run_reports_the_sum_and_each_step_its_own() {
     both(async |how| {
         let steps = [
-            with_vendor_usage(crate::foreign::call("c1", "tide"), 10, 5, 3),
+            with_vendor_usage(crate::behaviours::foreign::call("c1", "tide"), 10, 5, 3),
             with_vendor_usage(Content::text("done"), 20, 7, 4),
         ];
         let rig = Rig::new(how, steps, |agent| agent.tool(Fake::named("tide")));

@@ -4,7 +4,7 @@ use throughline::{McpError, McpServer, ToolFault};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::setup::{
+use crate::mcp::setup::{
     call, check_answers, check_cancelling, check_growing, script, text, with_python,
 };
 

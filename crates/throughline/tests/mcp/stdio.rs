@@ -4,7 +4,7 @@ use throughline::{Approval, Effect, McpError, ToolFault};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
-use crate::setup::{
+use crate::mcp::setup::{
     call, check_answers, check_cancelling, check_growing, find, script, stdio, text, with_python,
 };
 

@@ -4,7 +4,7 @@ use throughline::model::{Body, CallId, Content, Fault, Message, Role, ToolCall};
 use throughline::{Agent, AgentBuilder, ClientError, ErrorKind, Metrics};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
-use crate::support::{Fake, How, both};
+use crate::telemetry::support::{Fake, How, both};
 
 /// What stands for content wherever there can be some.
 const CANARIES: [&str; 8] = [
@@ -204,7 +204,7 @@ fn a_vendors_client_shows_neither_its_key_nor_what_goes_over_the_wire() {
         }
     }
 
-    crate::support::watched(async |capture| {
+    crate::telemetry::support::watched(async |capture| {
         let answer = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-1",
             "content":[{"type":"text","text":"canary-answer"}],"stop_reason":"end_turn",
             "stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;

@@ -9,7 +9,7 @@ use throughline::{
     TransportError,
 };
 
-use crate::support::{Fake, both};
+use crate::telemetry::support::{Fake, both};
 
 /// A server that calls a tool when it is asked, takes no results of tools, and answers as a whole
 /// whatever it is asked for.

@@ -10,7 +10,7 @@ use throughline::{
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use tokio::time::sleep;
 
-use crate::support::{Fake, How, alone, both};
+use crate::telemetry::support::{Fake, How, alone, both};
 
 /// The counts of an instrument by one of its labels.
 fn by(snapshot: &MetricsSnapshot, instrument: Instrument, label: &str) -> Vec<(String, u64)> {

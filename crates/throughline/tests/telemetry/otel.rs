@@ -9,7 +9,7 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMete
 use throughline::{Agent, ErrorKind, Happening, Metrics, Observer, OtelMetrics};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
-use crate::support::{Fake, alone};
+use crate::telemetry::support::{Fake, alone};
 
 /// What an exporter was given: name and unit, and for each point its attributes and its value.
 fn exported(exporter: &InMemoryMetricExporter) -> BTreeMap<String, Vec<String>> {

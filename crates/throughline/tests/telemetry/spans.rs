@@ -9,8 +9,8 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 use tokio::time::sleep;
 use tracing::{Instrument, info_span};
 
-use crate::capture::{Capture, Fields};
-use crate::support::{Fake, How, both, watched};
+use crate::telemetry::capture::{Capture, Fields};
+use crate::telemetry::support::{Fake, How, both, watched};
 
 /// What stands on a span, without what is the same on all of its kind.
 fn said(fields: &Fields, names: &[&str]) -> Vec<String> {

@@ -12,7 +12,7 @@ use throughline::{
     ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::capture::Capture;
+use crate::telemetry::capture::Capture;
 
 /// How a run is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, said, short};
 
-use crate::acts::{agent, client, gated, journals, standing, start};
+use crate::threads::acts::{agent, client, gated, journals, standing, start};
 
 #[test]
 fn b207_a_second_run_on_a_busy_thread_does_what_the_policy_says() {

@@ -15,8 +15,8 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text, said};
 use tokio_util::sync::CancellationToken;
 
-use crate::acts::{Client, Gate, agent, built, client, gated, journals, standing, start};
-use crate::foreign::assert_valid;
+use crate::threads::acts::{Client, Gate, agent, built, client, gated, journals, standing, start};
+use crate::threads::foreign::assert_valid;
 
 /// Begin a run, wait for something, cancel it, and wait for its end.
 async fn cancel_when(

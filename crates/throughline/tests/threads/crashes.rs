@@ -15,7 +15,9 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, result_text, said};
 
-use crate::acts::{Client, Gate, agent, built, client, gated, journals, standing, start, told};
+use crate::threads::acts::{
+    Client, Gate, agent, built, client, gated, journals, standing, start, told,
+};
 
 /// Run until the process dies in a method.
 async fn die(

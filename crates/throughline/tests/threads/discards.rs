@@ -9,7 +9,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, Process, everywhere, said, short};
 
-use crate::acts::{agent, built, client, gated, journals, start};
+use crate::threads::acts::{agent, built, client, gated, journals, start};
 
 /// A tool that needs an approval.
 fn guarded(name: &str) -> Fake {

@@ -10,7 +10,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, everywhere, said};
 
-use crate::acts::{Gate, agent, client, journals, told};
+use crate::threads::acts::{Gate, agent, client, journals, told};
 
 /// All events of a run after a number.
 async fn read(threads: &Threads, run: RunId, after: Option<EventNo>) -> Vec<(EventNo, RunEvent)> {

@@ -14,7 +14,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere, short};
 
-use crate::look::look;
+use crate::threads::look::look;
 
 /// What a shelf does beside keeping messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

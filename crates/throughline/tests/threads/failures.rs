@@ -13,7 +13,7 @@ use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, MadeCalls, everywhere, said};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::acts::{Client, agent, built, client, gated, start};
+use crate::threads::acts::{Client, agent, built, client, gated, start};
 
 /// Stands in everything that is said: input, instructions, arguments, results, answers.
 const CANARY: &str = "CANARY-7f3a";

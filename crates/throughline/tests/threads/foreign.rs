@@ -12,7 +12,7 @@ use throughline_wire::render::{Options, Target, render};
 use throughline_wire::validate::{Profile, validate};
 use throughline_wire::{Losses, Wire, codec};
 
-use crate::acts::{agent, client, gated};
+use crate::threads::acts::{agent, client, gated};
 
 const VENDORS: [Wire; 6] = [
     Wire::OpenAiChat,
@@ -349,7 +349,7 @@ fn b218_a_real_result_that_comes_late_is_kept_beside_and_shown_instead() {
         let id = thread.id().clone();
         let token = tokio_util::sync::CancellationToken::new();
         let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
-        let task = crate::acts::start(how, run);
+        let task = crate::threads::acts::start(how, run);
         gate.reached().await;
         token.cancel();
         let cut = task.await.unwrap().unwrap();

@@ -7,7 +7,7 @@ use throughline::{Agent, HistoryPolicy, OnBusy, Thread, Threads};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{How, Process, everywhere, short};
 
-use crate::providers::Provider;
+use crate::threads::providers::Provider;
 
 fn named(id: &str) -> ThreadId {
     ThreadId::new(id).unwrap()

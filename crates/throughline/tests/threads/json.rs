@@ -13,8 +13,8 @@ use throughline::{
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, everywhere, short};
 
-use crate::providers::Provider;
-use crate::sources::{decode, encode, fixture, messages};
+use crate::threads::providers::Provider;
+use crate::threads::sources::{decode, encode, fixture, messages};
 
 fn named(id: &str) -> ThreadId {
     ThreadId::new(id).unwrap()

@@ -13,7 +13,7 @@ use throughline_testkit::scripted::{Ids, ScriptedClient, Step, StoringService};
 use throughline_testkit::stage::{Engine, Fake, How, Stage, everywhere, short};
 use tokio_util::sync::CancellationToken;
 
-use crate::look::{Look, look};
+use crate::threads::look::{Look, look};
 
 /// How the turn ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

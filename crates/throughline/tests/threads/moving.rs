@@ -12,7 +12,7 @@ use throughline_testkit::scripted::{Ids as ServiceIds, ScriptedClient, Step, Sto
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said, short};
 use tokio_util::sync::CancellationToken;
 
-use crate::look::{look, newest};
+use crate::threads::look::{look, newest};
 
 fn agent(process: &Process, client: &Arc<ScriptedClient>) -> AgentBuilder {
     Agent::builder(Arc::clone(client)).store(&process.store)

@@ -12,7 +12,7 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{How, Process, everywhere};
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::{given, is_prefix, model, reader, reads};
+use crate::threads::compaction::{given, is_prefix, model, reader, reads};
 
 const TRUE: &str = "The files were read from /src/file_0.rs on, and nothing was changed.";
 const LIE: &str = "The trouble is in /src/bollard.rs.";

@@ -15,7 +15,7 @@ use throughline_testkit::stage::{
     Fake, How, MadeCalls, Process, everywhere, result_text, said, short,
 };
 
-use crate::acts::{Client, built, client, start};
+use crate::threads::acts::{Client, built, client, start};
 
 const OPEN: HistoryPolicy = HistoryPolicy {
     on_park: OnPark::Publish,

@@ -12,8 +12,8 @@ use throughline_testkit::scripted::{Ids, KeptBy, ScriptedClient, Step, StoringSe
 use throughline_testkit::stage::{Fake, How, Process, everywhere, said, short};
 use tokio_util::sync::CancellationToken;
 
-use crate::look::{look, newest};
-use crate::warnings;
+use crate::threads::look::{look, newest};
+use crate::threads::warnings;
 
 fn at(upstream: &str) -> Owner {
     Owner::Service {

@@ -11,7 +11,7 @@ use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::acts::{Client, Gate, agent, client, gated, journals, start};
+use crate::threads::acts::{Client, Gate, agent, client, gated, journals, start};
 
 /// A run that was begun by a test, and goes on.
 type Started = JoinHandle<Result<Outcome, RunFailed>>;

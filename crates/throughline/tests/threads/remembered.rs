@@ -10,7 +10,7 @@ use throughline::{Agent, RunError, RunFailed, RunId, StopReason, Thread, Threads
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, everywhere, short};
 
-use crate::acts::{Client, built, client};
+use crate::threads::acts::{Client, built, client};
 
 /// A host that keeps views, and its first turn.
 struct Host {

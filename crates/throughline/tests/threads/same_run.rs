@@ -14,7 +14,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said, short};
 
-use crate::acts::{agent, built, client, gated, start};
+use crate::threads::acts::{agent, built, client, gated, start};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -7,7 +7,7 @@ use throughline::{Agent, HistoryPolicy, OnServiceId, Owner, StoresHistory, Threa
 use throughline_testkit::scripted::{Ids, Step, StoringService};
 use throughline_testkit::stage::{Engine, How, Process, Stage, everywhere};
 
-use crate::external::{Shelf, Shelving, carried, on_shelf};
+use crate::threads::external::{Shelf, Shelving, carried, on_shelf};
 
 /// Where the turns begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

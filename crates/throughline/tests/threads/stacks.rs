@@ -13,8 +13,8 @@ use throughline::{
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Engine, Fake, How, Process, Stage, everywhere, said, short};
 
-use crate::look::{look, newest};
-use crate::warnings;
+use crate::threads::look::{look, newest};
+use crate::threads::warnings;
 
 /// What of its stack the caller brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use throughline::{Agent, Persistence, StopReason, Thread, ToolOutput};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere};
 
-use crate::compaction::{long, model, reader};
+use crate::threads::compaction::{long, model, reader};
 
 /// The total of a thread as its handle, its listing and its record tell it, after comparing the
 /// record message by message.

@@ -9,7 +9,7 @@ use throughline::{Agent, Compaction, Outcome, Persistence, Thread, ThreadId};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{How, Process, everywhere};
 
-use crate::compaction::{digests, long, model, reader};
+use crate::threads::compaction::{digests, long, model, reader};
 
 fn agent(
     client: &Arc<ScriptedClient>,

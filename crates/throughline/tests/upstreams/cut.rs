@@ -9,8 +9,8 @@ use throughline::{Agent, ChatClient, Outcome, Parameters, StopReason};
 use throughline_testkit::stage::{Fake, How};
 use throughline_testkit::upstream::{Extent, Fault, Recorded, Reply, Upstream};
 
-use crate::common::{WIRES, client_of, run};
-use crate::watch;
+use crate::upstreams::common::{WIRES, client_of, run};
+use crate::upstreams::watch;
 
 /// What the model says in the end.
 const DONE: &str = "Berth 7 is free.";

@@ -9,7 +9,7 @@ use throughline::{Breaker, BreakerPolicy, BreakerState, ChatClient, ErrorKind, R
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Extent, Fault, Reply, Script, Upstream};
 
-use crate::common::{Ask, ask, client_of, impatient, run};
+use crate::upstreams::common::{Ask, ask, client_of, impatient, run};
 
 /// How many callers there are.
 const CALLERS: usize = 8;

@@ -10,8 +10,8 @@ use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Expected, Extent, Fault, KEY, Reply, Upstream};
 use tokio::sync::Notify;
 
-use crate::common::{Ask, READINGS, WIRES, all_words, ask, client_of, impatient, run};
-use crate::watch;
+use crate::upstreams::common::{Ask, READINGS, WIRES, all_words, ask, client_of, impatient, run};
+use crate::upstreams::watch;
 
 const TEXT: &str = "La pleine mer est à 04:12 à l'Hôtel de Ville, et le prochain bac à 05:30. ⚓";
 

@@ -17,7 +17,7 @@ use throughline::{
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Heard, Recorded, Reply, Script, Upstream};
 
-use crate::common::{Ask, READINGS, WIRES, ask, client_of, run};
+use crate::upstreams::common::{Ask, READINGS, WIRES, ask, client_of, run};
 
 const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

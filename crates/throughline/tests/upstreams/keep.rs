@@ -7,7 +7,7 @@ use throughline::{ChatClient, ChatRequest, ErrorKind, Kept, View};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Reply, Script, Upstream};
 
-use crate::common::{Ask, READINGS, ask, client_of, run};
+use crate::upstreams::common::{Ask, READINGS, ask, client_of, run};
 
 /// Formats whose services keep conversations.
 const STORING: [Wire; 3] = [

@@ -7,7 +7,7 @@ use throughline::model::{AnswerShape, Effort, Message, Settings, ToolChoice, Ver
 use throughline::{Agent, ChatClient, LossSink, RunOptions, Step, View};
 use throughline_testkit::upstream::{Reply, Script, Upstream};
 
-use crate::common::{Ask, READINGS, WIRES, ask, client_of, run};
+use crate::upstreams::common::{Ask, READINGS, WIRES, ask, client_of, run};
 
 fn settings() -> Vec<Settings> {
     let shape = r#"{"type":"object","properties":{"time":{"type":"string"}},"required":["time"],"additionalProperties":false}"#;

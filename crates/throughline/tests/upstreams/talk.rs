@@ -10,8 +10,10 @@ use throughline::{ChatClient, ErrorKind, RetryPolicy, View};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{KEY, Recorded, Reply, Script, Upstream};
 
-use crate::common::{Ask, READINGS, WIRES, all_words, ask, client_of, run, run_in_turns};
-use crate::watch;
+use crate::upstreams::common::{
+    Ask, READINGS, WIRES, all_words, ask, client_of, run, run_in_turns,
+};
+use crate::upstreams::watch;
 
 /// A red pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";

@@ -10,7 +10,7 @@ use throughline_testkit::record::block_on;
 use throughline_testkit::serverkill::{Exchange, Request};
 
 use super::model::Models;
-use crate::process::Process;
+use crate::serverkill::process::Process;
 
 /// How far each server's clock is ahead of the one before: more than a lease.
 const APART: u64 = 10_500;

@@ -10,8 +10,8 @@ use throughline_testkit::Scratch;
 use throughline_testkit::record::block_on;
 use throughline_testkit::serverkill::{Exchange, Request};
 
-use crate::approvals::{ChargeServer, Models, Signal};
-use crate::process::Process;
+use crate::serverkill::approvals::{ChargeServer, Models, Signal};
+use crate::serverkill::process::Process;
 
 /// How far each server's clock is ahead of the one before: more than a lease.
 const APART: u64 = 10_500;

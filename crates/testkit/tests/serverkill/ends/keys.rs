@@ -8,7 +8,7 @@ use throughline_testkit::{Rng, property};
 use super::client::{End, send};
 use super::ground::{Ground, python};
 use super::opening;
-use crate::approvals::Outage;
+use crate::serverkill::approvals::Outage;
 
 /// What happens to an order with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

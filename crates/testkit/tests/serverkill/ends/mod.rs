@@ -13,7 +13,7 @@ use throughline_testkit::serverkill::Request;
 use throughline_testkit::upstream::ReplyId;
 use throughline_testkit::{Rng, property};
 
-use crate::approvals::Opening;
+use crate::serverkill::approvals::Opening;
 use client::{End, send};
 use ground::{Ground, python};
 

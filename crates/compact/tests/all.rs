@@ -1,0 +1,5 @@
+//! The integration tests of this crate, in one executable.
+
+mod behaviours;
+mod calibration;
+mod invariants;
