@@ -1,18 +1,13 @@
-//! Starts the bench programs of the testkit in release mode.
+//! Starts the bench programs in release mode.
 
 use std::process::ExitCode;
 
 use crate::tool::{self, Failure};
 
-const FOLDER: &str = "crates/testkit/src/bin";
+const FOLDER: &str = "crates/bench/src/bin";
 
-/// Features of the testkit that a program needs.
-const FEATURES: &[(&str, &str)] = &[
-    ("agent", "agents"),
-    ("compaction", "compaction"),
-    ("server", "server"),
-    ("thread", "agents"),
-];
+/// Features that a program needs.
+const FEATURES: &[(&str, &str)] = &[("compaction", "compaction")];
 
 /// `cargo xtask bench`
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
@@ -44,7 +39,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
             "--release",
             "--locked",
             "--package",
-            "throughline-testkit",
+            "throughline-bench",
             "--bin",
         ];
         let mut command = tool::cargo();
@@ -66,7 +61,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::FAILURE)
 }
 
-/// The names of the programs, without `bench-`.
+/// The names of the programs: each has a folder.
 fn programs() -> Result<Vec<String>, Failure> {
     let folder = tool::root().join(FOLDER);
     if !folder.exists() {
@@ -80,11 +75,7 @@ fn programs() -> Result<Vec<String>, Failure> {
             .file_name()
             .to_string_lossy()
             .into_owned();
-        // A folder beside a program holds its modules.
-        let name = file
-            .strip_prefix("bench-")
-            .and_then(|name| name.strip_suffix(".rs"));
-        names.extend(name.map(str::to_owned));
+        names.push(file);
     }
     names.sort();
     Ok(names)

@@ -2,8 +2,8 @@
 
     python check.py --wire NAME [--rendered] [--self-test] SAMPLES
 
-SAMPLES are lines of `{"kind": …, "value": …}` as `sdk-samples` writes them, or with `--rendered`
-as `sdk-rendered` does. Every line is read with the SDK's types, see `sdks.py` and `strict.py`. A
+SAMPLES are lines of `{"kind": …, "value": …}` as `worker sdk-samples` writes them, or with `--rendered`
+as `worker sdk-rendered` does. Every line is read with the SDK's types, see `sdks.py` and `strict.py`. A
 line is *refused* when a type does not accept it, and it has *unknown keys* when all that is wrong
 are keys that no type declares. Both must be zero.
 

@@ -14,7 +14,8 @@ use super::installed::{self, FOLDER};
 use super::{Counts, Outcome, output};
 use crate::tool::{self, Failure};
 
-/// The programs that write what the SDKs read.
+/// The executable of the testkit whose programs write what the SDKs read, and those programs.
+const WORKER: &str = "worker";
 const SAMPLES: &str = "sdk-samples";
 const RENDERED: &str = "sdk-rendered";
 
@@ -56,8 +57,7 @@ enum Verdict {
 
 struct Clients<'s> {
     python: PathBuf,
-    samples: PathBuf,
-    rendered: PathBuf,
+    worker: PathBuf,
     seed: &'s str,
     histories: u64,
 }
@@ -85,15 +85,20 @@ impl<'s> Clients<'s> {
         let scale = std::env::var("THROUGHLINE_SCALE").ok();
         Ok(Self {
             python,
-            samples: program(SAMPLES)?,
-            rendered: program(RENDERED)?,
+            worker: program(WORKER)?,
             seed,
             histories: histories(scale.as_deref())?,
         })
     }
 
+    fn program(&self, name: &str) -> Command {
+        let mut command = tool::command(&self.worker);
+        command.arg(name);
+        command
+    }
+
     fn check_all(&self) -> Result<Counts, Failure> {
-        let listed = tool::output(tool::command(&self.samples).arg("--list"))?;
+        let listed = tool::output(self.program(SAMPLES).arg("--list"))?;
         let wires: Vec<&str> = listed.lines().collect();
         let folder = tool::root().join(FOLDER).join("samples");
         fs::create_dir_all(&folder)
@@ -122,7 +127,7 @@ impl<'s> Clients<'s> {
 
     /// Checks what the codec of a format makes of random histories.
     fn check_samples(&self, wire: &str, folder: &Path) -> Result<(Verdict, String), Failure> {
-        let mut write = tool::command(&self.samples);
+        let mut write = self.program(SAMPLES);
         write.args(["--wire", wire, "--seed", self.seed]);
         write.args(["--count", &self.histories.to_string()]);
         let path = folder.join(format!("{wire}.ndjson"));
@@ -133,7 +138,7 @@ impl<'s> Clients<'s> {
 
     /// Checks the hand-written transcripts, rendered for a format.
     fn check_rendered(&self, wire: &str, folder: &Path) -> Result<(Verdict, String), Failure> {
-        let mut write = tool::command(&self.rendered);
+        let mut write = self.program(RENDERED);
         write.args(["--wire", wire]);
         let path = folder.join(format!("{wire}.rendered.ndjson"));
         let name = format!("{wire} rendered");

@@ -52,6 +52,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/model",
         ],
     ),
+    (
+        "crates/bench",
+        &[
+            "crates/testkit",
+            "crates/server",
+            "crates/throughline",
+            "crates/wire",
+            "crates/store",
+            "crates/compact",
+            "crates/model",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

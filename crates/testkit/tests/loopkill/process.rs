@@ -125,7 +125,7 @@ pub(crate) struct Servers {
 }
 
 fn server(kind: &str) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loop-server"));
+    let mut command = crate::worker("loop-server");
     command.arg(kind);
     Process::start(command)
 }
@@ -172,14 +172,14 @@ impl Servers {
 
 /// A process whose runs wait for a thread, with a clock that is set by hand.
 pub(crate) fn queue_worker(url: &str, clock: u64) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_queue-worker"));
+    let mut command = crate::worker("queue-worker");
     command.arg(url).arg(clock.to_string());
     Process::start(command)
 }
 
 /// A process with an agent, steered by a plan for its fault points; those it reaches go to `log`.
 pub(crate) fn worker(url: &str, settings: &[String], faults: &str, log: &Path) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loop-worker"));
+    let mut command = crate::worker("loop-worker");
     command
         .arg(url)
         .args(settings)

@@ -1,5 +1,5 @@
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use throughline_store::Store;
@@ -21,7 +21,7 @@ impl Writer {
 
     /// The same with variables in its environment.
     pub(crate) fn start_with(url: &str, seed: u64, variables: &[(&str, String)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_store-child"))
+        let mut child = crate::worker("store-child")
             .args(["write", url, &seed.to_string()])
             .envs(variables.iter().map(|(key, value)| (key, value)))
             .stdout(Stdio::piped())

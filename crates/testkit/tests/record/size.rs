@@ -1,5 +1,3 @@
-use std::process::Command;
-
 use throughline_testkit::Scratch;
 
 /// What a child process says of itself: the figure after `key`.
@@ -12,7 +10,7 @@ fn figure(line: &str, key: &str) -> u64 {
 
 #[expect(clippy::print_stdout, reason = "the test command shows this line")]
 fn child(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_store-child"))
+    let output = crate::worker("store-child")
         .args(arguments)
         .output()
         .unwrap();

@@ -1,7 +1,7 @@
 //! Processes, and what they say.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 /// A process that takes lines and says lines.
@@ -14,7 +14,7 @@ pub(crate) struct Process {
 impl Process {
     /// Start one; where it listens.
     pub(crate) fn start(arguments: &[&str], faults: &str) -> Result<(Self, String), String> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_server-worker"));
+        let mut command = crate::worker("server-worker");
         command
             .args(arguments)
             .env("THROUGHLINE_FAULTS", faults)

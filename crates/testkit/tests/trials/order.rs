@@ -1,5 +1,5 @@
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use throughline_store::Store;
 use throughline_testkit::agent::turns::{Histories, whole};
@@ -14,7 +14,7 @@ fn race(rng: &mut Rng, clocks: [(i64, i64); 3], visits: u32) -> Result<Histories
     let children: Vec<_> = (0..3)
         .map(|n| {
             let (clock, step) = clocks[n];
-            Command::new(env!("CARGO_BIN_EXE_store-agent"))
+            crate::worker("store-agent")
                 .arg(&url)
                 .args(["work=turns", "threads=2", "agents=8"])
                 .arg(format!("visits={visits}"))

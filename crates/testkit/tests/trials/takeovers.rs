@@ -15,7 +15,7 @@ struct Rival {
 
 impl Rival {
     fn start(url: &str, seed: usize, visits: u32, ledger: &Arc<Mutex<Ledger>>) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_store-agent"))
+        let mut child = crate::worker("store-agent")
             .arg(url)
             .args([format!("seed={seed}"), format!("visits={visits}")])
             .args(["agents=2", "threads=3", "lease=120"])

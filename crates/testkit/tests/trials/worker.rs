@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 
 use throughline_testkit::agent::Ledger;
 
@@ -15,7 +15,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Start one. `faults` is a plan for its fault points; those it reaches go to `log`.
     pub(crate) fn start(url: &str, settings: &[String], faults: &str, log: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_store-agent"));
+        let mut command = crate::worker("store-agent");
         command.arg(url).args(settings).stdout(Stdio::piped());
         command
             .env("THROUGHLINE_FAULTS", faults)

@@ -1,10 +1,10 @@
 //! The two processes of the server's kill campaigns.
 //!
-//! `server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …]` is the server, on a clock that is
+//! `worker server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …]` is the server, on a clock that is
 //! AHEAD milliseconds ahead of the machine's, so that the leases of a process before it are over.
 //! The variables are more of its configuration. It says `at ADDRESS`. With `DISK=orders` among the
 //! variables it takes orders: after `full N` its disk has no room after N more writes, until `heal`;
-//! it says `done` to both. `server-worker models
+//! it says `done` to both. `worker server-worker models
 //! WIRE` listens as a vendor, strictly, and answers by script; it says `at URL`, then what it was asked, and `refused STATUS WORDS` for what
 //! it did not take; told `sync WORD`, it says `synced WORD`. Both end with their input.
 
@@ -18,10 +18,6 @@ use throughline_store::{Clock, Millis, Options, Store, SystemClock};
 use throughline_testkit::disk::{Disk, Fault, Injection};
 use throughline_testkit::serverkill::model;
 use throughline_testkit::upstream::{KEY, Upstream, Verdict};
-
-/// The one that `throughline` has: memory is measured here.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// One write for each line, so that a kill cannot tear it.
 fn say(line: &str) {
@@ -43,8 +39,8 @@ impl Clock for Ahead {
     }
 }
 
-fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+pub(crate) fn main() -> ExitCode {
+    let words: Vec<String> = crate::arguments().collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["serve", store, ahead, kind, url, ref more @ ..] => {
@@ -52,7 +48,7 @@ fn main() -> ExitCode {
         }
         ["models", wire] => models(wire),
         _ => Err(
-            "usage: server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …] | models WIRE"
+            "usage: worker server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …] | models WIRE"
                 .to_owned(),
         ),
     };

@@ -1,7 +1,7 @@
 //! Writes the hand-written transcripts as requests, rendered for one target, for the models of the
 //! vendors' SDKs to read.
 //!
-//! `sdk-rendered --wire NAME` writes one line of JSON for each transcript,
+//! `worker sdk-rendered --wire NAME` writes one line of JSON for each transcript,
 //! `{"kind":"rendered","name":"tools.json","value":{…}}`. The value is the body that would be sent:
 //! what rendering gave, and around it tools and settings, all that the vendor has a word for.
 
@@ -29,12 +29,12 @@ const FOLDER: &str = concat!(
     clippy::print_stderr,
     reason = "a program says why it stops before its work is done"
 )]
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<String> = crate::arguments().collect();
     let wire = match arguments.as_slice() {
         [word, name] if word == "--wire" => Wire::named(name),
         _ => {
-            eprintln!("usage: sdk-rendered --wire NAME");
+            eprintln!("usage: worker sdk-rendered --wire NAME");
             return ExitCode::from(2);
         }
     };

@@ -1,6 +1,6 @@
 //! A process with a real agent that does what it is told until it is killed or told nothing more.
 //!
-//! `loop-worker URL NAME=VALUE…` opens the store and reads commands, one in a line: a number, a
+//! `worker loop-worker URL NAME=VALUE…` opens the store and reads commands, one in a line: a number, a
 //! verb, a thread and what the verb needs. Commands for several threads go on at once. It says what
 //! came of each on standard output, after the call returned:
 //!
@@ -58,7 +58,7 @@ impl Settings {
     }
 }
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
@@ -69,10 +69,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = crate::arguments();
     let url = arguments
         .next()
-        .ok_or("usage: loop-worker URL NAME=VALUE…")?;
+        .ok_or("usage: worker loop-worker URL NAME=VALUE…")?;
     let values = arguments
         .map(|word| {
             let (key, value) = word.split_once('=').ok_or(format!("no value: {word}"))?;

@@ -6,23 +6,14 @@
 //! billed, and the work itself is measured: timed against one reading of the same history, and
 //! counted in instructions by callgrind, under which the program starts itself.
 
-#[path = "bench-compaction/baseline.rs"]
 mod baseline;
-#[path = "bench-compaction/calibrated.rs"]
 mod calibrated;
-#[path = "bench-compaction/count.rs"]
 mod count;
-#[path = "bench-compaction/hostile.rs"]
 mod hostile;
-#[path = "bench-compaction/ours.rs"]
 mod ours;
-#[path = "bench-compaction/replay.rs"]
 mod replay;
-#[path = "bench-compaction/speed.rs"]
 mod speed;
-#[path = "bench-compaction/table.rs"]
 mod table;
-#[path = "bench-compaction/wire.rs"]
 mod wire;
 
 use std::process::ExitCode;

@@ -4,9 +4,7 @@
 //! the same rows (run, two items, node, thread) through the same kind of writer thread, on the
 //! same page size, by the same number of clients, in turns.
 
-#[path = "bench-store/export.rs"]
 mod export;
-#[path = "bench-store/raw.rs"]
 mod raw;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! A process with agents that work on a store until it is killed or has done its part.
 //!
-//! `store-agent URL [NAME=VALUE …]` says on standard output, line by line, what it is about to do
+//! `worker store-agent URL [NAME=VALUE …]` says on standard output, line by line, what it is about to do
 //! and what the store acknowledged (see `throughline_testkit::agent::Word`). Values: `seed`,
 //! `visits` of each agent, `agents`, `threads`, `mode` (`per_run`, `per_call` or `both`), `lease`
 //! in milliseconds, `clock` as milliseconds to add to the machine's clock, `step` as milliseconds
@@ -64,7 +64,7 @@ impl Settings {
     }
 }
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
@@ -75,10 +75,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = crate::arguments();
     let url = arguments
         .next()
-        .ok_or("usage: store-agent URL [NAME=VALUE …]")?;
+        .ok_or("usage: worker store-agent URL [NAME=VALUE …]")?;
     let values = arguments
         .map(|word| {
             let (key, value) = word.split_once('=').ok_or(format!("no value: {word}"))?;

@@ -1,6 +1,6 @@
 //! A process that works on a store until it is killed, for tests that kill it.
 //!
-//! `store-child write URL SEED` runs turns on a few threads from several writers at once and says
+//! `worker store-child write URL SEED` runs turns on a few threads from several writers at once and says
 //! on standard output what was acknowledged, line by line, *after* the store said so:
 //!
 //! - `begun RUN`: the run is there, with its input;
@@ -8,7 +8,7 @@
 //! - `done RUN THREAD MODE TEXT|TEXT|…`: it is published, with these messages;
 //! - `error …`: something happened that no caller should meet.
 //!
-//! `store-child long URL ITEMS` and `store-child chain URL FORKS` make a long thread and a deep
+//! `worker store-child long URL ITEMS` and `worker store-child chain URL FORKS` make a long thread and a deep
 //! chain of forks, read them in pages, and say how much memory that took.
 
 use std::io::Write;
@@ -29,15 +29,15 @@ use throughline_testkit::record::{Turn, answered, assistant, begin, block_on, us
 const WRITERS: u64 = 4;
 const THREADS: usize = 6;
 
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<String> = crate::arguments().collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // The disk loses its power when the environment says so, and lives until the end.
     let done = from_environment().and_then(|_disk| match words.as_slice() {
         ["write", url, seed] => write(url, seed.parse().unwrap_or(0)),
         ["long", url, items] => block_on(long(url, items.parse().unwrap_or(0))),
         ["chain", url, forks] => block_on(chain(url, forks.parse().unwrap_or(0))),
-        _ => Err("usage: store-child write|long|chain URL NUMBER".to_owned()),
+        _ => Err("usage: worker store-child write|long|chain URL NUMBER".to_owned()),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,26 +5,17 @@
 //! here. The proxy stands on the same HTTP stack, and does for each request what no stateful server
 //! can leave out: one read, two grouped commits of the same bytes, and the same bytes sent on.
 
-#[path = "bench-server/child.rs"]
 mod child;
-#[path = "bench-server/lengths.rs"]
 mod lengths;
-#[path = "bench-server/load.rs"]
 mod load;
-#[path = "bench-server/memory.rs"]
 mod memory;
-#[path = "bench-server/mock.rs"]
 mod mock;
-#[path = "bench-server/proxy.rs"]
 mod proxy;
 #[expect(dead_code, reason = "the blocking client is another bench's")]
-#[path = "bench-store/raw.rs"]
+#[path = "../store/raw.rs"]
 mod raw;
-#[path = "bench-server/sizes.rs"]
 mod sizes;
-#[path = "bench-server/streams.rs"]
 mod streams;
-#[path = "bench-server/turns.rs"]
 mod turns;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! A process whose runs wait for a thread, until it is killed or told nothing more.
 //!
-//! `queue-worker URL CLOCK` opens the store with a clock that is set by hand, and reads commands, one
+//! `worker queue-worker URL CLOCK` opens the store with a clock that is set by hand, and reads commands, one
 //! in a line:
 //!
 //! - `say N THREAD KIND`: a run that waits its turn, under the id that is made of N. KIND says what the
@@ -212,7 +212,7 @@ impl Worker {
     }
 }
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
@@ -223,8 +223,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let mut arguments = std::env::args().skip(1);
-    let usage = "usage: queue-worker URL CLOCK";
+    let mut arguments = crate::arguments();
+    let usage = "usage: worker queue-worker URL CLOCK";
     let url = arguments.next().ok_or(usage)?;
     let now = arguments.next().ok_or(usage)?;
     let now = now.parse().map_err(|_| usage)?;

@@ -3,15 +3,11 @@
 //! Started by `cargo xtask bench thread`. The model answers at once, so what is left is the agent,
 //! the journal and SQLite with full durability.
 
-#[path = "bench-thread/client.rs"]
 mod client;
-#[path = "bench-thread/lengths.rs"]
 mod lengths;
-#[path = "bench-thread/modes.rs"]
 mod modes;
-#[path = "bench-store/raw.rs"]
+#[path = "../store/raw.rs"]
 mod raw;
-#[path = "bench-thread/turns.rs"]
 mod turns;
 
 use std::process::ExitCode;

@@ -14,8 +14,8 @@ use throughline::{
 };
 use throughline_testkit::loopkill::{BUDGET, Code, Kind, TOOLS, ask, fold};
 
-use crate::hands::Hand;
-use crate::{Settings, say};
+use super::hands::Hand;
+use super::{Settings, say};
 
 /// What orders are followed with.
 pub(crate) struct Orders {

@@ -1,7 +1,7 @@
 //! The other side of the loop, in a process of its own that outlives its callers.
 //!
-//! `loop-server models` listens as each of the vendors and answers by script; it says
-//! `at WIRE URL` for each, then what it was asked. `loop-server tools` listens as a server of tools;
+//! `worker loop-server models` listens as each of the vendors and answers by script; it says
+//! `at WIRE URL` for each, then what it was asked. `worker loop-server tools` listens as a server of tools;
 //! it says `at tools ADDRESS`, then `ran TOOL KEY MARK` for each execution, before it answers.
 //! Both say `refused WIRE STATUS WORDS` for what they did not take, and `synced WORD` when they are
 //! told `sync WORD`, after everything that they had to say before. They end with their input.
@@ -26,11 +26,11 @@ fn say(line: &str) {
     let _ = out.flush();
 }
 
-fn main() -> ExitCode {
-    let done = match std::env::args().nth(1).as_deref() {
+pub(crate) fn main() -> ExitCode {
+    let done = match crate::arguments().next().as_deref() {
         Some("models") => models(),
         Some("tools") => tools(),
-        _ => Err("usage: loop-server models|tools".to_owned()),
+        _ => Err("usage: worker loop-server models|tools".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

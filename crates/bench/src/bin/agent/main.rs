@@ -5,11 +5,8 @@
 //! over the real client of each vendor, retries and breaker included; only the transport is in
 //! memory.
 
-#[path = "bench-agent/sample.rs"]
 mod sample;
-#[path = "bench-agent/service.rs"]
 mod service;
-#[path = "bench-agent/work.rs"]
 mod work;
 
 use std::process::{Command, ExitCode};

@@ -1,6 +1,6 @@
 //! Writes what a codec makes of random conversations, for the models of the vendors' SDKs to read.
 //!
-//! `sdk-samples --wire NAME --count N --seed S` writes one line of JSON for each history,
+//! `worker sdk-samples --wire NAME --count N --seed S` writes one line of JSON for each history,
 //! `{"kind":"messages","value":[…]}`, and for every third of them also one of kind `request`,
 //! `response` and `stream`. Nothing in them came from the format itself: the histories are made of
 //! our own words, or were written and read by the codec of another vendor, whose examples of the
@@ -18,7 +18,7 @@ use throughline_testkit::generate::Json;
 use throughline_testkit::{Rng, messages};
 use throughline_wire::{Codec, Losses, Wire, codec};
 
-const CATALOGUE: &str = include_str!("../../../wire/tests/fixtures/catalogue/examples.json");
+const CATALOGUE: &str = include_str!("../../../../wire/tests/fixtures/catalogue/examples.json");
 
 /// The code of a format that has no codec.
 const NO_CODEC: u8 = 3;
@@ -40,8 +40,8 @@ struct Settings {
     clippy::print_stderr,
     reason = "a program says what it was asked, and why it stops"
 )]
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<String> = crate::arguments().collect();
     if arguments == ["--list"] {
         Wire::KNOWN.iter().for_each(|wire| println!("{wire}"));
         return ExitCode::SUCCESS;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Ok(settings) => settings,
         Err(complaint) => {
             eprintln!("{complaint}");
-            eprintln!("usage: sdk-samples --wire NAME --count N --seed S | --list");
+            eprintln!("usage: worker sdk-samples --wire NAME --count N --seed S | --list");
             return ExitCode::from(2);
         }
     };
