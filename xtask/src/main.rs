@@ -7,7 +7,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a chore talks to whoever started it"
+    reason = "a chore talks to the person who started it"
 )]
 
 use std::process::ExitCode;
@@ -47,8 +47,10 @@ cargo xtask clients [FAMILY…] [--json] [--list]
 cargo xtask readme
     Runs the commands and programs that the README shows, as the test command does.
 
-cargo xtask tidy
-    The rules no compiler checks: which crate may use which, licences, banned crates, source rules, links.
+cargo xtask tidy [--shrink]
+    The rules no compiler checks: which crate and which module may use which, licences, banned crates, names,
+    lengths, words, subjects of commits, links. Known exceptions are in xtask/known.txt and may only shrink;
+    --shrink lowers their numbers.
 
 cargo xtask behaviours
     Writes the table of behaviours and their tests, docs/behaviours.md.

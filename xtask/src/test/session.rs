@@ -156,7 +156,7 @@ impl Session {
         tool::run(tool::command("chmod").arg("+x").arg(&cargo))?;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(told)?;
         let port = listener.local_addr().map_err(told)?.port().to_string();
-        // It is free again when this ends, and nobody else is told of it meanwhile.
+        // The port is free again when this ends; no other process knows its number meanwhile.
         drop(listener);
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = [folder.join("bin"), binaries()];

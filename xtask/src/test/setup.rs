@@ -144,7 +144,7 @@ fn install(packages: &[&str]) {
             tool::command("apt-get")
         } else {
             let mut sudo = tool::command("sudo");
-            // Never wait for a password: there may be nobody to type one.
+            // Never wait for a password: a run in CI has no terminal.
             sudo.args(["-n", "apt-get"]);
             sudo
         };

@@ -32,6 +32,33 @@ pub(super) fn without_text(source: &str) -> String {
     out
 }
 
+/// The lines of the comments, with their numbers.
+pub(super) fn comments(source: &str) -> Vec<(usize, &str)> {
+    let bytes = source.as_bytes();
+    let mut found = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    while at < bytes.len() {
+        let text = text_length(bytes, at);
+        let word = bytes[at..]
+            .iter()
+            .take_while(|byte| is_word(**byte))
+            .count();
+        let end = at
+            + [text, word, 1]
+                .into_iter()
+                .find(|length| *length > 0)
+                .unwrap_or(1);
+        let is_comment = text > 0 && matches!(bytes[at..], [b'/', b'/' | b'*', ..]);
+        if is_comment {
+            let lines = source[at..end].lines().enumerate();
+            found.extend(lines.map(|(index, text)| (line + index, text)));
+        }
+        line += bytes[at..end].iter().filter(|byte| **byte == b'\n').count();
+        at = end;
+    }
+    found
+}
+
 /// The words of blanked code with the offsets they start at.
 pub(super) fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
@@ -173,7 +200,7 @@ fn raw(bytes: &[u8], prefix: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{attributes, line_at, without_text, words};
+    use super::{attributes, comments, line_at, without_text, words};
 
     #[test]
     fn only_code_is_left() {
@@ -199,6 +226,15 @@ mod tests {
                 "{source}"
             );
         }
+    }
+
+    #[test]
+    fn comments_have_their_lines() {
+        let source = "/// a\nfn b() { \"// é no\" } // c\n/* d\ne */ 'x'\n";
+        assert_eq!(
+            comments(source),
+            [(1, "/// a"), (2, "// c"), (3, "/* d"), (4, "e */")]
+        );
     }
 
     #[test]

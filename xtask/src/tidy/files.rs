@@ -10,7 +10,7 @@ const CHECKED: &[&str] = &[".rs", ".md", ".toml", ".sh"];
 /// Files without a telling ending whose text is checked too.
 const ALSO_CHECKED: &[&str] = &[".ci/run", "Cargo.lock"];
 
-/// Folders that hold recorded or generated input, which keeps to nobody's rules.
+/// Folders that hold recorded or generated input, which the rules do not apply to.
 const RECORDED: &[&str] = &["fixtures", "corpus"];
 
 pub(super) struct Files {

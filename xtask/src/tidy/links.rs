@@ -1,7 +1,10 @@
-//! Relative links between documents.
+//! Relative links between documents, and the paths of files that documents name.
 
 use super::Violation;
 use super::files::Source;
+
+/// How paths begin that a document may name in backticks.
+const NAMED: &[&str] = &["crates/", "xtask/", "examples/", "docs/"];
 
 /// Finds relative links of a Markdown file that lead nowhere; `exists` answers for paths from the workspace.
 pub(super) fn check(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<Violation> {
@@ -28,6 +31,39 @@ pub(super) fn check(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<Viola
             format!("the link to {target} {problem}"),
             "point it at a file of the project",
         ));
+    }
+    violations
+}
+
+/// Documents that lead readers to files. Records of decisions and changes name files of their time.
+fn is_guide(path: &str) -> bool {
+    let records = path.starts_with("docs/adr/") || path == "CHANGELOG.md";
+    path.ends_with(".md") && !records
+}
+
+/// Finds paths in backticks, such as `crates/model/src/lib.rs`, that do not exist.
+pub(super) fn check_paths(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if !is_guide(&source.path) {
+        return violations;
+    }
+    for (number, line) in source.lines() {
+        let quoted = line.split('`').skip(1).step_by(2);
+        for path in quoted.filter(|text| NAMED.iter().any(|start| text.starts_with(start))) {
+            // A pattern or a command is not a path, and a line number is not part of one.
+            if path.contains(|c: char| "<>*{}… $=".contains(c)) {
+                continue;
+            }
+            let file = path.split([':', '#']).next().unwrap_or_default();
+            if !exists(file.trim_end_matches('/')) {
+                violations.push(Violation::new(
+                    &source.path,
+                    number,
+                    format!("{path} does not exist"),
+                    "name the file where it is now",
+                ));
+            }
+        }
     }
     violations
 }
@@ -130,6 +166,36 @@ fn resolve(from: &str, target: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod path_tests {
+    use super::{Source, check_paths};
+
+    fn missing(path: &str, text: &str) -> Vec<String> {
+        let exists = |path: &str| path == "crates/model/src/lib.rs" || path == "crates/model";
+        check_paths(&Source::new(path, text), exists)
+            .iter()
+            .map(|violation| format!("{}: {}", violation.line, violation.what))
+            .collect()
+    }
+
+    #[test]
+    fn paths_in_backticks_exist() {
+        let text = "see `crates/model/src/lib.rs:12`, `crates/model/`\nand `crates/gone.rs`\n";
+        assert_eq!(
+            missing("ARCHITECTURE.md", text),
+            ["2: crates/gone.rs does not exist"]
+        );
+        assert_eq!(missing("docs/adr/0001-a.md", text), [""; 0]);
+        assert_eq!(missing("CHANGELOG.md", text), [""; 0]);
+    }
+
+    #[test]
+    fn patterns_and_commands_are_no_paths() {
+        let text = "`crates/<name>/src`, `crates/*/tests`, `crates/{a,b}`, `cargo test crates/x`\n";
+        assert_eq!(missing("README.md", text), [""; 0]);
+    }
 }
 
 #[cfg(test)]

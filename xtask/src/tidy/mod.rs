@@ -13,12 +13,21 @@ mod arrows;
 mod bans;
 mod behaviours;
 mod code;
+mod commits;
 mod files;
+mod known;
 mod layout;
+mod lengths;
 mod licences;
 mod links;
+mod modules;
+mod names;
+mod prose;
 mod rounds;
 mod sources;
+
+use files::{Files, Source};
+use known::{Excess, Known};
 
 /// Something that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,10 +62,15 @@ impl fmt::Display for Violation {
 
 /// `cargo xtask tidy`
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
-    if let Some(argument) = arguments.first() {
-        return Err(Failure::new(format!(
-            "tidy takes no arguments, and was given {argument}"
-        )));
+    match arguments {
+        [] => {}
+        [option] if option == "--shrink" => return shrink(),
+        _ => {
+            let given = arguments.join(" ");
+            return Err(Failure::new(format!(
+                "tidy takes --shrink or nothing, and was given {given}"
+            )));
+        }
     }
     let violations = check()?;
     Ok(if violations == 0 {
@@ -64,6 +78,41 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Lowers the numbers of the known exceptions to what is left.
+fn shrink() -> Result<ExitCode, Failure> {
+    let root = tool::root();
+    let files = Files::list(&root)?;
+    let (known, _) = Known::read(&known_text());
+    std::fs::write(root.join(known::FILE), known.shrunk(&excesses(&files)))
+        .map_err(|error| Failure::new(format!("{}: {error}", known::FILE)))?;
+    println!("wrote {}", known::FILE);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The known exceptions; none if there is no file.
+fn known_text() -> String {
+    std::fs::read_to_string(tool::root().join(known::FILE)).unwrap_or_default()
+}
+
+/// What the rules with known exceptions find.
+fn excesses(files: &Files) -> Vec<Excess> {
+    let is_rust = |source: &&Source| source.path.ends_with(".rs");
+    let code: Vec<(&Source, String)> = files
+        .sources
+        .iter()
+        .filter(is_rust)
+        .map(|source| (source, code::without_text(&source.text)))
+        .collect();
+    let mut found = Vec::new();
+    found.extend(modules::check(&code));
+    found.extend(names::check(&code));
+    for (source, code) in &code {
+        found.extend(lengths::check(source, code));
+    }
+    found.extend(files.sources.iter().filter_map(prose::check));
+    found
 }
 
 /// `cargo xtask behaviours`
@@ -74,7 +123,7 @@ pub(crate) fn behaviours(arguments: &[String]) -> Result<ExitCode, Failure> {
         )));
     }
     let root = tool::root();
-    let table = behaviours::table(&files::Files::list(&root)?.sources);
+    let table = behaviours::table(&Files::list(&root)?.sources);
     std::fs::write(root.join(behaviours::TABLE), table)
         .map_err(|error| Failure::new(format!("{}: {error}", behaviours::TABLE)))?;
     println!("wrote {}", behaviours::TABLE);
@@ -83,13 +132,13 @@ pub(crate) fn behaviours(arguments: &[String]) -> Result<ExitCode, Failure> {
 
 /// A number that follows from the sources alone.
 pub(crate) fn fingerprint() -> Result<u64, Failure> {
-    Ok(files::Files::list(&tool::root())?.fingerprint())
+    Ok(Files::list(&tool::root())?.fingerprint())
 }
 
 /// Checks everything, prints what is wrong, and gives how much that is.
 pub(crate) fn check() -> Result<usize, Failure> {
     let root = tool::root();
-    let files = files::Files::list(&root)?;
+    let files = Files::list(&root)?;
     let mut violations = Vec::new();
     let ours = packages("", &mut violations);
     let fuzz = packages("fuzz/", &mut violations);
@@ -105,12 +154,21 @@ pub(crate) fn check() -> Result<usize, Failure> {
     for source in &files.sources {
         violations.extend(sources::check(source));
         violations.extend(links::check(source, |path| root.join(path).exists()));
+        violations.extend(links::check_paths(source, |path| root.join(path).exists()));
     }
+    let (known, unreadable) = Known::read(&known_text());
+    violations.extend(unreadable);
+    violations.extend(known.judge(&excesses(&files)));
+    let commits = commits::check();
+    violations.extend(commits.violations);
 
     violations.sort();
     violations.dedup();
     for violation in &violations {
         println!("{violation}");
+    }
+    if let Some(note) = commits.note {
+        println!("{note}");
     }
     let seen = ours.iter().chain(&fuzz).map(|p| (&p.name, &p.version));
     let seen = seen.collect::<std::collections::BTreeSet<_>>().len();

@@ -7,12 +7,6 @@ use super::files::Source;
 /// Where memory may be handled by hand: allocators that count, and the fuzz entry point.
 const UNSAFE_ALLOWED: &[&str] = &["crates/testkit/", "fuzz/"];
 
-/// At this many lines a file is split before anything is added.
-const LONGEST: usize = 800;
-
-/// Folders whose files may be longer: tests do not count.
-const MAY_BE_LONG: &[&str] = &["tests", "benches", "fixtures"];
-
 /// Attributes that make a test say less than it seems to.
 const ATTRIBUTES: &[(&str, &str)] = &[
     (
@@ -29,7 +23,7 @@ const MACROS: &[(&str, &str)] = &[
     ("dbg", "take it out"),
 ];
 
-/// Folders that exist on somebody's machine only. Spelled in two pieces, for this file is checked too.
+/// Folders that exist on one machine only. Spelled in two pieces, for this file is checked too.
 const MACHINE_FOLDERS: &[(&str, &str)] = &[("/roo", "t/"), ("/hom", "e/"), ("/wor", "k/")];
 
 pub(super) fn check(source: &Source) -> Vec<Violation> {
@@ -37,7 +31,6 @@ pub(super) fn check(source: &Source) -> Vec<Violation> {
     machine_paths(source, &mut violations);
     if source.path.ends_with(".rs") {
         let code = without_text(&source.text);
-        length(source, &mut violations);
         unsafe_code(source, &code, &mut violations);
         test_attributes(source, &code, &mut violations);
         macros(source, &code, &mut violations);
@@ -51,7 +44,7 @@ fn machine_paths(source: &Source, violations: &mut Vec<Violation>) {
         for (start, end) in MACHINE_FOLDERS {
             let folder = format!("{start}{end}");
             let whole = |at: usize| {
-                // Part of a longer path or address, such as example.com/home/, is somebody else's folder.
+                // Part of a longer path or address, such as example.com/home/, is not a folder of this machine.
                 let before = line[..at].chars().next_back();
                 before.is_none_or(|c| !c.is_alphanumeric() && !"._-~}/".contains(c))
             };
@@ -64,21 +57,6 @@ fn machine_paths(source: &Source, violations: &mut Vec<Violation>) {
                 ));
             }
         }
-    }
-}
-
-fn length(source: &Source, violations: &mut Vec<Violation>) {
-    let lines = source.text.lines().count();
-    let mut parts = source.path.split('/');
-    let exempt =
-        source.path.ends_with("/tests.rs") || parts.any(|part| MAY_BE_LONG.contains(&part));
-    if lines > LONGEST && !exempt {
-        violations.push(Violation::new(
-            &source.path,
-            LONGEST + 1,
-            format!("the file has {lines} lines"),
-            format!("split it: {LONGEST} is the most, and one operation one file is the aim"),
-        ));
     }
 }
 
@@ -227,23 +205,6 @@ mod tests {
             ),
             NONE
         );
-    }
-
-    #[test]
-    fn long_files_are_split_unless_they_are_tests() {
-        let long = "//\n".repeat(801);
-        assert_eq!(
-            complaints("crates/a/src/lib.rs", &long),
-            ["801: the file has 801 lines"]
-        );
-        assert_eq!(complaints("crates/a/src/lib.rs", &"//\n".repeat(800)), NONE);
-        for exempt in [
-            "crates/a/tests/all.rs",
-            "crates/a/src/json/tests.rs",
-            "crates/a/benches/b.rs",
-        ] {
-            assert_eq!(complaints(exempt, &long), NONE);
-        }
     }
 
     #[test]
