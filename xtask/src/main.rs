@@ -38,7 +38,8 @@ Chores of the workspace.
 
 cargo xtask test [--quick]
     Everything a change must pass: format, lints, arrows and licences, docs, tests, examples, a short
-    fuzz run. --quick leaves out docs, doc tests, README examples and fuzzing.
+    fuzz run. --quick is for before a commit: format, lints, tidy, unit tests and fast integration tests; it
+    prints what it left out.
 
 cargo xtask clients [FAMILY…] [--json] [--list]
     Runs the published SDKs against the server, each on every vendor; all of them if none is named. --json

@@ -24,6 +24,12 @@ use setup::Tools;
 /// How many inputs each fuzz target tries here; `cargo xtask fuzz` is for longer runs.
 const FUZZ_INPUTS: u64 = 60_000;
 
+/// What a quick run does not do.
+const LEFT_OUT: &str = "\
+left out by --quick: the build without test features, docs, doc tests, README, clients, fuzz;
+of the tests: campaigns (crates/testkit/tests), published SDKs and MCP servers, views of long histories;
+properties run a quarter of their cases. `cargo xtask test` runs all of it.";
+
 /// How many things passed, failed and were skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
@@ -98,12 +104,19 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     run.step("lints", || tools.with_clippy(lints));
     run.step("tidy", tidied);
     if extent == Extent::Full {
+        run.step("product", product);
         run.step("docs", docs);
     }
-    run.step("build tests", || output::build_tests(tools.runner()));
+    run.step("build tests", || {
+        output::build_tests(tools.runner(), extent)
+    });
     let mut sdks = Installed::default();
-    run.step("SDKs", || install(tools, &mut sdks));
-    run.step("tests", || output::run_tests(tools.runner(), &seed, &sdks));
+    if extent == Extent::Full {
+        run.step("SDKs", || install(tools, &mut sdks));
+    }
+    run.step("tests", || {
+        output::run_tests(tools.runner(), extent, &seed, &sdks)
+    });
     if extent == Extent::Full {
         run.step("doc tests", || output::run_doc_tests(&seed));
         run.step("README", || readme::run_examples(sdks.python.as_deref()));
@@ -183,7 +196,7 @@ impl Run {
             println!("{}", line.trim_end());
         }
         if extent == Extent::Quick {
-            println!("left out by --quick: docs, doc tests, README, clients, fuzz");
+            println!("{LEFT_OUT}");
         }
         let skips_fail = refuse_skips && total.skipped > 0;
         if skips_fail {
@@ -282,6 +295,11 @@ fn tidied() -> Outcome {
         Ok(wrong) => Outcome::Failed(Counts::ONE_FAILED, format!("{wrong} violations")),
         Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
     }
+}
+
+/// Compiles the binary as users do: without what tests turn on.
+fn product() -> Outcome {
+    tool::run(tool::cargo().args(["check", "--locked"])).into()
 }
 
 fn docs() -> Outcome {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
 use super::installed::Installed;
-use super::{Counts, Outcome};
+use super::{Counts, Extent, Outcome};
 use crate::tool;
 
 /// How lines start that a passing test wants to be seen.
@@ -17,6 +17,22 @@ const SHOWN: &[&str] = &["property ", "table ", "campaign ", "skipped "];
 pub(crate) const FEATURES: &str =
     "throughline-testkit/trials,throughline-testkit/server,throughline/mcp";
 
+/// Tests that a quick run leaves out, by executable: the campaigns start processes and kill them.
+const SLOW_EXECUTABLES: &[&str] = &["campaigns"];
+
+/// Tests that a quick run leaves out, by what stands in their names: those of published clients and servers, which
+/// must be installed, and the long ones of views.
+const SLOW_TESTS: &[&str] = &["clients::", "mcp::", "invariants::"];
+
+/// The test executables that a quick run has.
+const QUICK_EXECUTABLES: &[&str] = &["cli", "compact", "library", "server", "store", "wire"];
+
+/// The programs with unit tests.
+const QUICK_PROGRAMS: &[&str] = &["throughline", "xtask"];
+
+/// The factor on the cases of properties in a quick run.
+const QUICK_SCALE: &str = "0.25";
+
 /// What runs the tests.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Runner {
@@ -25,16 +41,16 @@ pub(super) enum Runner {
 }
 
 /// Compiles the tests, so that the next step is their running time.
-pub(super) fn build_tests(runner: Runner) -> Outcome {
-    match tool::run(tests(runner).arg("--no-run")) {
+pub(super) fn build_tests(runner: Runner, extent: Extent) -> Outcome {
+    match tool::run(tests(runner, extent).arg("--no-run")) {
         Ok(()) => Outcome::Done(Counts::default()),
         Err(failure) => Outcome::Failed(Counts::ONE_FAILED, failure.to_string()),
     }
 }
 
 /// Runs all tests but those in documentation. Some of them start programs with published SDKs.
-pub(super) fn run_tests(runner: Runner, seed: &str, sdks: &Installed) -> Outcome {
-    let mut command = tests(runner);
+pub(super) fn run_tests(runner: Runner, extent: Extent, seed: &str, sdks: &Installed) -> Outcome {
+    let mut command = tests(runner, extent);
     match runner {
         Runner::Nextest => command.args([
             "--no-fail-fast",
@@ -51,12 +67,21 @@ pub(super) fn run_tests(runner: Runner, seed: &str, sdks: &Installed) -> Outcome
             "--color=never",
         ]),
     };
+    if extent == Extent::Quick {
+        match runner {
+            Runner::Nextest => command.args(["-E", &quick_filter()]),
+            Runner::CargoTest => command.args(SLOW_TESTS.iter().flat_map(|part| ["--skip", part])),
+        };
+        if std::env::var_os("THROUGHLINE_SCALE").is_none() {
+            command.env("THROUGHLINE_SCALE", QUICK_SCALE);
+        }
+    }
     command.envs(sdks.variables());
     // One vendor and one other model for each family of clients; `cargo xtask clients` takes all.
     if std::env::var_os("THROUGHLINE_CLIENTS").is_none() {
         command.env("THROUGHLINE_CLIENTS", "seeded");
     }
-    filtered(command.env("THROUGHLINE_SEED", seed))
+    filtered(command.env("THROUGHLINE_SEED", seed), extent)
 }
 
 /// Runs the examples in documentation comments.
@@ -72,29 +97,47 @@ pub(super) fn run_doc_tests(seed: &str) -> Outcome {
         "--",
         "--color=never",
     ];
-    filtered(tool::cargo().args(arguments).env("THROUGHLINE_SEED", seed))
+    let mut command = tool::cargo();
+    command.args(arguments).env("THROUGHLINE_SEED", seed);
+    filtered(&mut command, Extent::Full)
 }
 
-fn tests(runner: Runner) -> Command {
+fn tests(runner: Runner, extent: Extent) -> Command {
     let mut command = tool::cargo();
     match runner {
-        Runner::Nextest => command.args(["nextest", "run", "--workspace", "--locked"]),
-        Runner::CargoTest => command.args([
-            "test",
-            "--workspace",
-            "--locked",
-            "--lib",
-            "--bins",
-            "--tests",
-            "--examples",
-        ]),
+        Runner::Nextest => command.args(["nextest", "run"]),
+        Runner::CargoTest => command.arg("test"),
     };
-    command.args(["--features", FEATURES]);
+    command.args(["--workspace", "--locked", "--features", FEATURES]);
+    match (extent, runner) {
+        (Extent::Full, Runner::Nextest) => {}
+        (Extent::Full, Runner::CargoTest) => {
+            command.args(["--tests", "--examples"]);
+        }
+        // What is left out is not built either.
+        (Extent::Quick, _) => {
+            command.args(["--lib", "--examples"]);
+            command.args(QUICK_PROGRAMS.iter().flat_map(|name| ["--bin", name]));
+            command.args(QUICK_EXECUTABLES.iter().flat_map(|name| ["--test", name]));
+        }
+    }
     command
 }
 
+/// The tests of a quick run, in nextest's words.
+fn quick_filter() -> String {
+    let tests = SLOW_TESTS
+        .iter()
+        .map(|part| format!("test(/(^|::){part}/)"));
+    let executables = SLOW_EXECUTABLES
+        .iter()
+        .map(|name| format!("binary({name})"));
+    let slow: Vec<String> = tests.chain(executables).collect();
+    format!("not ({})", slow.join(" or "))
+}
+
 /// Runs a command, shows what is worth showing, and counts.
-fn filtered(command: &mut Command) -> Outcome {
+fn filtered(command: &mut Command, extent: Extent) -> Outcome {
     let spawned = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -109,7 +152,10 @@ fn filtered(command: &mut Command) -> Outcome {
     let (sender, lines) = mpsc::channel();
     forward(child.stdout.take(), sender.clone());
     forward(child.stderr.take(), sender);
-    let mut filter = Filter::default();
+    let mut filter = Filter {
+        extent,
+        ..Filter::default()
+    };
     for line in lines {
         if let Some(shown) = filter.line(&line) {
             println!("{shown}");
@@ -156,6 +202,8 @@ struct Filter {
     /// Whether lines without a meaning of their own are shown.
     loud: bool,
     counts: Counts,
+    /// In a quick run nextest counts what was left out as skipped; that is no skip.
+    extent: Extent,
 }
 
 impl Default for Filter {
@@ -163,6 +211,7 @@ impl Default for Filter {
         Self {
             loud: true,
             counts: Counts::default(),
+            extent: Extent::Full,
         }
     }
 }
@@ -177,7 +226,11 @@ impl Filter {
         if let Some(status) = nextest_status(trimmed) {
             self.loud = status != "PASS";
             if status == "Summary" {
-                self.counts.add(nextest_counts(trimmed));
+                let mut counts = nextest_counts(trimmed);
+                if self.extent == Extent::Quick {
+                    counts.skipped = 0;
+                }
+                self.counts.add(counts);
             }
             return self.loud.then_some(line);
         }
@@ -246,12 +299,35 @@ fn libtest_counts(line: &str) -> Counts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Filter, nextest_counts, nextest_status};
+    use super::{
+        Counts, Extent, Filter, QUICK_EXECUTABLES, SLOW_EXECUTABLES, nextest_counts,
+        nextest_status, quick_filter,
+    };
 
     fn shown(text: &str) -> (Vec<&str>, Counts) {
         let mut filter = Filter::default();
         let lines = text.lines().filter_map(|line| filter.line(line)).collect();
         (lines, filter.counts)
+    }
+
+    #[test]
+    fn a_quick_run_names_every_executable_once() {
+        let filter = quick_filter();
+        assert!(
+            filter.starts_with("not (test(/(^|::)clients::/) or "),
+            "{filter}"
+        );
+        let mut declared = Vec::new();
+        for entry in std::fs::read_dir(crate::tool::root().join("crates")).expect("crates") {
+            let manifest = entry.expect("a crate").path().join("Cargo.toml");
+            let text = std::fs::read_to_string(manifest).unwrap_or_default();
+            let tests = text.split("[[test]]\nname = \"").skip(1);
+            declared.extend(tests.filter_map(|rest| rest.split('"').next().map(str::to_owned)));
+        }
+        declared.sort();
+        let mut known: Vec<&str> = [QUICK_EXECUTABLES, SLOW_EXECUTABLES].concat();
+        known.sort_unstable();
+        assert_eq!(declared, known);
     }
 
     #[test]
@@ -296,6 +372,20 @@ mod tests {
                 skipped: 1
             }
         );
+    }
+
+    #[test]
+    fn what_a_quick_run_leaves_out_is_no_skip() {
+        let mut filter = Filter {
+            extent: Extent::Quick,
+            ..Filter::default()
+        };
+        filter.line("Summary [ 0.2s] 2 tests run: 2 passed, 9 skipped");
+        let passed = Counts {
+            passed: 2,
+            ..Counts::default()
+        };
+        assert_eq!(filter.counts, passed);
     }
 
     #[test]

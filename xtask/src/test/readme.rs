@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Counts, Outcome, session};
+use super::{Counts, FEATURES, Outcome, session};
 use crate::tool::{self, Failure};
 
 #[derive(Debug, PartialEq, Eq)]
@@ -29,9 +29,7 @@ pub(super) fn run_examples(python: Option<&Path>) -> Outcome {
         println!("the README shows no command to run");
         return Outcome::Done(Counts::default());
     }
-    if let Err(failure) =
-        tool::run(tool::cargo().args(["build", "--quiet", "--locked", "--bin", "throughline"]))
-    {
+    if let Err(failure) = build() {
         return Outcome::Failed(Counts::ONE_FAILED, failure.to_string());
     }
     let mut counts = Counts::default();
@@ -57,6 +55,13 @@ pub(super) fn run_examples(python: Option<&Path>) -> Outcome {
         0 => Outcome::Done(counts),
         failed => Outcome::Failed(counts, format!("{failed} commands differ from the README")),
     }
+}
+
+/// Builds the binary as the tests of the command line do, so that a test run has it already.
+fn build() -> Result<(), Failure> {
+    let mut cargo = tool::cargo();
+    cargo.args(["test", "--no-run", "--quiet", "--locked", "--workspace"]);
+    tool::run(cargo.args(["--features", FEATURES, "--test", "cli"]))
 }
 
 /// Where the binaries of the test build are.
