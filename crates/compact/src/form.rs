@@ -4,7 +4,7 @@ use throughline_model::json::{self, ObjectWriter};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, json::Value};
 
-use crate::narrative::Narrated;
+use crate::narrated::Narrated;
 use crate::report::{BudgetUnreachable, Kept, Report, Stayed, Trigger};
 
 impl Report {

@@ -8,14 +8,12 @@ use throughline_model::Message;
 
 use crate::atoms::Atoms;
 use crate::category::Annotations;
-use crate::epoch::Epoch;
+use crate::epoch::{Block, Epoch};
 use crate::facts::{Digest, Facts, Look};
 use crate::group::Group;
 use crate::narrative::Narrative;
-use crate::plan::{self, Planned};
-use crate::policy::{Call, Policy};
+use crate::policy::Policy;
 use crate::record::Record;
-use crate::report::BudgetUnreachable;
 use crate::trials::planted;
 use crate::view::{Frame, View};
 use crate::{recall, tokens};
@@ -187,25 +185,6 @@ impl ToolHistory {
         held.is_none_or(|epoch| epoch.prefix == self.view.prefix())
     }
 
-    /// Decide about the view before a model call. Nothing changes until an epoch is installed, so that
-    /// it can be stored first.
-    ///
-    /// # Errors
-    ///
-    /// Only with [`Policy::strict`], when the smallest view is larger than the budget.
-    pub fn plan(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
-        plan::plan(self, call, plan::Wish::IfNeeded)
-    }
-
-    /// The same, for somebody who asked for it: no trigger has to fire.
-    ///
-    /// # Errors
-    ///
-    /// As for [`ToolHistory::plan`].
-    pub fn plan_now(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
-        plan::plan(self, call, plan::Wish::Asked)
-    }
-
     /// Let an epoch hold. False, and nothing changes, if it holds already or is older than the one
     /// that does, if its cut lies before the current one, or if the record is not that long.
     pub fn install(&mut self, epoch: impl Into<Arc<Epoch>>) -> bool {
@@ -275,6 +254,27 @@ impl ToolHistory {
     /// The numbers of the messages that have most of these words, best first, at most `k`.
     pub fn recall(&self, words: &str, k: usize) -> Vec<u64> {
         recall::recall(&self.record, words, k)
+    }
+
+    /// The narrative that waits for the next epoch.
+    pub fn narrative(&self) -> Option<&Arc<Narrative>> {
+        self.narrative.as_ref()
+    }
+
+    /// What waits is of no use any more: it is shown, or its epoch was taken back.
+    pub(crate) fn settle_narrative(&mut self) {
+        let Some(waiting) = &self.narrative else {
+            return;
+        };
+        let held = self.epoch();
+        let is_shown = |block: &Arc<Block>| block.narrative && block.last >= waiting.last;
+        let settled = match held {
+            None => true,
+            Some(held) => held.no < waiting.epoch || held.blocks.iter().any(is_shown),
+        };
+        if settled {
+            self.narrative = None;
+        }
     }
 
     /// Look at the groups that were not looked at before.

@@ -26,6 +26,7 @@
 
 pub mod tokens;
 
+mod arguments;
 mod atoms;
 mod category;
 mod epoch;
@@ -34,6 +35,8 @@ mod form;
 mod group;
 mod history;
 mod kept;
+mod narrate;
+mod narrated;
 mod narrative;
 mod pack;
 mod plan;
@@ -53,7 +56,9 @@ pub use facts::{Called, Digest};
 pub use group::{Group, GroupKind, Member};
 pub use history::ToolHistory;
 pub use kept::{Held, KeptEpoch, places};
-pub use narrative::{Asking, Narrated, Narrative, Part, Refused};
+pub use narrate::{Asking, Part};
+pub use narrated::{Narrated, Refused};
+pub use narrative::Narrative;
 pub use plan::Planned;
 pub use policy::{Call, Caps, Policy, Scale};
 pub use report::{BudgetUnreachable, Kept, Report, Stayed, Trigger};

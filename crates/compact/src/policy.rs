@@ -2,7 +2,7 @@
 
 use throughline_model::json::{ArrayWriter, RawJson, push_string};
 
-use crate::Category;
+use crate::category::Category;
 
 /// When a view is compacted and what it is made of.
 ///
@@ -217,6 +217,17 @@ impl Policy {
         blake3::hash(self.to_json().get().as_bytes())
             .to_hex()
             .to_string()
+    }
+}
+
+impl Policy {
+    /// The same, with what a model writes beside digests: at most so many tokens each time.
+    #[must_use]
+    pub fn narrated(self, tokens: u64) -> Self {
+        Self {
+            narrative: Some(tokens),
+            ..self
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::narrative::Narrated;
+use crate::narrated::Narrated;
 
 /// Why an epoch was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

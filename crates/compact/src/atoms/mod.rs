@@ -3,6 +3,7 @@
 //! Later calls are made of such names, so they are what a digest must keep. A text is scanned once;
 //! nothing here knows a language or a project.
 
+mod atom;
 mod hash;
 mod scan;
 mod telling;
@@ -12,49 +13,16 @@ use std::collections::HashMap;
 
 use throughline_model::{Body, Content, Role};
 
-use crate::facts::Args;
+use crate::arguments::Args;
 use crate::record::Record;
 use crate::text;
 use hash::Seeded;
 use scan::Found;
 
+pub(crate) use atom::{Atom, Name};
 pub(crate) use scan::{Kind, scan};
 pub(crate) use telling::telling;
 pub(crate) use worth::{base, worth};
-
-/// One name and where it was seen.
-#[derive(Clone, Debug)]
-pub(crate) struct Atom {
-    /// As it is shown.
-    pub(crate) shown: Box<str>,
-    pub(crate) kind: Kind,
-    /// How many messages have it.
-    pub(crate) messages: u32,
-    /// The last place of the record that has it.
-    pub(crate) last: usize,
-    /// How many calls had been made before the last place.
-    pub(crate) last_call: u32,
-    /// How often calls were made with it.
-    pub(crate) in_arguments: u16,
-    /// How often the model spoke of it.
-    pub(crate) in_prose: u16,
-    pub(crate) in_user: bool,
-    pub(crate) defined: bool,
-    /// The content that had it last, and where in that content's list.
-    stamp: (u32, u32),
-}
-
-/// A name of one content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
-    pub(crate) atom: u32,
-    /// Whether the content defines it.
-    pub(crate) defined: bool,
-    /// How often it stands there.
-    pub(crate) times: u16,
-    /// Whether it stands in a text that is to be written.
-    pub(crate) body: bool,
-}
 
 /// All names of a record, up to the place that was looked at.
 #[derive(Clone, Debug, Default)]

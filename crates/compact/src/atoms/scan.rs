@@ -1,5 +1,7 @@
 //! One pass over a text that finds its names.
 
+use crate::text;
+
 /// What a name looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
@@ -89,8 +91,8 @@ pub(crate) fn scan<'a>(text: &'a str, mut found: impl FnMut(Found<'a>)) {
     if text.len() <= HEAD + TAIL {
         return pass(text, &mut found);
     }
-    pass(crate::text::start(text, HEAD), &mut found);
-    pass(crate::text::end(text, TAIL), &mut found);
+    pass(text::start(text, HEAD), &mut found);
+    pass(text::end(text, TAIL), &mut found);
 }
 
 /// What a definition waits for.

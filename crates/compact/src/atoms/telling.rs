@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Kind, base, scan};
+use super::scan::{Kind, scan};
+use super::worth::base;
 use crate::tokens;
 
 /// The names of a text that are worth most for their size, in the order of the text, in about so many units.

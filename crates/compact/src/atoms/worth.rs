@@ -1,6 +1,7 @@
 //! How likely it is that a name is needed again.
 
-use super::{Atom, Kind, Name};
+use super::atom::{Atom, Name};
+use super::scan::Kind;
 
 /// What a name is worth to a digest, in points; only the order among names matters.
 ///

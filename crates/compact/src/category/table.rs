@@ -1,6 +1,6 @@
 //! Tools of known agents.
 
-use super::Category;
+use super::kind::Category;
 
 /// Names in lower case. A name that stands here is what its agent means by it, whatever its words say.
 const TOOLS: &[(Category, &[&str])] = &[

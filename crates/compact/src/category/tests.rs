@@ -2,7 +2,7 @@ use throughline_model::{CallId, Scope, ToolCall};
 
 use super::{Annotations, Category, classify};
 use crate::Policy;
-use crate::facts::Args;
+use crate::arguments::Args;
 
 fn call(name: &str, arguments: &str) -> ToolCall {
     ToolCall::function(CallId::minted(Scope::Place(0), 0), name, arguments)
@@ -10,7 +10,7 @@ fn call(name: &str, arguments: &str) -> ToolCall {
 
 fn category(name: &str, arguments: &str) -> Category {
     let call = call(name, arguments);
-    classify(&call, &Args::of(&call.arguments), &Policy::default(), &[])
+    classify(&call, &Args::of(&call.arguments), &[], &[])
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn configuration_beats_declaration_beats_annotation_beats_name() {
         ..Annotations::default()
     };
     let found = |policy: &Policy, tool: &Annotations| {
-        classify(&call, &args, policy, std::slice::from_ref(tool))
+        classify(&call, &args, &policy.categories, std::slice::from_ref(tool))
     };
     assert_eq!(found(&policy, &tool), Category::Write);
     tool.category = Some(Category::Query);

@@ -1,6 +1,6 @@
 //! Names of tools, word by word.
 
-use super::Category;
+use super::kind::Category;
 
 /// Words that say what a tool does, the more telling first: what both reads and writes, writes.
 const WORDS: &[(Category, &[&str])] = &[

@@ -2,9 +2,11 @@
 
 use throughline_model::{Outcome, Output};
 
-use super::args::Args;
+use super::called::Called;
 use super::ended::Ended;
-use super::{Called, Line, LineKind, errors, result};
+use super::line::{Line, LineKind};
+use super::{errors, result};
+use crate::arguments::Args;
 use crate::category::Category;
 use crate::policy::Caps;
 use crate::text;

@@ -5,7 +5,8 @@
 
 use throughline_model::Outcome;
 
-use super::{Called, errors};
+use super::called::Called;
+use super::errors;
 use crate::category::Category;
 use crate::trials::planted;
 

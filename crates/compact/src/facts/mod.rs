@@ -1,118 +1,25 @@
 //! What a digest can say about a group: looked at once, said as far as there is room.
 
-mod args;
 pub(crate) mod call;
+mod called;
 pub(crate) mod ended;
 pub(crate) mod errors;
+mod line;
 mod result;
 
 use throughline_model::{Body, Content, Message, ToolCall, ToolResult, occurrence_in};
 
-use crate::atoms::{Atoms, Name};
-use crate::category::{Annotations, Category};
+use crate::arguments::Args;
+use crate::atoms::Atoms;
+use crate::category::{Annotations, Category, classify};
 use crate::group::{Group, GroupKind};
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::text;
 
-pub(crate) use args::Args;
+pub use called::{Called, Digest};
 pub(crate) use ended::Ended;
-
-/// A call of a group that is to be digested, with what became of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Called<'a> {
-    /// The number of the message that has its result, or else the call.
-    pub seq: u64,
-    /// The call.
-    pub call: &'a ToolCall,
-    /// Its result, if there is one.
-    pub result: Option<&'a ToolResult>,
-    /// What kind of thing the tool does.
-    pub category: Category,
-}
-
-/// A digest of the caller's own for some tools.
-///
-/// It must be a pure function: the same call gives the same line on every machine.
-pub trait Digest: Send + Sync {
-    /// What to say of a call, without brackets and number; `None` leaves it to the shipped digests.
-    fn line(&self, called: &Called<'_>) -> Option<String>;
-}
-
-/// What one line of a digest is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineKind {
-    /// Something a user said.
-    Request,
-    /// Something the model said.
-    Statement,
-    /// A call.
-    Call(Category),
-}
-
-/// One line of a digest in its parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) seq: u64,
-    pub(crate) kind: LineKind,
-    /// What makes it about the same thing as another line: a path, a command.
-    pub(crate) key: Option<Box<str>>,
-    /// What was done to what, or asked for.
-    pub(crate) head: String,
-    /// How many lines were read, changed or found, with a space before it; of a call that ended well.
-    pub(crate) size: String,
-    /// How the call ended; none for what was said.
-    pub(crate) ended: Option<Ended>,
-    /// Whether a digest of the caller's own says what a call that ended well did.
-    pub(crate) own: bool,
-    /// What is quoted of the output, with what joins it to the words before.
-    pub(crate) rest: String,
-    /// A read's lines, from and to.
-    pub(crate) range: Option<(u64, u64)>,
-    /// A write's lines, added and taken away.
-    pub(crate) changed: (u64, u64),
-    pub(crate) names: Vec<Name>,
-}
-
-impl Line {
-    pub(crate) fn new(seq: u64, kind: LineKind) -> Self {
-        Self {
-            seq,
-            kind,
-            key: None,
-            head: String::new(),
-            size: String::new(),
-            ended: None,
-            own: false,
-            rest: String::new(),
-            range: None,
-            changed: (0, 0),
-            names: Vec::new(),
-        }
-    }
-
-    pub(crate) fn is_write(&self) -> bool {
-        self.kind == LineKind::Call(Category::Write)
-    }
-
-    /// `done` for a call that is known to have run, `asked` as what was only asked for otherwise.
-    fn verb(&self, done: &str, asked: &str) -> String {
-        match self.ended {
-            Some(ended) => ended.verb(done, asked),
-            None => done.to_owned(),
-        }
-    }
-
-    /// Whether it tells of a call that failed.
-    pub(crate) fn failed(&self) -> bool {
-        self.ended.is_some_and(Ended::failed)
-    }
-
-    /// Whether nothing in it ended otherwise than well.
-    pub(crate) fn is_ok(&self) -> bool {
-        self.ended.is_none_or(Ended::is_ok)
-    }
-}
+pub(crate) use line::{Line, LineKind};
 
 /// What is known of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -248,7 +155,7 @@ impl Look<'_> {
 
     fn called(&self, call: &ToolCall, at: &At<'_>, answer: Option<&At<'_>>) -> Line {
         let args = Args::of(&call.arguments);
-        let category = crate::category::classify(call, &args, self.policy, self.tools);
+        let category = classify(call, &args, &self.policy.categories, self.tools);
         let called = Called {
             seq: answer.map_or(at.seq, |answer| answer.seq),
             call,

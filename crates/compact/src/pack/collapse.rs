@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use throughline_model::Outcome;
 
-use super::{Choice, Job};
+use super::job::{Choice, Job};
 use crate::category::Category;
 use crate::facts::call::changed;
 use crate::facts::{Line, LineKind};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Choice, Job};
+use super::job::{Choice, Job};
 use crate::atoms::{Atoms, Kind, Name, scan, worth};
 use crate::facts::LineKind;
 use crate::group::Group;

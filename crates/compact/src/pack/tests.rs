@@ -1,8 +1,10 @@
 use throughline_model::{CallId, Outcome, Output, ToolCall};
 
-use super::{Choice, Detail, write};
+use super::job::{Choice, Detail};
+use super::write;
+use crate::arguments::Args;
 use crate::category::Category;
-use crate::facts::{Args, Called, call};
+use crate::facts::{Called, call};
 use crate::policy::Caps;
 
 const DETAILS: [Detail; 4] = [Detail::Full, Detail::Short, Detail::Terse, Detail::Bare];

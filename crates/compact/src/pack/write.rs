@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Choice, Detail, HEADER, Job, LEDGER, names};
+use super::job::{Choice, Detail, HEADER, Job, LEDGER};
+use super::names;
 use crate::atoms::Name;
 use crate::category::Category;
 use crate::facts::ended::Words;

@@ -1,5 +1,6 @@
 //! Decides, before a model call, whether a view is made smaller, and how.
 
+mod beside;
 mod bounds;
 mod draft;
 mod segments;
@@ -10,12 +11,12 @@ mod trigger;
 
 use crate::epoch::{DIGEST_VERSION, Epoch};
 use crate::history::{Armed, ToolHistory};
-use crate::narrative;
 use crate::policy::Call;
 use crate::report::{BudgetUnreachable, Report, Stayed, Trigger};
 use crate::trials::planted;
 use bounds::Bounds;
-pub(crate) use draft::Draft;
+use draft::Draft;
+use trigger::Limits;
 
 /// What was decided about a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,27 +36,35 @@ impl Planned {
     }
 }
 
+impl ToolHistory {
+    /// Decide about the view before a model call. Nothing changes until an epoch is installed, so that
+    /// it can be stored first.
+    ///
+    /// # Errors
+    ///
+    /// Only with [`Policy::strict`], when the smallest view is larger than the budget.
+    pub fn plan(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
+        plan(self, call, Wish::IfNeeded)
+    }
+
+    /// The same, for somebody who asked for it: no trigger has to fire.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ToolHistory::plan`].
+    pub fn plan_now(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
+        plan(self, call, Wish::Asked)
+    }
+}
+
 /// Whether somebody asked for an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+enum Wish {
     IfNeeded,
     Asked,
 }
 
-/// The limits of one call, in units of the view.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// What the view may have; none without a budget.
-    pub(crate) room: Option<u64>,
-    /// Whether it has more.
-    pub(crate) over: bool,
-}
-
-pub(crate) fn plan(
-    history: &mut ToolHistory,
-    call: &Call,
-    wish: Wish,
-) -> Result<Planned, BudgetUnreachable> {
+fn plan(history: &mut ToolHistory, call: &Call, wish: Wish) -> Result<Planned, BudgetUnreachable> {
     let budget = history.policy.effective_budget();
     let beside = match planted("compact-schemas-uncounted") {
         true => 0,
@@ -82,7 +91,7 @@ pub(crate) fn plan(
         None => tools_only::tools_only(history, &bounds, call),
     };
     let draft = match draft {
-        Ok(draft) => narrative::beside(history, draft, limits.room),
+        Ok(draft) => beside::beside(history, draft, limits.room),
         Err(stayed) => {
             if stayed == Stayed::SmallGain {
                 // Trying again is in vain until there is more.

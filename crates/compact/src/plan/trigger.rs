@@ -1,9 +1,17 @@
 //! Whether a view has grown out of its limits.
 
-use super::Limits;
 use crate::history::ToolHistory;
 use crate::policy::Call;
 use crate::report::{Stayed, Trigger};
+
+/// The limits of one call, in units of the view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// What the view may have; none without a budget.
+    pub(crate) room: Option<u64>,
+    /// Whether it has more.
+    pub(crate) over: bool,
+}
 
 /// The trigger that fired, or why none did.
 pub(super) fn fired(

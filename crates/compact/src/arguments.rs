@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use throughline_model::Arguments;
+
+use crate::text;
 use throughline_model::json::{self, Node, Value};
 
 /// Arguments that may be an object, some other text, or nothing.
@@ -155,7 +157,7 @@ impl<'a> Args<'a> {
             return None;
         }
         let first = members.first()?;
-        Some(crate::text::one_line(first.value.raw(), 80))
+        Some(text::one_line(first.value.raw(), 80))
     }
 
     /// The arguments in short: `key: value` without bodies.
@@ -170,20 +172,20 @@ impl<'a> Args<'a> {
                 continue;
             }
             let said = match member.value.as_str() {
-                Some(text) => crate::text::one_line(&text, 120),
-                None => crate::text::one_line(member.value.raw(), 120),
+                Some(text) => text::one_line(&text, 120),
+                None => text::one_line(member.value.raw(), 120),
             };
             if !out.is_empty() {
                 out.push_str(", ");
             }
-            out.push_str(&crate::text::one_line(&key, 40));
+            out.push_str(&text::one_line(&key, 40));
             out.push_str(": ");
             out.push_str(&said);
         }
         if out.is_empty() {
-            out = crate::text::one_line(self.free, most);
+            out = text::one_line(self.free, most);
         }
-        crate::text::one_line(&out, most)
+        text::one_line(&out, most)
     }
 }
 

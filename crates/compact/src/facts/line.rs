@@ -1,0 +1,80 @@
+//! One line of a digest, in its parts.
+
+use super::ended::Ended;
+use crate::atoms::Name;
+use crate::category::Category;
+
+/// What one line of a digest is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// Something a user said.
+    Request,
+    /// Something the model said.
+    Statement,
+    /// A call.
+    Call(Category),
+}
+
+/// One line of a digest in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) seq: u64,
+    pub(crate) kind: LineKind,
+    /// What makes it about the same thing as another line: a path, a command.
+    pub(crate) key: Option<Box<str>>,
+    /// What was done to what, or asked for.
+    pub(crate) head: String,
+    /// How many lines were read, changed or found, with a space before it; of a call that ended well.
+    pub(crate) size: String,
+    /// How the call ended; none for what was said.
+    pub(crate) ended: Option<Ended>,
+    /// Whether a digest of the caller's own says what a call that ended well did.
+    pub(crate) own: bool,
+    /// What is quoted of the output, with what joins it to the words before.
+    pub(crate) rest: String,
+    /// A read's lines, from and to.
+    pub(crate) range: Option<(u64, u64)>,
+    /// A write's lines, added and taken away.
+    pub(crate) changed: (u64, u64),
+    pub(crate) names: Vec<Name>,
+}
+
+impl Line {
+    pub(crate) fn new(seq: u64, kind: LineKind) -> Self {
+        Self {
+            seq,
+            kind,
+            key: None,
+            head: String::new(),
+            size: String::new(),
+            ended: None,
+            own: false,
+            rest: String::new(),
+            range: None,
+            changed: (0, 0),
+            names: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        self.kind == LineKind::Call(Category::Write)
+    }
+
+    /// `done` for a call that is known to have run, `asked` as what was only asked for otherwise.
+    pub(super) fn verb(&self, done: &str, asked: &str) -> String {
+        match self.ended {
+            Some(ended) => ended.verb(done, asked),
+            None => done.to_owned(),
+        }
+    }
+
+    /// Whether it tells of a call that failed.
+    pub(crate) fn failed(&self) -> bool {
+        self.ended.is_some_and(Ended::failed)
+    }
+
+    /// Whether nothing in it ended otherwise than well.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.ended.is_none_or(Ended::is_ok)
+    }
+}
