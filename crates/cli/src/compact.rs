@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throughline_compact::tokens::{self, Calibration};
 use throughline_compact::{
-    BudgetUnreachable, Call, Planned, Policy, Report, Scale, ToolHistory, places,
+    BudgetUnreachable, Call, Planned, Policy, Report, Scale, ToolHistory, number_count,
 };
 use throughline_model::json::ObjectWriter;
 use throughline_model::{Content, Request};
@@ -124,7 +124,7 @@ fn feed(history: &mut ToolHistory, request: &mut Request) -> u64 {
             total,
             unit: "messages",
         });
-        let (taken, units) = (places(&message), tokens::units(&message));
+        let (taken, units) = (number_count(&message), tokens::units(&message));
         history.push_counted(next, message, units);
         next += taken;
         sum += u64::from(units);

@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use throughline_compact::places;
+use throughline_compact::number_count;
 use throughline_model::json::ObjectWriter;
 use throughline_model::{Content, Message};
 use throughline_testkit::{messages, property, trajectory};
@@ -102,7 +102,7 @@ fn numbers(file: &str, format: &str) -> BTreeSet<u64> {
     let mut next = if request.system.is_empty() { 1 } else { 2 };
     let mut numbers = BTreeSet::new();
     for message in &request.messages {
-        let taken = places(message);
+        let taken = number_count(message);
         numbers.extend(next..next + taken);
         next += taken;
     }

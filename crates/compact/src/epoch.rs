@@ -6,7 +6,7 @@ use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Content, Message, Path, Role, Source};
 
-use crate::report::{Kept, Trigger};
+use crate::report::{DigestCounts, Trigger};
 
 /// The version of the stored form of epochs.
 pub const EPOCH_VERSION: u64 = 1;
@@ -38,7 +38,7 @@ pub struct Block {
     /// Whether a model wrote it, beside digests.
     pub narrative: bool,
     /// What it still says, by class.
-    pub facts: Kept,
+    pub facts: DigestCounts,
     /// Who asserted what it covers, in the words of [`Source`].
     pub sources: Vec<String>,
 }
@@ -164,7 +164,7 @@ impl Block {
                 .get("narrative")
                 .and_then(Value::as_bool)
                 .unwrap_or_default(),
-            facts: Kept {
+            facts: DigestCounts {
                 requests: fact(0),
                 files_written: fact(1),
                 failures: fact(2),
@@ -279,10 +279,10 @@ impl Epoch {
     }
 
     /// What all blocks together say.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> DigestCounts {
         self.blocks
             .iter()
-            .fold(Kept::default(), |sum, block| sum.plus(block.facts))
+            .fold(DigestCounts::default(), |sum, block| sum.plus(block.facts))
     }
 }
 

@@ -62,14 +62,14 @@ impl Group {
 
 /// Where one content belongs and how it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Belongs {
+pub(crate) struct ContentGroup {
     pub(crate) group: usize,
-    pub(crate) fate: Fate,
+    pub(crate) fate: ContentDisplay,
 }
 
 /// How a content is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum ContentDisplay {
     /// As it is.
     Plain,
     /// A result without a call: quoted.
@@ -80,14 +80,14 @@ pub(crate) enum Fate {
 
 /// Where the contents of one message belong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Placed {
+pub(crate) enum MessageGroups {
     /// All to one group, as they are.
     Whole(usize),
     /// Each to its own.
-    Each(Box<[Belongs]>),
+    Each(Box<[ContentGroup]>),
 }
 
-impl Placed {
+impl MessageGroups {
     /// The group that the message counts for.
     pub(crate) fn main(&self) -> usize {
         match self {
@@ -111,9 +111,9 @@ pub(crate) struct Grouping {
 
 impl Grouping {
     /// Take in the next message of the record.
-    pub(crate) fn push(&mut self, place: usize, message: &Message) -> Placed {
+    pub(crate) fn push(&mut self, place: usize, message: &Message) -> MessageGroups {
         let contents = &message.contents;
-        let mut fates: Vec<Option<Belongs>> = vec![None; contents.len()];
+        let mut fates: Vec<Option<ContentGroup>> = vec![None; contents.len()];
         let mut rest = false;
         for (at, content) in contents.iter().enumerate() {
             match &content.body {
@@ -124,9 +124,9 @@ impl Grouping {
                 }
                 Body::ApprovalResponse(response) => {
                     let group = self.asked.get(response.request.value());
-                    fates[at] = group.map(|group| Belongs {
+                    fates[at] = group.map(|group| ContentGroup {
                         group: *group,
-                        fate: Fate::Plain,
+                        fate: ContentDisplay::Plain,
                     });
                     rest |= fates[at].is_none();
                 }
@@ -140,7 +140,7 @@ impl Grouping {
     }
 
     /// The group of the newest unanswered call of an id.
-    fn answer(&mut self, id: &str) -> Option<Belongs> {
+    fn answer(&mut self, id: &str) -> Option<ContentGroup> {
         let calls = self.open.get_mut(id)?;
         let newest = *calls.last()?;
         // Of several calls of one message with one id the first comes first; they share the group.
@@ -152,14 +152,14 @@ impl Grouping {
         if let Some(group) = self.groups.get_mut(newest) {
             group.unanswered = group.unanswered.saturating_sub(1);
         }
-        Some(Belongs {
+        Some(ContentGroup {
             group: newest,
-            fate: Fate::Plain,
+            fate: ContentDisplay::Plain,
         })
     }
 
     /// Give what answers nothing a group: a new one, or the one that reasoning began.
-    fn own(&mut self, message: &Message, fates: &mut [Option<Belongs>]) {
+    fn own(&mut self, message: &Message, fates: &mut [Option<ContentGroup>]) {
         let mut speaks = message.contents.is_empty();
         let mut calls = 0;
         let mut only_reasoning = !message.contents.is_empty();
@@ -233,30 +233,30 @@ impl Grouping {
                 Body::ToolResult(result) if result.pairing() == Pairing::Answers => {
                     Some(self.stray(result.call().value(), own))
                 }
-                _ => own.map(|group| Belongs {
+                _ => own.map(|group| ContentGroup {
                     group,
-                    fate: Fate::Plain,
+                    fate: ContentDisplay::Plain,
                 }),
             };
         }
     }
 
     /// A result that no earlier message asked for.
-    fn stray(&mut self, id: &str, own: Option<usize>) -> Belongs {
+    fn stray(&mut self, id: &str, own: Option<usize>) -> ContentGroup {
         // A vendor that runs tools itself puts call and result into one message.
         if let Some(found) = self.answer(id) {
             return found;
         }
         if self.answered.contains(id) {
             let group = own.unwrap_or_else(|| self.alone(GroupKind::Result));
-            return Belongs {
+            return ContentGroup {
                 group,
-                fate: Fate::Again,
+                fate: ContentDisplay::Again,
             };
         }
-        Belongs {
+        ContentGroup {
             group: self.alone(GroupKind::Result),
-            fate: Fate::Orphan,
+            fate: ContentDisplay::Orphan,
         }
     }
 
@@ -272,18 +272,18 @@ impl Grouping {
     }
 
     /// Enter the message into the groups of its contents.
-    fn settle(&mut self, place: usize, fates: &[Option<Belongs>]) -> Placed {
+    fn settle(&mut self, place: usize, fates: &[Option<ContentGroup>]) -> MessageGroups {
         let newest = self.groups.len().saturating_sub(1);
-        let of = |fate: &Option<Belongs>| {
-            fate.unwrap_or(Belongs {
+        let of = |fate: &Option<ContentGroup>| {
+            fate.unwrap_or(ContentGroup {
                 group: newest,
-                fate: Fate::Plain,
+                fate: ContentDisplay::Plain,
             })
         };
         let first = fates.first().map_or(newest, |fate| of(fate).group);
         let same = fates.iter().all(|fate| {
             let fate = of(fate);
-            fate.group == first && fate.fate == Fate::Plain
+            fate.group == first && fate.fate == ContentDisplay::Plain
         });
         if same {
             if let Some(group) = self.groups.get_mut(first) {
@@ -292,9 +292,9 @@ impl Grouping {
                     contents: None,
                 });
             }
-            return Placed::Whole(first);
+            return MessageGroups::Whole(first);
         }
-        let each: Box<[Belongs]> = fates.iter().map(of).collect();
+        let each: Box<[ContentGroup]> = fates.iter().map(of).collect();
         for (at, belongs) in each.iter().enumerate() {
             let Some(group) = self.groups.get_mut(belongs.group) else {
                 continue;
@@ -309,6 +309,6 @@ impl Grouping {
                 }),
             }
         }
-        Placed::Each(each)
+        MessageGroups::Each(each)
     }
 }

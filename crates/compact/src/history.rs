@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use throughline_model::Message;
 
-use crate::atoms::Atoms;
 use crate::category::Annotations;
 use crate::epoch::{Block, Epoch};
-use crate::facts::{Digest, Facts, Look};
+use crate::facts::{Digest, FactReader, Facts};
 use crate::group::Group;
+use crate::names::NameIndex;
 use crate::narrative::Narrative;
 use crate::policy::Policy;
 use crate::record::Record;
@@ -36,9 +36,9 @@ pub struct ToolHistory {
     pub(crate) view: View,
     pub(crate) pins: BTreeSet<u64>,
     /// What triggers are armed against.
-    pub(crate) armed: Armed,
+    pub(crate) armed: TriggerBaseline,
     /// Names seen so far, up to the place that was looked at.
-    pub(crate) atoms: Atoms,
+    pub(crate) name_index: NameIndex,
     /// Groups before the cut that got a result after it, since the epoch was made.
     pub(crate) late: Vec<usize>,
     /// What is known of groups that were looked at once, by group.
@@ -49,7 +49,7 @@ pub struct ToolHistory {
 
 /// The size of a view after the last epoch, or the last attempt at one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Armed {
+pub(crate) struct TriggerBaseline {
     pub(crate) tool_units: u64,
     pub(crate) messages: u64,
 }
@@ -82,8 +82,8 @@ impl ToolHistory {
             },
             view: View::default(),
             pins,
-            armed: Armed::default(),
-            atoms: Atoms::default(),
+            armed: TriggerBaseline::default(),
+            name_index: NameIndex::default(),
             late: Vec::new(),
             facts: Vec::new(),
             narrative: None,
@@ -199,7 +199,7 @@ impl ToolHistory {
             return false;
         }
         self.last_no = epoch.no;
-        self.armed = Armed {
+        self.armed = TriggerBaseline {
             tool_units: epoch.tool_units,
             messages: epoch.messages,
         };
@@ -220,7 +220,7 @@ impl ToolHistory {
         }
         self.settle_narrative();
         self.rebuild();
-        self.armed = Armed {
+        self.armed = TriggerBaseline {
             tool_units: self.view.tool_units,
             messages: self.view.messages.len() as u64,
         };
@@ -279,9 +279,9 @@ impl ToolHistory {
 
     /// Look at the groups that were not looked at before.
     pub(crate) fn learn_facts(&mut self) {
-        let look = Look {
+        let look = FactReader {
             record: &self.record,
-            atoms: &self.atoms,
+            name_index: &self.name_index,
             policy: &self.policy,
             tools: &self.tools,
             digests: &self.digests,

@@ -13,8 +13,8 @@ use throughline_model::Message;
 
 use crate::epoch::{Block, Epoch};
 use crate::history::ToolHistory;
-use crate::narrated::{Narrated, Refused};
 use crate::narrative::Narrative;
+use crate::narrative_outcome::{NarrativeOutcome, NarrativeRejection};
 use crate::tokens;
 use crate::view::View;
 
@@ -23,7 +23,7 @@ const LEAST: u64 = 64;
 
 /// The part of a record that a model is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct NarrativeScope {
     /// The epoch that was first to digest it.
     pub epoch: u64,
     /// Its first message.
@@ -38,9 +38,9 @@ pub struct Part {
 
 /// What a model is asked.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct NarrativeRequest {
     /// What it is asked about.
-    pub part: Part,
+    pub part: NarrativeScope,
     /// What it is sent: the beginning of what it was sent before the epoch, so that a vendor's cache
     /// still has it, and then the request.
     pub messages: Vec<Arc<Message>>,
@@ -68,14 +68,14 @@ impl ToolHistory {
     /// let Planned::Epoch(epoch, _) = history.plan(&Call::default())? else {
     ///     panic!("an epoch is due");
     /// };
-    /// let asking = history.asking(&epoch).unwrap();
+    /// let asking = history.narrative_request(&epoch).unwrap();
     /// assert!(history.install(epoch));
     /// // Whatever a model answers, only what the record bears out is shown.
     /// let told = history.narrate(&asking.part, "Planks are loose. See /src/quay.rs for more.");
     /// assert_eq!((told.kept, told.dropped), (1, 1));
     /// # Ok::<(), throughline_compact::BudgetUnreachable>(())
     /// ```
-    pub fn asking(&self, epoch: &Epoch) -> Option<Asking> {
+    pub fn narrative_request(&self, epoch: &Epoch) -> Option<NarrativeRequest> {
         let wanted = self.policy.narrative?;
         let new = epoch.blocks.iter();
         let new: Vec<&Arc<Block>> = new
@@ -92,7 +92,7 @@ impl ToolHistory {
         let mut sources: Vec<String> = new.iter().flat_map(|one| one.sources.clone()).collect();
         sources.sort_unstable();
         sources.dedup();
-        let part = Part {
+        let part = NarrativeScope {
             epoch: epoch.no,
             first: seq(places.start)?,
             last: seq(places.end - 1)?,
@@ -108,34 +108,34 @@ impl ToolHistory {
         }
         let mut messages = view.messages;
         messages.push(Arc::new(Message::user(request(most))));
-        Some(Asking { part, messages })
+        Some(NarrativeRequest { part, messages })
     }
 
     /// Take in what a model wrote. What the record bears out of it is shown from the next epoch on.
-    pub fn narrate(&mut self, part: &Part, said: &str) -> Narrated {
+    pub fn narrate(&mut self, part: &NarrativeScope, said: &str) -> NarrativeOutcome {
         let held = self.epoch().map_or(0, |epoch| epoch.no);
         if held < part.epoch {
-            return Narrated::refused(part.epoch, Refused::Undone);
+            return NarrativeOutcome::refused(part.epoch, NarrativeRejection::Undone);
         }
         if said.trim().is_empty() {
-            return Narrated::refused(part.epoch, Refused::Blank);
+            return NarrativeOutcome::refused(part.epoch, NarrativeRejection::Blank);
         }
         // A unit is seldom more than a few bytes, and never for long.
         let huge = said.len() as u64 > part.most.saturating_mul(16);
         if huge || u64::from(tokens::text_units(said)) > part.most {
-            return Narrated::refused(part.epoch, Refused::Larger);
+            return NarrativeOutcome::refused(part.epoch, NarrativeRejection::Larger);
         }
-        self.atoms.extend(&self.record);
+        self.name_index.extend(&self.record);
         self.learn_facts();
         let checked = check::checked(self, part, said);
-        let mut narrated = Narrated {
+        let mut narrated = NarrativeOutcome {
             epoch: part.epoch,
             kept: checked.kept,
             dropped: checked.dropped,
-            ..Narrated::default()
+            ..NarrativeOutcome::default()
         };
         if checked.text.is_empty() {
-            narrated.refused = Some(Refused::Unfounded);
+            narrated.refused = Some(NarrativeRejection::Unfounded);
             return narrated;
         }
         self.narrative = Some(Arc::new(Narrative {
@@ -156,7 +156,7 @@ fn request(most: u64) -> String {
     format!(
         "The oldest tool calls above are about to be shown to you as one line each. Write down, in \
          plain sentences and at most {words} words, what those lines will not say: what was decided \
-         and why, what was tried and did not work, what is still to be done. Name files, commands \
+         and why, what was tried and did not work, what is still to be done. NameUse files, commands \
          and ids exactly as they stand above, and none that do not. Do not call tools, and answer \
          with the sentences only."
     )

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throughline_model::Message;
 
-use crate::group::{Group, Grouping, Placed};
+use crate::group::{Group, Grouping, MessageGroups};
 
 /// One message of the record.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Entry {
     pub(crate) seq: u64,
     pub(crate) message: Arc<Message>,
     pub(crate) units: u32,
-    pub(crate) placed: Placed,
+    pub(crate) placed: MessageGroups,
 }
 
 /// Messages in the order of their numbers. It only grows.
@@ -75,8 +75,8 @@ impl Record {
     pub(crate) fn groups_of(&self, place: usize) -> Vec<usize> {
         let mut groups = match self.entries.get(place).map(|entry| &entry.placed) {
             None => Vec::new(),
-            Some(Placed::Whole(group)) => vec![*group],
-            Some(Placed::Each(all)) => all.iter().map(|one| one.group).collect(),
+            Some(MessageGroups::Whole(group)) => vec![*group],
+            Some(MessageGroups::Each(all)) => all.iter().map(|one| one.group).collect(),
         };
         groups.sort_unstable();
         groups.dedup();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::narrated::Narrated;
+use crate::narrative_outcome::NarrativeOutcome;
 
 /// Why an epoch was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ impl Trigger {
 
 /// Why a view stayed as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stayed {
+pub enum UnchangedReason {
     /// No trigger fired.
     Within,
     /// A trigger fired before and what it counts has not grown enough since.
@@ -68,7 +68,7 @@ pub enum Stayed {
     External,
 }
 
-impl Stayed {
+impl UnchangedReason {
     const ALL: [Self; 8] = [
         Self::Within,
         Self::NotArmed,
@@ -126,7 +126,7 @@ pub struct BudgetUnreachable {
 
 /// What the digested part still says, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct DigestCounts {
     /// Messages of users.
     pub requests: u64,
     /// Files that were written.
@@ -141,7 +141,7 @@ pub struct Kept {
     pub statements: u64,
 }
 
-impl Kept {
+impl DigestCounts {
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -162,7 +162,7 @@ pub struct Report {
     /// The trigger that fired.
     pub trigger: Option<Trigger>,
     /// Why nothing was done, if nothing was.
-    pub stayed: Option<Stayed>,
+    pub stayed: Option<UnchangedReason>,
     /// The epoch that holds, zero for none.
     pub epoch: u64,
     /// Whether blocks were made into a ledger.
@@ -178,11 +178,11 @@ pub struct Report {
     /// Tokens of the request after.
     pub tokens_after: u64,
     /// What all blocks together say.
-    pub kept: Kept,
+    pub kept: DigestCounts,
     /// Set when the smallest view does not fit.
     pub budget_unreachable: Option<BudgetUnreachable>,
     /// What became of a summary that a model was asked for, once that is known.
-    pub narrative: Option<Narrated>,
+    pub narrative: Option<NarrativeOutcome>,
 }
 
 impl fmt::Display for Report {

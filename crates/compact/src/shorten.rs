@@ -2,9 +2,9 @@
 
 use throughline_model::Outcome;
 
-use crate::atoms;
-use crate::facts::ended::mark;
 use crate::facts::errors;
+use crate::facts::outcome::mark;
+use crate::names;
 use crate::text;
 use crate::tokens;
 
@@ -48,7 +48,7 @@ pub(crate) fn shorten(whole: &str, cap: u64, seq: u64, outcome: Outcome) -> Stri
         out.push_str(&line);
         out.push('\n');
     }
-    let names = atoms::telling(middle, cap * 15 / 100);
+    let names = names::salient(middle, cap * 15 / 100);
     if !names.is_empty() {
         out.push_str("[names left out: ");
         out.push_str(&names.join(", "));

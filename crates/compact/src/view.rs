@@ -7,8 +7,8 @@ use std::sync::Arc;
 use throughline_model::{Body, Content, Message, Output, Role, Source, ToolResult};
 
 use crate::epoch::Epoch;
-use crate::facts::ended::mark;
-use crate::group::{Belongs, Fate, Placed};
+use crate::facts::outcome::mark;
+use crate::group::{ContentDisplay, ContentGroup, MessageGroups};
 use crate::record::{Entry, Record};
 use crate::shorten::shorten;
 use crate::text;
@@ -157,7 +157,7 @@ impl View {
     /// The message as it is, if nothing of it has to change.
     fn add_plain(&mut self, record: &Record, place: usize, frame: &Frame) -> bool {
         let entry = &record.entries()[place];
-        let Placed::Whole(group) = entry.placed else {
+        let MessageGroups::Whole(group) = entry.placed else {
             return false;
         };
         let folded = record.groups()[group].first() < frame.cut;
@@ -173,20 +173,20 @@ impl View {
         let mut shown = bare(&entry.message);
         let mut quoted = Vec::new();
         for (at, content) in entry.message.contents.iter().enumerate() {
-            let Belongs { group, fate } = match &entry.placed {
-                Placed::Whole(group) => Belongs {
+            let ContentGroup { group, fate } = match &entry.placed {
+                MessageGroups::Whole(group) => ContentGroup {
                     group: *group,
-                    fate: Fate::Plain,
+                    fate: ContentDisplay::Plain,
                 },
-                Placed::Each(all) => all[at],
+                MessageGroups::Each(all) => all[at],
             };
             let folded = record.groups()[group].first() < frame.cut && !frame.kept.contains(&group);
             let old = record.groups()[group].first() < frame.cut && place < frame.upto;
             match (fate, content.as_tool_result()) {
-                (Fate::Again, _) => {}
+                (ContentDisplay::Again, _) => {}
                 // A block or a kept group has it already.
-                (Fate::Plain | Fate::Orphan, _) if old => {}
-                (Fate::Orphan, Some(result)) => {
+                (ContentDisplay::Plain | ContentDisplay::Orphan, _) if old => {}
+                (ContentDisplay::Orphan, Some(result)) => {
                     quoted.push(quote(
                         result,
                         "Result without a call",
@@ -194,10 +194,10 @@ impl View {
                         frame.single,
                     ));
                 }
-                (Fate::Plain, Some(result)) if folded => {
+                (ContentDisplay::Plain, Some(result)) if folded => {
                     quoted.push(quote(result, "Late result", entry.seq, frame.single));
                 }
-                (Fate::Plain, Some(result)) => {
+                (ContentDisplay::Plain, Some(result)) => {
                     let mut content = content.clone();
                     if let Some(short) = shorter(result, cap(place, frame), entry.seq) {
                         content.body = Body::ToolResult(short);
@@ -206,7 +206,9 @@ impl View {
                     }
                     shown.contents.push(content);
                 }
-                (Fate::Plain | Fate::Orphan, None) => shown.contents.push(content.clone()),
+                (ContentDisplay::Plain | ContentDisplay::Orphan, None) => {
+                    shown.contents.push(content.clone())
+                }
             }
         }
         if !shown.contents.is_empty() {

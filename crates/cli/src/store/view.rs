@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
-use throughline_compact::{Call, KeptEpoch, Policy, Report, Scale, ToolHistory, Wishes, places};
+use throughline_compact::{
+    Call, Policy, Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
+};
 use throughline_model::Message;
 use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
 
@@ -104,16 +106,16 @@ impl Viewed {
         let mut next = 1;
         for message in told {
             history.push(next, Arc::clone(message));
-            next += places(message);
+            next += number_count(message);
         }
         let kept = opened.state.compaction();
-        let kept = kept.and_then(|kept| KeptEpoch::from_json(kept.get()));
+        let kept = kept.and_then(|kept| StoredEpoch::from_json(kept.get()));
         let mut bills = Calibrations::default();
         if let Some(kept) = kept {
             history.restore(&kept);
             bills = kept.bills;
         }
-        history.heed(&Wishes::of(opened.thread.settings.as_ref()));
+        history.apply_settings(&ViewSettings::of(opened.thread.settings.as_ref()));
         let bills = bills.of(asked.upstream, asked.model);
         let call = Call {
             overhead: bills.overhead(),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use throughline_compact::Wishes;
+use throughline_compact::ViewSettings;
 use throughline_model::Message;
 use throughline_store::{Opened, Store, ThreadPatch};
 
@@ -17,7 +17,7 @@ pub(super) async fn uncompact(
 ) -> Result<ExitCode, Failure> {
     let store = context.open(Missing::Refuse).await?;
     let (_, opened) = context.find(&store, &args.name, 0).await?;
-    let mut wishes = Wishes::of(opened.thread.settings.as_ref());
+    let mut wishes = ViewSettings::of(opened.thread.settings.as_ref());
     let undone = wishes.undo(opened.state.compaction());
     if undone {
         keep(context, &store, &opened, &wishes).await?;
@@ -34,7 +34,7 @@ pub(super) async fn pin(context: &Context<'_>, args: &Pin) -> Result<ExitCode, F
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let entries = view::record(context, &store, at, &opened).await?;
     let record: Vec<&Message> = entries.iter().map(|entry| &entry.message).collect();
-    let mut wishes = Wishes::of(opened.thread.settings.as_ref());
+    let mut wishes = ViewSettings::of(opened.thread.settings.as_ref());
     let (id, number) = (&opened.thread.id, args.number);
     let changed = match args.remove {
         true => wishes.unpin(record.iter().copied(), number),
@@ -63,7 +63,7 @@ async fn keep(
     context: &Context<'_>,
     store: &Store,
     opened: &Opened,
-    wishes: &Wishes,
+    wishes: &ViewSettings,
 ) -> Result<(), Failure> {
     let patch = ThreadPatch {
         settings: Some(Some(wishes.put(opened.thread.settings.as_ref()))),

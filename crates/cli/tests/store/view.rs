@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
-use throughline_compact::{Call, KeptEpoch, Planned, Policy, ToolHistory, places};
+use throughline_compact::{Call, Planned, Policy, StoredEpoch, ToolHistory, number_count};
 use throughline_model::Message;
 use throughline_store::{Append, NewItem, NewThread, State, Store, TenantScope, ThreadId};
 use throughline_testkit::record::block_on;
@@ -43,13 +43,13 @@ fn kept(policy: Policy, messages: &[Arc<Message>]) -> throughline_model::json::R
     let mut next = 1;
     for message in messages {
         history.push(next, Arc::clone(message));
-        next += places(message);
+        next += number_count(message);
     }
     match history.plan(&Call::default()).unwrap() {
         Planned::Epoch(epoch, _) => assert!(history.install(epoch)),
         Planned::Unchanged(report) => panic!("{report}"),
     }
-    let kept = KeptEpoch::of(&history, &Calibrations::default()).unwrap();
+    let kept = StoredEpoch::of(&history, &Calibrations::default()).unwrap();
     kept.to_json()
 }
 

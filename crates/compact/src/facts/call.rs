@@ -2,9 +2,9 @@
 
 use throughline_model::{Outcome, Output};
 
-use super::called::Called;
-use super::ended::Ended;
+use super::called::DigestCall;
 use super::line::{Line, LineKind};
+use super::outcome::CallEnd;
 use super::{errors, result};
 use crate::arguments::Args;
 use crate::category::Category;
@@ -13,13 +13,13 @@ use crate::text;
 use crate::trials::planted;
 
 /// What a digest says of a call, before names are chosen.
-pub(crate) fn line(called: &Called<'_>, args: &Args<'_>, caps: &Caps) -> Line {
+pub(crate) fn line(called: &DigestCall<'_>, args: &Args<'_>, caps: &Caps) -> Line {
     let said = called
         .result
         .map_or(std::borrow::Cow::Borrowed(""), |result| {
             text::of_output(&result.output)
         });
-    let ended = Ended::of(called, &said);
+    let ended = CallEnd::of(called, &said);
     let mut line = Line::new(called.seq, LineKind::Call(called.category));
     line.ended = Some(ended);
     match called.category {
@@ -42,7 +42,7 @@ pub(crate) fn line(called: &Called<'_>, args: &Args<'_>, caps: &Caps) -> Line {
 }
 
 /// What is quoted of the output.
-fn quote(line: &mut Line, ended: Ended, said: &str, caps: &Caps) {
+fn quote(line: &mut Line, ended: CallEnd, said: &str, caps: &Caps) {
     if ended.failed() {
         let mut found = errors::lines(said, caps.error_lines, caps.error_line);
         if found.is_empty() {
@@ -72,7 +72,7 @@ fn quote(line: &mut Line, ended: Ended, said: &str, caps: &Caps) {
     }
 }
 
-fn name(called: &Called<'_>) -> String {
+fn name(called: &DigestCall<'_>) -> String {
     let name = called.call.name.as_str();
     let name = if name.is_empty() {
         called.call.family.as_str()
@@ -82,7 +82,7 @@ fn name(called: &Called<'_>) -> String {
     text::one_line(name, 80)
 }
 
-fn read(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
+fn read(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str) {
     let path = args.path();
     let subject = match (args.pattern(), &path) {
         (Some(pattern), Some(path)) if !args.has("file_path") => {
@@ -145,7 +145,7 @@ fn counted(lines: u64) -> String {
     }
 }
 
-fn write(line: &mut Line, called: &Called<'_>, args: &Args<'_>) {
+fn write(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>) {
     let patch = args.str("patch").or_else(|| args.str("diff"));
     let patch = patch.or_else(|| args.str("input").filter(|text| text.contains("***")));
     let patch = match (patch, args.free()) {
@@ -220,7 +220,7 @@ fn signed(patch: &str, sign: u8) -> u64 {
         .count() as u64
 }
 
-fn execute(line: &mut Line, called: &Called<'_>, args: &Args<'_>, caps: &Caps) {
+fn execute(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, caps: &Caps) {
     let command = match args.command() {
         Some(command) => text::one_line(&command, caps.command),
         None => format!("{}({})", name(called), args.short(caps.command)),
@@ -229,7 +229,7 @@ fn execute(line: &mut Line, called: &Called<'_>, args: &Args<'_>, caps: &Caps) {
     line.head = format!("{} {command}", line.verb("Ran", "run"));
 }
 
-fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
+fn query(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str) {
     let pattern = match args.pattern() {
         Some(pattern) => text::one_line(&pattern, 200),
         None => format!("{}({})", name(called), args.short(160)),
@@ -243,7 +243,7 @@ fn query(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str) {
     line.size = format!(" → {}", counted(text::lines(said) as u64));
 }
 
-fn other(line: &mut Line, called: &Called<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
+fn other(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
     let verb = line.verb("Called", "call");
     line.head = format!("{verb} {}({})", name(called), args.short(200));
     if called.category == Category::Plan {

@@ -6,7 +6,7 @@ use crate::category::Category;
 
 /// A call of a group that is to be digested, with what became of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Called<'a> {
+pub struct DigestCall<'a> {
     /// The number of the message that has its result, or else the call.
     pub seq: u64,
     /// The call.
@@ -22,5 +22,5 @@ pub struct Called<'a> {
 /// It must be a pure function: the same call gives the same line on every machine.
 pub trait Digest: Send + Sync {
     /// What to say of a call, without brackets and number; `None` leaves it to the shipped digests.
-    fn line(&self, called: &Called<'_>) -> Option<String>;
+    fn line(&self, called: &DigestCall<'_>) -> Option<String>;
 }

@@ -1,8 +1,8 @@
 //! One line of a digest, in its parts.
 
-use super::ended::Ended;
-use crate::atoms::Name;
+use super::outcome::CallEnd;
 use crate::category::Category;
+use crate::names::NameUse;
 
 /// What one line of a digest is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct Line {
     /// How many lines were read, changed or found, with a space before it; of a call that ended well.
     pub(crate) size: String,
     /// How the call ended; none for what was said.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<CallEnd>,
     /// Whether a digest of the caller's own says what a call that ended well did.
     pub(crate) own: bool,
     /// What is quoted of the output, with what joins it to the words before.
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub(crate) range: Option<(u64, u64)>,
     /// A write's lines, added and taken away.
     pub(crate) changed: (u64, u64),
-    pub(crate) names: Vec<Name>,
+    pub(crate) names: Vec<NameUse>,
 }
 
 impl Line {
@@ -70,11 +70,11 @@ impl Line {
 
     /// Whether it tells of a call that failed.
     pub(crate) fn failed(&self) -> bool {
-        self.ended.is_some_and(Ended::failed)
+        self.ended.is_some_and(CallEnd::failed)
     }
 
     /// Whether nothing in it ended otherwise than well.
     pub(crate) fn is_ok(&self) -> bool {
-        self.ended.is_none_or(Ended::is_ok)
+        self.ended.is_none_or(CallEnd::is_ok)
     }
 }

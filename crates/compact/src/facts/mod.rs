@@ -2,24 +2,24 @@
 
 pub(crate) mod call;
 mod called;
-pub(crate) mod ended;
 pub(crate) mod errors;
 mod line;
+pub(crate) mod outcome;
 mod result;
 
-use throughline_model::{Body, Content, Message, ToolCall, ToolResult, occurrence_in};
+use throughline_model::{Body, Content, Message, ToolCall, occurrence_in};
 
 use crate::arguments::Args;
-use crate::atoms::Atoms;
 use crate::category::{Annotations, Category, classify};
 use crate::group::{Group, GroupKind};
+use crate::names::NameIndex;
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::text;
 
-pub use called::{Called, Digest};
-pub(crate) use ended::Ended;
+pub use called::{Digest, DigestCall};
 pub(crate) use line::{Line, LineKind};
+pub(crate) use outcome::CallEnd;
 
 /// What is known of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -28,9 +28,9 @@ pub(crate) struct Facts {
 }
 
 /// What it takes to look at a group.
-pub(crate) struct Look<'a> {
+pub(crate) struct FactReader<'a> {
     pub(crate) record: &'a Record,
-    pub(crate) atoms: &'a Atoms,
+    pub(crate) name_index: &'a NameIndex,
     pub(crate) policy: &'a Policy,
     pub(crate) tools: &'a [Annotations],
     pub(crate) digests: &'a [std::sync::Arc<dyn Digest>],
@@ -38,7 +38,7 @@ pub(crate) struct Look<'a> {
 
 /// A content of a group and where it stands.
 #[derive(Clone, Copy)]
-struct At<'a> {
+struct ContentRef<'a> {
     place: usize,
     content: usize,
     seq: u64,
@@ -46,7 +46,7 @@ struct At<'a> {
     message: &'a Message,
 }
 
-impl Look<'_> {
+impl FactReader<'_> {
     /// All that is known of a group.
     pub(crate) fn facts(&self, group: &Group) -> Facts {
         let contents = self.contents(group);
@@ -66,14 +66,14 @@ impl Look<'_> {
         facts
     }
 
-    fn contents(&self, group: &Group) -> Vec<At<'_>> {
+    fn contents(&self, group: &Group) -> Vec<ContentRef<'_>> {
         let mut contents = Vec::new();
         for member in &group.members {
             let Some(entry) = self.record.entries().get(member.place) else {
                 continue;
             };
             let at = |content: usize| {
-                Some(At {
+                Some(ContentRef {
                     place: member.place,
                     content,
                     seq: entry.seq,
@@ -90,7 +90,7 @@ impl Look<'_> {
     }
 
     /// What was said in words.
-    fn spoken(&self, contents: &[At<'_>], kind: LineKind, facts: &mut Facts) {
+    fn spoken(&self, contents: &[ContentRef<'_>], kind: LineKind, facts: &mut Facts) {
         let mut line: Option<Line> = None;
         let mut said = String::new();
         for at in contents {
@@ -101,7 +101,7 @@ impl Look<'_> {
             };
             let line = line.get_or_insert_with(|| Line::new(at.seq, kind));
             line.names
-                .extend_from_slice(self.atoms.names(at.place, at.content));
+                .extend_from_slice(self.name_index.names(at.place, at.content));
             if !said.is_empty() {
                 said.push('\n');
             }
@@ -111,7 +111,8 @@ impl Look<'_> {
         let caps = &self.policy.caps;
         line.head = match kind {
             LineKind::Request => {
-                let user = |at: &At<'_>| at.message.author.as_deref().unwrap_or("User").to_owned();
+                let user =
+                    |at: &ContentRef<'_>| at.message.author.as_deref().unwrap_or("User").to_owned();
                 let who = contents.first().map_or_else(|| "User".to_owned(), user);
                 format!(
                     "{}: {}",
@@ -127,10 +128,10 @@ impl Look<'_> {
     }
 
     /// The calls of a group, each with its result.
-    fn calls(&self, contents: &[At<'_>], facts: &mut Facts) {
+    fn calls(&self, contents: &[ContentRef<'_>], facts: &mut Facts) {
         // Results in the order of the record answer the calls of their id in that order, unless
         // they name their occurrence.
-        let mut results: Vec<At<'_>> = contents
+        let mut results: Vec<ContentRef<'_>> = contents
             .iter()
             .filter(|at| at.said.as_tool_result().is_some())
             .copied()
@@ -141,7 +142,7 @@ impl Look<'_> {
                 continue;
             };
             let occurrence = occurrence_in(at.message, at.content);
-            let answers = |one: &At<'_>| {
+            let answers = |one: &ContentRef<'_>| {
                 one.said.as_tool_result().is_some_and(|result| {
                     result.call().value() == call.call.value()
                         && result.occurrence().is_none_or(|named| named == occurrence)
@@ -153,10 +154,15 @@ impl Look<'_> {
         }
     }
 
-    fn called(&self, call: &ToolCall, at: &At<'_>, answer: Option<&At<'_>>) -> Line {
+    fn called(
+        &self,
+        call: &ToolCall,
+        at: &ContentRef<'_>,
+        answer: Option<&ContentRef<'_>>,
+    ) -> Line {
         let args = Args::of(&call.arguments);
         let category = classify(call, &args, &self.policy.categories, self.tools);
-        let called = Called {
+        let called = DigestCall {
             seq: answer.map_or(at.seq, |answer| answer.seq),
             call,
             result: answer.and_then(|answer| answer.said.as_tool_result()),
@@ -172,16 +178,16 @@ impl Look<'_> {
                 break;
             }
         }
-        line.names = self.atoms.names(at.place, at.content).to_vec();
+        line.names = self.name_index.names(at.place, at.content).to_vec();
         if let Some(answer) = answer {
-            let names = self.atoms.names(answer.place, answer.content);
+            let names = self.name_index.names(answer.place, answer.content);
             line.names.extend_from_slice(names);
         }
         line
     }
 
     /// Results without calls.
-    fn strays(&self, contents: &[At<'_>], facts: &mut Facts) {
+    fn strays(&self, contents: &[ContentRef<'_>], facts: &mut Facts) {
         for at in contents {
             let Some(result) = at.said.as_tool_result() else {
                 continue;
@@ -190,13 +196,13 @@ impl Look<'_> {
             let name = result.name.as_deref().unwrap_or(result.family.as_str());
             let said = text::of_output(&result.output);
             line.head = format!("Result of {} without a call", text::one_line(name, 80));
-            line.ended = Some(Ended::with_outcome(result.outcome));
+            line.ended = Some(CallEnd::with_outcome(result.outcome));
             let said = text::one_line(&said, self.policy.caps.other);
             if !said.is_empty() {
                 let joint = if line.is_ok() { " →" } else { ":" };
                 line.rest = format!("{joint} {said}");
             }
-            line.names = self.atoms.names(at.place, at.content).to_vec();
+            line.names = self.name_index.names(at.place, at.content).to_vec();
             facts.lines.push(line);
         }
         self.spoken(contents, LineKind::Statement, facts);

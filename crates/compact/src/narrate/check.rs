@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::Part;
-use crate::atoms::{Kind, scan};
+use super::NarrativeScope;
 use crate::history::ToolHistory;
+use crate::names::{Kind, scan};
 use crate::recall::each_text;
 use crate::text;
 
@@ -25,8 +25,8 @@ pub(super) struct Checked {
     pub(super) dropped: u64,
 }
 
-pub(super) fn checked(history: &ToolHistory, part: &Part, said: &str) -> Checked {
-    let mut judge = Judge {
+pub(super) fn checked(history: &ToolHistory, part: &NarrativeScope, said: &str) -> Checked {
+    let mut judge = SentenceChecker {
         history,
         part,
         ends: ends(history, part),
@@ -56,7 +56,7 @@ pub(super) fn checked(history: &ToolHistory, part: &Part, said: &str) -> Checked
 }
 
 /// How the calls about each thing ended.
-fn ends<'h>(history: &'h ToolHistory, part: &Part) -> HashMap<&'h str, End> {
+fn ends<'h>(history: &'h ToolHistory, part: &NarrativeScope) -> HashMap<&'h str, End> {
     let mut ends: HashMap<&str, End> = HashMap::new();
     let facts = history.facts.iter().flatten();
     for line in facts.flat_map(|facts| &facts.lines) {
@@ -108,14 +108,14 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-struct Judge<'h> {
+struct SentenceChecker<'h> {
     history: &'h ToolHistory,
-    part: &'h Part,
+    part: &'h NarrativeScope,
     ends: HashMap<&'h str, End>,
     looks: u32,
 }
 
-impl Judge<'_> {
+impl SentenceChecker<'_> {
     fn stands(&mut self, sentence: &str) -> bool {
         // What is cut no longer says what was meant; what looks like a line of a digest is none.
         let whole = !sentence.ends_with('…') && !sentence.contains("(Earlier:");
@@ -133,10 +133,12 @@ impl Judge<'_> {
                 Kind::Dashed => name.shown.bytes().any(|byte| byte.is_ascii_digit()),
                 Kind::Word => false,
             };
-            let atoms = &self.history.atoms;
-            let atom = atoms.known(name.key).and_then(|id| atoms.get(id));
+            let name_index = &self.history.name_index;
+            let entry = name_index.known(name.key).and_then(|id| name_index.get(id));
             // Paths are known by their last components; what stands before these counts too.
-            !counts || atom.is_some_and(|atom| *atom.shown == *name.shown) || self.finds(name.shown)
+            !counts
+                || entry.is_some_and(|entry| *entry.shown == *name.shown)
+                || self.finds(name.shown)
         });
         known && self.numbers_occur(sentence)
     }

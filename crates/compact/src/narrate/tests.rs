@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
 
-use super::{Narrated, Part, Refused};
-use crate::{Call, Epoch, KeptEpoch, Planned, Policy, ToolHistory, tokens::Calibrations};
+use super::{NarrativeOutcome, NarrativeRejection, NarrativeScope};
+use crate::{Call, Epoch, Planned, Policy, StoredEpoch, ToolHistory, tokens::Calibrations};
 
 /// One round: a command or a read, and what came of it.
 fn round(history: &mut ToolHistory, no: u64, name: &str, arguments: &str, output: &str) {
@@ -61,10 +61,10 @@ fn planned(history: &mut ToolHistory) -> Epoch {
 }
 
 /// A history whose first epoch holds, and the part that a model is asked about.
-fn asked() -> (ToolHistory, Part) {
+fn asked() -> (ToolHistory, NarrativeScope) {
     let mut history = history();
     let epoch = planned(&mut history);
-    let asking = history.asking(&epoch).unwrap();
+    let asking = history.narrative_request(&epoch).unwrap();
     assert!(history.install(epoch));
     (history, asking.part)
 }
@@ -107,7 +107,11 @@ fn what_the_record_does_not_bear_out_is_left_out() {
     for sentence in dropped {
         let (mut history, part) = asked();
         let told = history.narrate(&part, sentence);
-        assert_eq!(told.refused, Some(Refused::Unfounded), "{sentence}");
+        assert_eq!(
+            told.refused,
+            Some(NarrativeRejection::Unfounded),
+            "{sentence}"
+        );
         assert!(history.narrative().is_none(), "{sentence}");
     }
     // Together: what is true stays.
@@ -128,11 +132,14 @@ fn what_the_record_does_not_bear_out_is_left_out() {
 fn blank_or_larger_than_the_digest_is_refused() {
     let (mut history, part) = asked();
     let blank = history.narrate(&part, " \n\t");
-    assert_eq!(blank, Narrated::refused(part.epoch, Refused::Blank));
+    assert_eq!(
+        blank,
+        NarrativeOutcome::refused(part.epoch, NarrativeRejection::Blank)
+    );
     for words in [part.most, 100_000] {
         let long = "The pier was looked at. ".repeat(words as usize);
         let told = history.narrate(&part, &long);
-        assert_eq!(told.refused, Some(Refused::Larger));
+        assert_eq!(told.refused, Some(NarrativeRejection::Larger));
     }
     assert!(history.narrative().is_none());
 }
@@ -142,7 +149,7 @@ fn a_model_is_sent_the_beginning_of_what_it_had_and_is_asked_only_where_it_is_wa
     let mut history = history();
     let before: Vec<Arc<Message>> = history.view().to_vec();
     let epoch = planned(&mut history);
-    let asking = history.asking(&epoch).unwrap();
+    let asking = history.narrative_request(&epoch).unwrap();
     let (request, sent) = asking.messages.split_last().unwrap();
     assert!(!sent.is_empty() && sent.len() < before.len());
     assert_eq!(sent, &before[..sent.len()]);
@@ -161,7 +168,7 @@ fn a_model_is_sent_the_beginning_of_what_it_had_and_is_asked_only_where_it_is_wa
         silent.push(seq, Arc::clone(message));
     }
     let same = planned(&mut silent);
-    assert!(silent.asking(&same).is_none());
+    assert!(silent.narrative_request(&same).is_none());
     assert_eq!(same.blocks, epoch.blocks);
 }
 
@@ -223,7 +230,7 @@ fn what_is_told_part_by_part_stays_within_its_bound() {
         };
         epochs += 1;
         majors += u64::from(report.major);
-        if let Some(asking) = history.asking(&epoch) {
+        if let Some(asking) = history.narrative_request(&epoch) {
             part = asking.part;
         }
         assert!(history.install(epoch));
@@ -245,8 +252,8 @@ fn what_is_told_part_by_part_stays_within_its_bound() {
 fn what_waits_is_kept_and_goes_with_its_epoch() {
     let (mut history, part) = asked();
     history.narrate(&part, "The pier was looked at plank by plank.");
-    let kept = KeptEpoch::of(&history, &Calibrations::default()).unwrap();
-    let kept = KeptEpoch::from_json(kept.to_json().get()).unwrap();
+    let kept = StoredEpoch::of(&history, &Calibrations::default()).unwrap();
+    let kept = StoredEpoch::from_json(kept.to_json().get()).unwrap();
     let mut other = ToolHistory::new(history.policy().clone());
     for (seq, message) in history.record() {
         other.push(seq, Arc::clone(message));
@@ -269,9 +276,9 @@ fn what_waits_is_kept_and_goes_with_its_epoch() {
     assert!(history.uncompact(1));
     assert!(history.narrative().is_none());
     let late = history.narrate(&part, "The pier was looked at.");
-    assert_eq!(late.refused, Some(Refused::Undone));
-    let kept = KeptEpoch::of(&history, &Calibrations::default()).unwrap();
-    let kept = KeptEpoch::from_json(kept.to_json().get()).unwrap();
+    assert_eq!(late.refused, Some(NarrativeRejection::Undone));
+    let kept = StoredEpoch::of(&history, &Calibrations::default()).unwrap();
+    let kept = StoredEpoch::from_json(kept.to_json().get()).unwrap();
     let mut other = ToolHistory::new(history.policy().clone());
     for (seq, message) in history.record() {
         other.push(seq, Arc::clone(message));

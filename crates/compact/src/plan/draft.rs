@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::digest::{self, DigestInput, VisibleNames};
 use crate::epoch::{Block, Epoch, Shortened};
 use crate::facts::Facts;
 use crate::history::ToolHistory;
-use crate::pack::{self, Job, Visible};
 use crate::report::Trigger;
 use crate::tokens;
 use crate::trials::planted;
@@ -55,9 +55,9 @@ impl Draft {
         let record = &history.record;
         let groups = record.groups();
         let cut = record.begins(outline.cut) + usize::from(planted("compact-cut-in-group"));
-        let mut visible = Visible::new(&history.atoms, cut);
+        let mut visible = VisibleNames::new(&history.name_index, cut);
         for block in &outline.old {
-            visible.learn(&history.atoms, &block.text);
+            visible.learn(&history.name_index, &block.text);
         }
         let held = history.epoch().filter(|_| !outline.major);
         let kept = held.iter().flat_map(|epoch| &epoch.blocks);
@@ -66,7 +66,7 @@ impl Draft {
             .flat_map(|seq| crate::view::groups_from(record, *seq));
         let new_kept = outline.segments.iter().flat_map(|part| &part.kept).copied();
         for group in old_kept.chain(new_kept) {
-            visible.learn_group(&history.atoms, &groups[group]);
+            visible.learn_group(&history.name_index, &groups[group]);
         }
         let total: u64 = outline.segments.iter().map(|part| part.weight).sum();
         let mut blocks = outline.old.clone();
@@ -140,7 +140,7 @@ fn block(
     history: &ToolHistory,
     segment: &Segment,
     room: Option<u64>,
-    visible: &mut Visible,
+    visible: &mut VisibleNames,
 ) -> Option<Block> {
     let record = &history.record;
     let groups = record.groups();
@@ -149,15 +149,15 @@ fn block(
         .iter()
         .filter_map(|at| history.facts.get(*at)?.as_deref())
         .collect();
-    let job = Job {
+    let job = DigestInput {
         facts,
-        atoms: &history.atoms,
+        name_index: &history.name_index,
         caps: &history.policy.caps,
         room,
         ledger: segment.ledger,
-        calls: history.atoms.calls,
+        calls: history.name_index.calls,
     };
-    let packed = pack::pack(&job, visible);
+    let packed = digest::write_digest(&job, visible);
     let all = segment.kept.iter().chain(&segment.digested);
     let seq = |place: usize| record.entries().get(place).map(|entry| entry.seq);
     let members = all.clone().flat_map(|at| &groups[*at].members);

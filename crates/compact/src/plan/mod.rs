@@ -5,14 +5,14 @@ mod bounds;
 mod draft;
 mod segments;
 mod shortening;
-mod squeeze;
 mod tools_only;
 mod trigger;
+mod within_budget;
 
 use crate::epoch::{DIGEST_VERSION, Epoch};
-use crate::history::{Armed, ToolHistory};
+use crate::history::{ToolHistory, TriggerBaseline};
 use crate::policy::Call;
-use crate::report::{BudgetUnreachable, Report, Stayed, Trigger};
+use crate::report::{BudgetUnreachable, Report, Trigger, UnchangedReason};
 use crate::trials::planted;
 use bounds::Bounds;
 use draft::Draft;
@@ -44,7 +44,7 @@ impl ToolHistory {
     ///
     /// Only with [`Policy::strict`], when the smallest view is larger than the budget.
     pub fn plan(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
-        plan(self, call, Wish::IfNeeded)
+        plan(self, call, PlanMode::IfNeeded)
     }
 
     /// The same, for somebody who asked for it: no trigger has to fire.
@@ -53,18 +53,22 @@ impl ToolHistory {
     ///
     /// As for [`ToolHistory::plan`].
     pub fn plan_now(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
-        plan(self, call, Wish::Asked)
+        plan(self, call, PlanMode::Forced)
     }
 }
 
 /// Whether somebody asked for an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum PlanMode {
     IfNeeded,
-    Asked,
+    Forced,
 }
 
-fn plan(history: &mut ToolHistory, call: &Call, wish: Wish) -> Result<Planned, BudgetUnreachable> {
+fn plan(
+    history: &mut ToolHistory,
+    call: &Call,
+    wish: PlanMode,
+) -> Result<Planned, BudgetUnreachable> {
     let budget = history.policy.effective_budget();
     let beside = match planted("compact-schemas-uncounted") {
         true => 0,
@@ -76,26 +80,26 @@ fn plan(history: &mut ToolHistory, call: &Call, wish: Wish) -> Result<Planned, B
         over: room.is_some_and(|room| history.view.units > room),
     };
     let fired = match wish {
-        Wish::Asked => Ok(Trigger::Asked),
-        Wish::IfNeeded => trigger::fired(history, call, &limits),
+        PlanMode::Forced => Ok(Trigger::Asked),
+        PlanMode::IfNeeded => trigger::fired(history, call, &limits),
     };
     let fired = match fired {
         Ok(fired) => fired,
         Err(stayed) => return Ok(unchanged(history, call, None, stayed)),
     };
-    history.atoms.extend(&history.record);
+    history.name_index.extend(&history.record);
     history.learn_facts();
     let bounds = Bounds::of(history, call);
     let draft = match limits.room {
-        Some(room) => squeeze::within(history, &bounds, room, limits.over),
+        Some(room) => within_budget::fit(history, &bounds, room, limits.over),
         None => tools_only::tools_only(history, &bounds, call),
     };
     let draft = match draft {
         Ok(draft) => beside::beside(history, draft, limits.room),
         Err(stayed) => {
-            if stayed == Stayed::SmallGain {
+            if stayed == UnchangedReason::SmallGain {
                 // Trying again is in vain until there is more.
-                history.armed = Armed {
+                history.armed = TriggerBaseline {
                     tool_units: history.view.tool_units,
                     messages: history.view.messages.len() as u64,
                 };
@@ -126,7 +130,7 @@ fn unchanged(
     history: &ToolHistory,
     call: &Call,
     trigger: Option<Trigger>,
-    stayed: Stayed,
+    stayed: UnchangedReason,
 ) -> Planned {
     let tokens = call.overhead + call.scale.tokens(history.view.units);
     let held = history.epoch();

@@ -8,7 +8,7 @@ use super::segments;
 use crate::epoch::Block;
 use crate::history::ToolHistory;
 use crate::policy::Call;
-use crate::report::Stayed;
+use crate::report::UnchangedReason;
 
 /// Units below which blocks are never made into a ledger: it would have to forget.
 const SMALLEST: u64 = 2_000;
@@ -18,17 +18,17 @@ pub(super) fn tools_only(
     history: &ToolHistory,
     bounds: &Bounds,
     call: &Call,
-) -> Result<Draft, Stayed> {
+) -> Result<Draft, UnchangedReason> {
     let recent: u64 = history.policy.recent_calls.into();
     if bounds.calls <= recent {
-        return Err(Stayed::FewCalls);
+        return Err(UnchangedReason::FewCalls);
     }
     let furthest = bounds.furthest();
     if furthest <= bounds.held {
         return Err(if bounds.open <= bounds.held {
-            Stayed::OpenCall
+            UnchangedReason::OpenCall
         } else {
-            Stayed::NothingOlder
+            UnchangedReason::NothingOlder
         });
     }
     let groups = history.record.groups();
@@ -56,8 +56,8 @@ pub(super) fn tools_only(
     }
     match last {
         Some(draft) if draft.view.units <= worth => Ok(draft),
-        _ if bounds.open < bounds.recent => Err(Stayed::OpenCall),
-        _ => Err(Stayed::SmallGain),
+        _ if bounds.open < bounds.recent => Err(UnchangedReason::OpenCall),
+        _ => Err(UnchangedReason::SmallGain),
     }
 }
 

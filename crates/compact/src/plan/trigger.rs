@@ -2,7 +2,7 @@
 
 use crate::history::ToolHistory;
 use crate::policy::Call;
-use crate::report::{Stayed, Trigger};
+use crate::report::{Trigger, UnchangedReason};
 
 /// The limits of one call, in units of the view.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +18,11 @@ pub(super) fn fired(
     history: &ToolHistory,
     call: &Call,
     limits: &Limits,
-) -> Result<Trigger, Stayed> {
+) -> Result<Trigger, UnchangedReason> {
     let policy = &history.policy;
     let tools = call.scale.tokens(history.view.tool_units);
     let grown = |now: u64, then: u64| now * 100 > then * (100 + policy.regrowth);
-    let mut stayed = Stayed::Within;
+    let mut stayed = UnchangedReason::Within;
     if let Some(budget) = policy.effective_budget() {
         let tokens = call.overhead + call.scale.tokens(history.view.units);
         let by = if policy.budget.is_some() {
@@ -41,21 +41,21 @@ pub(super) fn fired(
             {
                 return Ok(by);
             }
-            stayed = Stayed::NotArmed;
+            stayed = UnchangedReason::NotArmed;
         }
     } else if tools > policy.threshold {
         if history.armed.tool_units == 0 || grown(history.view.tool_units, history.armed.tool_units)
         {
             return Ok(Trigger::Threshold);
         }
-        stayed = Stayed::NotArmed;
+        stayed = UnchangedReason::NotArmed;
     }
     let messages = history.view.messages.len() as u64;
     if policy.count.is_some_and(|count| messages > count.into()) {
         if history.armed.messages == 0 || grown(messages, history.armed.messages) {
             return Ok(Trigger::Count);
         }
-        stayed = Stayed::NotArmed;
+        stayed = UnchangedReason::NotArmed;
     }
     Err(stayed)
 }

@@ -1,6 +1,8 @@
 //! When a view is compacted, and how much of it.
 
-use throughline_compact::{BudgetUnreachable, Call, Planned, Policy, Scale, Stayed, Trigger};
+use throughline_compact::{
+    BudgetUnreachable, Call, Planned, Policy, Scale, Trigger, UnchangedReason,
+};
 
 use crate::behaviours::told::{Told, bytes};
 
@@ -19,7 +21,7 @@ fn turns(policy: Policy, count: u32, calls: u32, units: u32) -> Told {
 fn b158_more_than_the_threshold_of_tool_history_is_compacted_and_a_budget_counts_everything() {
     let mut told = turns(Policy::default(), 20, 1, 500);
     assert_eq!(told.history.tool_units(), 10_000);
-    assert_eq!(told.unchanged().stayed, Some(Stayed::Within));
+    assert_eq!(told.unchanged().stayed, Some(UnchangedReason::Within));
     let mut told = turns(Policy::default(), 20, 1, 500);
     let call = crate::behaviours::told::call("one", "f", "{}");
     let result = crate::behaviours::told::answer(&call, throughline_model::Outcome::Ok, "x");
@@ -90,7 +92,7 @@ fn b160_six_calls_or_fewer_are_never_digested_and_text_gives_way_only_to_a_budge
     let report = told.unchanged();
     assert_eq!(
         (report.trigger, report.stayed),
-        (Some(Trigger::Threshold), Some(Stayed::FewCalls))
+        (Some(Trigger::Threshold), Some(UnchangedReason::FewCalls))
     );
     assert!(report.to_string().contains("no more calls than are kept"));
 
@@ -177,7 +179,7 @@ fn b164_a_budget_that_cannot_be_met_gives_the_smallest_view_and_both_figures() {
     assert_eq!(unreachable.budget, 200);
     assert_eq!(unreachable.need, told.history.units());
     assert!(report.to_string().contains("Over budget"));
-    // Asking again changes nothing.
+    // NarrativeRequest again changes nothing.
     let report = told.unchanged();
     assert_eq!(report.budget_unreachable, Some(unreachable));
 
@@ -221,7 +223,7 @@ fn a_trigger_is_armed_again_when_there_is_a_fifth_more() {
     told.compact();
     let after = told.history.tool_units();
     assert!(after > 10_000);
-    assert_eq!(told.unchanged().stayed, Some(Stayed::NotArmed));
+    assert_eq!(told.unchanged().stayed, Some(UnchangedReason::NotArmed));
     let mut planned = told.plan();
     while matches!(planned, Planned::Unchanged(_)) {
         told.user("more");

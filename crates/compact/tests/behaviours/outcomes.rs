@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use throughline_compact::{Call, Called, Category, Digest, Planned, Policy, Refused};
+use throughline_compact::{
+    Call, Category, Digest, DigestCall, NarrativeRejection, Planned, Policy,
+};
 use throughline_model::{Content, Message, Outcome, Output, Role};
 
 use crate::behaviours::told::{Told, answer, call, calls, eager, results};
@@ -254,7 +256,7 @@ fn b249_names_of_what_never_ran_are_only_mentioned() {
 fn b249_a_digest_of_the_callers_own_is_followed_by_the_outcome() {
     struct Tides;
     impl Digest for Tides {
-        fn line(&self, called: &Called<'_>) -> Option<String> {
+        fn line(&self, called: &DigestCall<'_>) -> Option<String> {
             (called.call.name == "set_tide").then(|| "Set the tide".to_owned())
         }
     }
@@ -362,7 +364,7 @@ fn b249_what_a_model_writes_beside_digests_claims_no_more_either() {
         let Planned::Epoch(epoch, _) = told.history.plan(&Call::default()).unwrap() else {
             unreachable!("there is enough to digest");
         };
-        let asking = told.history.asking(&epoch).unwrap();
+        let asking = told.history.narrative_request(&epoch).unwrap();
         assert!(told.history.install(epoch));
         told.history.narrate(&asking.part, said).refused
     };
@@ -383,7 +385,7 @@ fn b249_what_a_model_writes_beside_digests_claims_no_more_either() {
     for outcome in Outcome::ALL {
         for said in claims {
             let refused = narrated(outcome, said);
-            let wanted = (outcome != Outcome::Ok).then_some(Refused::Unfounded);
+            let wanted = (outcome != Outcome::Ok).then_some(NarrativeRejection::Unfounded);
             assert_eq!(refused, wanted, "{}: {said}", outcome.as_str());
         }
         if outcome != Outcome::Ok {

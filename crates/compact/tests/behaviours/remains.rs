@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_compact::{Annotations, Called, Category, Digest, Planned, Policy};
+use throughline_compact::{Annotations, Category, Digest, DigestCall, Planned, Policy};
 use throughline_model::{Content, Message, Outcome, Output, Role, Source};
 
 use crate::behaviours::told::{Told, bytes, eager};
@@ -235,7 +235,7 @@ fn repeated_reads_and_edits_collapse_and_a_read_before_an_edit_is_stale() {
 fn a_digest_of_the_callers_own_is_asked_first() {
     struct Tides;
     impl Digest for Tides {
-        fn line(&self, called: &Called<'_>) -> Option<String> {
+        fn line(&self, called: &DigestCall<'_>) -> Option<String> {
             (called.call.name == "tide").then(|| "Asked for the tide\nof today".to_owned())
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use throughline_compact::{Called, Digest, Epoch, Planned, Policy, ToolHistory};
+use throughline_compact::{Digest, DigestCall, Epoch, Planned, Policy, ToolHistory};
 use throughline_model::{Message, Source};
 
 use crate::behaviours::told::{Told, bytes, eager};
@@ -71,7 +71,7 @@ fn b175_a_new_epoch_takes_over_old_digests_and_compacting_twice_changes_nothing(
 fn b176_one_turn_on_ten_thousand_messages_touches_only_what_is_new() {
     struct Counts(AtomicUsize);
     impl Digest for Counts {
-        fn line(&self, _: &Called<'_>) -> Option<String> {
+        fn line(&self, _: &DigestCall<'_>) -> Option<String> {
             self.0.fetch_add(1, Ordering::Relaxed);
             None
         }

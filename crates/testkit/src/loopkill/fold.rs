@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline::compact::{Held, KeptEpoch, Policy, ToolHistory, places};
+use throughline::compact::{EpochState, Policy, StoredEpoch, ToolHistory, number_count};
 use throughline_store::{At, Span, Store, TenantScope, ThreadId};
 
 use crate::record::block_on;
@@ -38,13 +38,13 @@ pub fn check(store: &Store, thread: &str) -> Result<u64, String> {
         return Ok(0);
     };
     let bad = |what: &str| format!("{thread}: {what}: {}", stored.get());
-    let kept = KeptEpoch::from_json(stored.get()).ok_or_else(|| bad("no epoch can be read"))?;
+    let kept = StoredEpoch::from_json(stored.get()).ok_or_else(|| bad("no epoch can be read"))?;
     let page = block_on(store.read(&scope, &at, Span::Tail, usize::MAX)).map_err(said)?;
     let mut history = ToolHistory::new(policy());
     let mut next = 1;
     for entry in page.entries {
         let message = Arc::new(entry.message);
-        let after = next + places(&message);
+        let after = next + number_count(&message);
         history.push(next, message);
         next = after;
     }
@@ -55,7 +55,7 @@ pub fn check(store: &Store, thread: &str) -> Result<u64, String> {
         return Err(bad("the view is not what the epoch showed"));
     }
     Ok(match kept.held {
-        Held::Epoch(epoch) => epoch.no,
-        Held::Undone { .. } => 0,
+        EpochState::Epoch(epoch) => epoch.no,
+        EpochState::Undone { .. } => 0,
     })
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use throughline_compact::tokens::Calibrations;
 use throughline_compact::{
-    Annotations, Asking, BudgetUnreachable, Call, KeptEpoch, Narrated, Planned, Policy, Report,
-    Scale, ToolHistory, Wishes, places,
+    Annotations, BudgetUnreachable, Call, NarrativeOutcome, NarrativeRequest, Planned, Policy,
+    Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
 };
 use throughline_model::Message;
 use throughline_model::json::RawJson;
@@ -47,7 +47,7 @@ impl Compaction {
                 if wanted(message) {
                     policy.pins.push(next);
                 }
-                next += places(message);
+                next += number_count(message);
             }
         }
         self
@@ -87,7 +87,7 @@ pub(crate) struct Compacted {
     /// A summary that a model is writing.
     writing: Option<Arc<PendingSummary>>,
     /// What somebody wanted to be shown when that was last looked at.
-    heeded: Option<Wishes>,
+    heeded: Option<ViewSettings>,
 }
 
 /// What was decided about a call.
@@ -96,7 +96,7 @@ pub(crate) struct Decided {
     /// What is to hold from now on, if that changed.
     pub(crate) kept: Option<RawJson>,
     /// What a model is to be asked, if there is something to tell.
-    pub(crate) asking: Option<Asking>,
+    pub(crate) asking: Option<NarrativeRequest>,
 }
 
 /// What is shown in one run only, and which message of the record it stands before.
@@ -127,7 +127,7 @@ impl Compacted {
             heeded: None,
         };
         new.feed(record);
-        if let Some(kept) = kept.and_then(|kept| KeptEpoch::from_json(kept.get())) {
+        if let Some(kept) = kept.and_then(|kept| StoredEpoch::from_json(kept.get())) {
             new.history.restore(&kept);
             new.bills = kept.bills;
         }
@@ -143,19 +143,19 @@ impl Compacted {
     pub(crate) fn feed<'m>(&mut self, record: impl Iterator<Item = &'m Arc<Message>>) {
         for message in record.skip(self.fed) {
             self.history.push(self.next, Arc::clone(message));
-            self.next += places(message);
+            self.next += number_count(message);
             self.fed += 1;
         }
     }
 
     /// Show what somebody wants to be shown. True if an epoch was taken back for it, which is to be
     /// kept.
-    pub(crate) fn heed(&mut self, wishes: &Wishes) -> bool {
+    pub(crate) fn heed(&mut self, wishes: &ViewSettings) -> bool {
         if self.heeded.as_ref() == Some(wishes) {
             return false;
         }
         self.heeded = Some(wishes.clone());
-        let undone = self.history.heed(wishes);
+        let undone = self.history.apply_settings(wishes);
         if undone {
             self.writing = None;
             self.sent = 0;
@@ -183,7 +183,7 @@ impl Compacted {
                 asking: None,
             }),
             Planned::Epoch(epoch, report) => {
-                let asking = self.history.asking(&epoch);
+                let asking = self.history.narrative_request(&epoch);
                 self.history.install(epoch);
                 self.sent = 0;
                 Ok(Decided {
@@ -197,7 +197,7 @@ impl Compacted {
 
     /// What is to be kept with the record.
     pub(crate) fn kept(&self) -> Option<RawJson> {
-        KeptEpoch::of(&self.history, &self.bills).map(|kept| kept.to_json())
+        StoredEpoch::of(&self.history, &self.bills).map(|kept| kept.to_json())
     }
 
     /// Wait for a summary.
@@ -210,7 +210,7 @@ impl Compacted {
     }
 
     /// What came of a summary, if it is written.
-    pub(crate) fn look_for_summary(&mut self) -> Option<Narrated> {
+    pub(crate) fn look_for_summary(&mut self) -> Option<NarrativeOutcome> {
         let narrated = self.writing.as_ref()?.read(&mut self.history)?;
         self.writing = None;
         Some(narrated)

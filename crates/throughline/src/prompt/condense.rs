@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use throughline_compact::tokens::{text_units, units};
 use throughline_compact::{
-    Call, Caps, Group, Planned, Policy, Report, Stayed, ToolHistory, Trigger,
+    Call, Caps, Group, Planned, Policy, Report, ToolHistory, Trigger, UnchangedReason,
 };
 use throughline_model::json::Value;
 use throughline_model::{Arguments, Body, Message, Outcome, Output, Role, Source};
@@ -77,7 +77,7 @@ pub fn condense(messages: &[Arc<Message>], policy: &Policy) -> Condensed {
     report.tokens_after = beside.sum::<u64>() + u64::from(text_units(&text)) + 4;
     report.trigger = Some(Trigger::Asked);
     if said.iter().all(|one| stays(one)) {
-        report.stayed = Some(Stayed::NothingOlder);
+        report.stayed = Some(UnchangedReason::NothingOlder);
     }
     Condensed {
         text,

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use throughline_compact::{Narrated, Part, Refused, ToolHistory};
+use throughline_compact::{NarrativeOutcome, NarrativeRejection, NarrativeScope, ToolHistory};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A summary that is being written. Branches of a conversation share it; when none of them waits for
 /// it any more, it is no longer written.
 pub(crate) struct PendingSummary {
-    part: Part,
+    part: NarrativeScope,
     wrote: Arc<OnceLock<SummaryResult>>,
     _waited_for: DropGuard,
 }
@@ -17,7 +17,7 @@ pub(crate) struct PendingSummary {
 /// What came of it.
 #[derive(Debug)]
 pub(crate) struct SummaryResult {
-    pub(crate) said: Result<String, Refused>,
+    pub(crate) said: Result<String, NarrativeRejection>,
     /// Tokens that were billed: of what was sent, and of what was written.
     pub(crate) billed: (u64, u64),
 }
@@ -29,7 +29,7 @@ pub(crate) struct SummaryWriter {
 }
 
 impl PendingSummary {
-    pub(crate) fn begin(part: Part) -> (Arc<Self>, SummaryWriter) {
+    pub(crate) fn begin(part: NarrativeScope) -> (Arc<Self>, SummaryWriter) {
         let wrote = Arc::new(OnceLock::new());
         let unwanted = CancellationToken::new();
         let writing = Self {
@@ -41,11 +41,11 @@ impl PendingSummary {
     }
 
     /// What came of it, held against the record; `None` while it is being written.
-    pub(super) fn read(&self, history: &mut ToolHistory) -> Option<Narrated> {
+    pub(super) fn read(&self, history: &mut ToolHistory) -> Option<NarrativeOutcome> {
         let wrote = self.wrote.get()?;
         let narrated = match &wrote.said {
             Ok(said) => history.narrate(&self.part, said),
-            Err(why) => Narrated::refused(self.part.epoch, *why),
+            Err(why) => NarrativeOutcome::refused(self.part.epoch, *why),
         };
         let (input, output) = wrote.billed;
         Some(narrated.costing(input, output))
@@ -62,7 +62,7 @@ impl Drop for SummaryWriter {
     fn drop(&mut self) {
         // Whoever waits must not wait for ever.
         let _ = self.wrote.set(SummaryResult {
-            said: Err(Refused::Failed),
+            said: Err(NarrativeRejection::Failed),
             billed: (0, 0),
         });
     }

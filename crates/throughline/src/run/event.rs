@@ -1,4 +1,4 @@
-use throughline_compact::{Narrated, Report};
+use throughline_compact::{NarrativeOutcome, Report};
 use throughline_model::{Body, CallId, Content, Message, Place, ToolResult};
 use throughline_store::{RunId, ThreadId};
 
@@ -32,7 +32,7 @@ pub enum RunEvent {
     /// run, and what it cost. What is kept of it is shown from the next compaction on.
     Narrated {
         /// What became of it.
-        narrated: Narrated,
+        narrated: NarrativeOutcome,
     },
     /// More text of the answer.
     Text {

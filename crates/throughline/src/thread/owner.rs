@@ -1,6 +1,6 @@
 //! Who owns a thread's history, and what else the library keeps with a thread.
 
-use throughline_compact::Wishes;
+use throughline_compact::ViewSettings;
 use throughline_model::Path;
 use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
@@ -32,7 +32,7 @@ pub enum Owner {
 pub(crate) struct ThreadSettings {
     pub(crate) owner: Owner,
     pub(crate) persistence: Option<Persistence>,
-    pub(crate) wishes: Wishes,
+    pub(crate) wishes: ViewSettings,
 }
 
 impl ThreadSettings {
@@ -105,7 +105,7 @@ impl ThreadSettings {
         Ok(Self {
             owner,
             persistence,
-            wishes: Wishes::of(Some(stored)),
+            wishes: ViewSettings::of(Some(stored)),
         })
     }
 }

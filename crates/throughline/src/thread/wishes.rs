@@ -3,7 +3,7 @@
 //! It is kept with the thread and not at a node: a node is something that was said, and nobody says
 //! anything here.
 
-use throughline_compact::Wishes;
+use throughline_compact::ViewSettings;
 use throughline_store::{At, NodeRef, Result, State};
 
 use super::handle::{Position, Thread};
@@ -105,7 +105,7 @@ impl Thread {
     }
 
     /// Keep wishes that have changed; whether they have.
-    async fn wish(&self, changed: bool, wishes: Wishes) -> Result<bool> {
+    async fn wish(&self, changed: bool, wishes: ViewSettings) -> Result<bool> {
         if !changed {
             return Ok(false);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline::compact::{Epoch, Policy, Report, Stayed, ToolHistory};
+use throughline::compact::{Epoch, Policy, Report, ToolHistory, UnchangedReason};
 use throughline::model::json::{self, RawJson};
 use throughline::model::{
     Body, CallId, Content, Message, Outcome as Ended, Output, Role, Settings, Source, ToolCall,
@@ -140,7 +140,7 @@ fn b166_a_service_that_keeps_the_conversation_is_left_alone_and_the_report_says_
         let outcome = how.finish(agent.run_on(&thread, "read them all"));
         let outcome = outcome.await.unwrap();
         let report = outcome.compaction.unwrap();
-        assert_eq!(report.stayed, Some(Stayed::Service));
+        assert_eq!(report.stayed, Some(UnchangedReason::Service));
         let asked = service.script().asked();
         assert!(asked.iter().all(|one| digests(&one.messages) == 0));
     });
@@ -318,7 +318,7 @@ fn b165_what_a_vendor_bills_scales_later_estimates() {
             let thread = agent.new_thread();
             let outcome = how.finish(agent.run_on(&thread, "read"));
             let report = outcome.await.unwrap().compaction.unwrap();
-            assert_eq!(report.stayed, Some(Stayed::Within));
+            assert_eq!(report.stayed, Some(UnchangedReason::Within));
             estimates.push(report.tokens_before as f64);
         }
         let ratio = estimates[1] / estimates[0];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use throughline::compact::{Narrated, Policy, Refused, Report};
+use throughline::compact::{NarrativeOutcome, NarrativeRejection, Policy, Report};
 use throughline::model::{Message, Source};
 use throughline::store::At;
 use throughline::{Agent, Compaction, ErrorKind, Outcome, Persistence, RunEvent, StopReason};
@@ -65,7 +65,7 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
             Step::text(format!("{TRUE} {LIE}")).with_usage(900, 40)
         }));
         let mut id: Option<throughline::ThreadId> = None;
-        let (mut made, mut told) = (Vec::new(), Vec::<Narrated>::new());
+        let (mut made, mut told) = (Vec::new(), Vec::<NarrativeOutcome>::new());
         let mut last: Option<Report> = None;
         for _ in 0..24 {
             // Every turn in a process of its own: what waits for the next epoch is kept.
@@ -98,11 +98,11 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
         assert!(made.len() >= 3, "{made:?}");
         assert_eq!(told.len(), made.len(), "one for each epoch");
         for (one, epoch) in told.iter().zip(&made) {
-            let want = Narrated {
+            let want = NarrativeOutcome {
                 epoch: *epoch,
                 kept: 1,
                 dropped: 1,
-                ..Narrated::default()
+                ..NarrativeOutcome::default()
             };
             assert_eq!(*one, want.costing(900, 40));
         }
@@ -139,7 +139,7 @@ async fn turns(
     process: &Process,
     how: How,
     narrator: Option<&Arc<ScriptedClient>>,
-) -> (Vec<Vec<String>>, Vec<Narrated>) {
+) -> (Vec<Vec<String>>, Vec<NarrativeOutcome>) {
     let client = Arc::new(model(4));
     let compaction = match narrator {
         Some(_) => policy(),
@@ -167,25 +167,29 @@ async fn turns(
 
 #[test]
 fn b171_a_summary_that_fails_in_any_way_changes_nothing_and_the_report_says_why() {
-    type Bad = (&'static str, fn() -> Step, Refused);
+    type Bad = (&'static str, fn() -> Step, NarrativeRejection);
     let bad: [Bad; 5] = [
-        ("blank", || Step::text("  \n"), Refused::Blank),
+        ("blank", || Step::text("  \n"), NarrativeRejection::Blank),
         (
             "failing",
             || Step::fails(ErrorKind::Unavailable),
-            Refused::Failed,
+            NarrativeRejection::Failed,
         ),
         (
             "larger",
             || Step::text("The files were read. ".repeat(2_000)),
-            Refused::Larger,
+            NarrativeRejection::Larger,
         ),
         (
             "lying",
             || Step::text(format!("{LIE} Order 998877 is in hammer_time().")),
-            Refused::Unfounded,
+            NarrativeRejection::Unfounded,
         ),
-        ("calling", || reads(0).without_usage(), Refused::Blank),
+        (
+            "calling",
+            || reads(0).without_usage(),
+            NarrativeRejection::Blank,
+        ),
     ];
     let cases = AtomicUsize::new(0);
     everywhere(async |stage, how| {
@@ -295,7 +299,7 @@ async fn a_summary_that_takes_too_long_is_given_up() {
     client.push(Step::text("well").without_usage());
     let outcome = agent.run_on(&thread, "and?").await.unwrap();
     let narrated = outcome.compaction.unwrap().narrative.unwrap();
-    assert_eq!(narrated.refused, Some(Refused::Late));
+    assert_eq!(narrated.refused, Some(NarrativeRejection::Late));
     assert_eq!(narrator.running(), 0);
     // When nobody has the conversation any more, nothing is written about it.
     let run = agent.run_on(&thread, "read on");

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use throughline_compact::{Narrated, Report};
+use throughline_compact::{NarrativeOutcome, Report};
 use throughline_model::stored::StoredError;
 use throughline_model::{
     Arguments, Body, CallId, Content, Family, Message, Path, Place, Runner, ToolCall, json,
@@ -196,7 +196,7 @@ pub(crate) fn decode(event: &StoredEvent) -> Result<RunEvent, BadEvent> {
             Ok(RunEvent::Compacted { step, report })
         },
         kind::NARRATED => |bytes| {
-            let narrated = Narrated::from_json(bytes.text()?);
+            let narrated = NarrativeOutcome::from_json(bytes.text()?);
             let narrated = narrated.map_err(|source| bytes.unreadable(source))?;
             Ok(RunEvent::Narrated { narrated })
         },

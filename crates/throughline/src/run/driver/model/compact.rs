@@ -1,6 +1,6 @@
 //! What of a long conversation a model call is given.
 
-use throughline_compact::{Annotations, Report, Stayed};
+use throughline_compact::{Annotations, Report, UnchangedReason};
 use throughline_model::{Response, ToolDef};
 use throughline_store::{Effect, State};
 
@@ -27,8 +27,8 @@ impl Driver {
         if !self.prompt.is_ours() {
             self.compaction = Some(Report {
                 stayed: Some(match self.owner.is_external() {
-                    true => Stayed::External,
-                    false => Stayed::Service,
+                    true => UnchangedReason::External,
+                    false => UnchangedReason::Service,
                 }),
                 ..Report::default()
             });

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use throughline_compact::{
-    Annotations, Asking, BudgetUnreachable, Narrated, Policy, Report, Wishes,
+    Annotations, BudgetUnreachable, NarrativeOutcome, NarrativeRequest, Policy, Report,
+    ViewSettings,
 };
 use throughline_model::json::RawJson;
 use throughline_model::{Message, MessageId};
@@ -37,7 +38,7 @@ pub(in crate::run::driver) struct PromptView {
 pub(in crate::run::driver) struct Sending<'a> {
     pub(in crate::run::driver) policy: &'a Policy,
     /// What somebody wants to be shown.
-    pub(in crate::run::driver) wishes: &'a Wishes,
+    pub(in crate::run::driver) wishes: &'a ViewSettings,
     /// What holds at the end of the history.
     pub(in crate::run::driver) kept: Option<&'a RawJson>,
     pub(in crate::run::driver) tools: &'a dyn Fn() -> Vec<Annotations>,
@@ -53,9 +54,9 @@ pub(in crate::run::driver) struct Sent {
     /// What is to hold from now on, if that changed.
     pub(in crate::run::driver) kept: Option<RawJson>,
     /// What came of a summary.
-    pub(in crate::run::driver) narrated: Option<Narrated>,
+    pub(in crate::run::driver) narrated: Option<NarrativeOutcome>,
     /// What a model is to be asked for another.
-    pub(in crate::run::driver) asking: Option<Asking>,
+    pub(in crate::run::driver) asking: Option<NarrativeRequest>,
 }
 
 impl PromptView {
@@ -231,7 +232,7 @@ impl PromptView {
     /// What came of a summary, and what is to hold from now on if that changed.
     pub(in crate::run::driver) fn look_for_summary(
         &mut self,
-    ) -> Option<(Narrated, Option<RawJson>)> {
+    ) -> Option<(NarrativeOutcome, Option<RawJson>)> {
         let compacted = self.compacted.as_mut()?;
         let narrated = compacted.look_for_summary()?;
         let told = narrated.refused.is_none();

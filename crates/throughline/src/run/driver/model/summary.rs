@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_compact::{Asking, Narrated, Refused};
+use throughline_compact::{NarrativeOutcome, NarrativeRejection, NarrativeRequest};
 use throughline_model::{Message, Response, Settings, Stop, ToolChoice, ToolDef};
 use tracing::Instrument;
 
@@ -37,7 +37,7 @@ impl Driver {
     /// Ask for a summary, unless one is being written.
     pub(in crate::run::driver) fn ask_for_summary(
         &mut self,
-        asking: Asking,
+        asking: NarrativeRequest,
         instructions: Option<&str>,
         offered: &[ToolDef],
     ) {
@@ -85,11 +85,11 @@ impl Driver {
     }
 
     /// Say what came of a summary, and keep it for whoever gets the outcome.
-    pub(in crate::run::driver) fn tell_summary(&mut self, narrated: Narrated) {
+    pub(in crate::run::driver) fn tell_summary(&mut self, narrated: NarrativeOutcome) {
         tracing::debug!(
             run = %self.run,
             epoch = narrated.epoch,
-            refused = narrated.refused.map(Refused::word),
+            refused = narrated.refused.map(NarrativeRejection::word),
             input_tokens = narrated.input,
             output_tokens = narrated.output,
             "a model was asked for a summary"
@@ -110,7 +110,7 @@ async fn write(agent: Arc<AgentSetup>, letter: SummaryCall, hand: SummaryWriter)
         wrote = tokio::time::timeout(LONGEST, letter.send(&agent)) => wrote,
     };
     hand.done(wrote.unwrap_or(SummaryResult {
-        said: Err(Refused::Late),
+        said: Err(NarrativeRejection::Late),
         billed: (0, 0),
     }));
 }
@@ -142,7 +142,7 @@ impl SummaryCall {
             Err(error) => {
                 watch.failed(&error);
                 SummaryResult {
-                    said: Err(Refused::Failed),
+                    said: Err(NarrativeRejection::Failed),
                     billed: (0, 0),
                 }
             }
@@ -161,13 +161,13 @@ fn wrote(response: &Response) -> SummaryResult {
             .map(Message::text)
             .unwrap_or_default()),
         // It was cut off where it was longer than it may be.
-        Stop::Length => Err(Refused::Larger),
+        Stop::Length => Err(NarrativeRejection::Larger),
         Stop::Cut
         | Stop::InProgress
         | Stop::Failed
         | Stop::Cancelled
         | Stop::ContentFilter
-        | Stop::Refusal => Err(Refused::Failed),
+        | Stop::Refusal => Err(NarrativeRejection::Failed),
     };
     SummaryResult {
         said,

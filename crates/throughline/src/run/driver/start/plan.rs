@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_compact::Wishes;
+use throughline_compact::ViewSettings;
 use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{
@@ -41,7 +41,7 @@ pub(in crate::run::driver) struct Plan {
     pub(in crate::run::driver) policy: HistoryPolicy,
     pub(in crate::run::driver) compaction: Compaction,
     /// What somebody wants the models of the thread to be shown.
-    pub(in crate::run::driver) wishes: Wishes,
+    pub(in crate::run::driver) wishes: ViewSettings,
     /// The id that the caller says the service has.
     pub(in crate::run::driver) service_id: Option<String>,
     pub(in crate::run::driver) key: Option<String>,
@@ -109,7 +109,7 @@ impl Plan {
             compaction: options
                 .compaction
                 .unwrap_or_else(|| agent.compaction.clone()),
-            wishes: Wishes::default(),
+            wishes: ViewSettings::default(),
             service_id: options.service_id,
             key: options.key,
             digest: options.digest,

@@ -1,7 +1,7 @@
 //! The Response object.
 
 use throughline::StopReason;
-use throughline::compact::{Narrated, Report, Stayed};
+use throughline::compact::{NarrativeOutcome, Report, UnchangedReason};
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{Stop, Usage};
 
@@ -169,10 +169,10 @@ impl Object {
     }
 
     /// A model was asked for a summary.
-    pub(super) fn narrated(&mut self, narrated: Narrated) {
+    pub(super) fn narrated(&mut self, narrated: NarrativeOutcome) {
         let report = self.compacted.get_or_insert_with(|| Report {
             // Nothing became smaller for it.
-            stayed: Some(Stayed::Within),
+            stayed: Some(UnchangedReason::Within),
             ..Report::default()
         });
         report.narrative = Some(narrated);

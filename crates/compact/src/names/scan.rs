@@ -99,7 +99,7 @@ pub(crate) fn scan<'a>(text: &'a str, mut found: impl FnMut(Found<'a>)) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     Nothing,
-    Name,
+    NameUse,
     /// The name after a receiver in brackets.
     Receiver,
 }
@@ -127,7 +127,7 @@ fn pass<'a>(text: &'a str, found: &mut impl FnMut(Found<'a>)) {
         if waits == Waits::Nothing {
             if classes == LOWER {
                 if length <= 9 && defines(&text[from..at]) {
-                    waits = Waits::Name;
+                    waits = Waits::NameUse;
                 }
                 continue;
             }
@@ -140,14 +140,14 @@ fn pass<'a>(text: &'a str, found: &mut impl FnMut(Found<'a>)) {
         waits = still_waits(waits, &bytes[gap..from]);
         let run = &text[from..at];
         // Prose has "let the" and "type of"; what is defined is followed by something of the language.
-        let defined = waits == Waits::Name && length <= LONGEST && {
+        let defined = waits == Waits::NameUse && length <= LONGEST && {
             run.starts_with(|first: char| first.is_ascii_uppercase()) || opens(&bytes[at..])
         };
-        if waits == Waits::Name {
+        if waits == Waits::NameUse {
             waits = Waits::Nothing;
         }
         if !defined && classes == LOWER && defines(run) {
-            waits = Waits::Name;
+            waits = Waits::NameUse;
         } else if length <= LONGEST {
             classify(run, classes, defined, found);
         }
@@ -160,17 +160,17 @@ fn still_waits(waits: Waits, gap: &[u8]) -> Waits {
         return Waits::Nothing;
     }
     match waits {
-        Waits::Name if gap.contains(&b'(') => Waits::Receiver,
-        Waits::Name
+        Waits::NameUse if gap.contains(&b'(') => Waits::Receiver,
+        Waits::NameUse
             if gap
                 .iter()
                 .all(|byte| matches!(byte, b' ' | b'\t' | b'*' | b'<' | b'!')) =>
         {
-            Waits::Name
+            Waits::NameUse
         }
-        Waits::Receiver if gap.contains(&b')') => Waits::Name,
+        Waits::Receiver if gap.contains(&b')') => Waits::NameUse,
         Waits::Receiver => Waits::Receiver,
-        Waits::Name | Waits::Nothing => Waits::Nothing,
+        Waits::NameUse | Waits::Nothing => Waits::Nothing,
     }
 }
 

@@ -3,10 +3,10 @@
 //! Later calls are made of such names, so they are what a digest must keep. A text is scanned once;
 //! nothing here knows a language or a project.
 
-mod atom;
+mod entry;
 mod hash;
+mod salient;
 mod scan;
-mod telling;
 mod worth;
 
 use std::collections::HashMap;
@@ -19,18 +19,18 @@ use crate::text;
 use hash::Seeded;
 use scan::Found;
 
-pub(crate) use atom::{Atom, Name};
+pub(crate) use entry::{NameEntry, NameUse};
+pub(crate) use salient::salient;
 pub(crate) use scan::{Kind, scan};
-pub(crate) use telling::telling;
-pub(crate) use worth::{base, worth};
+pub(crate) use worth::worth;
 
 /// All names of a record, up to the place that was looked at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Atoms {
+pub(crate) struct NameIndex {
     ids: HashMap<Box<str>, u32, Seeded>,
-    list: Vec<Atom>,
+    list: Vec<NameEntry>,
     /// Names by place and content.
-    by_place: Vec<Box<[Box<[Name]>]>>,
+    by_place: Vec<Box<[Box<[NameUse]>]>>,
     /// Calls made so far.
     pub(crate) calls: u32,
     stamp: u32,
@@ -38,14 +38,14 @@ pub(crate) struct Atoms {
 
 /// Where a name stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Where {
+enum NameSource {
     User,
     Prose,
     Arguments,
     Result,
 }
 
-impl Atoms {
+impl NameIndex {
     /// Look at the messages that were not looked at before.
     pub(crate) fn extend(&mut self, record: &Record) {
         for place in self.by_place.len()..record.len() {
@@ -59,7 +59,7 @@ impl Atoms {
     }
 
     /// The names of one content, each once, in the order of the text.
-    pub(crate) fn names(&self, place: usize, content: usize) -> &[Name] {
+    pub(crate) fn names(&self, place: usize, content: usize) -> &[NameUse] {
         let contents = self.by_place.get(place);
         let names = contents.and_then(|contents| contents.get(content));
         names.map_or(&[], |names| names)
@@ -77,7 +77,7 @@ impl Atoms {
         self.ids.get(key).copied()
     }
 
-    pub(crate) fn get(&self, id: u32) -> Option<&Atom> {
+    pub(crate) fn get(&self, id: u32) -> Option<&NameEntry> {
         self.list.get(id as usize)
     }
 
@@ -85,21 +85,23 @@ impl Atoms {
         self.list.len()
     }
 
-    fn content(&mut self, content: &Content, role: &Role, place: usize) -> Box<[Name]> {
+    fn content(&mut self, content: &Content, role: &Role, place: usize) -> Box<[NameUse]> {
         self.stamp += 1;
         let mut names = Vec::new();
         match &content.body {
             Body::Text(text) | Body::Refusal(text) => {
                 let at = match role {
-                    Role::Assistant => Where::Prose,
-                    Role::Tool => Where::Result,
-                    Role::User | Role::System | Role::Developer | Role::Other(_) => Where::User,
+                    Role::Assistant => NameSource::Prose,
+                    Role::Tool => NameSource::Result,
+                    Role::User | Role::System | Role::Developer | Role::Other(_) => {
+                        NameSource::User
+                    }
                 };
                 self.take(&text.text, place, at, false, &mut names);
             }
             Body::Reasoning(reasoning) => {
                 for text in reasoning.text.iter().chain(&reasoning.summary) {
-                    self.take(text, place, Where::Prose, false, &mut names);
+                    self.take(text, place, NameSource::Prose, false, &mut names);
                 }
             }
             Body::ToolCall(call) => {
@@ -107,19 +109,19 @@ impl Atoms {
                 let args = Args::of(&call.arguments);
                 args.each_text(|text, body| {
                     let at = if body {
-                        Where::Result
+                        NameSource::Result
                     } else {
-                        Where::Arguments
+                        NameSource::Arguments
                     };
                     self.take(text, place, at, body, &mut names);
                 });
             }
             Body::ToolResult(result) => {
                 let text = text::of_output(&result.output);
-                self.take(&text, place, Where::Result, false, &mut names);
+                self.take(&text, place, NameSource::Result, false, &mut names);
             }
             Body::Error(fault) => {
-                self.take(&fault.message, place, Where::Result, false, &mut names);
+                self.take(&fault.message, place, NameSource::Result, false, &mut names);
             }
             Body::Media(_)
             | Body::ApprovalRequest(_)
@@ -130,27 +132,34 @@ impl Atoms {
         names.into()
     }
 
-    fn take(&mut self, text: &str, place: usize, at: Where, body: bool, names: &mut Vec<Name>) {
+    fn take(
+        &mut self,
+        text: &str,
+        place: usize,
+        at: NameSource,
+        body: bool,
+        names: &mut Vec<NameUse>,
+    ) {
         let (stamp, calls) = (self.stamp, self.calls);
         scan(text, |found| {
             let id = self.id(&found);
-            let Some(atom) = self.list.get_mut(id as usize) else {
+            let Some(entry) = self.list.get_mut(id as usize) else {
                 return;
             };
-            atom.defined |= found.defined;
+            entry.defined |= found.defined;
             match at {
-                Where::User => atom.in_user = true,
-                Where::Prose => atom.in_prose = atom.in_prose.saturating_add(1),
-                Where::Arguments => atom.in_arguments = atom.in_arguments.saturating_add(1),
-                Where::Result => {}
+                NameSource::User => entry.in_user = true,
+                NameSource::Prose => entry.in_prose = entry.in_prose.saturating_add(1),
+                NameSource::Arguments => entry.in_arguments = entry.in_arguments.saturating_add(1),
+                NameSource::Result => {}
             }
-            if atom.messages == 0 || atom.last != place {
-                atom.messages += 1;
-                atom.last = place;
-                atom.last_call = calls;
+            if entry.messages == 0 || entry.last != place {
+                entry.messages += 1;
+                entry.last = place;
+                entry.last_call = calls;
             }
-            if atom.stamp.0 == stamp {
-                if let Some(name) = names.get_mut(atom.stamp.1 as usize) {
+            if entry.stamp.0 == stamp {
+                if let Some(name) = names.get_mut(entry.stamp.1 as usize) {
                     name.times = name.times.saturating_add(1);
                     name.defined |= found.defined;
                     name.body &= body;
@@ -158,9 +167,9 @@ impl Atoms {
                 return;
             }
             let slot = u32::try_from(names.len()).unwrap_or(u32::MAX);
-            atom.stamp = (stamp, slot);
-            names.push(Name {
-                atom: id,
+            entry.stamp = (stamp, slot);
+            names.push(NameUse {
+                id,
                 defined: found.defined,
                 times: 1,
                 body,
@@ -173,7 +182,7 @@ impl Atoms {
             return *id;
         }
         let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(Atom {
+        self.list.push(NameEntry {
             shown: name.shown.into(),
             kind: name.kind,
             messages: 0,

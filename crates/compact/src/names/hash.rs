@@ -16,10 +16,10 @@ impl Default for Seeded {
 }
 
 impl BuildHasher for Seeded {
-    type Hasher = Folded;
+    type Hasher = FoldHasher;
 
-    fn build_hasher(&self) -> Folded {
-        Folded {
+    fn build_hasher(&self) -> FoldHasher {
+        FoldHasher {
             state: self.0,
             seed: self.0,
         }
@@ -27,12 +27,12 @@ impl BuildHasher for Seeded {
 }
 
 /// Multiplies into twice the width and folds the halves.
-pub(super) struct Folded {
+pub(super) struct FoldHasher {
     state: u64,
     seed: u64,
 }
 
-impl Folded {
+impl FoldHasher {
     fn fold(&mut self, word: u64) {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let product = u128::from(self.state ^ word) * u128::from(self.seed ^ ODD);
@@ -40,7 +40,7 @@ impl Folded {
     }
 }
 
-impl Hasher for Folded {
+impl Hasher for FoldHasher {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {

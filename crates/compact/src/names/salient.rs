@@ -7,7 +7,7 @@ use super::worth::base;
 use crate::tokens;
 
 /// The names of a text that are worth most for their size, in the order of the text, in about so many units.
-pub(crate) fn telling(text: &str, units: u64) -> Vec<&str> {
+pub(crate) fn salient(text: &str, units: u64) -> Vec<&str> {
     struct Seen<'a> {
         shown: &'a str,
         kind: Kind,

@@ -2,24 +2,29 @@
 
 use std::fmt::Write;
 
-use super::job::{Choice, Detail, HEADER, Job, LEDGER};
+use super::input::{CandidateLine, Detail, DigestInput, HEADER, LEDGER};
 use super::names;
-use crate::atoms::Name;
 use crate::category::Category;
-use crate::facts::ended::Words;
+use crate::facts::outcome::Wording;
 use crate::facts::{Line, LineKind};
+use crate::names::NameUse;
 use crate::policy::Caps;
 use crate::text;
 use crate::tokens;
 use crate::trials::planted;
 
 /// The whole text: its header, then the lines.
-pub(super) fn text(job: &Job<'_>, choices: &[Choice], detail: Detail, also: &[Name]) -> String {
+pub(super) fn text(
+    job: &DigestInput<'_>,
+    choices: &[CandidateLine],
+    detail: Detail,
+    also: &[NameUse],
+) -> String {
     if choices.is_empty() && also.is_empty() {
         return String::new();
     }
     let mut out = String::from(if job.ledger { LEDGER } else { HEADER });
-    let mut order: Vec<&Choice> = choices.iter().collect();
+    let mut order: Vec<&CandidateLine> = choices.iter().collect();
     if job.ledger {
         order.sort_by_key(|choice| (section(choice), choice.line.seq));
     } else {
@@ -43,7 +48,7 @@ pub(super) fn text(job: &Job<'_>, choices: &[Choice], detail: Detail, also: &[Na
 }
 
 /// Requests, files, commands, other calls, statements.
-fn section(choice: &Choice) -> u8 {
+fn section(choice: &CandidateLine) -> u8 {
     match choice.line.kind {
         LineKind::Request => 0,
         LineKind::Call(Category::Read | Category::Write) => 1,
@@ -59,7 +64,7 @@ fn section(choice: &Choice) -> u8 {
     }
 }
 
-fn line(out: &mut String, job: &Job<'_>, choice: &Choice, detail: Detail) {
+fn line(out: &mut String, job: &DigestInput<'_>, choice: &CandidateLine, detail: Detail) {
     let plain = plain(choice, detail, job.caps);
     // The number comes last, after the names.
     let cut = plain.rfind(" #").unwrap_or(plain.len());
@@ -78,21 +83,26 @@ fn line(out: &mut String, job: &Job<'_>, choice: &Choice, detail: Detail) {
     out.push_str(&plain[cut..]);
 }
 
-fn list<'a>(out: &mut String, job: &Job<'_>, word: &str, all: impl Iterator<Item = &'a Name>) {
+fn list<'a>(
+    out: &mut String,
+    job: &DigestInput<'_>,
+    word: &str,
+    all: impl Iterator<Item = &'a NameUse>,
+) {
     let mut first = true;
     for name in all {
-        let Some(atom) = job.atoms.get(name.atom) else {
+        let Some(entry) = job.name_index.get(name.id) else {
             continue;
         };
         out.push_str(if first { word } else { "," });
         out.push(' ');
-        out.push_str(names::shown(atom));
+        out.push_str(names::shown(entry));
         first = false;
     }
 }
 
 /// A line without names. How a call ended is said whole at every level of detail.
-pub(super) fn plain(choice: &Choice, detail: Detail, caps: &Caps) -> String {
+pub(super) fn plain(choice: &CandidateLine, detail: Detail, caps: &Caps) -> String {
     let line = &choice.line;
     let ended = ended(line, detail);
     let mut out = String::from("[Earlier: ");
@@ -136,8 +146,8 @@ fn ended(line: &Line, detail: Detail) -> String {
         return String::new();
     }
     let words = match detail {
-        Detail::Full | Detail::Short => Words::All,
-        Detail::Terse | Detail::Bare => Words::One,
+        Detail::Full | Detail::Short => Wording::All,
+        Detail::Terse | Detail::Bare => Wording::One,
     };
     if planted("compact-outcome-clipped") && detail == Detail::Bare {
         return String::new();
@@ -156,7 +166,7 @@ fn clipped(out: &mut String, said: &str, most: usize) {
 }
 
 /// Units of the lines that were taken, names not counted.
-pub(super) fn units(choices: &[Choice], detail: Detail, job: &Job<'_>) -> u64 {
+pub(super) fn units(choices: &[CandidateLine], detail: Detail, job: &DigestInput<'_>) -> u64 {
     let taken = choices.iter().filter(|choice| choice.taken);
     let lines = taken.map(|choice| u64::from(tokens::text_units(&plain(choice, detail, job.caps))));
     let header = u64::from(tokens::text_units(HEADER)) + 6;

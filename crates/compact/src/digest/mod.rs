@@ -5,20 +5,20 @@
 //! needed again. Names that can be read elsewhere in the view are not said twice.
 
 mod collapse;
-mod job;
+mod input;
 mod names;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use crate::facts::LineKind;
-use crate::report::Kept;
+use crate::report::DigestCounts;
 use crate::tokens;
 
-use job::{Choice, Detail, HEADER};
+use input::{CandidateLine, Detail, HEADER};
 
-pub(crate) use job::Job;
-pub(crate) use names::Visible;
+pub(crate) use input::DigestInput;
+pub(crate) use names::VisibleNames;
 
 /// Percent of the room that requests take at most before files and failures have theirs.
 const REQUESTS: u64 = 40;
@@ -27,20 +27,20 @@ const STATEMENTS: u64 = 13;
 
 /// A packed text.
 #[derive(Debug, Default)]
-pub(crate) struct Packed {
+pub(crate) struct DigestText {
     pub(crate) text: String,
-    pub(crate) kept: Kept,
+    pub(crate) kept: DigestCounts,
 }
 
 /// Pack the facts; `visible` knows the names that can be read elsewhere and learns those of the text.
-pub(crate) fn pack(job: &Job<'_>, visible: &mut Visible) -> Packed {
+pub(crate) fn write_digest(job: &DigestInput<'_>, visible: &mut VisibleNames) -> DigestText {
     let mut choices = collapse::collapse(job);
     if choices.is_empty() || job.room.is_some_and(|room| room < 24) {
-        return Packed::default();
+        return DigestText::default();
     }
     let detail = choose_lines(job, &mut choices);
     for choice in choices.iter().filter(|choice| choice.taken) {
-        visible.learn(job.atoms, &write::plain(choice, detail, job.caps));
+        visible.learn(job.name_index, &write::plain(choice, detail, job.caps));
     }
     let spent = write::units(&choices, detail, job);
     let also = names::choose(job, &mut choices, visible, spent);
@@ -48,7 +48,7 @@ pub(crate) fn pack(job: &Job<'_>, visible: &mut Visible) -> Packed {
 }
 
 /// Take lines as long as there is room for them; says how tersely they are written.
-fn choose_lines(job: &Job<'_>, choices: &mut [Choice]) -> Detail {
+fn choose_lines(job: &DigestInput<'_>, choices: &mut [CandidateLine]) -> Detail {
     let Some(room) = job.room else {
         for choice in choices.iter_mut() {
             choice.taken = true;
@@ -57,7 +57,7 @@ fn choose_lines(job: &Job<'_>, choices: &mut [Choice]) -> Detail {
     };
     let header = u64::from(tokens::text_units(HEADER)) + 2;
     let room = room.saturating_sub(header);
-    let cost = |choice: &Choice, detail: Detail| {
+    let cost = |choice: &CandidateLine, detail: Detail| {
         u64::from(tokens::text_units(&write::plain(choice, detail, job.caps))) + 1
     };
     let protected = |detail: Detail| -> u64 {
@@ -70,48 +70,49 @@ fn choose_lines(job: &Job<'_>, choices: &mut [Choice]) -> Detail {
         .find(|detail| protected(*detail) <= room * 6 / 10)
         .unwrap_or(Detail::Bare);
     let mut spent = 0;
-    let mut take = |choices: &mut [Choice], limit: u64, wanted: &dyn Fn(&Choice) -> bool| {
-        for choice in choices.iter_mut().rev() {
-            if choice.taken || !wanted(choice) {
-                continue;
+    let mut take =
+        |choices: &mut [CandidateLine], limit: u64, wanted: &dyn Fn(&CandidateLine) -> bool| {
+            for choice in choices.iter_mut().rev() {
+                if choice.taken || !wanted(choice) {
+                    continue;
+                }
+                let cost = cost(choice, detail);
+                if spent + cost <= limit {
+                    spent += cost;
+                    choice.taken = true;
+                }
             }
-            let cost = cost(choice, detail);
-            if spent + cost <= limit {
-                spent += cost;
-                choice.taken = true;
-            }
-        }
-        spent
-    };
+            spent
+        };
     // Where not all fits, no class of what must not be lost takes the room of the others.
-    let request = |choice: &Choice| choice.line.kind == LineKind::Request;
+    let request = |choice: &CandidateLine| choice.line.kind == LineKind::Request;
     take(choices, room * REQUESTS / 100, &request);
-    let other = |choice: &Choice| choice.protected() && !request(choice);
+    let other = |choice: &CandidateLine| choice.protected() && !request(choice);
     take(choices, room, &other);
-    take(choices, room, &Choice::protected);
-    let is_call = |choice: &Choice| matches!(choice.line.kind, LineKind::Call(_));
+    take(choices, room, &CandidateLine::protected);
+    let is_call = |choice: &CandidateLine| matches!(choice.line.kind, LineKind::Call(_));
     let spent = take(choices, room * 70 / 100, &is_call);
-    let said = |choice: &Choice| choice.line.kind == LineKind::Statement;
+    let said = |choice: &CandidateLine| choice.line.kind == LineKind::Statement;
     let limit = (spent + room * STATEMENTS / 100).min(room * 3 / 4);
     take(choices, limit, &said);
     detail
 }
 
 fn finish(
-    job: &Job<'_>,
-    choices: &mut Vec<Choice>,
+    job: &DigestInput<'_>,
+    choices: &mut Vec<CandidateLine>,
     detail: Detail,
-    also: &[crate::atoms::Name],
-) -> Packed {
+    also: &[crate::names::NameUse],
+) -> DigestText {
     choices.retain(|choice| choice.taken);
     let text = write::text(job, choices, detail, also);
     if text.is_empty() {
-        return Packed::default();
+        return DigestText::default();
     }
-    let count = |wanted: &dyn Fn(&Choice) -> bool| {
+    let count = |wanted: &dyn Fn(&CandidateLine) -> bool| {
         choices.iter().filter(|choice| wanted(choice)).count() as u64
     };
-    let kept = Kept {
+    let kept = DigestCounts {
         requests: count(&|one| one.line.kind == LineKind::Request),
         files_written: count(&|one| one.line.is_write() && one.line.is_ok()),
         failures: count(&|one| one.line.failed()),
@@ -122,5 +123,5 @@ fn finish(
         names: choices.iter().map(|one| one.names.len()).sum::<usize>() as u64 + also.len() as u64,
         statements: count(&|one| one.line.kind == LineKind::Statement),
     };
-    Packed { text, kept }
+    DigestText { text, kept }
 }

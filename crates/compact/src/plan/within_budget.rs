@@ -7,16 +7,16 @@ use super::draft::{Draft, Outline};
 use super::{segments, shortening};
 use crate::epoch::Block;
 use crate::history::ToolHistory;
-use crate::report::Stayed;
+use crate::report::UnchangedReason;
 use crate::trials::planted;
 
 /// A view within a budget, or the smallest there is.
-pub(super) fn within(
+pub(super) fn fit(
     history: &ToolHistory,
     bounds: &Bounds,
     room: u64,
     over: bool,
-) -> Result<Draft, Stayed> {
+) -> Result<Draft, UnchangedReason> {
     let planner = Planner::new(history, bounds, room);
     let before = history.view.units;
     // Whatever the policy says, a view that is no smaller is not worth a cold cache.
@@ -30,11 +30,11 @@ pub(super) fn within(
     let six = planner.cut(bounds.furthest());
     let last = bounds.smallest().max(bounds.held);
     for (cut, squeeze) in [
-        (six, Squeeze::Nothing),
-        (six, Squeeze::Results),
-        (last, Squeeze::Results),
-        (last, Squeeze::All),
-        (last, Squeeze::Smallest),
+        (six, BudgetStep::Nothing),
+        (six, BudgetStep::Results),
+        (last, BudgetStep::Results),
+        (last, BudgetStep::All),
+        (last, BudgetStep::Smallest),
     ] {
         for major in [false, true] {
             let Some(outline) = planner.outline(cut, squeeze, major) else {
@@ -57,14 +57,14 @@ pub(super) fn within(
     match best {
         Some(best) if best.view.units <= worth => Ok(best),
         Some(best) if over && best.view.units < before => Ok(best),
-        _ if bounds.open < bounds.recent => Err(Stayed::OpenCall),
-        _ => Err(Stayed::SmallGain),
+        _ if bounds.open < bounds.recent => Err(UnchangedReason::OpenCall),
+        _ => Err(UnchangedReason::SmallGain),
     }
 }
 
 /// What is made smaller in the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Squeeze {
+enum BudgetStep {
     Nothing,
     /// Results, oldest first, down to what the low mark leaves.
     Results,
@@ -133,7 +133,7 @@ impl<'a> Planner<'a> {
     }
 
     /// What an epoch with this cut is made of; none if it would be like another.
-    fn outline(&self, cut: usize, squeeze: Squeeze, major: bool) -> Option<Outline> {
+    fn outline(&self, cut: usize, squeeze: BudgetStep, major: bool) -> Option<Outline> {
         let held = self.history.epoch();
         let old: Vec<Arc<Block>> = match held {
             Some(epoch) if !major && !planted("compact-blocks-forgotten") => epoch.blocks.clone(),
@@ -148,18 +148,18 @@ impl<'a> Planner<'a> {
         let least = usable / 12;
         let pinned = self.pinned(cut);
         let (shortened, tail) = match squeeze {
-            Squeeze::Nothing => (Vec::new(), tail),
-            Squeeze::Results => shortening::until(self.history, cut, tail, low * 6 / 10),
-            Squeeze::All | Squeeze::Smallest => {
+            BudgetStep::Nothing => (Vec::new(), tail),
+            BudgetStep::Results => shortening::until(self.history, cut, tail, low * 6 / 10),
+            BudgetStep::All | BudgetStep::Smallest => {
                 shortening::until(self.history, cut, tail, self.room.saturating_sub(pinned))
             }
         };
-        if squeeze == Squeeze::Results && shortened.is_empty() && cut != self.bounds.smallest() {
+        if squeeze == BudgetStep::Results && shortened.is_empty() && cut != self.bounds.smallest() {
             return None;
         }
         let want = low.saturating_sub(blocks + tail);
         let limit = usable * self.history.policy.block_share.min(100) / 100;
-        let last = matches!(squeeze, Squeeze::All | Squeeze::Smallest);
+        let last = matches!(squeeze, BudgetStep::All | BudgetStep::Smallest);
         if !major && !last && (want < least || blocks + least > limit) {
             return None;
         }
@@ -169,9 +169,9 @@ impl<'a> Planner<'a> {
             return None;
         }
         let room = match squeeze {
-            Squeeze::Nothing | Squeeze::Results => want.max(least).min(hard),
-            Squeeze::All => hard.min(least),
-            Squeeze::Smallest => 0,
+            BudgetStep::Nothing | BudgetStep::Results => want.max(least).min(hard),
+            BudgetStep::All => hard.min(least),
+            BudgetStep::Smallest => 0,
         };
         let from = if major { 0 } else { self.bounds.held };
         let segments = segments::merged(self.history, self.bounds, from, cut);

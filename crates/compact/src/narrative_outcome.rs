@@ -8,7 +8,7 @@ use throughline_model::stored::{Fields, StoredError};
 
 /// Why nothing that a model wrote is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refused {
+pub enum NarrativeRejection {
     /// The model could not be asked, or did not answer.
     Failed,
     /// It took too long.
@@ -23,7 +23,7 @@ pub enum Refused {
     Undone,
 }
 
-impl Refused {
+impl NarrativeRejection {
     const ALL: [Self; 6] = [
         Self::Failed,
         Self::Late,
@@ -65,11 +65,11 @@ impl Refused {
 
 /// What became of a summary that a model was asked for, and what it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Narrated {
+pub struct NarrativeOutcome {
     /// The epoch after which it was asked for.
     pub epoch: u64,
     /// Why nothing of it is shown, if nothing is.
-    pub refused: Option<Refused>,
+    pub refused: Option<NarrativeRejection>,
     /// Sentences that are shown from the next epoch on.
     pub kept: u64,
     /// Sentences that the record does not bear out.
@@ -80,9 +80,9 @@ pub struct Narrated {
     pub output: u64,
 }
 
-impl Narrated {
+impl NarrativeOutcome {
     /// Nothing came of it.
-    pub fn refused(epoch: u64, why: Refused) -> Self {
+    pub fn refused(epoch: u64, why: NarrativeRejection) -> Self {
         Self {
             epoch,
             refused: Some(why),
@@ -103,12 +103,12 @@ impl Narrated {
     /// Write it as an object.
     ///
     /// ```
-    /// use throughline_compact::{Narrated, Refused};
+    /// use throughline_compact::{NarrativeOutcome, NarrativeRejection};
     ///
-    /// let lost = Narrated::refused(2, Refused::Late).costing(900, 0);
+    /// let lost = NarrativeOutcome::refused(2, NarrativeRejection::Late).costing(900, 0);
     /// let mut text = String::new();
     /// lost.write(&mut text);
-    /// assert_eq!(Narrated::from_json(&text).unwrap(), lost);
+    /// assert_eq!(NarrativeOutcome::from_json(&text).unwrap(), lost);
     /// ```
     pub fn write(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
@@ -124,7 +124,7 @@ impl Narrated {
         object.end();
     }
 
-    /// Read what [`Narrated::write`] wrote.
+    /// Read what [`NarrativeOutcome::write`] wrote.
     ///
     /// # Errors
     ///
@@ -145,12 +145,13 @@ impl Narrated {
             input: number("input_tokens")?,
             output: number("output_tokens")?,
             // A reason of a later version is still one.
-            refused: refused.map(|word| Refused::named(&word).unwrap_or(Refused::Failed)),
+            refused: refused
+                .map(|word| NarrativeRejection::named(&word).unwrap_or(NarrativeRejection::Failed)),
         })
     }
 }
 
-impl fmt::Display for Narrated {
+impl fmt::Display for NarrativeOutcome {
     /// One sentence for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cost = self.input + self.output;

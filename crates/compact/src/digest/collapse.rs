@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use throughline_model::Outcome;
 
-use super::job::{Choice, Job};
+use super::input::{CandidateLine, DigestInput};
 use crate::category::Category;
 use crate::facts::call::changed;
 use crate::facts::{Line, LineKind};
@@ -16,11 +16,11 @@ use crate::trials::planted;
 type Same = (u8, (Option<Outcome>, bool, Option<i64>), Box<str>);
 
 /// All lines of the facts, repeats collapsed, in the order of what they say last.
-pub(super) fn collapse(job: &Job<'_>) -> Vec<Choice> {
-    let mut choices: Vec<Option<Choice>> = Vec::new();
+pub(super) fn collapse(job: &DigestInput<'_>) -> Vec<CandidateLine> {
+    let mut choices: Vec<Option<CandidateLine>> = Vec::new();
     let mut seen: HashMap<Same, usize> = HashMap::new();
     for line in job.facts.iter().flat_map(|facts| &facts.lines) {
-        let mut choice = Choice {
+        let mut choice = CandidateLine {
             line: line.clone(),
             times: 1,
             reads: 0,
@@ -40,7 +40,7 @@ pub(super) fn collapse(job: &Job<'_>) -> Vec<Choice> {
         }
         choices.push(Some(choice));
     }
-    let mut choices: Vec<Choice> = choices.into_iter().flatten().collect();
+    let mut choices: Vec<CandidateLine> = choices.into_iter().flatten().collect();
     mark_stale(&mut choices);
     mark_settled(&mut choices);
     choices
@@ -82,8 +82,8 @@ fn same(line: &Line, ledger: bool) -> Option<Same> {
 }
 
 /// Put what an earlier line said into the later one, which ended alike.
-fn merge(later: &mut Choice, earlier: Choice, caps: &Caps) {
-    let reads = |choice: &Choice| choice.line.kind == LineKind::Call(Category::Read);
+fn merge(later: &mut CandidateLine, earlier: CandidateLine, caps: &Caps) {
+    let reads = |choice: &CandidateLine| choice.line.kind == LineKind::Call(Category::Read);
     later.names_from(&earlier);
     match (reads(&earlier), reads(later)) {
         (true, false) => {
@@ -150,7 +150,7 @@ fn resize(line: &mut Line) {
     }
 }
 
-impl Choice {
+impl CandidateLine {
     /// Names that only the earlier line had.
     fn names_from(&mut self, earlier: &Self) {
         self.line.names.extend_from_slice(&earlier.line.names);
@@ -159,7 +159,7 @@ impl Choice {
 
 /// A read that is older than a write of the same file no longer says what is there; one that is older than a
 /// write whose result was lost may not.
-fn mark_stale(choices: &mut [Choice]) {
+fn mark_stale(choices: &mut [CandidateLine]) {
     let mut written: HashMap<Box<str>, u64> = HashMap::new();
     let mut perhaps: HashMap<Box<str>, u64> = HashMap::new();
     for line in choices.iter().map(|choice| &choice.line) {
@@ -197,7 +197,7 @@ fn mark_stale(choices: &mut [Choice]) {
 }
 
 /// Find the commands that failed and were run again.
-fn mark_settled(choices: &mut [Choice]) {
+fn mark_settled(choices: &mut [CandidateLine]) {
     let mut failed: HashSet<Box<str>> = HashSet::new();
     for choice in choices {
         let line = &choice.line;

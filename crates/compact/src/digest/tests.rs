@@ -1,16 +1,16 @@
 use throughline_model::{CallId, Outcome, Output, ToolCall};
 
-use super::job::{Choice, Detail};
+use super::input::{CandidateLine, Detail};
 use super::write;
 use crate::arguments::Args;
 use crate::category::Category;
-use crate::facts::{Called, call};
+use crate::facts::{DigestCall, call};
 use crate::policy::Caps;
 
 const DETAILS: [Detail; 4] = [Detail::Full, Detail::Short, Detail::Terse, Detail::Bare];
 
 /// A call of a tool of some category, with a subject that every level has to cut.
-fn choice(category: Category, outcome: Option<Outcome>, times: u32) -> Choice {
+fn choice(category: Category, outcome: Option<Outcome>, times: u32) -> CandidateLine {
     let long = "/srv/harbour/".repeat(40);
     let arguments = format!(
         r#"{{"path":"{long}","command":"{long}","pattern":"{long}","content":"{}"}}"#,
@@ -20,14 +20,14 @@ fn choice(category: Category, outcome: Option<Outcome>, times: u32) -> Choice {
     let made = ToolCall::function(id, "a_tool_with_a_name", arguments);
     let output = "Exit code -1073741819\n".to_owned() + &"all done and ok\n".repeat(50);
     let result = outcome.map(|outcome| made.answer(outcome, Output::Text(output)));
-    let called = Called {
+    let called = DigestCall {
         seq: 7,
         call: &made,
         result: result.as_ref(),
         category,
     };
     let line = call::line(&called, &Args::of(&made.arguments), &Caps::default());
-    Choice {
+    CandidateLine {
         line,
         times,
         reads: 0,

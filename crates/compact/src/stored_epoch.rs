@@ -6,7 +6,7 @@ use throughline_model::json::{self, ObjectWriter, RawJson, Value};
 use throughline_model::{Body, Message};
 
 use crate::epoch::Epoch;
-use crate::history::{Armed, ToolHistory};
+use crate::history::{ToolHistory, TriggerBaseline};
 use crate::narrative::Narrative;
 use crate::tokens::Calibrations;
 
@@ -16,15 +16,15 @@ const VERSION: &str = "1";
 /// The epoch that holds, and what was billed so far: all that a view needs beside its record.
 ///
 /// ```
-/// use throughline_compact::KeptEpoch;
+/// use throughline_compact::StoredEpoch;
 ///
 /// // A view is made again at any time, so what cannot be read is as if it had never been.
-/// assert_eq!(KeptEpoch::from_json(r#"{"v":2}"#), None);
+/// assert_eq!(StoredEpoch::from_json(r#"{"v":2}"#), None);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct KeptEpoch {
+pub struct StoredEpoch {
     /// What holds.
-    pub held: Held,
+    pub held: EpochState,
     /// What a model wrote, for the next epoch.
     pub narrative: Option<Arc<Narrative>>,
     /// The bills.
@@ -33,7 +33,7 @@ pub struct KeptEpoch {
 
 /// How a record is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum EpochState {
     /// By an epoch.
     Epoch(Arc<Epoch>),
     /// All of it, since epochs were taken back.
@@ -47,13 +47,13 @@ pub enum Held {
     },
 }
 
-impl KeptEpoch {
+impl StoredEpoch {
     /// What is to be kept of a history; `None` if there was never an epoch.
     pub fn of(history: &ToolHistory, bills: &Calibrations) -> Option<Self> {
         let held = match history.epoch() {
-            Some(epoch) => Held::Epoch(Arc::clone(epoch)),
+            Some(epoch) => EpochState::Epoch(Arc::clone(epoch)),
             None if history.last_no == 0 => return None,
-            None => Held::Undone {
+            None => EpochState::Undone {
                 no: history.last_no,
                 tool_units: history.armed.tool_units,
                 messages: history.armed.messages,
@@ -69,8 +69,8 @@ impl KeptEpoch {
     /// The epoch that holds, if one does.
     pub fn epoch(&self) -> Option<&Arc<Epoch>> {
         match &self.held {
-            Held::Epoch(epoch) => Some(epoch),
-            Held::Undone { .. } => None,
+            EpochState::Epoch(epoch) => Some(epoch),
+            EpochState::Undone { .. } => None,
         }
     }
 
@@ -79,10 +79,10 @@ impl KeptEpoch {
         RawJson::object(|object| {
             object.raw("v", VERSION);
             match &self.held {
-                Held::Epoch(epoch) => {
+                EpochState::Epoch(epoch) => {
                     object.raw("epoch", &epoch.to_json());
                 }
-                Held::Undone {
+                EpochState::Undone {
                     no,
                     tool_units,
                     messages,
@@ -110,10 +110,10 @@ impl KeptEpoch {
             return None;
         }
         let held = match value.get("undone") {
-            None => Held::Epoch(Arc::new(Epoch::from_json(member("epoch")?.get()).ok()?)),
+            None => EpochState::Epoch(Arc::new(Epoch::from_json(member("epoch")?.get()).ok()?)),
             Some(undone) => {
                 let number = |key: &str| undone.get(key).and_then(Value::as_u64);
-                Held::Undone {
+                EpochState::Undone {
                     no: number("no")?,
                     tool_units: number("tool_units")?,
                     messages: number("messages")?,
@@ -135,25 +135,25 @@ impl KeptEpoch {
 impl ToolHistory {
     /// Show a record as it was shown where this was kept. False, and nothing changes, if it does not
     /// belong to the record, or if there was an epoch already.
-    pub fn restore(&mut self, kept: &KeptEpoch) -> bool {
+    pub fn restore(&mut self, kept: &StoredEpoch) -> bool {
         if self.last_no > 0 {
             return false;
         }
         match &kept.held {
-            Held::Epoch(epoch) => {
+            EpochState::Epoch(epoch) => {
                 if !self.install(Arc::clone(epoch)) {
                     return false;
                 }
                 self.narrative.clone_from(&kept.narrative);
                 self.settle_narrative();
             }
-            Held::Undone {
+            EpochState::Undone {
                 no,
                 tool_units,
                 messages,
             } => {
                 self.last_no = *no;
-                self.armed = Armed {
+                self.armed = TriggerBaseline {
                     tool_units: *tool_units,
                     messages: *messages,
                 };
@@ -167,7 +167,7 @@ impl ToolHistory {
 ///
 /// A record counts results, so that a digest can name each of them. The number of a message is the
 /// first that it takes, and the first message has number one.
-pub fn places(message: &Message) -> u64 {
+pub fn number_count(message: &Message) -> u64 {
     let results = message.contents.iter();
     let results = results.filter(|content| matches!(content.body, Body::ToolResult(_)));
     (results.count() as u64).max(1)

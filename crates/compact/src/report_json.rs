@@ -4,8 +4,8 @@ use throughline_model::json::{self, ObjectWriter};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, json::Value};
 
-use crate::narrated::Narrated;
-use crate::report::{BudgetUnreachable, Kept, Report, Stayed, Trigger};
+use crate::narrative_outcome::NarrativeOutcome;
+use crate::report::{BudgetUnreachable, DigestCounts, Report, Trigger, UnchangedReason};
 
 impl Report {
     /// The report as JSON, with the line for people.
@@ -68,7 +68,7 @@ impl Report {
         let mut number = |key: &str| Ok::<u64, StoredError>(fields.number(key)?.unwrap_or(0));
         let mut report = Self {
             trigger: trigger.as_deref().and_then(Trigger::named),
-            stayed: stayed.as_deref().and_then(Stayed::named),
+            stayed: stayed.as_deref().and_then(UnchangedReason::named),
             epoch: number("epoch")?,
             major,
             groups_digested: number("groups_digested")?,
@@ -76,7 +76,7 @@ impl Report {
             results_shortened: number("results_shortened")?,
             tokens_before: number("tokens_before")?,
             tokens_after: number("tokens_after")?,
-            kept: Kept::default(),
+            kept: DigestCounts::default(),
             budget_unreachable: None,
             narrative: None,
         };
@@ -84,7 +84,7 @@ impl Report {
             let path = root.key("kept");
             let mut fields = Fields::of(kept, &path)?;
             let mut number = |key: &str| Ok::<u64, StoredError>(fields.number(key)?.unwrap_or(0));
-            report.kept = Kept {
+            report.kept = DigestCounts {
                 requests: number("requests")?,
                 files_written: number("files_written")?,
                 failures: number("failures")?,
@@ -102,13 +102,13 @@ impl Report {
             });
         }
         if let Some(narrated) = fields.get("narrative") {
-            report.narrative = Some(Narrated::read(narrated, &root.key("narrative"))?);
+            report.narrative = Some(NarrativeOutcome::read(narrated, &root.key("narrative"))?);
         }
         Ok(report)
     }
 }
 
-fn counts(kept: &Kept) -> [(&'static str, u64); 6] {
+fn counts(kept: &DigestCounts) -> [(&'static str, u64); 6] {
     [
         ("requests", kept.requests),
         ("files_written", kept.files_written),

@@ -2,51 +2,51 @@
 
 use std::collections::HashSet;
 
-use super::job::{Choice, Job};
-use crate::atoms::{Atoms, Kind, Name, scan, worth};
+use super::input::{CandidateLine, DigestInput};
 use crate::facts::LineKind;
 use crate::group::Group;
+use crate::names::{Kind, NameIndex, NameUse, scan, worth};
 use crate::tokens;
 
 /// Names that can be read in the view already.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Visible {
+pub(crate) struct VisibleNames {
     known: Vec<bool>,
     /// The first place of the tail: names that stand there are in full view.
     cut: usize,
 }
 
-impl Visible {
-    pub(crate) fn new(atoms: &Atoms, cut: usize) -> Self {
+impl VisibleNames {
+    pub(crate) fn new(name_index: &NameIndex, cut: usize) -> Self {
         Self {
-            known: vec![false; atoms.len()],
+            known: vec![false; name_index.len()],
             cut,
         }
     }
 
     /// Take in the names of a text of the view.
-    pub(crate) fn learn(&mut self, atoms: &Atoms, text: &str) {
+    pub(crate) fn learn(&mut self, name_index: &NameIndex, text: &str) {
         scan(text, |name| {
-            self.mark(atoms.known(name.key));
+            self.mark(name_index.known(name.key));
             if name.kind == Kind::Dotted {
                 for part in name.key.split('.') {
-                    self.mark(atoms.known(part));
+                    self.mark(name_index.known(part));
                 }
             }
             if name.kind == Kind::Path
                 && let Some((_, file)) = name.key.rsplit_once('/')
             {
-                self.mark(atoms.known(file));
+                self.mark(name_index.known(file));
             }
         });
     }
 
     /// Take in the names of a group that is shown in full.
-    pub(crate) fn learn_group(&mut self, atoms: &Atoms, group: &Group) {
+    pub(crate) fn learn_group(&mut self, name_index: &NameIndex, group: &Group) {
         for member in &group.members {
-            for content in 0..atoms.contents(member.place) {
-                for name in atoms.names(member.place, content) {
-                    self.mark(Some(name.atom));
+            for content in 0..name_index.contents(member.place) {
+                for name in name_index.names(member.place, content) {
+                    self.mark(Some(name.id));
                 }
             }
         }
@@ -58,9 +58,11 @@ impl Visible {
         }
     }
 
-    fn has(&self, atoms: &Atoms, id: u32) -> bool {
+    fn has(&self, name_index: &NameIndex, id: u32) -> bool {
         self.known.get(id as usize).copied().unwrap_or(true)
-            || atoms.get(id).is_none_or(|atom| atom.last >= self.cut)
+            || name_index
+                .get(id)
+                .is_none_or(|entry| entry.last >= self.cut)
     }
 }
 
@@ -69,16 +71,16 @@ struct Candidate {
     worth: u64,
     cost: u64,
     choice: usize,
-    name: Name,
+    name: NameUse,
 }
 
 /// Give each line the names that are worth it; what belongs to no line that is said comes back.
 pub(super) fn choose(
-    job: &Job<'_>,
-    choices: &mut [Choice],
-    visible: &mut Visible,
+    job: &DigestInput<'_>,
+    choices: &mut [CandidateLine],
+    visible: &mut VisibleNames,
     spent: u64,
-) -> Vec<Name> {
+) -> Vec<NameUse> {
     let mut candidates = candidates(job, choices, visible);
     match job.room {
         None => by_caps(job, choices, candidates),
@@ -94,24 +96,28 @@ pub(super) fn choose(
 }
 
 /// Every name that is not to be read elsewhere, at the last line that has it.
-fn candidates(job: &Job<'_>, choices: &[Choice], visible: &mut Visible) -> Vec<Candidate> {
+fn candidates(
+    job: &DigestInput<'_>,
+    choices: &[CandidateLine],
+    visible: &mut VisibleNames,
+) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (at, choice) in choices.iter().enumerate().rev() {
         for name in &choice.line.names {
-            if visible.has(job.atoms, name.atom) {
+            if visible.has(job.name_index, name.id) {
                 continue;
             }
-            let Some(atom) = job.atoms.get(name.atom) else {
+            let Some(entry) = job.name_index.get(name.id) else {
                 continue;
             };
-            visible.mark(Some(name.atom));
-            let mut worth = worth(atom, *name, job.calls);
+            visible.mark(Some(name.id));
+            let mut worth = worth(entry, *name, job.calls);
             if choice.line.kind == LineKind::Request {
                 worth *= 2;
             }
             candidates.push(Candidate {
                 worth,
-                cost: u64::from(tokens::text_units(shown(atom))) + 1,
+                cost: u64::from(tokens::text_units(shown(entry))) + 1,
                 choice: at,
                 name: *name,
             });
@@ -121,19 +127,23 @@ fn candidates(job: &Job<'_>, choices: &[Choice], visible: &mut Visible) -> Vec<C
 }
 
 /// How a name is written among others: of a long path the last two components.
-pub(super) fn shown(atom: &crate::atoms::Atom) -> &str {
-    if atom.kind != Kind::Path {
-        return &atom.shown;
+pub(super) fn shown(entry: &crate::names::NameEntry) -> &str {
+    if entry.kind != Kind::Path {
+        return &entry.shown;
     }
-    let mut slashes = atom.shown.rmatch_indices('/');
+    let mut slashes = entry.shown.rmatch_indices('/');
     slashes.next();
     match slashes.next() {
-        Some((place, _)) => &atom.shown[place + 1..],
-        None => &atom.shown,
+        Some((place, _)) => &entry.shown[place + 1..],
+        None => &entry.shown,
     }
 }
 
-fn by_caps(job: &Job<'_>, choices: &mut [Choice], mut candidates: Vec<Candidate>) -> Vec<Name> {
+fn by_caps(
+    job: &DigestInput<'_>,
+    choices: &mut [CandidateLine],
+    mut candidates: Vec<Candidate>,
+) -> Vec<NameUse> {
     candidates.sort_by_key(|one| std::cmp::Reverse(one.worth));
     for candidate in candidates {
         let choice = &mut choices[candidate.choice];
@@ -152,17 +162,22 @@ fn by_caps(job: &Job<'_>, choices: &mut [Choice], mut candidates: Vec<Candidate>
 }
 
 /// Whether a name is not a part of one that was chosen: a path names its file, `thing.part` its parts.
-fn says_more(atoms: &Atoms, id: u32, said: &mut HashSet<u32>) -> bool {
+fn says_more(name_index: &NameIndex, id: u32, said: &mut HashSet<u32>) -> bool {
     if !said.insert(id) {
         return false;
     }
-    if let Some(atom) = atoms.get(id) {
-        match atom.kind {
+    if let Some(entry) = name_index.get(id) {
+        match entry.kind {
             Kind::Path => {
-                let file = atom.shown.rsplit('/').next().unwrap_or_default();
-                said.extend(atoms.known(file));
+                let file = entry.shown.rsplit('/').next().unwrap_or_default();
+                said.extend(name_index.known(file));
             }
-            Kind::Dotted => said.extend(atom.shown.split('.').filter_map(|part| atoms.known(part))),
+            Kind::Dotted => said.extend(
+                entry
+                    .shown
+                    .split('.')
+                    .filter_map(|part| name_index.known(part)),
+            ),
             Kind::File | Kind::Identifier | Kind::Dashed | Kind::Id | Kind::Word => {}
         }
     }
@@ -170,11 +185,11 @@ fn says_more(atoms: &Atoms, id: u32, said: &mut HashSet<u32>) -> bool {
 }
 
 fn by_room(
-    job: &Job<'_>,
-    choices: &mut [Choice],
+    job: &DigestInput<'_>,
+    choices: &mut [CandidateLine],
     candidates: Vec<Candidate>,
     mut room: u64,
-) -> Vec<Name> {
+) -> Vec<NameUse> {
     // The word before a list of names.
     const WORD: u64 = 2;
     let mut also = Vec::new();
@@ -190,7 +205,7 @@ fn by_room(
         if cost > room || list.len() >= cap {
             continue;
         }
-        if says_more(job.atoms, candidate.name.atom, &mut said) {
+        if says_more(job.name_index, candidate.name.id, &mut said) {
             room -= cost;
             list.push(candidate.name);
         }

@@ -6,7 +6,7 @@ use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value, p
 use throughline_model::{Message, MessageId};
 
 use crate::history::ToolHistory;
-use crate::kept::{KeptEpoch, places};
+use crate::stored_epoch::{StoredEpoch, number_count};
 
 /// Epochs that were taken back are remembered until somebody has gone on from them; so many at most.
 const MOST_UNDONE: usize = 64;
@@ -20,11 +20,11 @@ const UNDONE: &str = "undone";
 /// shows. On another branch of the conversation they mean the same, or nothing.
 ///
 /// ```
-/// use throughline_compact::Wishes;
+/// use throughline_compact::ViewSettings;
 /// use throughline_model::json::RawJson;
 ///
 /// let settings = RawJson::new(r#"{"v":1,"persistence":"per_call","pins":["msg_1"]}"#).unwrap();
-/// let mut wishes = Wishes::of(Some(&settings));
+/// let mut wishes = ViewSettings::of(Some(&settings));
 /// assert_eq!(wishes.pins, ["msg_1"]);
 /// wishes.pins.clear();
 /// // What else is kept there stays.
@@ -32,14 +32,14 @@ const UNDONE: &str = "undone";
 /// assert_eq!(settings.get(), r#"{"v":1,"persistence":"per_call"}"#);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Wishes {
+pub struct ViewSettings {
     /// Ids of messages that are always shown in full.
     pub pins: Vec<String>,
     /// Hashes of what epochs show that are not to hold.
     pub undone: Vec<String>,
 }
 
-impl Wishes {
+impl ViewSettings {
     /// What the settings of a thread say.
     pub fn of(settings: Option<&RawJson>) -> Self {
         let value = settings.and_then(|settings| json::parse(settings.get()).ok());
@@ -90,8 +90,8 @@ impl Wishes {
 
     /// Let what is kept of an epoch no longer hold. False if none holds, or if that was said before.
     pub fn undo(&mut self, kept: Option<&RawJson>) -> bool {
-        let kept = kept.and_then(|kept| KeptEpoch::from_json(kept.get()));
-        let Some(epoch) = kept.as_ref().and_then(KeptEpoch::epoch) else {
+        let kept = kept.and_then(|kept| StoredEpoch::from_json(kept.get()));
+        let Some(epoch) = kept.as_ref().and_then(StoredEpoch::epoch) else {
             return false;
         };
         if self.undone.contains(&epoch.prefix) {
@@ -142,7 +142,7 @@ fn numbered<'m>(
 ) -> impl Iterator<Item = (u64, &'m Message)> {
     record.into_iter().scan(1, |next, message| {
         let number = *next;
-        *next += places(message);
+        *next += number_count(message);
         Some((number, message))
     })
 }
@@ -150,15 +150,15 @@ fn numbered<'m>(
 /// The id of the message that has a number, be it that of one of its results.
 fn id_of<'m>(record: impl IntoIterator<Item = &'m Message>, number: u64) -> Option<String> {
     let mut record = numbered(record);
-    let (_, message) =
-        record.find(|(first, message)| (*first..first + places(message)).contains(&number))?;
+    let (_, message) = record
+        .find(|(first, message)| (*first..first + number_count(message)).contains(&number))?;
     message.id.as_ref().map(ToString::to_string)
 }
 
 impl ToolHistory {
     /// Show what somebody wants to be shown. True if epochs were taken back for it, which is to be
     /// kept.
-    pub fn heed(&mut self, wishes: &Wishes) -> bool {
+    pub fn apply_settings(&mut self, wishes: &ViewSettings) -> bool {
         let record = self.record.entries().iter().map(|entry| &*entry.message);
         let pinned = wishes.pinned(record);
         let wanted: BTreeSet<u64> = pinned

@@ -4,7 +4,7 @@ use super::scan::Kind;
 
 /// One name and where it was seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Atom {
+pub(crate) struct NameEntry {
     /// As it is shown.
     pub(crate) shown: Box<str>,
     pub(crate) kind: Kind,
@@ -26,8 +26,8 @@ pub(crate) struct Atom {
 
 /// A name of one content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
-    pub(crate) atom: u32,
+pub(crate) struct NameUse {
+    pub(crate) id: u32,
     /// Whether the content defines it.
     pub(crate) defined: bool,
     /// How often it stands there.

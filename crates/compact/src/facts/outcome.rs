@@ -5,14 +5,14 @@
 
 use throughline_model::Outcome;
 
-use super::called::Called;
+use super::called::DigestCall;
 use super::errors;
 use crate::category::Category;
 use crate::trials::planted;
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ended {
+pub(crate) struct CallEnd {
     /// The outcome of its result; none if there is no result.
     pub(crate) outcome: Option<Outcome>,
     /// The exit code that the output names.
@@ -21,8 +21,8 @@ pub(crate) struct Ended {
     looks_failed: bool,
 }
 
-impl Ended {
-    pub(super) fn of(called: &Called<'_>, said: &str) -> Self {
+impl CallEnd {
+    pub(super) fn of(called: &DigestCall<'_>, said: &str) -> Self {
         let mut ended = Self {
             outcome: called.result.map(|result| result.outcome),
             code: None,
@@ -105,7 +105,7 @@ impl Ended {
     }
 
     /// The end in words, with what joins it to the words before; empty where nothing has to be said.
-    pub(crate) fn words(self, category: Category, length: Words) -> String {
+    pub(crate) fn words(self, category: Category, length: Wording) -> String {
         let code = match planted("compact-code-left-out") {
             true => self.code.filter(|code| *code == 0),
             false => self.code,
@@ -125,8 +125,8 @@ impl Ended {
                 None => "error".to_owned(),
             },
             Some(outcome) => match length {
-                Words::All => sentence(outcome).to_owned(),
-                Words::One => outcome.as_str().to_owned(),
+                Wording::All => sentence(outcome).to_owned(),
+                Wording::One => outcome.as_str().to_owned(),
             },
             None => "no result recorded".to_owned(),
         };
@@ -136,7 +136,7 @@ impl Ended {
 
 /// How many words an outcome gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
+pub(crate) enum Wording {
     /// As many as it takes to explain it.
     All,
     /// The one that names it.
