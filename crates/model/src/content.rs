@@ -526,7 +526,7 @@ impl Content {
             | Body::Error(_)
             | Body::Opaque(_) => 0,
         };
-        // What the vendor said beyond that is kept hollow, but opaque items are whole in there.
+        // What the vendor said beyond that is kept as a template, but opaque items are whole in there.
         let vendor = self.vendor.as_ref().map_or(0, |vendor| {
             let form = match &vendor.form {
                 Form::Item(json) | Form::Part(json) => json.get().len(),

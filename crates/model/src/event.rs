@@ -93,7 +93,7 @@ pub enum Event {
         error: Option<VendorError>,
         /// The id under which the service keeps the conversation from here on, if it keeps it.
         service: Option<String>,
-        /// The vendor's body, hollow.
+        /// The vendor's body as a template (see [`Vendor`](crate::Vendor)).
         vendor: Option<Box<Vendor>>,
     },
 }

@@ -3,7 +3,7 @@ use crate::{Content, Family, Message, Vendor};
 
 /// What is sent to a model: the parts that every vendor has.
 ///
-/// Everything else of the vendor's request body is in [`Request::vendor`], hollow where the parts
+/// Everything else of the vendor's request body is in [`Request::vendor`], emptied where the parts
 /// below say it already.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Request {
@@ -13,7 +13,7 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Tools on offer.
     pub tools: Vec<ToolDef>,
-    /// The vendor's body, hollow.
+    /// The vendor's body as a template (see [`Vendor`](crate::Vendor)).
     pub vendor: Option<Vendor>,
 }
 

@@ -46,7 +46,7 @@ pub struct Response {
     /// The id under which the service keeps the conversation from this answer on; none if it does
     /// not keep it.
     pub service: Option<String>,
-    /// The vendor's body, hollow where the messages say it already.
+    /// The vendor's body, emptied where the messages say it already.
     pub vendor: Option<Vendor>,
 }
 

@@ -73,14 +73,14 @@ impl fmt::Display for Wire {
 ///
 /// Together with the content's own fields it gives back the original exactly. Long texts are not
 /// kept twice: where writing the neutral text gives the very token that the vendor sent, the
-/// vendor's item is *hollow*, it has an empty string (or empty array) in that place.
+/// vendor's item is a *template* that has an empty string (or empty array) in that place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vendor {
     /// The format it came in.
     pub wire: Wire,
     /// The id fields as they were. Only tool contents and approvals have any.
     pub slots: Slots,
-    /// Set on the first content of a wire message: that message, hollow. Contents that follow
+    /// Set on the first content of a wire message: that message as a template. Contents that follow
     /// without one belong to the same wire message.
     pub envelope: Option<RawJson>,
     /// The content itself as it was.
@@ -92,9 +92,9 @@ pub struct Vendor {
 /// How a content stood on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// An object of its own among the messages or items, possibly hollow.
+    /// An object of its own among the messages or items, possibly a template.
     Item(RawJson),
-    /// An element of the message that the envelope opened, possibly hollow.
+    /// An element of the message that the envelope opened, possibly a template.
     Part(RawJson),
     /// A bare string in the place for contents of its message.
     Bare,

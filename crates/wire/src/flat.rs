@@ -11,7 +11,7 @@ pub(crate) const STANDALONE: usize = 1 << 32;
 
 /// Where a decoded item belongs in the list of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Belongs {
+pub(crate) enum ItemPlacement {
     /// To the model's side of a turn, together with its neighbours.
     Model,
     /// To the results of a round, together with its neighbours.
@@ -22,7 +22,7 @@ pub(crate) enum Belongs {
     Own(Role),
 }
 
-impl Belongs {
+impl ItemPlacement {
     fn role(&self) -> Role {
         match self {
             Self::Model => Role::Assistant,
@@ -41,7 +41,7 @@ impl Belongs {
 
 /// Put the contents of items together to messages.
 pub(crate) fn group(
-    items: impl Iterator<Item = Result<(Vec<Content>, Belongs), DecodeError>>,
+    items: impl Iterator<Item = Result<(Vec<Content>, ItemPlacement), DecodeError>>,
 ) -> Result<Vec<Message>, DecodeError> {
     let mut messages: Vec<Message> = Vec::new();
     let mut last = None;

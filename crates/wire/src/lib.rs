@@ -40,23 +40,22 @@ pub mod transcript;
 pub mod validate;
 
 mod approval;
-mod closed;
+mod closed_schema;
 mod codec;
 mod convert;
-mod cut;
 mod error;
-mod fill;
 mod flat;
 mod foreign;
 mod format;
-mod gather;
 mod google;
-mod hollow;
 mod loss;
 mod members;
+mod message_writer;
 mod read;
 mod stream;
 mod table;
+mod template;
+mod truncated_call;
 mod vendors;
 
 pub use approval::approval_answer;

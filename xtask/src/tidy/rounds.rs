@@ -30,7 +30,7 @@ const USE_RENDER: &str = "send what `throughline_wire::render` gives for the his
 /// Who may write a history as a vendor's messages.
 const WRITERS: &[(&str, &str)] = &[
     (
-        "crates/wire/src/render/sound.rs",
+        "crates/wire/src/render/native_form.rs",
         "tries whether a form still holds; nothing of it is sent",
     ),
     ("crates/wire/src/codec.rs", "the trait"),
@@ -100,7 +100,10 @@ const RULES: &[Rule] = &[
                 "crates/wire/src/render/renderer/mod.rs",
                 "tells whose a message is",
             ),
-            ("crates/wire/src/render/sound.rs", "tells whose a form is"),
+            (
+                "crates/wire/src/render/native_form.rs",
+                "tells whose a form is",
+            ),
             (
                 "crates/wire/src/render/format.rs",
                 "has the words for roles on the wire",
@@ -109,13 +112,16 @@ const RULES: &[Rule] = &[
         remedy: USE_ROUNDS,
     },
     Rule {
-        words: &["words", "result"],
+        words: &["placeholder_text", "result"],
         does: "a tool result is put into words",
         within: "crates/wire/src/render/",
         allowed: &[
             (STRATEGY, "the text strategy"),
             (ROUNDS, "results that no call asked for"),
-            ("crates/wire/src/render/legal.rs", "tools that a vendor ran"),
+            (
+                "crates/wire/src/render/content_filter.rs",
+                "tools that a vendor ran",
+            ),
             (
                 "crates/wire/src/render/mod.rs",
                 "exports it for Foundry, whose own tools are shown so",
@@ -124,12 +130,15 @@ const RULES: &[Rule] = &[
         remedy: USE_ROUNDS,
     },
     Rule {
-        words: &["words", "call"],
+        words: &["placeholder_text", "call"],
         does: "a tool call is put into words",
         within: "crates/wire/src/render/",
         allowed: &[
             (STRATEGY, "the text strategy"),
-            ("crates/wire/src/render/legal.rs", "tools that a vendor ran"),
+            (
+                "crates/wire/src/render/content_filter.rs",
+                "tools that a vendor ran",
+            ),
         ],
         remedy: USE_ROUNDS,
     },
@@ -238,8 +247,8 @@ mod tests {
             ]
         );
         for second in [
-            "fn f() { Content::text(words::result(result)) }",
-            "fn f() { words::call(call) }",
+            "fn f() { Content::text(placeholder_text::result(result)) }",
+            "fn f() { placeholder_text::call(call) }",
             "fn f() { vec![ToolEntry { call, result }] }",
         ] {
             assert_eq!(complaints(path, second).len(), 1, "{second}");

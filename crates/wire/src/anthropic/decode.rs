@@ -9,10 +9,10 @@ use throughline_model::{
 
 use super::types::{self, INPUT};
 use super::{CONTENT, parts};
-use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ItemRole, Minter, OutputAt, WireType};
-use crate::{DecodeError, Problem, Shape, cut};
+use crate::template::Extractor;
+use crate::{DecodeError, Problem, Shape, truncated_call};
 
 /// Reads blocks one after the other; what has no id is paired with what came before.
 #[derive(Default)]
@@ -56,18 +56,18 @@ impl BlockDecoder {
         let slots = row.slots(block, path)?;
         // A call without the name of what to call cannot be understood.
         let name = read::required_str(block, "name", path)?.into_owned();
-        let mut hollow = Hollow::of(block);
+        let mut extractor = Extractor::new(block);
         let Some(input) = block.get(INPUT) else {
             return Err(DecodeError::missing(&path.key(INPUT), "an object"));
         };
-        let (arguments, status) = match hollow.text(input) {
+        let (arguments, status) = match extractor.text(input) {
             // The text of an input that broke off; see the module.
             Some(text) => {
                 let whole = json::parse(&text).is_ok_and(|value| value.as_object().is_some());
                 let status = (!whole).then_some(Status::Incomplete);
                 (Arguments::Text(text), status)
             }
-            None => (Arguments::Json(hollow.json(input)), None),
+            None => (Arguments::Json(extractor.json(input)), None),
         };
         let answered_by = types::answered_by(row, &name);
         let given = row.given_id(&slots);
@@ -79,7 +79,7 @@ impl BlockDecoder {
             status,
             runner: row.runner,
         };
-        let vendor = Vendor::part(Wire::Anthropic, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::part(Wire::Anthropic, extractor.into_template()).with_slots(slots);
         Ok(Content::from(call).with_vendor(vendor))
     }
 
@@ -92,8 +92,8 @@ impl BlockDecoder {
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(block, path)?;
-        let mut hollow = Hollow::of(block);
-        let output = output(row, block, &mut hollow, path)?;
+        let mut extractor = Extractor::new(block);
+        let output = output(row, block, &mut extractor, path)?;
         let given = row.given_id(&slots);
         let family = family(row, block, path)?;
         let mut result = match given.or_else(|| self.minter.claim(&row.family)) {
@@ -106,7 +106,7 @@ impl BlockDecoder {
         };
         result.outcome = outcome(block);
         result.runner = row.runner;
-        let vendor = Vendor::part(Wire::Anthropic, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::part(Wire::Anthropic, extractor.into_template()).with_slots(slots);
         Ok(Content::from(result).with_vendor(vendor))
     }
 
@@ -126,10 +126,10 @@ impl BlockDecoder {
             .and_then(|_| text_of(item, "id"))
             .filter(|id| !id.is_empty());
         let scope = id.as_deref().map_or(Scope::Place(place), Scope::Response);
-        let mut hollow = Hollow::of(item);
-        let mut contents = self.contents(item, &mut hollow, scope, &mut 0, path)?;
+        let mut extractor = Extractor::new(item);
+        let mut contents = self.contents(item, &mut extractor, scope, &mut 0, path)?;
         match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
-            Some(vendor) => vendor.envelope = Some(hollow.keep()),
+            Some(vendor) => vendor.envelope = Some(extractor.into_template()),
             // A message that says nothing is kept as it is.
             None => {
                 let tag = "message".to_owned();
@@ -144,7 +144,7 @@ impl BlockDecoder {
     pub(super) fn contents<'v, 'a>(
         &mut self,
         item: &'v Value<'a>,
-        hollow: &mut Hollow<'v, 'a>,
+        extractor: &mut Extractor<'v, 'a>,
         scope: Scope<'_>,
         ordinal: &mut usize,
         path: &Path<'_>,
@@ -153,11 +153,11 @@ impl BlockDecoder {
             return Ok(Vec::new());
         };
         let path = path.key(CONTENT);
-        if let Some(text) = hollow.text(content) {
+        if let Some(text) = extractor.text(content) {
             let vendor = Vendor::form(Wire::Anthropic, Form::Bare);
             return Ok(vec![Content::text(text).with_vendor(vendor)]);
         }
-        let Some(blocks) = hollow.elements(content) else {
+        let Some(blocks) = extractor.elements(content) else {
             let expected = "a string or an array of blocks";
             return Err(DecodeError::expected(&path, expected, content));
         };
@@ -187,20 +187,20 @@ fn family(row: &WireType, block: &Value<'_>, path: &Path<'_>) -> Result<Family, 
 fn output<'v, 'a>(
     row: &WireType,
     block: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Output, DecodeError> {
     let Some(value) = member(block, CONTENT) else {
         return Ok(Output::None);
     };
     if row.output == OutputAt::Json(CONTENT) {
-        return Ok(Output::Json(hollow.json(value)));
+        return Ok(Output::Json(extractor.json(value)));
     }
-    if let Some(text) = hollow.text(value) {
+    if let Some(text) = extractor.text(value) {
         return Ok(Output::Text(text));
     }
     let path = path.key(CONTENT);
-    let Some(elements) = hollow.elements(value) else {
+    let Some(elements) = extractor.elements(value) else {
         let expected = "a string or an array of blocks";
         return Err(DecodeError::expected(&path, expected, value));
     };
@@ -318,13 +318,13 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
             Problem::ErrorBody { message },
         ));
     }
-    let mut hollow = Hollow::of(body);
+    let mut extractor = Extractor::new(body);
     let id = text_of(body, "id");
     let scope = response_scope(id.as_deref());
     let mut decoder = BlockDecoder::default();
-    let mut contents = decoder.contents(body, &mut hollow, scope, &mut 0, &Path::Root)?;
-    let mut response = around(body, hollow.keep());
-    cut::mark(&mut contents, &response.stop);
+    let mut contents = decoder.contents(body, &mut extractor, scope, &mut 0, &Path::Root)?;
+    let mut response = around(body, extractor.into_template());
+    truncated_call::mark(&mut contents, &response.stop);
     if !contents.is_empty() {
         let mut message = Message::new(Role::Assistant, contents);
         message.usage.clone_from(&response.usage);

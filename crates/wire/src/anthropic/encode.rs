@@ -12,8 +12,8 @@ use throughline_model::{
 use super::make::{self, Speaker};
 use super::types::INPUT;
 use super::{CONTENT, parts as part};
-use crate::fill::{Fill, fill};
-use crate::gather::{Gather, room};
+use crate::message_writer::{MessageWriter, room};
+use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
 /// The vendor's form of a content that came from this format.
@@ -73,15 +73,15 @@ fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
     let is_text = input.is_some_and(|input| input.starts_with('"'));
     let made;
     let what = match &call.arguments {
-        Arguments::Json(json) if !is_text => Fill::Json(json.get()),
-        Arguments::Text(text) if is_text => Fill::Text(text),
+        Arguments::Json(json) if !is_text => TemplateValue::Json(json.get()),
+        Arguments::Text(text) if is_text => TemplateValue::Text(text),
         // Somebody has changed the arguments since they were read.
         arguments => {
             made = make::input(arguments).0;
-            Fill::Replace(made.get())
+            TemplateValue::Replace(made.get())
         }
     };
-    fill(out, block, &[(&[INPUT], what)]);
+    restore(out, block, &[(&[INPUT], what)]);
 }
 
 fn fill_result(
@@ -94,22 +94,22 @@ fn fill_result(
     let mut elements = String::new();
     let what = match &result.output {
         Output::None => return out.push_str(block.get()),
-        Output::Text(text) => Fill::Text(text),
-        Output::Json(json) => Fill::Json(json.get()),
+        Output::Text(text) => TemplateValue::Text(text),
+        Output::Json(json) => TemplateValue::Json(json.get()),
         Output::Parts(contents) => {
             let path = path.key("output");
             parts(&mut elements, contents, Speaker::Tool, &path, losses);
-            Fill::Elements(&elements)
+            TemplateValue::Elements(&elements)
         }
     };
-    fill(out, block, &[(&[CONTENT], what)]);
+    restore(out, block, &[(&[CONTENT], what)]);
 }
 
 /// Write messages, each as JSON text. The first `start` are left to the caller.
 pub(super) fn messages(messages: &[Message], start: usize, losses: &mut Losses) -> Vec<String> {
     let mut encoder = Encoder {
         losses,
-        gather: Gather::default(),
+        gather: MessageWriter::default(),
         last: None,
     };
     let root = Path::Root.key("messages");
@@ -121,7 +121,7 @@ pub(super) fn messages(messages: &[Message], start: usize, losses: &mut Losses) 
 
 struct Encoder<'e, 'm> {
     losses: &'e mut Losses,
-    gather: Gather<'m>,
+    gather: MessageWriter<'m>,
     last: Option<Last>,
 }
 
@@ -282,11 +282,11 @@ fn speaker(role: &Role) -> Speaker {
     }
 }
 
-/// A message of ours, hollow.
+/// A message of ours, as a template.
 fn envelope(role: &Role) -> &'static RawJson {
-    static USER: LazyLock<RawJson> = LazyLock::new(|| hollow(Speaker::User));
-    static ASSISTANT: LazyLock<RawJson> = LazyLock::new(|| hollow(Speaker::Assistant));
-    static SYSTEM: LazyLock<RawJson> = LazyLock::new(|| hollow(Speaker::System));
+    static USER: LazyLock<RawJson> = LazyLock::new(|| extractor(Speaker::User));
+    static ASSISTANT: LazyLock<RawJson> = LazyLock::new(|| extractor(Speaker::Assistant));
+    static SYSTEM: LazyLock<RawJson> = LazyLock::new(|| extractor(Speaker::System));
     match speaker(role) {
         Speaker::User | Speaker::Tool => &USER,
         Speaker::Assistant | Speaker::Answer => &ASSISTANT,
@@ -294,7 +294,7 @@ fn envelope(role: &Role) -> &'static RawJson {
     }
 }
 
-fn hollow(speaker: Speaker) -> RawJson {
+fn extractor(speaker: Speaker) -> RawJson {
     RawJson::object(|object| {
         object.str("role", speaker.role()).raw(CONTENT, "[]");
     })
@@ -334,7 +334,7 @@ pub(super) fn message(response: &Response, losses: &mut Losses) -> String {
         let place = value.get(CONTENT).map(Value::node);
         let mut array = String::new();
         match content_fill(place, contents, &elements, &mut array) {
-            Some(what) => fill(&mut out, body, &[(&[CONTENT], what)]),
+            Some(what) => restore(&mut out, body, &[(&[CONTENT], what)]),
             None => out.push_str(body.get()),
         }
         return out;
@@ -364,7 +364,7 @@ pub(super) fn content_fill<'f>(
     contents: &'f [Content],
     elements: &'f str,
     array: &'f mut String,
-) -> Option<Fill<'f>> {
+) -> Option<TemplateValue<'f>> {
     let bare = match contents {
         [content] if own(content).is_some_and(|vendor| vendor.form == Form::Bare) => {
             content.as_text()
@@ -372,15 +372,17 @@ pub(super) fn content_fill<'f>(
         _ => None,
     };
     match (place, bare) {
-        (Some(Node::String(_)), Some(text)) => Some(Fill::Text(text)),
+        (Some(Node::String(_)), Some(text)) => Some(TemplateValue::Text(text)),
         // Somebody has taken the text away.
-        (Some(Node::String(_)), None) if contents.is_empty() => Some(Fill::Replace("\"\"")),
-        (Some(Node::Array(_)), _) => Some(Fill::Elements(elements)),
+        (Some(Node::String(_)), None) if contents.is_empty() => {
+            Some(TemplateValue::Replace("\"\""))
+        }
+        (Some(Node::Array(_)), _) => Some(TemplateValue::Elements(elements)),
         // What never was there stays away until there is something to say.
         _ if contents.is_empty() => None,
         _ => {
             *array = format!("[{elements}]");
-            Some(Fill::Replace(array))
+            Some(TemplateValue::Replace(array))
         }
     }
 }

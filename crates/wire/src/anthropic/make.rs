@@ -10,7 +10,7 @@ use throughline_model::{
 
 use super::{encode, media};
 use crate::foreign;
-use crate::gather::room;
+use crate::message_writer::room;
 use crate::{LossKind, Losses};
 
 /// Who says a block, and where; what a block may be depends on it.

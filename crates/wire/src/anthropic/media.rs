@@ -3,9 +3,9 @@
 use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{Content, Media, MediaKind, MediaSource, Path};
 
-use crate::fill::{Fill, fill};
-use crate::hollow::Hollow;
 use crate::read::{self, text_of};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, LossKind, Losses};
 
 const PDF: &str = "application/pdf";
@@ -24,7 +24,7 @@ fn place(source_type: &str) -> Option<&'static str> {
 pub(super) fn decode<'v, 'a>(
     kind: MediaKind,
     block: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Option<Media>, DecodeError> {
     let path = path.key("source");
@@ -45,7 +45,7 @@ pub(super) fn decode<'v, 'a>(
         "text" => MediaSource::Data(to_base64(text.as_bytes())),
         _ => {
             if let Some(value) = source.get(key) {
-                hollow.text(value);
+                extractor.text(value);
             }
             match key {
                 "data" => MediaSource::Data(text.into_owned()),
@@ -73,7 +73,7 @@ pub(super) fn encode(out: &mut String, media: &Media, block: &RawJson) {
     match source_type.as_deref() {
         Some(found) if found != "text" => {
             let key = place(found).unwrap_or_default();
-            fill(out, block, &[(&["source", key], Fill::Text(text))]);
+            restore(out, block, &[(&["source", key], TemplateValue::Text(text))]);
         }
         _ => out.push_str(block.get()),
     }

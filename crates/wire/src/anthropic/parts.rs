@@ -6,9 +6,9 @@ use throughline_model::{
 };
 
 use super::{media, types};
-use crate::fill::{Fill, fill};
-use crate::hollow::Hollow;
 use crate::read::{self, text_of};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, WireType};
 
 /// The type of a block; none for one that this version does not know.
@@ -29,7 +29,7 @@ pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, Deco
         return Err(DecodeError::expected(path, "a block", block));
     }
     let tag = read::required_str(block, "type", path)?;
-    let mut hollow = Hollow::of(block);
+    let mut extractor = Extractor::new(block);
     let opaque = || {
         Body::Opaque(Opaque {
             tag: tag.clone().into_owned(),
@@ -37,11 +37,11 @@ pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, Deco
     };
     let body = match &*tag {
         "text" => Body::Text(Text {
-            text: taken(&mut hollow, block, "text", path)?,
+            text: taken(&mut extractor, block, "text", path)?,
             citations: citations(block),
         }),
         "thinking" => {
-            let text = taken(&mut hollow, block, "thinking", path)?;
+            let text = taken(&mut extractor, block, "thinking", path)?;
             let signature = read::optional_str(block, "signature", path)?;
             Body::Reasoning(Reasoning {
                 summary: Vec::new(),
@@ -60,24 +60,24 @@ pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, Deco
                 ..Reasoning::default()
             })
         }
-        "image" => media::decode(MediaKind::Image, block, &mut hollow, path)?
+        "image" => media::decode(MediaKind::Image, block, &mut extractor, path)?
             .map_or_else(opaque, Body::Media),
-        "document" => media::decode(MediaKind::File, block, &mut hollow, path)?
+        "document" => media::decode(MediaKind::File, block, &mut extractor, path)?
             .map_or_else(opaque, Body::Media),
         _ => opaque(),
     };
-    Ok(Content::new(body).with_vendor(Vendor::part(Wire::Anthropic, hollow.keep())))
+    Ok(Content::new(body).with_vendor(Vendor::part(Wire::Anthropic, extractor.into_template())))
 }
 
 fn taken<'v, 'a>(
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     block: &'v Value<'a>,
     key: &'static str,
     path: &Path<'_>,
 ) -> Result<String, DecodeError> {
     match block.get(key) {
         None => Err(DecodeError::missing(&path.key(key), "a string")),
-        Some(value) => hollow
+        Some(value) => extractor
             .text(value)
             .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
     }
@@ -103,10 +103,10 @@ fn citations(block: &Value<'_>) -> Vec<Citation> {
 /// Append a block that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, block: &RawJson) {
     match body {
-        Body::Text(text) => fill(out, block, &[(&["text"], Fill::Text(&text.text))]),
+        Body::Text(text) => restore(out, block, &[(&["text"], TemplateValue::Text(&text.text))]),
         Body::Reasoning(reasoning) => {
             let text = reasoning.text.concat();
-            fill(out, block, &[(&["thinking"], Fill::Text(&text))]);
+            restore(out, block, &[(&["thinking"], TemplateValue::Text(&text))]);
         }
         Body::Media(found) => media::encode(out, found, block),
         Body::ToolCall(_)

@@ -7,12 +7,12 @@ use throughline_model::{
 
 use super::make::Speaker;
 use super::{decode as read_in, encode as write_out, parts};
-use crate::closed::closed_schema;
-use crate::fill::{Fill, fill};
+use crate::closed_schema::closed_schema;
 use crate::foreign::{self, Function};
-use crate::gather::array;
-use crate::hollow::Hollow;
+use crate::message_writer::array;
 use crate::read::{member, required_array, text_of};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, LossKind, Losses};
 
 const SYSTEM: &str = "system";
@@ -27,14 +27,14 @@ pub(super) fn decode(body: &Value<'_>) -> Result<Request, DecodeError> {
     if body.as_object().is_none() {
         return Err(DecodeError::expected(&Path::Root, "a request", body));
     }
-    let mut hollow = Hollow::of(body);
+    let mut extractor = Extractor::new(body);
     let mut request = Request::default();
     if let Some(system) = member(body, SYSTEM) {
         let path = Path::Root.key(SYSTEM);
-        if let Some(text) = hollow.text(system) {
+        if let Some(text) = extractor.text(system) {
             let vendor = Vendor::form(Wire::Anthropic, Form::Bare);
             request.system.push(Content::text(text).with_vendor(vendor));
-        } else if let Some(blocks) = hollow.elements(system) {
+        } else if let Some(blocks) = extractor.elements(system) {
             for (index, block) in blocks.iter().enumerate() {
                 request
                     .system
@@ -48,10 +48,10 @@ pub(super) fn decode(body: &Value<'_>) -> Result<Request, DecodeError> {
     let items = required_array(body, MESSAGES, &Path::Root)?;
     request.messages = read_in::messages(items, &Path::Root.key(MESSAGES))?;
     if let Some(messages) = body.get(MESSAGES) {
-        hollow.elements(messages);
+        extractor.elements(messages);
     }
     request.tools = tools(body);
-    request.vendor = Some(Vendor::item(Wire::Anthropic, hollow.keep()));
+    request.vendor = Some(Vendor::item(Wire::Anthropic, extractor.into_template()));
     Ok(request)
 }
 
@@ -135,10 +135,10 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
     list.end();
 }
 
-/// Fill system text and messages back into a body that came from this format.
+/// TemplateValue system text and messages back into a body that came from this format.
 fn encode_own(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
-    let mut fills: Vec<(&[&str], Fill<'_>)> = Vec::new();
+    let mut fills: Vec<(&[&str], TemplateValue<'_>)> = Vec::new();
     let (mut system, mut system_array) = (String::new(), String::new());
     let path = Path::Root.key(SYSTEM);
     write_out::parts(&mut system, &request.system, Speaker::System, &path, losses);
@@ -149,10 +149,10 @@ fn encode_own(request: &Request, body: &RawJson, losses: &mut Losses) -> String 
     }
     let messages = array(&write_out::messages(&request.messages, 0, losses));
     if !request.messages.is_empty() {
-        fills.push((&[MESSAGES], Fill::Replace(&messages)));
+        fills.push((&[MESSAGES], TemplateValue::Replace(&messages)));
     }
     let mut out = String::new();
-    fill(&mut out, body, &fills);
+    restore(&mut out, body, &fills);
     out
 }
 

@@ -8,12 +8,12 @@ use throughline_model::{Event, Path, Place, Stop, Wire};
 use super::CONTENT;
 use super::decode::{self, BlockDecoder, parse_own};
 use super::types::{self, INPUT};
-use crate::fill::{Fill, fill};
-use crate::hollow::Hollow;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
 use crate::table::ItemRole;
-use crate::{DecodeError, StreamDecoder, cut};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
+use crate::{DecodeError, StreamDecoder, truncated_call};
 
 /// Reads the events of one response.
 ///
@@ -24,7 +24,7 @@ use crate::{DecodeError, StreamDecoder, cut};
 #[derive(Default)]
 pub(super) struct Decoder {
     decoder: BlockDecoder,
-    /// The message so far, hollow.
+    /// The message so far, as a template.
     message: Option<RawJson>,
     id: Option<String>,
     ordinal: usize,
@@ -33,7 +33,7 @@ pub(super) struct Decoder {
     /// Blocks that have begun and are not read yet.
     blocks: BTreeMap<usize, Block>,
     /// The content that was told last.
-    last: cut::Last,
+    last: truncated_call::LastContent,
     over: bool,
 }
 
@@ -122,13 +122,13 @@ fn is_call(block: &Value<'_>) -> bool {
 /// An object with members set: in their place, or as new ones at the end.
 fn with(object: &RawJson, sets: &[(&str, String)]) -> String {
     let keys: Vec<[&str; 1]> = sets.iter().map(|(key, _)| [*key]).collect();
-    let fills: Vec<(&[&str], Fill<'_>)> = keys
+    let fills: Vec<(&[&str], TemplateValue<'_>)> = keys
         .iter()
         .zip(sets)
-        .map(|(key, (_, json))| (key.as_slice(), Fill::Replace(json)))
+        .map(|(key, (_, json))| (key.as_slice(), TemplateValue::Replace(json)))
         .collect();
     let mut out = String::with_capacity(object.get().len());
-    fill(&mut out, object, &fills);
+    restore(&mut out, object, &fills);
     out
 }
 
@@ -179,18 +179,18 @@ impl Decoder {
             model: text_of(message, "model"),
         });
         // The content is empty here, unless somebody sends a whole message at once.
-        let mut hollow = Hollow::of(message);
+        let mut extractor = Extractor::new(message);
         let contents = self.decoder.contents(
             message,
-            &mut hollow,
+            &mut extractor,
             decode::response_scope(self.id.as_deref()),
             &mut self.ordinal,
             &Path::Root.key("message"),
         )?;
-        self.message = Some(hollow.keep());
+        self.message = Some(extractor.into_template());
         for content in contents {
             let at = Place::new(0, self.next, 0);
-            self.last.told(at, &content);
+            self.last.push(at, &content);
             events.push(Event::Content { at, content });
             self.next += 1;
         }
@@ -322,7 +322,7 @@ impl Decoder {
             &root.index(index),
         )?;
         let at = Place::new(0, index, 0);
-        self.last.told(at, &content);
+        self.last.push(at, &content);
         events.push(Event::Content { at, content });
         Ok(())
     }

@@ -4,7 +4,7 @@ use throughline_model::json::RawJson;
 use throughline_model::{AnswerShape, Path};
 
 use super::draft::Draft;
-use crate::closed::closed_schema;
+use crate::closed_schema::closed_schema;
 use crate::foreign;
 use crate::members::Members;
 

@@ -20,7 +20,7 @@ use throughline_model::json::Value;
 use throughline_model::{Message, Request, Response, VendorError, Wire};
 
 use crate::compose::ComposeFormat;
-use crate::gather::array;
+use crate::message_writer::array;
 use crate::openai_responses::{self, Dialect, Flavour};
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;

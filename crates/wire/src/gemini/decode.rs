@@ -12,9 +12,9 @@ use super::types::{FINISH_REASON, PARTS, data, stop};
 use super::{stream, tools, whole};
 use crate::flat::response_scope;
 use crate::google::{self, pick, text_at};
-use crate::hollow::Hollow;
 use crate::read::{self, member};
-use crate::{DecodeError, Problem, Shape, cut};
+use crate::template::Extractor;
+use crate::{DecodeError, Problem, Shape, truncated_call};
 
 /// The two spellings of the place of system text.
 pub(super) const SYSTEM: (&str, &str) = ("systemInstruction", "system_instruction");
@@ -126,7 +126,7 @@ fn content(
     Ok((contents, role))
 }
 
-/// The parts of a content, with the content itself, hollow, on the first.
+/// The parts of a content, with the content itself, as a template, on the first.
 fn parts(
     decoder: &mut PartDecoder,
     item: &Value<'_>,
@@ -138,8 +138,8 @@ fn parts(
         return Ok(Vec::new());
     };
     let path = path.key(PARTS);
-    let mut hollow = Hollow::of(item);
-    let Some(elements) = hollow.elements(list) else {
+    let mut extractor = Extractor::new(item);
+    let Some(elements) = extractor.elements(list) else {
         return Err(DecodeError::expected(&path, "an array of parts", list));
     };
     let mut contents = Vec::with_capacity(elements.len());
@@ -147,7 +147,7 @@ fn parts(
         contents.push(decoder.part(part, scope, ordinals, &path.index(index))?);
     }
     if let Some(vendor) = contents.first_mut().and_then(|first| first.vendor.as_mut()) {
-        vendor.envelope = Some(hollow.keep());
+        vendor.envelope = Some(extractor.into_template());
     }
     Ok(contents)
 }
@@ -277,7 +277,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         decoder.begin_content(&Role::User);
         let mut contents = parts(&mut decoder, content, scope, &mut ordinals, &path)?;
         if let Some(reason) = text_at(candidate, FINISH_REASON) {
-            cut::mark(written(&mut contents), &stop(&reason, false));
+            truncated_call::mark(written(&mut contents), &stop(&reason, false));
         }
         if !contents.is_empty() {
             messages.push(Message::new(Role::Assistant, contents));

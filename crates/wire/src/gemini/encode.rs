@@ -12,11 +12,11 @@ use super::decode::SYSTEM;
 use super::make::{Calls, make};
 use super::types::{PARTS, finish_reason};
 use super::{parts, whole};
-use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
 use crate::foreign::{self, Function};
-use crate::gather::{Gather, array, room};
 use crate::google::SystemText;
+use crate::message_writer::{MessageWriter, array, room};
+use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
 /// Who says a content; what one side says never joins a content of the other.
@@ -34,10 +34,10 @@ impl Side {
         }
     }
 
-    /// A content of ours, hollow.
+    /// A content of ours, as a template.
     fn envelope(self) -> &'static RawJson {
-        static MODEL: LazyLock<RawJson> = LazyLock::new(|| hollow("model"));
-        static USER: LazyLock<RawJson> = LazyLock::new(|| hollow("user"));
+        static MODEL: LazyLock<RawJson> = LazyLock::new(|| extractor("model"));
+        static USER: LazyLock<RawJson> = LazyLock::new(|| extractor("user"));
         match self {
             Self::Model => &MODEL,
             Self::User => &USER,
@@ -45,7 +45,7 @@ impl Side {
     }
 }
 
-fn hollow(role: &str) -> RawJson {
+fn extractor(role: &str) -> RawJson {
     RawJson::object(|object| {
         object.str("role", role).raw(PARTS, "[]");
     })
@@ -64,7 +64,7 @@ enum Whose {
 struct ContentEncoder<'e, 'm> {
     losses: &'e mut Losses,
     whose: Whose,
-    gather: Gather<'m>,
+    gather: MessageWriter<'m>,
     /// The message that last put something into the open content, and its side.
     last: Option<(usize, Side)>,
     calls: Calls<'m>,
@@ -94,7 +94,7 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
         Self {
             losses,
             whose,
-            gather: Gather::default(),
+            gather: MessageWriter::default(),
             last: None,
             calls: Calls::default(),
             system,
@@ -244,7 +244,7 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
     list.end();
 }
 
-/// Fill contents and system text back into a body that came from this format.
+/// TemplateValue contents and system text back into a body that came from this format.
 fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
     let lifted = SystemText::Lifted(Vec::new());
@@ -272,28 +272,28 @@ fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String
     };
     let is_text = value.get(key).is_some_and(|at| at.as_text().is_some());
     let plain = bare_system(request).filter(|_| is_text && lifted.is_empty());
-    let hollow = value.get(key).is_none_or(|at| {
+    let extractor = value.get(key).is_none_or(|at| {
         at.is_null() || at.as_object().is_some_and(<[_]>::is_empty) || at.raw() == "\"\""
     });
     let system = match plain {
         Some(_) => None,
-        None if hollow || !lifted.is_empty() => system(request, lifted, losses),
+        None if extractor || !lifted.is_empty() => system(request, lifted, losses),
         None => None,
     };
     let keys: [&[&str]; 2] = [&["contents"], &[key]];
     let mut fills = Vec::new();
     match (&contents, bare) {
-        (Some(text), _) => fills.push((keys[0], Fill::Replace(text))),
-        (None, Some(text)) => fills.push((keys[0], Fill::Text(text))),
+        (Some(text), _) => fills.push((keys[0], TemplateValue::Replace(text))),
+        (None, Some(text)) => fills.push((keys[0], TemplateValue::Text(text))),
         (None, None) => {}
     }
     match (&system, plain) {
-        (Some(text), _) => fills.push((keys[1], Fill::Replace(text))),
-        (None, Some(text)) => fills.push((keys[1], Fill::Text(text))),
+        (Some(text), _) => fills.push((keys[1], TemplateValue::Replace(text))),
+        (None, Some(text)) => fills.push((keys[1], TemplateValue::Text(text))),
         (None, None) => {}
     }
     let mut out = String::new();
-    fill(&mut out, body, &fills);
+    restore(&mut out, body, &fills);
     out
 }
 
@@ -310,7 +310,7 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
     let ours = RawJson::object(|object| {
         object.raw(PARTS, "[]");
     });
-    let mut gather = Gather::default();
+    let mut gather = MessageWriter::default();
     let root = Path::Root.key("system");
     for (index, content) in request.system.iter().enumerate() {
         let own = content.vendor.as_ref();
@@ -386,7 +386,7 @@ pub(super) fn failed<'r>(
     Some((body, error))
 }
 
-/// The body that a response of this format came in, hollow.
+/// The body that a response of this format came in, as a template.
 fn own_body(response: &Response) -> Option<&RawJson> {
     let own = response.vendor.as_ref();
     match &own.filter(|vendor| vendor.wire == Wire::Gemini)?.form {

@@ -10,8 +10,8 @@ use super::pieces::plain;
 use super::stream::Decoder;
 use super::types::PARTS;
 use crate::Losses;
-use crate::gather::array;
 use crate::google;
+use crate::message_writer::array;
 use crate::read::member;
 use crate::sse::Frame;
 

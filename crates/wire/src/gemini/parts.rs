@@ -17,11 +17,11 @@ use super::types::{
     TOOL_RESPONSE, WILL_CONTINUE, data, part_type,
 };
 use crate::DecodeError;
-use crate::fill::{Fill, fill};
 use crate::google::{media_kind, pick, text_at, wrapped_arguments};
-use crate::hollow::Hollow;
 use crate::read::{self, member};
 use crate::table::WireType;
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 
 /// Reads parts one after the other; what has no id is paired with what came before.
 #[derive(Debug, Default)]
@@ -87,17 +87,17 @@ impl PartDecoder {
         let id = ordinals.call(row.given_id(&slots), scope);
         let name = name(found, path)?;
         self.waiting.push(id.clone(), &row.family, &name);
-        let mut hollow = Hollow::of(part);
+        let mut extractor = Extractor::new(part);
         let arguments =
             match found.tag {
                 EXECUTABLE_CODE => match member(found.value, "code") {
                     None => Arguments::None,
-                    Some(code) => Arguments::Free(hollow.text(code).ok_or_else(|| {
+                    Some(code) => Arguments::Free(extractor.text(code).ok_or_else(|| {
                         DecodeError::expected(&path.key("code"), "a string", code)
                     })?),
                 },
                 _ => match (object(found.value, "args", path)?, found.value.get("args")) {
-                    (Some(args), _) => Arguments::Json(hollow.json(args)),
+                    (Some(args), _) => Arguments::Json(extractor.json(args)),
                     (None, Some(_null)) => Arguments::None,
                     (None, None) => partial(found.value, path)?,
                 },
@@ -114,7 +114,7 @@ impl PartDecoder {
                 .map(|_| Status::InProgress),
             runner: row.runner,
         };
-        let vendor = Vendor::part(Wire::Gemini, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::part(Wire::Gemini, extractor.into_template()).with_slots(slots);
         Ok(Content::from(call).with_vendor(vendor))
     }
 
@@ -129,10 +129,10 @@ impl PartDecoder {
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(found.value, path)?;
         let name = name(found, path)?;
-        let mut hollow = Hollow::of(part);
+        let mut extractor = Extractor::new(part);
         let (output, outcome) = match found.tag {
-            CODE_RESULT => code_output(found.value, &mut hollow, path)?,
-            _ => output(found.value, &mut hollow, path)?,
+            CODE_RESULT => code_output(found.value, &mut extractor, path)?,
+            _ => output(found.value, &mut extractor, path)?,
         };
         let family = row.family.clone();
         let mut result = match row.given_id(&slots) {
@@ -148,7 +148,7 @@ impl PartDecoder {
         result.name = Some(name).filter(|name| !name.is_empty());
         result.outcome = outcome;
         result.runner = row.runner;
-        let vendor = Vendor::part(Wire::Gemini, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::part(Wire::Gemini, extractor.into_template()).with_slots(slots);
         Ok(Content::from(result).with_vendor(vendor))
     }
 }
@@ -207,8 +207,8 @@ fn partial(call: &Value<'_>, path: &Path<'_>) -> Result<Arguments, DecodeError> 
 }
 
 fn text(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Content, DecodeError> {
-    let mut hollow = Hollow::of(part);
-    let Some(text) = hollow.text(found.value) else {
+    let mut extractor = Extractor::new(part);
+    let Some(text) = extractor.text(found.value) else {
         return Err(DecodeError::expected(path, "a string", found.value));
     };
     let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
@@ -224,18 +224,18 @@ fn text(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conten
             citations: Vec::new(),
         })
     };
-    Ok(Content::new(body).with_vendor(Vendor::part(Wire::Gemini, hollow.keep())))
+    Ok(Content::new(body).with_vendor(Vendor::part(Wire::Gemini, extractor.into_template())))
 }
 
 fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Content, DecodeError> {
     if found.value.as_object().is_none() {
         return Err(DecodeError::expected(path, "an object", found.value));
     }
-    let mut hollow = Hollow::of(part);
+    let mut extractor = Extractor::new(part);
     let Some((key, value)) = media_place(found) else {
         return Ok(opaque(found.tag, part));
     };
-    let Some(text) = hollow.text(value) else {
+    let Some(text) = extractor.text(value) else {
         return Err(DecodeError::expected(&path.key(key), "a string", value));
     };
     let media_type = text_at(found.value, MIME_TYPE);
@@ -254,7 +254,7 @@ fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conte
         name: text_at(found.value, ("displayName", "display_name")),
         transcript: None,
     };
-    let vendor = Vendor::part(Wire::Gemini, hollow.keep());
+    let vendor = Vendor::part(Wire::Gemini, extractor.into_template());
     Ok(Content::new(Body::Media(media)).with_vendor(vendor))
 }
 
@@ -269,13 +269,13 @@ fn media_place<'v, 'a>(found: Data<'v, 'a>) -> Option<(&'static str, &'v Value<'
 
 fn code_output<'v, 'a>(
     result: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<(Output, Outcome), DecodeError> {
     let output = match member(result, "output") {
         None => Output::None,
         Some(text) => Output::Text(
-            hollow
+            extractor
                 .text(text)
                 .ok_or_else(|| DecodeError::expected(&path.key("output"), "a string", text))?,
         ),
@@ -291,7 +291,7 @@ fn code_output<'v, 'a>(
 /// the answer as text, then the media.
 fn output<'v, 'a>(
     result: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<(Output, Outcome), DecodeError> {
     let response = object(result, "response", path)?;
@@ -303,7 +303,7 @@ fn output<'v, 'a>(
     if elements.is_some_and(|elements| !elements.is_empty()) {
         let path = path.key(PARTS);
         let mut contents: Vec<Content> = response.map(answer_text).into_iter().collect();
-        let elements = member(result, PARTS).and_then(|parts| hollow.elements(parts));
+        let elements = member(result, PARTS).and_then(|parts| extractor.elements(parts));
         for (index, part) in elements.unwrap_or_default().iter().enumerate() {
             contents.push(match data(part) {
                 Some(found) if matches!(found.tag, INLINE_DATA | FILE_DATA) => {
@@ -316,7 +316,7 @@ fn output<'v, 'a>(
         return Ok((Output::Parts(contents), outcome));
     }
     let output = match response {
-        Some(response) => Output::Json(hollow.json(response)),
+        Some(response) => Output::Json(extractor.json(response)),
         None => Output::None,
     };
     Ok((output, outcome))
@@ -335,21 +335,21 @@ fn answer_text(response: &Value<'_>) -> Content {
 /// Append a part that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
     match body {
-        Body::Text(text) => fill(out, part, &[([TEXT], Fill::Text(&text.text))]),
+        Body::Text(text) => restore(out, part, &[([TEXT], TemplateValue::Text(&text.text))]),
         Body::Reasoning(reasoning) => {
             let text = match (reasoning.summary.as_slice(), reasoning.text.as_slice()) {
                 ([text], []) => Cow::Borrowed(text.as_str()),
                 // Streams that were cut leave the text of a thought where deltas go.
                 (summary, text) => Cow::Owned([summary.concat(), text.concat()].concat()),
             };
-            fill(out, part, &[([TEXT], Fill::Text(&text))]);
+            restore(out, part, &[([TEXT], TemplateValue::Text(&text))]);
         }
         Body::Media(media) => {
             let text = match &media.source {
                 MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
             };
             match media_path(part) {
-                Some(path) => fill(out, part, &[(path, Fill::Text(text))]),
+                Some(path) => restore(out, part, &[(path, TemplateValue::Text(text))]),
                 None => out.push_str(part.get()),
             }
         }
@@ -401,15 +401,19 @@ fn encode_call(out: &mut String, call: &ToolCall, part: &RawJson) {
     };
     match (&call.arguments, tag) {
         (Arguments::Free(code), EXECUTABLE_CODE) => {
-            fill(out, part, &[([key, "code"], Fill::Text(code))]);
+            restore(out, part, &[([key, "code"], TemplateValue::Text(code))]);
         }
         (Arguments::Json(json), FUNCTION_CALL | TOOL_CALL) => {
-            fill(out, part, &[([key, "args"], Fill::Json(json.get()))]);
+            restore(
+                out,
+                part,
+                &[([key, "args"], TemplateValue::Json(json.get()))],
+            );
         }
         // Whoever changed them may have left text.
         (arguments @ (Arguments::Text(_) | Arguments::Free(_)), _) => {
             let (args, _) = wrapped_arguments(arguments);
-            fill(out, part, &[([key, "args"], Fill::Json(&args))]);
+            restore(out, part, &[([key, "args"], TemplateValue::Json(&args))]);
         }
         (Arguments::None | Arguments::Json(_), _) => out.push_str(part.get()),
     }
@@ -423,7 +427,7 @@ fn encode_result(out: &mut String, result: &ToolResult, part: &RawJson) {
     };
     match (&result.output, tag) {
         (Output::Text(text), CODE_RESULT) => {
-            fill(out, part, &[([key, "output"], Fill::Text(text))]);
+            restore(out, part, &[([key, "output"], TemplateValue::Text(text))]);
         }
         // Whoever shortened the answer may have left text.
         (Output::Text(text), _) => {
@@ -431,10 +435,14 @@ fn encode_result(out: &mut String, result: &ToolResult, part: &RawJson) {
                 object.str("output", text);
             });
             let path = [key, "response"];
-            fill(out, part, &[(path, Fill::Json(response.get()))]);
+            restore(out, part, &[(path, TemplateValue::Json(response.get()))]);
         }
         (Output::Json(json), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
-            fill(out, part, &[([key, "response"], Fill::Json(json.get()))]);
+            restore(
+                out,
+                part,
+                &[([key, "response"], TemplateValue::Json(json.get()))],
+            );
         }
         (Output::Parts(contents), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
             let mut elements = String::new();
@@ -449,7 +457,11 @@ fn encode_result(out: &mut String, result: &ToolResult, part: &RawJson) {
                 }
                 encode(&mut elements, &content.body, part);
             }
-            fill(out, part, &[([key, PARTS], Fill::Elements(&elements))]);
+            restore(
+                out,
+                part,
+                &[([key, PARTS], TemplateValue::Elements(&elements))],
+            );
         }
         (Output::None | Output::Json(_) | Output::Parts(_), _) => out.push_str(part.get()),
     }

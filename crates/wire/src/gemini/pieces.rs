@@ -9,10 +9,10 @@ use super::args::Args;
 use super::parts::is_fragment;
 use super::types::{FUNCTION_CALL, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, WILL_CONTINUE, data};
 use crate::DecodeError;
-use crate::fill::{Fill, fill};
-use crate::gather::array;
 use crate::google::{merged, pick};
+use crate::message_writer::array;
 use crate::read::member;
+use crate::template::{TemplateValue, restore};
 
 /// One alternative.
 pub(super) struct Choice {
@@ -155,7 +155,11 @@ impl Choice {
                 && pick(&begun.value(), SIGNATURE).is_none()
             {
                 let mut out = String::new();
-                fill(&mut out, begun, &[(&[key], Fill::Replace(signature.raw()))]);
+                restore(
+                    &mut out,
+                    begun,
+                    &[(&[key], TemplateValue::Replace(signature.raw()))],
+                );
                 *begun = RawJson::new(&out).unwrap_or_else(|_| begun.clone());
             }
             return Ok(None);
@@ -179,9 +183,10 @@ impl Choice {
     pub(super) fn to_json(&self) -> String {
         let parts: Vec<String> = self.pieces.iter().map(Piece::to_json).collect();
         let elements = parts.join(",");
-        let fills: &[(&[&str], Fill<'_>)] = &[(&["content", PARTS], Fill::Elements(&elements))];
+        let fills: &[(&[&str], TemplateValue<'_>)] =
+            &[(&["content", PARTS], TemplateValue::Elements(&elements))];
         let mut out = String::new();
-        fill(&mut out, &self.candidate, fills);
+        restore(&mut out, &self.candidate, fills);
         out
     }
 }

@@ -8,11 +8,11 @@ use super::pair::Ordinals;
 use super::parts::PartDecoder;
 use super::pieces::{Added, Choice};
 use super::types::{FINISH_REASON, PARTS};
-use crate::fill::{Fill, fill};
 use crate::flat::response_scope;
 use crate::google::{self, merged, pick, text_at};
 use crate::read::member;
 use crate::sse::Frame;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, StreamDecoder};
 
 /// Reads the frames of one response.
@@ -230,8 +230,9 @@ impl Decoder {
         let body = self.body.as_ref()?;
         let list: Vec<String> = self.choices.iter().map(Choice::to_json).collect();
         let mut out = String::new();
-        let fills: &[(&[&str], Fill<'_>)] = &[(&["candidates"], Fill::Elements(&list.join(",")))];
-        fill(&mut out, body, fills);
+        let fills: &[(&[&str], TemplateValue<'_>)] =
+            &[(&["candidates"], TemplateValue::Elements(&list.join(",")))];
+        restore(&mut out, body, fills);
         RawJson::new(&out).ok()
     }
 

@@ -4,7 +4,7 @@ use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value, p
 use throughline_model::{Response, Stop, Usage};
 
 use super::types::PARTS;
-use crate::fill::{Fill, fill};
+use crate::template::{TemplateValue, restore};
 
 /// What stands in a kept body where the content of a candidate was. The wire never has an array
 /// there, so it cannot be taken for anything else.
@@ -28,11 +28,15 @@ pub(super) fn one_content(mut items: Vec<String>) -> String {
             parts.extend(found.map(|part| RawJson::of(part).get().to_owned()));
         }
     }
-    let all = crate::gather::array(&parts);
+    let all = crate::message_writer::array(&parts);
     match RawJson::new(first) {
         Ok(first) => {
             let mut out = String::new();
-            fill(&mut out, &first, &[(&[PARTS], Fill::Replace(&all))]);
+            restore(
+                &mut out,
+                &first,
+                &[(&[PARTS], TemplateValue::Replace(&all))],
+            );
             out
         }
         Err(_) => first.clone(),
@@ -79,7 +83,11 @@ pub(super) fn filled(body: &RawJson, said: &[String]) -> String {
         object.end();
     }
     all.push(']');
-    fill(&mut out, body, &[(["candidates"], Fill::Replace(&all))]);
+    restore(
+        &mut out,
+        body,
+        &[(["candidates"], TemplateValue::Replace(&all))],
+    );
     out
 }
 

@@ -11,12 +11,12 @@ use super::parts::{self, as_item, as_part};
 use super::types::{
     ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, THOUGHT, USER_INPUT, is_content, step_type, stop,
 };
-use crate::flat::{Belongs, STANDALONE, group, is_parts, name, response_scope};
+use crate::flat::{ItemPlacement, STANDALONE, group, is_parts, name, response_scope};
 use crate::google;
-use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ItemRole, Minter, WireType};
-use crate::{DecodeError, Problem, Shape, cut};
+use crate::template::Extractor;
+use crate::{DecodeError, Problem, Shape, truncated_call};
 
 const WIRE: Wire = Wire::GeminiInteractions;
 
@@ -50,28 +50,28 @@ impl StepDecoder {
         scope: Scope<'_>,
         ordinal: &mut usize,
         path: &Path<'_>,
-    ) -> Result<(Vec<Content>, Belongs), DecodeError> {
+    ) -> Result<(Vec<Content>, ItemPlacement), DecodeError> {
         let tag = tag(step, path)?;
         match tag.as_str() {
-            USER_INPUT => Ok((spoken(&tag, step, path)?, Belongs::Own(Role::User))),
-            MODEL_OUTPUT => Ok((spoken(&tag, step, path)?, Belongs::Model)),
-            THOUGHT => Ok((vec![thought(step, path)?], Belongs::Model)),
+            USER_INPUT => Ok((spoken(&tag, step, path)?, ItemPlacement::Own(Role::User))),
+            MODEL_OUTPUT => Ok((spoken(&tag, step, path)?, ItemPlacement::Model)),
+            THOUGHT => Ok((vec![thought(step, path)?], ItemPlacement::Model)),
             _ if is_content(&tag) => {
                 let content = parts::decode(step, as_item, path)?;
-                Ok((vec![content], Belongs::Loose(Role::User)))
+                Ok((vec![content], ItemPlacement::Loose(Role::User)))
             }
             _ => match step_type(&tag) {
-                None => Ok((vec![opaque(&tag, step)], Belongs::Model)),
+                None => Ok((vec![opaque(&tag, step)], ItemPlacement::Model)),
                 Some(row) if row.role == ItemRole::Call => {
                     let content = self.call(row, step, scope, *ordinal, path)?;
                     *ordinal += 1;
-                    Ok((vec![content], Belongs::Model))
+                    Ok((vec![content], ItemPlacement::Model))
                 }
                 Some(row) => {
                     let content = self.result(row, step, scope, *ordinal, path)?;
                     let belongs = match row.runner {
-                        Runner::Client => Belongs::Results,
-                        Runner::Vendor => Belongs::Model,
+                        Runner::Client => ItemPlacement::Results,
+                        Runner::Vendor => ItemPlacement::Model,
                     };
                     Ok((vec![content], belongs))
                 }
@@ -89,16 +89,16 @@ impl StepDecoder {
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(step, path)?;
         let given = row.given_id(&slots);
-        let mut hollow = Hollow::of(step);
+        let mut extractor = Extractor::new(step);
         let call = ToolCall {
             call: self.minter.call(given, &row.family, scope, ordinal),
             family: row.family.clone(),
             name: name(row, step, path)?,
-            arguments: arguments(step, &mut hollow, path)?,
+            arguments: arguments(step, &mut extractor, path)?,
             status: None,
             runner: row.runner,
         };
-        let vendor = Vendor::item(WIRE, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::item(WIRE, extractor.into_template()).with_slots(slots);
         Ok(Content::from(call).with_vendor(vendor))
     }
 
@@ -111,8 +111,8 @@ impl StepDecoder {
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(step, path)?;
-        let mut hollow = Hollow::of(step);
-        let output = output(step, &mut hollow, path);
+        let mut extractor = Extractor::new(step);
+        let output = output(step, &mut extractor, path);
         let given = row.given_id(&slots);
         let given = given.or_else(|| self.minter.claim(&row.family));
         let mut result = match given {
@@ -127,7 +127,7 @@ impl StepDecoder {
         if step.get("is_error").and_then(Value::as_bool) == Some(true) {
             result.outcome = Outcome::Error;
         }
-        let vendor = Vendor::item(WIRE, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::item(WIRE, extractor.into_template()).with_slots(slots);
         Ok(Content::from(result).with_vendor(vendor))
     }
 }
@@ -156,14 +156,14 @@ fn opaque(tag: &str, step: &Value<'_>) -> Content {
 
 /// What the user or the model said.
 fn spoken(tag: &str, step: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, DecodeError> {
-    let mut hollow = Hollow::of(step);
+    let mut extractor = Extractor::new(step);
     let mut contents = Vec::new();
     if let Some(said) = member(step, CONTENT) {
         let path = path.key(CONTENT);
-        if let Some(text) = hollow.text(said) {
+        if let Some(text) = extractor.text(said) {
             let vendor = Vendor::form(WIRE, Form::Bare);
             contents.push(Content::text(text).with_vendor(vendor));
-        } else if let Some(elements) = hollow.elements(said) {
+        } else if let Some(elements) = extractor.elements(said) {
             for (index, part) in elements.iter().enumerate() {
                 contents.push(parts::decode(part, as_part, &path.index(index))?);
             }
@@ -172,7 +172,7 @@ fn spoken(tag: &str, step: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, 
         }
     }
     match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
-        Some(vendor) => vendor.envelope = Some(hollow.keep()),
+        Some(vendor) => vendor.envelope = Some(extractor.into_template()),
         // A step that says nothing is kept as it is; one that failed says why.
         None => contents.push(match member(step, "error") {
             Some(error) => {
@@ -217,16 +217,16 @@ fn thought(step: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
 /// The arguments of a call: an object, or, where a stream broke off inside of it, its text.
 fn arguments<'v, 'a>(
     step: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Arguments, DecodeError> {
     let Some(value) = member(step, ARGUMENTS) else {
         return Ok(Arguments::None);
     };
     if value.as_object().is_some() {
-        return Ok(Arguments::Json(hollow.json(value)));
+        return Ok(Arguments::Json(extractor.json(value)));
     }
-    match hollow.text(value) {
+    match extractor.text(value) {
         Some(text) => Ok(Arguments::Text(text)),
         None => Err(DecodeError::expected(
             &path.key(ARGUMENTS),
@@ -237,11 +237,15 @@ fn arguments<'v, 'a>(
 }
 
 /// What a result gives: text, contents, or any other JSON.
-fn output<'v, 'a>(step: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>, path: &Path<'_>) -> Output {
+fn output<'v, 'a>(
+    step: &'v Value<'a>,
+    extractor: &mut Extractor<'v, 'a>,
+    path: &Path<'_>,
+) -> Output {
     let Some(value) = member(step, RESULT) else {
         return Output::None;
     };
-    if let Some(text) = hollow.text(value) {
+    if let Some(text) = extractor.text(value) {
         return Output::Text(text);
     }
     if is_parts(value) {
@@ -252,11 +256,11 @@ fn output<'v, 'a>(step: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>, path: &Path<
             .map(|part| parts::decode(part, as_part, &path))
             .collect();
         if let Ok(contents) = contents {
-            hollow.elements(value);
+            extractor.elements(value);
             return Output::Parts(contents);
         }
     }
-    Output::Json(hollow.json(value))
+    Output::Json(extractor.json(value))
 }
 
 /// Read an array of steps, or of contents of one input.
@@ -382,13 +386,13 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         return Err(DecodeError::expected(&Path::Root, "an interaction", body));
     }
     let id = text_of(body, "id").filter(|id| !id.is_empty());
-    let mut hollow = Hollow::of(body);
+    let mut extractor = Extractor::new(body);
     let mut contents = Vec::new();
     let mut counts = Vec::new();
     let key = steps_key(body);
     if let Some(list) = member(body, key) {
         let path = Path::Root.key(key);
-        let Some(steps) = hollow.elements(list) else {
+        let Some(steps) = extractor.elements(list) else {
             return Err(DecodeError::expected(&path, "an array of steps", list));
         };
         let mut decoder = StepDecoder::default();
@@ -401,7 +405,7 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         }
     }
     let stop = stop(text_of(body, "status").as_deref(), waits(&contents));
-    cut::mark(&mut contents, &stop);
+    truncated_call::mark(&mut contents, &stop);
     let usage = member(body, "usage").map(usage);
     let mut messages = Vec::new();
     if !contents.is_empty() {
@@ -420,7 +424,7 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         usage,
         stop,
         error: error.map(|error| google::error_object(&WIRE, error)),
-        vendor: Some(Vendor::item(WIRE, hollow.keep())),
+        vendor: Some(Vendor::item(WIRE, extractor.into_template())),
     };
     Ok((response, counts))
 }

@@ -12,17 +12,17 @@ use throughline_model::{
 use super::decode::steps_key;
 use super::parts;
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, USER_INPUT, status};
-use crate::fill::{Fill, fill};
 use crate::flat::{bare, bare_input};
 use crate::foreign::{self, Function};
-use crate::gather::{Gather, array, call_room, result_room, room};
 use crate::google::{SystemText, arguments_object};
+use crate::message_writer::{MessageWriter, array, call_room, result_room, room};
+use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
 /// Writes contents as steps, one after the other.
 struct StepEncoder<'e, 'm> {
     losses: &'e mut Losses,
-    gather: Gather<'m>,
+    gather: MessageWriter<'m>,
     /// The message that opened the open step: a step never holds what two messages say.
     last: Option<usize>,
     system: SystemText,
@@ -52,7 +52,7 @@ fn encode(
 ) -> (Vec<String>, SystemText) {
     let mut encoder = StepEncoder {
         losses,
-        gather: Gather::default(),
+        gather: MessageWriter::default(),
         last: None,
         system,
         whose,
@@ -125,34 +125,48 @@ impl<'m> StepEncoder<'_, 'm> {
         match body {
             Body::ToolCall(call) => match &call.arguments {
                 Arguments::Json(json) => {
-                    fill(out, item, &[(&[ARGUMENTS], Fill::Json(json.get()))]);
+                    restore(
+                        out,
+                        item,
+                        &[(&[ARGUMENTS], TemplateValue::Json(json.get()))],
+                    );
                 }
                 Arguments::None => out.push_str(item.get()),
                 Arguments::Text(text) if is_text(item, ARGUMENTS) => {
-                    fill(out, item, &[(&[ARGUMENTS], Fill::Text(text))]);
+                    restore(out, item, &[(&[ARGUMENTS], TemplateValue::Text(text))]);
                 }
                 // A stream that was cut leaves text where an object was.
                 Arguments::Text(_) | Arguments::Free(_) => {
                     let arguments = arguments_object(&call.arguments, path, self.losses);
-                    fill(out, item, &[(&[ARGUMENTS], Fill::Json(&arguments))]);
+                    restore(
+                        out,
+                        item,
+                        &[(&[ARGUMENTS], TemplateValue::Json(&arguments))],
+                    );
                 }
             },
             Body::ToolResult(result) => match &result.output {
                 Output::None => out.push_str(item.get()),
                 Output::Text(text) if is_text(item, RESULT) => {
-                    fill(out, item, &[(&[RESULT], Fill::Text(text))]);
+                    restore(out, item, &[(&[RESULT], TemplateValue::Text(text))]);
                 }
                 // Whoever shortened the result may have left text.
                 Output::Text(text) => {
                     let mut quoted = String::new();
                     push_string(&mut quoted, text);
-                    fill(out, item, &[(&[RESULT], Fill::Replace(&quoted))]);
+                    restore(out, item, &[(&[RESULT], TemplateValue::Replace(&quoted))]);
                 }
-                Output::Json(json) => fill(out, item, &[(&[RESULT], Fill::Json(json.get()))]),
+                Output::Json(json) => {
+                    restore(out, item, &[(&[RESULT], TemplateValue::Json(json.get()))])
+                }
                 Output::Parts(contents) => {
                     let mut elements = String::new();
                     parts::encode_all(&mut elements, contents, &path.key("output"), self.losses);
-                    fill(out, item, &[(&[RESULT], Fill::Elements(&elements))]);
+                    restore(
+                        out,
+                        item,
+                        &[(&[RESULT], TemplateValue::Elements(&elements))],
+                    );
                 }
             },
             Body::Text(_) | Body::Media(_) => parts::encode(out, body, item),
@@ -288,17 +302,17 @@ fn is_text(item: &RawJson, key: &str) -> bool {
     found.is_some_and(|found| found.starts_with('"'))
 }
 
-/// A step of ours, hollow.
+/// A step of ours, as a template.
 fn envelope(role: &Role) -> &'static RawJson {
-    static MODEL: LazyLock<RawJson> = LazyLock::new(|| hollow(MODEL_OUTPUT));
-    static USER: LazyLock<RawJson> = LazyLock::new(|| hollow(USER_INPUT));
+    static MODEL: LazyLock<RawJson> = LazyLock::new(|| extractor(MODEL_OUTPUT));
+    static USER: LazyLock<RawJson> = LazyLock::new(|| extractor(USER_INPUT));
     match role {
         Role::Assistant => &MODEL,
         Role::System | Role::Developer | Role::User | Role::Tool | Role::Other(_) => &USER,
     }
 }
 
-fn hollow(tag: &str) -> RawJson {
+fn extractor(tag: &str) -> RawJson {
     RawJson::object(|object| {
         object.str("type", tag).raw(CONTENT, "[]");
     })
@@ -359,7 +373,7 @@ fn system(request: &Request, lifted: &SystemText, losses: &mut Losses) -> String
     texts.join("\n\n")
 }
 
-/// Fill input and system text back into a body that came from this format.
+/// TemplateValue input and system text back into a body that came from this format.
 fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
     let lifted = SystemText::Lifted(Vec::new());
@@ -392,17 +406,17 @@ fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String
     let mut quoted = String::new();
     push_string(&mut quoted, &system);
     let system = match untouched {
-        true => Fill::Text(&system),
-        false => Fill::Replace(&quoted),
+        true => TemplateValue::Text(&system),
+        false => TemplateValue::Replace(&quoted),
     };
-    let mut fills: Vec<(&[&str], Fill<'_>)> = vec![(&["system_instruction"], system)];
+    let mut fills: Vec<(&[&str], TemplateValue<'_>)> = vec![(&["system_instruction"], system)];
     match (&input, plain) {
-        (Some(text), _) => fills.push((&["input"], Fill::Replace(text))),
-        (None, Some(text)) => fills.push((&["input"], Fill::Text(text))),
+        (Some(text), _) => fills.push((&["input"], TemplateValue::Replace(text))),
+        (None, Some(text)) => fills.push((&["input"], TemplateValue::Text(text))),
         (None, None) => {}
     }
     let mut out = String::new();
-    fill(&mut out, body, &fills);
+    restore(&mut out, body, &fills);
     out
 }
 
@@ -415,11 +429,11 @@ pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
     let key = steps_key(&body.value());
     let list = array(&items);
     let steps = match items.is_empty() {
-        true => Fill::Elements(""),
-        false => Fill::Replace(&list),
+        true => TemplateValue::Elements(""),
+        false => TemplateValue::Replace(&list),
     };
     let mut out = String::new();
-    fill(&mut out, body, &[([key], steps)]);
+    restore(&mut out, body, &[([key], steps)]);
     out
 }
 
@@ -439,7 +453,7 @@ pub(super) fn failed<'r>(
     Some((body, error))
 }
 
-/// The body that a response of this format came in, hollow.
+/// The body that a response of this format came in, as a template.
 fn own_body(response: &Response) -> Option<&RawJson> {
     let own = response.vendor.as_ref();
     match &own

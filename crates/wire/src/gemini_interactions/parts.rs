@@ -7,9 +7,9 @@ use throughline_model::{
 };
 
 use super::media;
-use crate::fill::{Fill, fill};
-use crate::hollow::Hollow;
 use crate::read::{self, number_of, text_of};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, LossKind, Losses, foreign};
 
 /// Where media have their bytes or their address.
@@ -25,24 +25,24 @@ pub(super) fn decode(
         return Err(DecodeError::expected(path, "a content", part));
     }
     let tag = read::required_str(part, "type", path)?;
-    let mut hollow = Hollow::of(part);
+    let mut extractor = Extractor::new(part);
     let body = match &*tag {
         "text" => match part.get("text") {
             None => return Err(DecodeError::missing(&path.key("text"), "a string")),
             Some(value) => Body::Text(Text {
-                text: hollow
+                text: extractor
                     .text(value)
                     .ok_or_else(|| DecodeError::expected(&path.key("text"), "a string", value))?,
                 citations: citations(part),
             }),
         },
-        "image" => read_media(MediaKind::Image, part, &mut hollow),
-        "audio" => read_media(MediaKind::Audio, part, &mut hollow),
-        "video" => read_media(MediaKind::Video, part, &mut hollow),
-        "document" => read_media(MediaKind::File, part, &mut hollow),
+        "image" => read_media(MediaKind::Image, part, &mut extractor),
+        "audio" => read_media(MediaKind::Audio, part, &mut extractor),
+        "video" => read_media(MediaKind::Video, part, &mut extractor),
+        "document" => read_media(MediaKind::File, part, &mut extractor),
         _ => opaque(&tag),
     };
-    let vendor = Vendor::form(Wire::GeminiInteractions, form(hollow.keep()));
+    let vendor = Vendor::form(Wire::GeminiInteractions, form(extractor.into_template()));
     Ok(Content::new(body).with_vendor(vendor))
 }
 
@@ -76,7 +76,7 @@ fn citations(part: &Value<'_>) -> Vec<Citation> {
 }
 
 /// The place where a part has its bytes; with both set it would not be plain which of them was
-/// hollowed out, so then none is.
+/// taken out, so then none is.
 fn place(part: &Value<'_>) -> Option<&'static str> {
     let mut set = PLACES.into_iter().filter(|key| {
         let value = part.get(key);
@@ -88,8 +88,12 @@ fn place(part: &Value<'_>) -> Option<&'static str> {
     }
 }
 
-fn read_media<'v, 'a>(kind: MediaKind, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) -> Body {
-    let taken = place(part).and_then(|key| Some((key, hollow.text(part.get(key)?)?)));
+fn read_media<'v, 'a>(
+    kind: MediaKind,
+    part: &'v Value<'a>,
+    extractor: &mut Extractor<'v, 'a>,
+) -> Body {
+    let taken = place(part).and_then(|key| Some((key, extractor.text(part.get(key)?)?)));
     let found = taken.or_else(|| {
         let kept = |key| text_of(part, key).filter(|text| !text.is_empty());
         PLACES.into_iter().find_map(|key| Some((key, kept(key)?)))
@@ -117,13 +121,13 @@ fn read_media<'v, 'a>(kind: MediaKind, part: &'v Value<'a>, hollow: &mut Hollow<
 /// Append a part that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
     match body {
-        Body::Text(text) => fill(out, part, &[(&["text"], Fill::Text(&text.text))]),
+        Body::Text(text) => restore(out, part, &[(&["text"], TemplateValue::Text(&text.text))]),
         Body::Media(media) => {
             let text = match &media.source {
                 MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
             };
             match kept_place(part) {
-                Some(key) => fill(out, part, &[(&[key], Fill::Text(text))]),
+                Some(key) => restore(out, part, &[(&[key], TemplateValue::Text(text))]),
                 None => out.push_str(part.get()),
             }
         }

@@ -3,9 +3,9 @@
 use throughline_model::json::{self, RawJson, Value, push_compact_with, push_string};
 
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, THOUGHT};
-use crate::fill::{Fill, fill};
-use crate::gather::array;
+use crate::message_writer::array;
 use crate::read::{member, text_of};
+use crate::template::{TemplateValue, restore};
 
 /// A step so far: how it began, and what the deltas brought.
 pub(super) struct Step {
@@ -201,13 +201,13 @@ impl Step {
             values.push((key, json.clone()));
         }
         let keys: Vec<[&str; 1]> = values.iter().map(|(key, _)| [*key]).collect();
-        let fills: Vec<(&[&str], Fill<'_>)> = keys
+        let fills: Vec<(&[&str], TemplateValue<'_>)> = keys
             .iter()
             .zip(&values)
-            .map(|(key, (_, json))| (key.as_slice(), Fill::Replace(json)))
+            .map(|(key, (_, json))| (key.as_slice(), TemplateValue::Replace(json)))
             .collect();
         let mut out = String::new();
-        fill(&mut out, &self.begun, &fills);
+        restore(&mut out, &self.begun, &fills);
         out
     }
 }
@@ -342,7 +342,11 @@ impl Piece {
                 let all = array(&all);
                 if let Ok(part) = RawJson::new(&out) {
                     out.clear();
-                    fill(&mut out, &part, &[(&["annotations"], Fill::Replace(&all))]);
+                    restore(
+                        &mut out,
+                        &part,
+                        &[(&["annotations"], TemplateValue::Replace(&all))],
+                    );
                 }
             }
         }

@@ -9,12 +9,12 @@ use super::decode::{self, StepDecoder};
 use super::parts;
 use super::steps::{Change, Step};
 use super::types::{CONTENT, MODEL_OUTPUT, USER_INPUT};
-use crate::fill::{Fill, fill};
 use crate::flat::response_scope;
-use crate::gather::array;
 use crate::google;
+use crate::message_writer::array;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, StreamDecoder};
 
 pub(super) const CREATED: &str = "interaction.created";
@@ -121,11 +121,11 @@ impl Decoder {
         let mut fills = Vec::new();
         for key in keys {
             if let Some(value) = event.at(key).filter(|value| !value.is_null()) {
-                fills.push((key, Fill::Replace(value.raw())));
+                fills.push((key, TemplateValue::Replace(value.raw())));
             }
         }
         let mut out = String::new();
-        fill(&mut out, body, &fills);
+        restore(&mut out, body, &fills);
         if let Ok(body) = RawJson::new(&out) {
             self.body = Some(body);
         }
@@ -224,10 +224,10 @@ impl Decoder {
         }
         let steps: Vec<String> = self.steps.values().map(Step::to_json).collect();
         let mut out = String::new();
-        fill(
+        restore(
             &mut out,
             body,
-            &[(&["steps"], Fill::Replace(&array(&steps)))],
+            &[(&["steps"], TemplateValue::Replace(&array(&steps)))],
         );
         RawJson::new(&out).ok()
     }

@@ -5,8 +5,8 @@ use throughline_model::{Form, Path, Request, Response, Stop, Usage, Vendor, Vend
 
 use super::made::{Made, Target};
 use super::{WIRE, encode};
-use crate::fill::{Fill, fill, push_array};
 use crate::foreign::{self, Function};
+use crate::template::{TemplateValue, push_array, restore};
 use crate::{LossKind, Losses};
 
 fn own_body(vendor: Option<&Vendor>) -> Option<&RawJson> {
@@ -31,7 +31,11 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
     messages.extend(encode::messages(&request.messages, losses));
     let mut out = String::new();
     if let Some(body) = own {
-        fill(&mut out, body, &[(&["messages"], Fill::List(&messages))]);
+        restore(
+            &mut out,
+            body,
+            &[(&["messages"], TemplateValue::List(&messages))],
+        );
         return out;
     }
     let mut object = ObjectWriter::new(&mut out);

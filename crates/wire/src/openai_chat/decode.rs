@@ -10,9 +10,9 @@ use throughline_model::{
 
 use super::WIRE;
 use super::message::{MessageDecoder, Origin, is_call};
-use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
-use crate::{DecodeError, Problem, Shape, cut};
+use crate::template::Extractor;
+use crate::{DecodeError, Problem, Shape, truncated_call};
 
 /// Why a choice ended that the output limit cut off.
 const LENGTH: &str = "length";
@@ -57,15 +57,15 @@ pub(super) fn shape(value: &Value<'_>) -> Shape {
 pub(super) fn request(body: &Value<'_>) -> Result<Request, DecodeError> {
     let path = Path::Root.key("messages");
     read::required_array(body, "messages", &Path::Root)?;
-    let mut hollow = Hollow::of(body);
+    let mut extractor = Extractor::new(body);
     let items = body
         .get("messages")
-        .and_then(|value| hollow.elements(value));
+        .and_then(|value| extractor.elements(value));
     Ok(Request {
         system: Vec::new(),
         messages: messages(items.unwrap_or_default(), &path)?,
         tools: tools(body),
-        vendor: Some(Vendor::item(WIRE, hollow.keep())),
+        vendor: Some(Vendor::item(WIRE, extractor.into_template())),
     })
 }
 
@@ -123,7 +123,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         let mut contents = decoder.said_by_model(message, origin, &path)?;
         // Each alternative has a limit of its own.
         if text_of(choice, "finish_reason").as_deref() == Some(LENGTH) {
-            cut::mark(&mut contents, &Stop::Length);
+            truncated_call::mark(&mut contents, &Stop::Length);
         }
         messages.push(Message::new(Role::Assistant, contents));
         // The messages say what stood here.

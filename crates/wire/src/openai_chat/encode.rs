@@ -10,9 +10,9 @@ use throughline_model::{
 
 use super::made::{self, MODEL, Made, Target, is_name};
 use super::{WIRE, parts};
-use crate::fill::{Fill, fill};
 use crate::foreign;
-use crate::gather::{Gather, call_room, result_room, room};
+use crate::message_writer::{MessageWriter, call_room, result_room, room};
+use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
 /// The longest id of a call.
@@ -22,7 +22,7 @@ const ID_LENGTH: usize = 40;
 struct MessageEncoder<'e> {
     losses: &'e mut Losses,
     target: Target,
-    gather: Gather<'e>,
+    gather: MessageWriter<'e>,
     /// The message of ours whose wire message is open.
     open: Option<usize>,
     /// A wire message for contents that came from elsewhere.
@@ -63,7 +63,7 @@ impl<'e> MessageEncoder<'e> {
         Self {
             losses,
             target,
-            gather: Gather::default(),
+            gather: MessageWriter::default(),
             open: None,
             made: None,
             messages,
@@ -173,8 +173,8 @@ impl<'e> MessageEncoder<'e> {
         let mut elements = String::new();
         let output = match &result.output {
             Output::None => return item.get().to_owned(),
-            Output::Text(text) => Fill::Text(text),
-            Output::Json(json) => Fill::Json(json.get()),
+            Output::Text(text) => TemplateValue::Text(text),
+            Output::Json(json) => TemplateValue::Json(json.get()),
             Output::Parts(contents) => {
                 for part in self.text_parts(contents, path) {
                     if !elements.is_empty() {
@@ -182,11 +182,11 @@ impl<'e> MessageEncoder<'e> {
                     }
                     elements.push_str(&part);
                 }
-                Fill::Elements(&elements)
+                TemplateValue::Elements(&elements)
             }
         };
         let mut out = String::new();
-        fill(&mut out, item, &[(&["content"], output)]);
+        restore(&mut out, item, &[(&["content"], output)]);
         out
     }
 
@@ -439,8 +439,16 @@ fn own_part(out: &mut String, content: &Content, part: &RawJson) {
         return parts::encode(out, &content.body, part);
     };
     match &call.arguments {
-        Arguments::Text(text) => fill(out, part, &[(&["function", "arguments"], Fill::Text(text))]),
-        Arguments::Free(text) => fill(out, part, &[(&["custom", "input"], Fill::Text(text))]),
+        Arguments::Text(text) => restore(
+            out,
+            part,
+            &[(&["function", "arguments"], TemplateValue::Text(text))],
+        ),
+        Arguments::Free(text) => restore(
+            out,
+            part,
+            &[(&["custom", "input"], TemplateValue::Text(text))],
+        ),
         Arguments::None | Arguments::Json(_) => out.push_str(part.get()),
     }
 }

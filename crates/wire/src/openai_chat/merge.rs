@@ -22,7 +22,7 @@ pub(super) enum Rule {
     Object(Rules),
     /// Only the place counts; what belongs there is gathered elsewhere.
     Place,
-    /// Belongs to the stream, not to the body.
+    /// ItemPlacement to the stream, not to the body.
     Skip,
 }
 

@@ -12,9 +12,9 @@ use throughline_model::{
 
 use super::types::{self, MESSAGE};
 use super::{WIRE, parts};
-use crate::hollow::Hollow;
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ArgumentsAt, ItemRole, Minter, WireType};
+use crate::template::Extractor;
 use crate::{DecodeError, Problem};
 
 /// Ordinals of handles for results that nobody asked for start here, far from those of calls.
@@ -92,7 +92,7 @@ impl MessageDecoder {
         path: &Path<'_>,
     ) -> Result<Vec<Content>, DecodeError> {
         let within = |body| Content::new(body).with_vendor(Vendor::form(WIRE, Form::Within));
-        let mut hollow = Hollow::of(message);
+        let mut extractor = Extractor::new(message);
         let mut contents = Vec::new();
         if let Some(text) = reasoning(message) {
             contents.push(within(Body::Reasoning(Reasoning {
@@ -101,7 +101,7 @@ impl MessageDecoder {
                 sealed: false,
             })));
         }
-        read_content(message, &mut hollow, &mut contents, path)?;
+        read_content(message, &mut extractor, &mut contents, path)?;
         cite(&mut contents, message);
         if let Some(text) = read::optional_str(message, "refusal", path)?.filter(|t| !t.is_empty())
         {
@@ -119,7 +119,7 @@ impl MessageDecoder {
         }
         if let Some(value) = member(message, "tool_calls") {
             let path = path.key("tool_calls");
-            let Some(calls) = hollow.elements(value) else {
+            let Some(calls) = extractor.elements(value) else {
                 return Err(DecodeError::expected(&path, "an array of calls", value));
             };
             for (index, call) in calls.iter().enumerate() {
@@ -127,7 +127,7 @@ impl MessageDecoder {
                 contents.push(self.call(call, origin.scope, ordinal + index, &path)?);
             }
         }
-        Ok(close(message, hollow, contents))
+        Ok(close(message, extractor, contents))
     }
 
     /// An element of `tool_calls`.
@@ -149,7 +149,7 @@ impl MessageDecoder {
         let id = self
             .minter
             .call(given, &types::UNKNOWN_CALL.family, scope, ordinal);
-        let mut hollow = Hollow::of(call);
+        let mut extractor = Extractor::new(call);
         let (family, name, arguments) = match known {
             Some(row) => {
                 let path = path.key(&tag);
@@ -157,7 +157,7 @@ impl MessageDecoder {
                     return Err(DecodeError::missing(&path, "name and arguments"));
                 };
                 let (name, arguments) = named_arguments(row, inner, &path)?;
-                let text = hollow.text(arguments).unwrap_or_default();
+                let text = extractor.text(arguments).unwrap_or_default();
                 let arguments = match row.arguments {
                     ArgumentsAt::Free(_) => Arguments::Free(text),
                     _ => Arguments::Text(text),
@@ -172,7 +172,7 @@ impl MessageDecoder {
                 (Family::named(&tag), name.unwrap_or_default(), arguments)
             }
         };
-        let vendor = Vendor::part(WIRE, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::part(WIRE, extractor.into_template()).with_slots(slots);
         Ok(self.called(id, family, name, arguments).with_vendor(vendor))
     }
 
@@ -225,8 +225,8 @@ impl MessageDecoder {
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(message, path)?;
         let name = read::optional_str(message, "name", path)?;
-        let mut hollow = Hollow::of(message);
-        let output = output(message, &mut hollow, path)?;
+        let mut extractor = Extractor::new(message);
+        let output = output(message, &mut extractor, path)?;
         let id = row.given_id(&slots).or_else(|| match row.call {
             Some(_) => self.minter.claim(&types::UNKNOWN_CALL.family),
             None => self.minter.claim(&by_name(name.as_deref()?)),
@@ -249,7 +249,7 @@ impl MessageDecoder {
         if let Some(name) = name.filter(|name| !name.is_empty()) {
             result.name = Some(name.into_owned());
         }
-        let vendor = Vendor::item(WIRE, hollow.keep()).with_slots(slots);
+        let vendor = Vendor::item(WIRE, extractor.into_template()).with_slots(slots);
         Ok(Content::from(result).with_vendor(vendor))
     }
 }
@@ -328,20 +328,24 @@ fn named_arguments<'v, 'a>(
 
 /// The contents of a message that is nothing but its content.
 fn said(message: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, DecodeError> {
-    let mut hollow = Hollow::of(message);
+    let mut extractor = Extractor::new(message);
     let mut contents = Vec::new();
-    read_content(message, &mut hollow, &mut contents, path)?;
-    Ok(close(message, hollow, contents))
+    read_content(message, &mut extractor, &mut contents, path)?;
+    Ok(close(message, extractor, contents))
 }
 
 /// Put the envelope on the first content; a message that says nothing is kept as it is.
-fn close(message: &Value<'_>, hollow: Hollow<'_, '_>, mut contents: Vec<Content>) -> Vec<Content> {
+fn close(
+    message: &Value<'_>,
+    extractor: Extractor<'_, '_>,
+    mut contents: Vec<Content>,
+) -> Vec<Content> {
     if contents.len() > 1 {
         // An empty string beside calls says nothing; the envelope remembers it.
         contents.retain(|content| !is_empty_string(content));
     }
     match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
-        Some(vendor) => vendor.envelope = Some(hollow.keep()),
+        Some(vendor) => vendor.envelope = Some(extractor.into_template()),
         None => contents.push(whole(message)),
     }
     contents
@@ -361,7 +365,7 @@ fn whole(message: &Value<'_>) -> Content {
 
 fn read_content<'v, 'a>(
     message: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     contents: &mut Vec<Content>,
     path: &Path<'_>,
 ) -> Result<(), DecodeError> {
@@ -369,10 +373,10 @@ fn read_content<'v, 'a>(
         return Ok(());
     };
     let path = path.key("content");
-    if let Some(text) = hollow.text(content) {
+    if let Some(text) = extractor.text(content) {
         let vendor = Vendor::form(WIRE, Form::Bare);
         contents.push(Content::text(text).with_vendor(vendor));
-    } else if let Some(elements) = hollow.elements(content) {
+    } else if let Some(elements) = extractor.elements(content) {
         contents.extend(parts::decode_all(elements, &path)?);
     } else {
         let expected = "a string or an array of parts";
@@ -384,16 +388,16 @@ fn read_content<'v, 'a>(
 /// What a tool gave back.
 fn output<'v, 'a>(
     message: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Output, DecodeError> {
     let Some(content) = member(message, "content") else {
         return Ok(Output::None);
     };
     let path = path.key("content");
-    if let Some(text) = hollow.text(content) {
+    if let Some(text) = extractor.text(content) {
         Ok(Output::Text(text))
-    } else if let Some(elements) = hollow.elements(content) {
+    } else if let Some(elements) = extractor.elements(content) {
         Ok(Output::Parts(parts::decode_all(elements, &path)?))
     } else {
         let expected = "a string or an array of parts";

@@ -25,7 +25,7 @@ use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
 use crate::compose::ComposeFormat;
-use crate::gather::array;
+use crate::message_writer::array;
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
 use crate::validate::report::Style;

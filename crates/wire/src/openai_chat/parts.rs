@@ -6,9 +6,9 @@ use throughline_model::{
 };
 
 use super::WIRE;
-use crate::fill::{Fill, fill};
-use crate::hollow::Hollow;
 use crate::read::{self, text_of};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, LossKind, Losses};
 
 /// Whether a tag is that of a part.
@@ -36,17 +36,17 @@ fn decode(part: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
         return Err(DecodeError::expected(path, "a content part", part));
     }
     let tag = read::required_str(part, "type", path)?;
-    let mut hollow = Hollow::of(part);
+    let mut extractor = Extractor::new(part);
     let body = match &*tag {
-        "text" => Body::Text(taken(&mut hollow, part, "text", path)?),
-        "refusal" => Body::Refusal(taken(&mut hollow, part, "refusal", path)?),
-        "image_url" | "input_audio" | "file" => match media(&tag, part, &mut hollow, path)? {
+        "text" => Body::Text(taken(&mut extractor, part, "text", path)?),
+        "refusal" => Body::Refusal(taken(&mut extractor, part, "refusal", path)?),
+        "image_url" | "input_audio" | "file" => match media(&tag, part, &mut extractor, path)? {
             Some(media) => Body::Media(media),
             None => opaque(&tag),
         },
         _ => opaque(&tag),
     };
-    Ok(Content::new(body).with_vendor(Vendor::part(WIRE, hollow.keep())))
+    Ok(Content::new(body).with_vendor(Vendor::part(WIRE, extractor.into_template())))
 }
 
 fn opaque(tag: &str) -> Body {
@@ -56,14 +56,14 @@ fn opaque(tag: &str) -> Body {
 }
 
 fn taken<'v, 'a>(
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     part: &'v Value<'a>,
     key: &str,
     path: &Path<'_>,
 ) -> Result<Text, DecodeError> {
     match part.get(key) {
         None => Err(DecodeError::missing(&path.key(key), "a string")),
-        Some(value) => match hollow.text(value) {
+        Some(value) => match extractor.text(value) {
             Some(text) => Ok(Text {
                 text,
                 citations: Vec::new(),
@@ -104,7 +104,7 @@ fn set_places<'v, 'a>(
 fn media<'v, 'a>(
     tag: &str,
     part: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Option<Media>, DecodeError> {
     let set = set_places(tag, part);
@@ -117,9 +117,9 @@ fn media<'v, 'a>(
             None => Err(DecodeError::missing(&path, "an object with data")),
         };
     };
-    // With two places set it would not be plain which of them was hollowed out.
+    // With two places set it would not be plain which of them was taken out.
     let text = if set.len() == 1 {
-        hollow.text(value)
+        extractor.text(value)
     } else {
         text_of_value(value)
     };
@@ -155,8 +155,12 @@ fn text_of_value(value: &Value<'_>) -> Option<String> {
 /// Append a part that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
     match body {
-        Body::Text(text) => fill(out, part, &[(&["text"], Fill::Text(&text.text))]),
-        Body::Refusal(text) => fill(out, part, &[(&["refusal"], Fill::Text(&text.text))]),
+        Body::Text(text) => restore(out, part, &[(&["text"], TemplateValue::Text(&text.text))]),
+        Body::Refusal(text) => restore(
+            out,
+            part,
+            &[(&["refusal"], TemplateValue::Text(&text.text))],
+        ),
         Body::Media(media) => {
             let value = part.value();
             let tag = text_of(&value, "type").unwrap_or_default();
@@ -164,7 +168,7 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
                 MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
             };
             match set_places(&tag, &value).as_slice() {
-                [(place, ..)] => fill(out, part, &[(place, Fill::Text(text))]),
+                [(place, ..)] => restore(out, part, &[(place, TemplateValue::Text(text))]),
                 _ => out.push_str(part.get()),
             }
         }

@@ -9,10 +9,10 @@ use throughline_model::{
 
 use super::encode::{answer_items, items};
 use super::{Dialect, Flavour};
-use crate::fill::{Fill, fill, push_array};
 use crate::flat::bare_input;
 use crate::foreign::{self, Function};
-use crate::gather::array;
+use crate::message_writer::array;
+use crate::template::{TemplateValue, push_array, restore};
 use crate::{LossKind, Losses};
 
 /// Write a request body.
@@ -26,19 +26,19 @@ pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses)
         let system: String = request.system.iter().filter_map(Content::as_text).collect();
         let elements;
         let input = match bare_input(request) {
-            Some(text) => Fill::Text(text),
+            Some(text) => TemplateValue::Text(text),
             // A body without input, as some prompts have, stays without.
-            None if request.messages.is_empty() => Fill::Elements(""),
+            None if request.messages.is_empty() => TemplateValue::Elements(""),
             None => {
                 elements = array(&items(dialect, &request.messages, losses));
-                Fill::Replace(&elements)
+                TemplateValue::Replace(&elements)
             }
         };
-        fill(
+        restore(
             &mut out,
             body,
             &[
-                (&["instructions"], Fill::Text(&system)),
+                (&["instructions"], TemplateValue::Text(&system)),
                 (&["input"], input),
             ],
         );
@@ -109,7 +109,11 @@ pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Loss
         .as_ref()
         .filter(|vendor| vendor.wire == dialect.wire);
     if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        fill(&mut out, body, &[(&["output"], Fill::List(&items))]);
+        restore(
+            &mut out,
+            body,
+            &[(&["output"], TemplateValue::List(&items))],
+        );
         return out;
     }
     let mut object = ObjectWriter::new(&mut out);

@@ -12,11 +12,11 @@ use throughline_model::{
 
 use super::types::{ITEM_REFERENCE, MESSAGE};
 use super::{Dialect, parts};
-use crate::flat::{Belongs, STANDALONE, group, is_parts, name, response_scope};
-use crate::hollow::Hollow;
+use crate::flat::{ItemPlacement, STANDALONE, group, is_parts, name, response_scope};
 use crate::read::{self, member, number_of, text_of};
 use crate::table::{ArgumentsAt, ItemRole, Minter, OutputAt, WireType};
-use crate::{DecodeError, Problem, Shape, cut};
+use crate::template::Extractor;
+use crate::{DecodeError, Problem, Shape, truncated_call};
 
 /// Reads items one after the other; what has no id is paired with what came before.
 pub(super) struct ItemDecoder<'d> {
@@ -54,44 +54,44 @@ impl<'d> ItemDecoder<'d> {
         scope: Scope<'_>,
         ordinal: &mut usize,
         path: &Path<'_>,
-    ) -> Result<(Vec<Content>, Belongs), DecodeError> {
+    ) -> Result<(Vec<Content>, ItemPlacement), DecodeError> {
         let tag = self.tag(item, path)?;
         if tag == MESSAGE {
             return self.message(item, path);
         }
         let Some(row) = self.dialect.row(&tag) else {
-            return Ok((vec![self.opaque(&tag, item)], Belongs::Model));
+            return Ok((vec![self.opaque(&tag, item)], ItemPlacement::Model));
         };
         match row.role {
             ItemRole::Call | ItemRole::CallAndOutput => {
                 let contents = self.call(row, item, scope, *ordinal, path)?;
                 *ordinal += 1;
-                Ok((contents, Belongs::Model))
+                Ok((contents, ItemPlacement::Model))
             }
             ItemRole::Output => {
                 let content = self.output(row, item, scope, *ordinal, path)?;
                 let belongs = match row.runner {
-                    Runner::Client => Belongs::Results,
-                    Runner::Vendor => Belongs::Model,
+                    Runner::Client => ItemPlacement::Results,
+                    Runner::Vendor => ItemPlacement::Model,
                 };
                 Ok((vec![content], belongs))
             }
             ItemRole::ApprovalRequest => {
                 let content = self.approval_request(row, item, scope, *ordinal, path)?;
                 *ordinal += 1;
-                Ok((vec![content], Belongs::Model))
+                Ok((vec![content], ItemPlacement::Model))
             }
             ItemRole::ApprovalResponse => {
                 let content = self.approval_response(row, item, scope, *ordinal, path)?;
-                Ok((vec![content], Belongs::Own(Role::User)))
+                Ok((vec![content], ItemPlacement::Own(Role::User)))
             }
-            ItemRole::Reasoning => Ok((vec![self.reasoning(item, path)?], Belongs::Model)),
+            ItemRole::Reasoning => Ok((vec![self.reasoning(item, path)?], ItemPlacement::Model)),
             ItemRole::Other => {
                 let belongs = match row.tag {
                     "additional_tools" | "configuration_update" | "compaction_trigger" => {
-                        Belongs::Own(Role::Developer)
+                        ItemPlacement::Own(Role::Developer)
                     }
-                    _ => Belongs::Model,
+                    _ => ItemPlacement::Model,
                 };
                 Ok((vec![self.opaque(&tag, item)], belongs))
             }
@@ -140,22 +140,22 @@ impl<'d> ItemDecoder<'d> {
         &self,
         item: &Value<'_>,
         path: &Path<'_>,
-    ) -> Result<(Vec<Content>, Belongs), DecodeError> {
+    ) -> Result<(Vec<Content>, ItemPlacement), DecodeError> {
         let role = Role::named(&read::required_str(item, "role", path)?);
         let belongs = match role {
-            Role::Assistant => Belongs::Model,
-            role => Belongs::Own(role),
+            Role::Assistant => ItemPlacement::Model,
+            role => ItemPlacement::Own(role),
         };
-        let mut hollow = Hollow::of(item);
+        let mut extractor = Extractor::new(item);
         let path = path.key("content");
         let mut contents = Vec::new();
         match member(item, "content") {
             None => {}
             Some(content) => {
-                if let Some(text) = hollow.text(content) {
+                if let Some(text) = extractor.text(content) {
                     let vendor = Vendor::form(self.wire(), Form::Bare);
                     contents.push(Content::text(text).with_vendor(vendor));
-                } else if let Some(elements) = hollow.elements(content) {
+                } else if let Some(elements) = extractor.elements(content) {
                     for (index, part) in elements.iter().enumerate() {
                         contents.push(parts::decode(&self.dialect.wire, part, &path.index(index))?);
                     }
@@ -169,7 +169,7 @@ impl<'d> ItemDecoder<'d> {
             }
         }
         match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
-            Some(vendor) => vendor.envelope = Some(hollow.keep()),
+            Some(vendor) => vendor.envelope = Some(extractor.into_template()),
             // A message that says nothing is kept as it is.
             None => contents.push(self.opaque(MESSAGE, item)),
         }
@@ -188,20 +188,22 @@ impl<'d> ItemDecoder<'d> {
         let call = self
             .minter
             .call(row.given_id(&slots), &row.family, scope, ordinal);
-        let mut hollow = Hollow::of(item);
+        let mut extractor = Extractor::new(item);
         let call = ToolCall {
             call,
             family: row.family.clone(),
             name: name(row, item, path)?,
-            arguments: arguments(row, item, &mut hollow, path)?,
+            arguments: arguments(row, item, &mut extractor, path)?,
             status: read::optional_str(item, "status", path)?.map(|word| Status::named(&word)),
             runner: runner(row, item),
         };
         let result = match row.role {
-            ItemRole::CallAndOutput => hybrid_result(self.dialect, row, &call, item, &mut hollow),
+            ItemRole::CallAndOutput => {
+                hybrid_result(self.dialect, row, &call, item, &mut extractor)
+            }
             _ => None,
         };
-        let vendor = Vendor::item(self.wire(), hollow.keep()).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
         let mut contents = vec![Content::from(call).with_vendor(vendor)];
         if let Some(result) = result {
             let within = Vendor::form(self.wire(), Form::Within);
@@ -219,8 +221,8 @@ impl<'d> ItemDecoder<'d> {
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(item, path)?;
-        let mut hollow = Hollow::of(item);
-        let output = output(self.dialect, row, item, &mut hollow, path)?;
+        let mut extractor = Extractor::new(item);
+        let output = output(self.dialect, row, item, &mut extractor, path)?;
         let given = row.given_id(&slots);
         let given = given.or_else(|| self.minter.claim(&row.family));
         let mut result = match (given, row.call) {
@@ -235,7 +237,7 @@ impl<'d> ItemDecoder<'d> {
         result.name = Some(name(row, item, path)?).filter(|name| !name.is_empty());
         result.outcome = outcome(item);
         result.runner = runner(row, item);
-        let vendor = Vendor::item(self.wire(), hollow.keep()).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
         Ok(Content::from(result).with_vendor(vendor))
     }
 
@@ -251,14 +253,14 @@ impl<'d> ItemDecoder<'d> {
         let request = self
             .minter
             .call(row.given_id(&slots), &row.family, scope, ordinal);
-        let mut hollow = Hollow::of(item);
+        let mut extractor = Extractor::new(item);
         let body = Body::ApprovalRequest(ApprovalRequest {
             request,
             name: name(row, item, path)?,
-            arguments: arguments(row, item, &mut hollow, path)?,
+            arguments: arguments(row, item, &mut extractor, path)?,
             server: read::optional_str(item, "server_label", path)?.map(Into::into),
         });
-        let vendor = Vendor::item(self.wire(), hollow.keep()).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
         Ok(Content::new(body).with_vendor(vendor))
     }
 
@@ -336,7 +338,7 @@ fn runner(row: &WireType, item: &Value<'_>) -> Runner {
 fn arguments<'v, 'a>(
     row: &WireType,
     item: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Arguments, DecodeError> {
     match row.arguments {
@@ -346,14 +348,14 @@ fn arguments<'v, 'a>(
                 &path.key(key),
                 "JSON text in a string",
             )),
-            Some(value) => hollow.text(value).map(Arguments::Text).ok_or_else(|| {
+            Some(value) => extractor.text(value).map(Arguments::Text).ok_or_else(|| {
                 DecodeError::expected(&path.key(key), "JSON text in a string", value)
             }),
         },
         ArgumentsAt::Free(key) => match item.get(key) {
             None => Err(DecodeError::missing(&path.key(key), "a string")),
             Some(value) if value.is_null() => Ok(Arguments::None),
-            Some(value) => hollow
+            Some(value) => extractor
                 .text(value)
                 .map(Arguments::Free)
                 .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
@@ -361,7 +363,9 @@ fn arguments<'v, 'a>(
         ArgumentsAt::Json(keys) => Ok(keys
             .iter()
             .find_map(|key| member(item, key))
-            .map_or(Arguments::None, |value| Arguments::Json(hollow.json(value)))),
+            .map_or(Arguments::None, |value| {
+                Arguments::Json(extractor.json(value))
+            })),
     }
 }
 
@@ -369,7 +373,7 @@ fn output<'v, 'a>(
     dialect: &Dialect,
     row: &WireType,
     item: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Output, DecodeError> {
     let key = match row.output {
@@ -383,14 +387,14 @@ fn output<'v, 'a>(
         return Ok(Output::None);
     };
     if let OutputAt::Any(_) | OutputAt::TextOrJson(_) = row.output
-        && let Some(text) = hollow.text(value)
+        && let Some(text) = extractor.text(value)
     {
         return Ok(Output::Text(text));
     }
     if let OutputAt::Any(_) = row.output
         && is_parts(value)
     {
-        let elements = hollow.elements(value).unwrap_or_default();
+        let elements = extractor.elements(value).unwrap_or_default();
         let path = path.key(key);
         let mut contents = Vec::with_capacity(elements.len());
         for (index, part) in elements.iter().enumerate() {
@@ -398,7 +402,7 @@ fn output<'v, 'a>(
         }
         return Ok(Output::Parts(contents));
     }
-    Ok(Output::Json(hollow.json(value)))
+    Ok(Output::Json(extractor.json(value)))
 }
 
 /// The result inside an item that is call and output in one; none while there is nothing yet.
@@ -407,12 +411,12 @@ fn hybrid_result<'v, 'a>(
     row: &WireType,
     call: &ToolCall,
     item: &'v Value<'a>,
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
 ) -> Option<ToolResult> {
     let outcome = outcome(item);
     let output = match row.output {
         OutputAt::Image(key) => {
-            let data = member(item, key).and_then(|value| hollow.text(value));
+            let data = member(item, key).and_then(|value| extractor.text(value));
             let media_type = text_of(item, "output_format").map(|format| format!("image/{format}"));
             data.map(|data| {
                 let media = Media {
@@ -427,12 +431,12 @@ fn hybrid_result<'v, 'a>(
             })
         }
         OutputAt::Any(key) | OutputAt::TextOrJson(key) => {
-            member(item, key).map(|value| match hollow.text(value) {
+            member(item, key).map(|value| match extractor.text(value) {
                 Some(text) => Output::Text(text),
-                None => Output::Json(hollow.json(value)),
+                None => Output::Json(extractor.json(value)),
             })
         }
-        OutputAt::Json(key) => member(item, key).map(|value| Output::Json(hollow.json(value))),
+        OutputAt::Json(key) => member(item, key).map(|value| Output::Json(extractor.json(value))),
         OutputAt::Nowhere => None,
     };
     match output {
@@ -514,19 +518,19 @@ pub(crate) fn shape(value: &Value<'_>) -> Shape {
 
 /// Read a request body.
 pub(crate) fn request(dialect: &Dialect, body: &Value<'_>) -> Result<Request, DecodeError> {
-    let mut hollow = Hollow::of(body);
+    let mut extractor = Extractor::new(body);
     let mut request = Request::default();
     let bare = || Vendor::form(dialect.wire.clone(), Form::Bare);
-    if let Some(text) = member(body, "instructions").and_then(|value| hollow.text(value)) {
+    if let Some(text) = member(body, "instructions").and_then(|value| extractor.text(value)) {
         request.system.push(Content::text(text).with_vendor(bare()));
     }
     if let Some(input) = member(body, "input") {
-        if let Some(text) = hollow.text(input) {
+        if let Some(text) = extractor.text(input) {
             let content = Content::text(text).with_vendor(bare());
             request
                 .messages
                 .push(Message::new(Role::User, vec![content]));
-        } else if let Some(items) = hollow.elements(input) {
+        } else if let Some(items) = extractor.elements(input) {
             request.messages = messages(dialect, items, &Path::Root.key("input"))?;
         } else {
             return Err(DecodeError::expected(
@@ -537,7 +541,10 @@ pub(crate) fn request(dialect: &Dialect, body: &Value<'_>) -> Result<Request, De
         }
     }
     request.tools = tools(body);
-    request.vendor = Some(Vendor::item(dialect.wire.clone(), hollow.keep()));
+    request.vendor = Some(Vendor::item(
+        dialect.wire.clone(),
+        extractor.into_template(),
+    ));
     Ok(request)
 }
 
@@ -561,13 +568,13 @@ pub(crate) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, 
     if body.as_object().is_none() {
         return Err(DecodeError::expected(&Path::Root, "a response", body));
     }
-    let mut hollow = Hollow::of(body);
+    let mut extractor = Extractor::new(body);
     let id = text_of(body, "id");
     let mut decoder = ItemDecoder::new(dialect);
     let mut contents = Vec::new();
     if let Some(output) = member(body, "output") {
         let path = Path::Root.key("output");
-        let Some(items) = hollow.elements(output) else {
+        let Some(items) = extractor.elements(output) else {
             return Err(DecodeError::expected(&path, "an array of items", output));
         };
         let mut ordinal = 0;
@@ -576,7 +583,13 @@ pub(crate) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, 
             contents.extend(decoder.item(item, scope, &mut ordinal, &path.index(index))?);
         }
     }
-    Ok(with_output(dialect, body, id, contents, hollow.keep()))
+    Ok(with_output(
+        dialect,
+        body,
+        id,
+        contents,
+        extractor.into_template(),
+    ))
 }
 
 /// A response whose output has been read, by item or as a whole.
@@ -597,7 +610,7 @@ pub(super) fn with_output(
     };
     let stop = stop(body, &messages);
     if let Some(message) = messages.last_mut() {
-        cut::mark(&mut message.contents, &stop);
+        truncated_call::mark(&mut message.contents, &stop);
     }
     Response {
         service: service(body, id.as_deref()),

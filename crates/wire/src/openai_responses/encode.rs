@@ -9,10 +9,10 @@ use throughline_model::{
 
 use super::{Dialect, parts};
 use crate::Losses;
-use crate::fill::{Fill, fill};
 use crate::foreign;
-use crate::gather::{Gather, room};
+use crate::message_writer::{MessageWriter, room};
 use crate::table::{ArgumentsAt, OutputAt, WireType};
+use crate::template::{TemplateValue, restore};
 
 /// Where a message has its parts.
 pub(super) const CONTENT: &str = "content";
@@ -36,7 +36,7 @@ pub(super) struct ItemEncoder<'e, 'm> {
     pub(super) dialect: &'e Dialect,
     pub(super) target: Target<'e>,
     pub(super) losses: &'e mut Losses,
-    pub(super) gather: Gather<'m>,
+    pub(super) gather: MessageWriter<'m>,
     /// The call whose item, just written, holds its result too.
     hybrid: Option<CallId>,
     /// Calls that became function calls here, so that their results follow them.
@@ -73,7 +73,7 @@ fn encode(
         dialect,
         target,
         losses,
-        gather: Gather::default(),
+        gather: MessageWriter::default(),
         hybrid: None,
         functions: HashSet::new(),
         made: 0,
@@ -178,7 +178,7 @@ impl<'m> ItemEncoder<'_, 'm> {
         out
     }
 
-    /// Fill arguments and output back into an item.
+    /// TemplateValue arguments and output back into an item.
     fn call(
         &mut self,
         out: &mut String,
@@ -194,10 +194,12 @@ impl<'m> ItemEncoder<'_, 'm> {
         };
         let said = match (&row.arguments, arguments) {
             (ArgumentsAt::Text(key), Arguments::Text(text))
-            | (ArgumentsAt::Free(key), Arguments::Free(text)) => Some(([*key], Fill::Text(text))),
+            | (ArgumentsAt::Free(key), Arguments::Free(text)) => {
+                Some(([*key], TemplateValue::Text(text)))
+            }
             (ArgumentsAt::Json(keys), Arguments::Json(json)) => {
-                let hollow = keys.iter().find(|key| item.locate(&[key]).is_some());
-                hollow.map(|key| ([*key], Fill::Json(json.get())))
+                let extractor = keys.iter().find(|key| item.locate(&[key]).is_some());
+                extractor.map(|key| ([*key], TemplateValue::Json(json.get())))
             }
             _ => None,
         };
@@ -212,21 +214,21 @@ impl<'m> ItemEncoder<'_, 'm> {
         let output = result.map_or(&Output::None, |result| &result.output);
         let answered = place.and_then(|key| match output {
             Output::None => None,
-            Output::Text(text) => Some(([key], Fill::Text(text))),
-            Output::Json(json) => Some(([key], Fill::Json(json.get()))),
+            Output::Text(text) => Some(([key], TemplateValue::Text(text))),
+            Output::Json(json) => Some(([key], TemplateValue::Json(json.get()))),
             Output::Parts(contents) => match (row.output, foreign::data(contents)) {
-                (OutputAt::Image(_), Some(data)) => Some(([key], Fill::Text(data))),
+                (OutputAt::Image(_), Some(data)) => Some(([key], TemplateValue::Text(data))),
                 _ => {
                     let path = path.key("output");
                     let dialect = self.dialect;
                     parts::encode_all(&mut elements, contents, dialect, &path, self.losses);
-                    Some(([key], Fill::Elements(&elements)))
+                    Some(([key], TemplateValue::Elements(&elements)))
                 }
             },
         });
         match (said, answered) {
-            (Some(said), Some(answered)) => fill(out, item, &[said, answered]),
-            (Some(one), None) | (None, Some(one)) => fill(out, item, &[one]),
+            (Some(said), Some(answered)) => restore(out, item, &[said, answered]),
+            (Some(one), None) | (None, Some(one)) => restore(out, item, &[one]),
             (None, None) => out.push_str(item.get()),
         }
     }

@@ -13,7 +13,7 @@ use super::parts::{self, Place};
 use super::{Flavour, results};
 use crate::LossKind;
 use crate::foreign;
-use crate::gather::{call_room, result_room, room};
+use crate::message_writer::{call_room, result_room, room};
 
 /// The longest `call_id`.
 const ID_LENGTH: usize = 64;

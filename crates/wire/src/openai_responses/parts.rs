@@ -7,9 +7,9 @@ use throughline_model::{
 };
 
 use super::{Dialect, Flavour};
-use crate::fill::{Fill, fill};
-use crate::hollow::Hollow;
 use crate::read::{self, number_of, text_of};
+use crate::template::Extractor;
+use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, LossKind, Losses};
 
 /// Read one part.
@@ -22,27 +22,27 @@ pub(super) fn decode(
         return Err(DecodeError::expected(path, "a content part", part));
     }
     let tag = read::required_str(part, "type", path)?;
-    let mut hollow = Hollow::of(part);
+    let mut extractor = Extractor::new(part);
     let body = match &*tag {
         "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
             Body::Text(Text {
-                text: taken(&mut hollow, part, "text", path)?,
+                text: taken(&mut extractor, part, "text", path)?,
                 citations: citations(part),
             })
         }
         "refusal" => Body::Refusal(Text {
-            text: taken(&mut hollow, part, "refusal", path)?,
+            text: taken(&mut extractor, part, "refusal", path)?,
             citations: Vec::new(),
         }),
         "input_image" | "computer_screenshot" | "input_file" | "input_audio" => {
-            match media(&tag, part, &mut hollow) {
+            match media(&tag, part, &mut extractor) {
                 Some(media) => Body::Media(media),
                 None => opaque(&tag),
             }
         }
         _ => opaque(&tag),
     };
-    Ok(Content::new(body).with_vendor(Vendor::part(wire.clone(), hollow.keep())))
+    Ok(Content::new(body).with_vendor(Vendor::part(wire.clone(), extractor.into_template())))
 }
 
 fn opaque(tag: &str) -> Body {
@@ -52,14 +52,14 @@ fn opaque(tag: &str) -> Body {
 }
 
 fn taken<'v, 'a>(
-    hollow: &mut Hollow<'v, 'a>,
+    extractor: &mut Extractor<'v, 'a>,
     part: &'v Value<'a>,
     key: &'static str,
     path: &Path<'_>,
 ) -> Result<String, DecodeError> {
     match part.get(key) {
         None => Err(DecodeError::missing(&path.key(key), "a string")),
-        Some(value) => hollow
+        Some(value) => extractor
             .text(value)
             .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
     }
@@ -96,7 +96,11 @@ fn media_places(tag: &str) -> &'static [(&'static [&'static str], bool)] {
     }
 }
 
-fn media<'v, 'a>(tag: &str, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) -> Option<Media> {
+fn media<'v, 'a>(
+    tag: &str,
+    part: &'v Value<'a>,
+    extractor: &mut Extractor<'v, 'a>,
+) -> Option<Media> {
     let set: Vec<_> = media_places(tag)
         .iter()
         .filter_map(|(place, is_file)| {
@@ -105,9 +109,9 @@ fn media<'v, 'a>(tag: &str, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) ->
         })
         .collect();
     let (place, is_file, value) = *set.first()?;
-    // With two places set it would not be plain which of them was hollowed out.
+    // With two places set it would not be plain which of them was taken out.
     let text = if set.len() == 1 {
-        hollow.text(value)?
+        extractor.text(value)?
     } else {
         value.as_str()?.into_owned()
     };
@@ -138,8 +142,12 @@ fn media<'v, 'a>(tag: &str, part: &'v Value<'a>, hollow: &mut Hollow<'v, 'a>) ->
 /// Append a part that came from this format.
 pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
     match body {
-        Body::Text(text) => fill(out, part, &[(&["text"], Fill::Text(&text.text))]),
-        Body::Refusal(text) => fill(out, part, &[(&["refusal"], Fill::Text(&text.text))]),
+        Body::Text(text) => restore(out, part, &[(&["text"], TemplateValue::Text(&text.text))]),
+        Body::Refusal(text) => restore(
+            out,
+            part,
+            &[(&["refusal"], TemplateValue::Text(&text.text))],
+        ),
         Body::Media(media) => {
             let value = part.value();
             let tag = value.get("type").and_then(Value::as_str);
@@ -150,7 +158,7 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
                 .iter()
                 .find(|(place, _)| value.at(place).is_some_and(|at| at.as_text().is_some()));
             match place {
-                Some((place, _)) => fill(out, part, &[(place, Fill::Text(text))]),
+                Some((place, _)) => restore(out, part, &[(place, TemplateValue::Text(text))]),
                 None => out.push_str(part.get()),
             }
         }

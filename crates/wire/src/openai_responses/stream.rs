@@ -9,10 +9,10 @@ use super::decode::{self, ItemDecoder};
 use super::types::MESSAGE;
 use super::{Dialect, Flavour, body, encode as whole, parts};
 use crate::flat::response_scope;
-use crate::hollow::Hollow;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
-use crate::{DecodeError, Losses, StreamDecoder, cut};
+use crate::template::Extractor;
+use crate::{DecodeError, Losses, StreamDecoder, truncated_call};
 
 /// Reads the events of one response.
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Decoder {
     /// All items that were done, for a response at the end that leaves them out.
     kept: BTreeMap<usize, RawJson>,
     /// The content that was told last.
-    last: cut::Last,
+    last: truncated_call::LastContent,
     over: bool,
 }
 
@@ -45,7 +45,7 @@ impl Decoder {
             next: 0,
             done: BTreeMap::new(),
             kept: BTreeMap::new(),
-            last: cut::Last::default(),
+            last: truncated_call::LastContent::default(),
             over: false,
         }
     }
@@ -62,7 +62,7 @@ impl Decoder {
                 .item(&item.value(), scope, &mut self.ordinal, &path)?;
             for (part, content) in contents.into_iter().enumerate() {
                 let at = Place::new(0, index, part);
-                self.last.told(at, &content);
+                self.last.push(at, &content);
                 events.push(Event::Content { at, content });
             }
             self.next += 1;
@@ -94,9 +94,9 @@ impl Decoder {
             self.next = next;
             self.drain(events)?;
         }
-        let mut hollow = Hollow::of(response);
+        let mut extractor = Extractor::new(response);
         if let Some(output) = response.get("output") {
-            hollow.elements(output);
+            extractor.elements(output);
         }
         let contents: Vec<Content> = events_contents(events);
         let whole = decode::with_output(
@@ -104,7 +104,7 @@ impl Decoder {
             response,
             self.id.clone(),
             contents,
-            hollow.keep(),
+            extractor.into_template(),
         );
         let stop = self.stop(response, &whole);
         events.extend(self.last.finished(&stop));

@@ -27,24 +27,24 @@
 //! ```
 
 mod body;
+mod content_filter;
+mod edits;
 mod envelope;
 pub(crate) mod format;
 mod ids;
 mod item_ids;
 mod items;
-mod legal;
 mod markers;
+mod native_form;
 mod order;
+mod placeholder_text;
 pub(crate) mod plain_form;
 mod rename;
 mod renderer;
 mod repair;
-mod sound;
-mod special;
 mod strategy;
 mod switches;
 mod target;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -58,17 +58,17 @@ use crate::members::Members;
 use crate::{Loss, codec};
 
 pub(crate) use body::{RenderedInput, add as add_input};
+pub(crate) use content_filter::{as_function, holds_seal, says_id};
 pub(crate) use format::RenderFormat;
 pub(crate) use item_ids::{item_id, string_at};
 pub use items::Items;
-pub(crate) use legal::{as_function, holds_seal, says_id};
 pub use markers::{Markers, MarkersError};
+pub(crate) use placeholder_text::result as result_text;
 pub use renderer::{RenderedItem, Renderer, Stale, Tail};
 pub use repair::{Repair, RepairKind};
 pub use strategy::{Native, TextEmbed, ToolEntry, ToolHistoryStrategy};
 pub(crate) use switches::Switches;
 pub use target::{Chain, ChainAt, Target};
-pub(crate) use words::result as result_text;
 
 /// How to render.
 #[derive(Clone)]
@@ -201,7 +201,7 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
     // The newest sealed reasoning may go back if the model said nothing after its turn; else none.
     let newest = history
         .iter()
-        .rposition(|message| legal::has_sealed(message, target));
+        .rposition(|message| content_filter::has_sealed(message, target));
     let sealed = fresh.clone().sealed_from(newest.unwrap_or(0));
     let unsealed = fresh.sealed_from(history.len());
     first

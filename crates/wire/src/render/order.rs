@@ -13,7 +13,7 @@ use super::format::Adjacency;
 pub(super) type Placed<'m> = (usize, Cow<'m, Message>);
 
 /// A history with each result behind its call.
-pub(super) struct InOrder<'m> {
+pub(super) struct Reordered<'m> {
     pub(super) placed: Vec<Placed<'m>>,
     /// Where results stood that were moved.
     pub(super) moved: Vec<ContentAt>,
@@ -22,7 +22,7 @@ pub(super) struct InOrder<'m> {
 }
 
 /// Whether a result only says that there is none: a real one may still come.
-pub(super) fn stands_in(result: &ToolResult) -> bool {
+pub(super) fn is_placeholder(result: &ToolResult) -> bool {
     match result.outcome {
         Outcome::Expired
         | Outcome::Withdrawn
@@ -46,7 +46,7 @@ fn replace(messages: &[Message], found: &mut [Pair]) -> Vec<ContentAt> {
     for (message, said) in messages.iter().enumerate() {
         for content in 0..said.contents.len() {
             let at = ContentAt { message, content };
-            let Some(late) = answers(at).filter(|late| !stands_in(late)) else {
+            let Some(late) = answers(at).filter(|late| !is_placeholder(late)) else {
                 continue;
             };
             if paired.contains(&at) {
@@ -62,7 +62,9 @@ fn replace(messages: &[Message], found: &mut [Pair]) -> Vec<ContentAt> {
                     })
             };
             let newest = found.iter_mut().filter(of_id).max_by_key(|pair| pair.call);
-            if let Some(pair) = newest.filter(|pair| answers(pair.result).is_some_and(stands_in)) {
+            if let Some(pair) =
+                newest.filter(|pair| answers(pair.result).is_some_and(is_placeholder))
+            {
                 replaced.push(pair.result);
                 pair.result = at;
             }
@@ -72,7 +74,7 @@ fn replace(messages: &[Message], found: &mut [Pair]) -> Vec<ContentAt> {
 }
 
 /// Bring each result behind its call.
-pub(super) fn in_order(messages: &[Message], adjacency: Adjacency) -> InOrder<'_> {
+pub(super) fn in_order(messages: &[Message], adjacency: Adjacency) -> Reordered<'_> {
     let mut found = pairs(messages);
     let replaced = replace(messages, &mut found);
     let mut moved: HashMap<usize, Vec<Pair>> = HashMap::new();
@@ -112,7 +114,7 @@ pub(super) fn in_order(messages: &[Message], adjacency: Adjacency) -> InOrder<'_
             placed.push((index, Cow::Owned(results)));
         }
     }
-    InOrder {
+    Reordered {
         placed,
         moved: moves,
         replaced,

@@ -3,8 +3,8 @@
 use throughline_model::json::RawJson;
 use throughline_model::{Body, Content, Family, Runner, Slot};
 
+use super::content_filter;
 use super::format::PlainForms;
-use super::legal;
 
 /// Whether a form is one that the vendor takes as it is and that says what its content says. No
 /// means that it needs a closer look.
@@ -89,7 +89,7 @@ impl FormMembers<'_> {
                 missing = missing.wrapping_sub(1);
                 let id = word(token).filter(|id| !id.is_empty());
                 id.zip(content)
-                    .is_some_and(|(id, content)| legal::says_id(content, id))
+                    .is_some_and(|(id, content)| content_filter::says_id(content, id))
             } else if Some(key) == self.value {
                 missing = missing.wrapping_sub(1);
                 token == "null"
@@ -119,6 +119,8 @@ pub(crate) fn says_id_or_none(content: &Content, found: Option<&str>) -> bool {
     let kept = content.vendor.as_ref().map(|vendor| &vendor.slots.call);
     match found {
         None => matches!(kept, Some(Slot::Missing)),
-        Some(token) => word(token).is_some_and(|id| !id.is_empty() && legal::says_id(content, id)),
+        Some(token) => {
+            word(token).is_some_and(|id| !id.is_empty() && content_filter::says_id(content, id))
+        }
     }
 }

@@ -3,7 +3,7 @@
 use throughline_model::{Content, Message, Role, ToolCall};
 
 use super::markers::Markers;
-use super::words;
+use super::placeholder_text;
 
 /// One call of a round and what became of it.
 #[derive(Clone, Debug)]
@@ -72,8 +72,8 @@ impl ToolHistoryStrategy for TextEmbed {
             .iter()
             .map(|entry| match entry.result.as_tool_result() {
                 Some(result) => {
-                    let tool = words::asked(&entry.call, result.outcome);
-                    let text = words::output(&result.output);
+                    let tool = placeholder_text::asked(&entry.call, result.outcome);
+                    let text = placeholder_text::output(&result.output);
                     self.markers.around(&tool, &text)
                 }
                 None => String::new(),

@@ -61,7 +61,7 @@ impl Report {
             let words = rule(violation.rule).and_then(|rule| rule.error);
             violation.vendor_text = match violation.vendor_text.take() {
                 Some(text) => Some(text).filter(|text| !text.is_empty()),
-                None => words.map(|text| fill(text, violation)),
+                None => words.map(|text| restore(text, violation)),
             };
         }
         violations
@@ -69,7 +69,7 @@ impl Report {
 }
 
 /// The vendor's words with the varying parts put in.
-fn fill(text: &str, violation: &Violation) -> String {
+fn restore(text: &str, violation: &Violation) -> String {
     let first = violation.items.first().map_or("…", String::as_str);
     text.replace("{path}", &violation.path)
         .replace("{item}", first)

@@ -13,16 +13,16 @@ use throughline_model::{
 };
 
 use super::Options;
+use super::content_filter::{self, ContentFilter, FilteredContents};
+use super::edits;
 use super::format::{Adjacency, CallSignatures, RenderFormat, Rules, SystemPlace, format};
 use super::ids::Ids;
-use super::legal::{self, Found, Legal};
+use super::native_form::{self, PlainContents};
+use super::placeholder_text;
 use super::repair::{Repair, RepairKind};
-use super::sound::{self, PlainAt};
-use super::special;
 use super::strategy::ToolHistoryStrategy;
 use super::switches::Switches;
 use super::target::Target;
-use super::words;
 use crate::{Codec, Loss, LossKind, Losses};
 
 /// One item of the rendered history.
@@ -42,7 +42,7 @@ pub struct Stale;
 
 /// What the last rendered item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
+enum LastItem {
     Nothing,
     User,
     Model,
@@ -51,12 +51,12 @@ enum Last {
 
 /// A call that waits for its result, or has it.
 #[derive(Clone)]
-struct Waiting {
+struct PendingCall {
     call: ToolCall,
     /// The id under which it was rendered, if that is not its own.
     id: Option<CallId>,
     /// Where the call stands, for repairs.
-    at: Place,
+    at: ContentPosition,
     /// How many calls of the same id stand before it in its message.
     occurrence: u32,
     native: bool,
@@ -66,10 +66,10 @@ struct Waiting {
     status: Option<Status>,
     /// What its result must acknowledge.
     checks: Option<RawJson>,
-    answer: Option<Answer>,
+    answer: Option<PendingResult>,
 }
 
-impl Waiting {
+impl PendingCall {
     /// The id under which it was rendered.
     fn id(&self) -> &CallId {
         self.id.as_ref().unwrap_or(&self.call.call)
@@ -78,14 +78,14 @@ impl Waiting {
 
 /// The result of a call, as it is to be shown.
 #[derive(Clone)]
-struct Answer {
+struct PendingResult {
     content: Content,
     /// Where in the history it stands, for losses.
-    at: Place,
+    at: ContentPosition,
 }
 
 /// The index of a message, and that of a content in it.
-type Place = (usize, usize);
+type ContentPosition = (usize, usize);
 
 /// Renders a history message by message. What was rendered stays as it is; only the end of the
 /// history ([`Renderer::tail`]) is provisional.
@@ -106,7 +106,7 @@ pub struct Renderer {
     repairs: Vec<Repair>,
     ids: Ids,
     item_ids: HashSet<Box<str>>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCall>,
     /// Ids of calls that were rendered as unanswered.
     closed: HashSet<Box<str>>,
     /// Ids of calls that have their result.
@@ -124,12 +124,12 @@ pub struct Renderer {
     /// From which message on sealed reasoning is rendered.
     sealed_from: usize,
     /// The contents of the message at hand whose forms need no cleaning.
-    plain: PlainAt,
+    plain: PlainContents,
     /// The round that is going on is shown as text.
     as_text: bool,
     /// Late results become text instead of making everything stale.
     lenient: bool,
-    last: Last,
+    last: LastItem,
     seen: usize,
 }
 
@@ -170,10 +170,10 @@ impl Renderer {
             behind: HashSet::new(),
             sealed: false,
             sealed_from: 0,
-            plain: PlainAt::default(),
+            plain: PlainContents::default(),
             as_text: false,
             lenient: false,
-            last: Last::Nothing,
+            last: LastItem::Nothing,
             seen: 0,
         }
     }
@@ -220,14 +220,14 @@ impl Renderer {
             Some(replace) => replace(message),
             None => (Cow::Borrowed(message), Vec::new()),
         };
-        let guard = sound::Guard {
+        let guard = native_form::FormChecker {
             target: &self.target,
             codec: self.codec,
             switches: self.switches,
             format: self.format,
             rules: &self.rules,
         };
-        let (message, broken, plain) = guard.only_sound(message);
+        let (message, broken, plain) = guard.without_broken_forms(message);
         self.plain = plain;
         let message = &*message;
         let root = Path::Root.key("messages");
@@ -320,11 +320,11 @@ impl Renderer {
     }
 
     /// Whether the history cannot end with what was rendered last.
-    fn needs_user(&self, last: Last) -> bool {
+    fn needs_user(&self, last: LastItem) -> bool {
         match last {
-            Last::Nothing => self.rules.first_user,
-            Last::Model => self.rules.last_user || !self.may_end(),
-            Last::User | Last::Results => false,
+            LastItem::Nothing => self.rules.first_user,
+            LastItem::Model => self.rules.last_user || !self.may_end(),
+            LastItem::User | LastItem::Results => false,
         }
     }
 
@@ -342,22 +342,28 @@ impl Renderer {
     }
 
     /// Write a message; what the codec notes gets the place in the history.
-    fn emit(&mut self, message: &Message, at: usize, kept: &[usize], last: Last) {
+    fn emit(&mut self, message: &Message, at: usize, kept: &[usize], last: LastItem) {
         let losses = self.write(message, at, last);
         if !losses.is_empty() {
-            let places: Vec<Place> = kept.iter().map(|place| (at, *place)).collect();
+            let places: Vec<ContentPosition> = kept.iter().map(|place| (at, *place)).collect();
             self.lost(losses, at, &places);
         }
     }
 
     /// Write a message whose contents stood in several places.
-    fn emit_from(&mut self, message: &Message, at: usize, places: &[Place], last: Last) {
+    fn emit_from(
+        &mut self,
+        message: &Message,
+        at: usize,
+        places: &[ContentPosition],
+        last: LastItem,
+    ) {
         let losses = self.write(message, at, last);
         self.lost(losses, at, places);
     }
 
     /// Write a message; what the codec noted stands where the message is alone.
-    fn write(&mut self, message: &Message, at: usize, last: Last) -> Losses {
+    fn write(&mut self, message: &Message, at: usize, last: LastItem) -> Losses {
         let mut losses = Losses::default();
         let items = self
             .codec
@@ -371,7 +377,7 @@ impl Renderer {
     }
 
     /// List what the codec noted, at its place in the history.
-    fn lost(&mut self, losses: Losses, at: usize, places: &[Place]) {
+    fn lost(&mut self, losses: Losses, at: usize, places: &[ContentPosition]) {
         for loss in losses.into_vec() {
             self.losses.push(Loss {
                 path: placed(&loss.path, at, places),
@@ -384,7 +390,7 @@ impl Renderer {
     fn push_items(&mut self, items: impl IntoIterator<Item = String>, from: Range<usize>) {
         let bare = !self.rules.object_items;
         let items = items.into_iter().map(|json| RenderedItem {
-            json: if bare { special::quoted(&json) } else { json },
+            json: if bare { edits::quoted(&json) } else { json },
             from: from.clone(),
         });
         self.items.extend(items);
@@ -396,8 +402,8 @@ impl Renderer {
         before: &Message,
         message: Message,
         at: usize,
-        places: &[Place],
-        last: Last,
+        places: &[ContentPosition],
+        last: LastItem,
     ) {
         let mut losses = Losses::default();
         let pair = [before.clone(), message];
@@ -425,11 +431,12 @@ impl Renderer {
         let root = Path::Root.key("messages");
         let seen = self.seen;
         self.repair(&root.index(seen.saturating_sub(1)), kind, detail);
-        let items = self
-            .codec
-            .encode_items(&[Message::user(words::CONTINUE)], &mut Losses::default());
+        let items = self.codec.encode_items(
+            &[Message::user(placeholder_text::CONTINUE)],
+            &mut Losses::default(),
+        );
         self.push_items(items, seen..seen);
-        self.last = Last::User;
+        self.last = LastItem::User;
     }
 
     fn system(&mut self, message: &Message, range: Range<usize>, at: usize) -> Result<(), Stale> {
@@ -439,7 +446,7 @@ impl Renderer {
                 self.close()?;
             }
             let (message, kept) = self.prepared(message, range, at);
-            self.emit(&message, at, &kept, Last::User);
+            self.emit(&message, at, &kept, LastItem::User);
             return Ok(());
         }
         let text: Vec<&str> = message.contents[range.clone()]
@@ -464,7 +471,7 @@ impl Renderer {
             return Ok(());
         }
         let text = text.join("\n\n");
-        if self.items.is_empty() && self.waiting.is_empty() && self.last == Last::Nothing {
+        if self.items.is_empty() && self.waiting.is_empty() && self.last == LastItem::Nothing {
             self.system.push(text);
             return Ok(());
         }
@@ -479,7 +486,7 @@ impl Renderer {
             "later system text becomes user text",
         );
         let said = Message::user(format!("[System] {text}"));
-        self.emit(&said, at, &[], Last::User);
+        self.emit(&said, at, &[], LastItem::User);
         Ok(())
     }
 
@@ -489,7 +496,7 @@ impl Renderer {
         }
         let (message, kept) = self.prepared(message, range, at);
         if !message.contents.is_empty() {
-            self.emit(&message, at, &kept, Last::User);
+            self.emit(&message, at, &kept, LastItem::User);
         }
         Ok(())
     }
@@ -499,7 +506,7 @@ impl Renderer {
         let sealed = std::mem::take(&mut self.sealed);
         let (mut prepared, kept) = self.prepared(message, range, at);
         // Only the newest turn's sealed reasoning may be sent there, and this is newer.
-        let newer = self.sealed || (self.last != Last::Model && !prepared.contents.is_empty());
+        let newer = self.sealed || (self.last != LastItem::Model && !prepared.contents.is_empty());
         if sealed && newer && self.only_newest_sealed() {
             return Err(Stale);
         }
@@ -519,7 +526,7 @@ impl Renderer {
             if let Some(changed) = changed {
                 prepared.to_mut().contents[index] = changed;
             }
-            waiting.extend(found.map(|waiting| Waiting {
+            waiting.extend(found.map(|waiting| PendingCall {
                 occurrence: occurrence_in(message, place),
                 ..waiting
             }));
@@ -536,10 +543,13 @@ impl Renderer {
         }
         let calls = !waiting.is_empty() && !self.as_text && self.strategy.keeps_calls();
         if !prepared.contents.is_empty() {
-            if self.last == Last::Nothing && self.rules.first_user && !opens_compacted(&prepared) {
+            if self.last == LastItem::Nothing
+                && self.rules.first_user
+                && !opens_compacted(&prepared)
+            {
                 let detail = "the target must begin with the user";
                 self.insert_user(RepairKind::LeadingUser, detail);
-            } else if calls && self.last == Last::Model && self.calls_open_turn() {
+            } else if calls && self.last == LastItem::Model && self.calls_open_turn() {
                 let detail = "calls must follow the user here";
                 self.insert_user(RepairKind::BetweenModels, detail);
             }
@@ -549,7 +559,7 @@ impl Renderer {
             if let Some(merge) = self.rules.merge_message {
                 merge(&mut prepared);
             }
-            self.emit(&prepared, at, &kept, Last::Model);
+            self.emit(&prepared, at, &kept, LastItem::Model);
         }
         self.waiting = waiting;
         Ok(())
@@ -561,7 +571,9 @@ impl Renderer {
             let form = content.vendor.as_ref().map(|vendor| &vendor.form);
             matches!(form, Some(Form::Item(_) | Form::Within))
         };
-        let own = |content: &Content| legal::is_native(content, &self.target) && is_item(content);
+        let own = |content: &Content| {
+            content_filter::is_native(content, &self.target) && is_item(content)
+        };
         message.contents.iter().all(own)
     }
 
@@ -638,8 +650,8 @@ impl Renderer {
         }
     }
 
-    fn legal<'l>(&'l mut self, message: &'l Message, at: usize) -> Legal<'l> {
-        Legal {
+    fn legal<'l>(&'l mut self, message: &'l Message, at: usize) -> ContentFilter<'l> {
+        ContentFilter {
             target: &self.target,
             switches: self.switches,
             plain: self.plain,
@@ -648,7 +660,7 @@ impl Renderer {
             message,
             item_ids: &mut self.item_ids,
             vendor_calls: &mut self.vendor_calls,
-            model_last: self.last == Last::Model,
+            model_last: self.last == LastItem::Model,
             first: self.items.is_empty(),
             sealed_allowed: at >= self.sealed_from,
             shows_calls: self.strategy.keeps_calls(),
@@ -656,7 +668,7 @@ impl Renderer {
     }
 
     /// Take over what was found in a message.
-    fn note(&mut self, found: &mut Found, at: usize) {
+    fn note(&mut self, found: &mut FilteredContents, at: usize) {
         let root = Path::Root.key("messages");
         let path = root.index(at);
         let path = path.key("contents");
@@ -765,7 +777,7 @@ fn side(content: &Content, role: &Role) -> Side {
 }
 
 /// The place in the history of a loss that the codec noted in one message.
-fn placed(path: &str, at: usize, places: &[Place]) -> String {
+fn placed(path: &str, at: usize, places: &[ContentPosition]) -> String {
     let Some(rest) = path.strip_prefix("messages[0]") else {
         return path.to_owned();
     };

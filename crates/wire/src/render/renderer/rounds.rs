@@ -11,15 +11,15 @@ use throughline_model::{
     Pairing, Path, Role, Runner, Scope, Slot, Status, ToolResult,
 };
 
+use super::super::content_filter;
 use super::super::format::{Adjacency, RenderFormat, ResultMedia, Rules};
-use super::super::legal;
-use super::super::order::stands_in;
+use super::super::order::is_placeholder;
+use super::super::placeholder_text;
 use super::super::rename::rename;
 use super::super::repair::RepairKind;
 use super::super::strategy::{TextEmbed, ToolEntry, ToolHistoryStrategy};
 use super::super::target::Target;
-use super::super::words;
-use super::{Answer, Last, Place, Renderer, Stale, Waiting};
+use super::{ContentPosition, LastItem, PendingCall, PendingResult, Renderer, Stale};
 use crate::foreign;
 
 impl Renderer {
@@ -31,8 +31,8 @@ impl Renderer {
         at: usize,
         place: usize,
         status: Option<Status>,
-    ) -> (Option<Waiting>, Option<Content>) {
-        let native = legal::is_native(content, &self.target);
+    ) -> (Option<PendingCall>, Option<Content>) {
+        let native = content_filter::is_native(content, &self.target);
         let Body::ToolCall(call) = &content.body else {
             return (None, None);
         };
@@ -45,7 +45,7 @@ impl Renderer {
             let value = self.ids.take(&call.call, self.rules.id);
             // An id that we minted is not on the wire; where one must stand, it is written now.
             let wanted = self.rules.id.required;
-            let there = !native || legal::says_id(content, &value) || !wanted;
+            let there = !native || content_filter::says_id(content, &value) || !wanted;
             let differs = value != call.call.value() || !there;
             if let Some(renamed) = differs.then(|| CallId::natural(&value)).flatten() {
                 let root = Path::Root.key("messages");
@@ -69,7 +69,7 @@ impl Renderer {
                 .vendor
                 .as_ref()
                 .is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
-        let waiting = Waiting {
+        let waiting = PendingCall {
             id,
             call: call.clone(),
             at: (at, place),
@@ -103,7 +103,7 @@ impl Renderer {
             self.note(&mut found, at);
             let content = cleaned.as_ref().unwrap_or(&message.contents[place]);
             let value = result.call().value();
-            let waits = |waiting: &&mut Waiting| {
+            let waits = |waiting: &&mut PendingCall| {
                 let named = result.occurrence();
                 waiting.answer.is_none()
                     && waiting.call.call.value() == value
@@ -120,12 +120,12 @@ impl Renderer {
                     waiting,
                     (&self.target, self.format, &self.rules),
                 );
-                waiting.answer = Some(Answer {
+                waiting.answer = Some(PendingResult {
                     content,
                     at: (at, place),
                 });
                 self.answered.insert(value.into());
-                match stands_in(result) {
+                match is_placeholder(result) {
                     true => self.stood_in.insert(value.into()),
                     false => self.stood_in.remove(value),
                 };
@@ -148,7 +148,7 @@ impl Renderer {
     pub(super) fn leave_chained(
         &mut self,
         message: &mut Cow<'_, Message>,
-        waiting: &mut Vec<Waiting>,
+        waiting: &mut Vec<PendingCall>,
         at: usize,
     ) {
         let Some(chain) = self.target.chain.clone() else {
@@ -176,7 +176,7 @@ impl Renderer {
         let root = Path::Root.key("messages");
         let detail = "the service has the call and is not sent it again";
         self.repair(&root.index(at), RepairKind::Chained, detail);
-        let done = |waiting: &Waiting| chain.calls.answered.contains(waiting.call.call.value());
+        let done = |waiting: &PendingCall| chain.calls.answered.contains(waiting.call.call.value());
         let answered = waiting.iter().filter(|waiting| done(waiting));
         let ids = answered.map(|waiting| waiting.call.call.value().into());
         self.behind.extend(ids);
@@ -231,7 +231,7 @@ impl Renderer {
         if naive && self.native_calls() {
             self.answered.insert(value.into());
             let message = Message::new(Role::Tool, vec![content.clone()]);
-            self.emit(&message, at, &[place], Last::Results);
+            self.emit(&message, at, &[place], LastItem::Results);
             return Ok(());
         }
         if self.behind.contains(value) {
@@ -246,14 +246,14 @@ impl Renderer {
                     && stands_alone(content, result, &self.target) =>
             {
                 let message = Message::new(Role::Tool, vec![content.clone()]);
-                self.emit(&message, at, &[place], Last::Results);
+                self.emit(&message, at, &[place], LastItem::Results);
                 return Ok(());
             }
             Pairing::Standalone => (RepairKind::OrphanResult, "no call asked for it"),
             Pairing::Answers if self.closed.contains(value) && !self.lenient => return Err(Stale),
             // The real one stands in its place from now on.
             Pairing::Answers
-                if self.stood_in.contains(value) && !stands_in(result) && !self.lenient =>
+                if self.stood_in.contains(value) && !is_placeholder(result) && !self.lenient =>
             {
                 return Err(Stale);
             }
@@ -274,8 +274,8 @@ impl Renderer {
             self.close()?;
         }
         self.repair(&path, kind, format!("{detail}; shown as text"));
-        let said = Message::user(words::result(result));
-        self.emit(&said, at, &[place], Last::User);
+        let said = Message::user(placeholder_text::result(result));
+        self.emit(&said, at, &[place], LastItem::User);
         Ok(())
     }
 
@@ -308,7 +308,7 @@ impl Renderer {
                     let root = Path::Root.key("messages");
                     let path = root.index(waiting.at.0);
                     let path = path.key("contents");
-                    let text = words::no_result(waiting.status.as_ref());
+                    let text = placeholder_text::no_result(waiting.status.as_ref());
                     self.repair(&path.index(waiting.at.1), RepairKind::ClosedCall, text);
                     (self.made_up(&waiting, text), waiting.at)
                 }
@@ -344,7 +344,7 @@ impl Renderer {
     }
 
     /// The result of a call that has none.
-    fn made_up(&self, waiting: &Waiting, text: &str) -> Content {
+    fn made_up(&self, waiting: &PendingCall, text: &str) -> Content {
         let family = waiting.call.family.clone();
         let output = screenshot(waiting, Output::Text(text.to_owned()));
         let mut made = ToolResult::answering(waiting.id().clone(), family, output);
@@ -362,7 +362,7 @@ impl Renderer {
         mut round: Vec<ToolEntry>,
         calls: Vec<Content>,
         at: usize,
-        places: &[Place],
+        places: &[ContentPosition],
     ) {
         // The results of a round are one message; only the first of them can open it.
         for entry in round.iter_mut().skip(1) {
@@ -377,7 +377,7 @@ impl Renderer {
         } else {
             Arc::clone(&self.strategy)
         };
-        let (moved, moved_from): (Vec<Content>, Vec<Place>) =
+        let (moved, moved_from): (Vec<Content>, Vec<ContentPosition>) =
             if self.rules.result_media != ResultMedia::Kept || !strategy.keeps_calls() {
                 media(&round, places).unzip()
             } else {
@@ -388,11 +388,11 @@ impl Renderer {
         }
         for message in strategy.entry(round) {
             let last = match message.role {
-                Role::Tool => Last::Results,
-                _ => Last::User,
+                Role::Tool => LastItem::Results,
+                _ => LastItem::User,
             };
             let echoes = !before.contents.is_empty() && self.upholds("G-4");
-            if last == Last::Results && echoes {
+            if last == LastItem::Results && echoes {
                 self.emit_after(&before, message, at, places, last);
             } else {
                 self.emit_from(&message, at, places, last);
@@ -400,7 +400,7 @@ impl Renderer {
         }
         if !moved.is_empty() {
             let message = Message::new(Role::User, moved);
-            self.emit_from(&message, at, &moved_from, Last::User);
+            self.emit_from(&message, at, &moved_from, LastItem::User);
         }
     }
 }
@@ -408,7 +408,7 @@ impl Renderer {
 /// Whether there is a form for a result that no call asked for: only functions have one, and what
 /// came so from the vendor itself.
 fn stands_alone(content: &Content, result: &ToolResult, target: &Target) -> bool {
-    if !legal::is_native(content, target) {
+    if !content_filter::is_native(content, target) {
         return result.family == Family::FUNCTION;
     }
     content.vendor.as_ref().is_none_or(|vendor| {
@@ -421,7 +421,10 @@ fn stands_alone(content: &Content, result: &ToolResult, target: &Target) -> bool
 
 /// The media of results, for a user message where results hold text only, and where the results
 /// stood.
-fn media(round: &[ToolEntry], places: &[Place]) -> impl Iterator<Item = (Content, Place)> {
+fn media(
+    round: &[ToolEntry],
+    places: &[ContentPosition],
+) -> impl Iterator<Item = (Content, ContentPosition)> {
     round.iter().zip(places).flat_map(|(entry, place)| {
         let parts = match entry.result.as_tool_result().map(|result| &result.output) {
             Some(Output::Parts(parts)) => parts.as_slice(),
@@ -447,7 +450,7 @@ fn issued_id(content: &Content) -> Option<&str> {
 fn answered(
     content: &Content,
     result: &ToolResult,
-    waiting: &Waiting,
+    waiting: &PendingCall,
     (target, format, rules): (&Target, &RenderFormat, &Rules),
 ) -> Content {
     let kin = result.family == waiting.call.family
@@ -464,18 +467,23 @@ fn answered(
     let echoes = ours || issued_id(content) == waiting.content.as_ref().and_then(issued_id);
     // Where results hold no media, the vendor's form may hold some.
     let bare = rules.result_media != ResultMedia::MovedAndRemoved || !has_media(result);
-    let native =
-        waiting.native && kin && alike && echoes && bare && legal::is_native(content, target);
+    let native = waiting.native
+        && kin
+        && alike
+        && echoes
+        && bare
+        && content_filter::is_native(content, target);
     let said = !native || !ours || {
         let id = waiting.id().value();
-        legal::says_id(content, id)
+        content_filter::says_id(content, id)
     };
     let same = said && waiting.id() == result.call();
     let named = result.name.as_deref() == Some(waiting.call.name.as_str());
     let own = native || (content.vendor.is_none() && named);
     let computer = waiting.call.family == Family::COMPUTER && !native;
     if same && own && !computer && result.family == waiting.call.family {
-        let silent = result.output == Output::None && words::outcome(result.outcome).is_some();
+        let silent =
+            result.output == Output::None && placeholder_text::outcome(result.outcome).is_some();
         if !silent {
             return content.clone();
         }
@@ -485,7 +493,7 @@ fn answered(
         rename(&mut shown, waiting.id());
         return shown;
     }
-    let output = match (&result.output, words::outcome(result.outcome)) {
+    let output = match (&result.output, placeholder_text::outcome(result.outcome)) {
         (Output::None, Some(text)) => Output::Text(text.to_owned()),
         (output, _) => output.clone(),
     };
@@ -524,7 +532,7 @@ fn is_image(part: &Content) -> bool {
 const BLANK: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 /// What a vendor's computer call takes as an output: a picture, never text.
-fn screenshot(waiting: &Waiting, output: Output) -> Output {
+fn screenshot(waiting: &PendingCall, output: Output) -> Output {
     let pictured = match &output {
         Output::Parts(parts) => parts.iter().any(is_image),
         Output::None | Output::Text(_) | Output::Json(_) => false,

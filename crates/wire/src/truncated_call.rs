@@ -17,11 +17,11 @@ pub(crate) fn mark(contents: &mut [Content], stop: &Stop) {
 
 /// The last content of a stream whose contents are told before it is known how the answer ends.
 #[derive(Debug, Default)]
-pub(crate) struct Last(Option<(Place, Content)>);
+pub(crate) struct LastContent(Option<(Place, Content)>);
 
-impl Last {
+impl LastContent {
     /// One more content, behind those before it.
-    pub(crate) fn told(&mut self, at: Place, content: &Content) {
+    pub(crate) fn push(&mut self, at: Place, content: &Content) {
         self.0 = content.as_tool_call().map(|_| (at, content.clone()));
     }
 

@@ -9,21 +9,21 @@ use throughline_model::{
     ToolCall, ToolResult, Vendor,
 };
 
+use super::edits;
 use super::format::{ItemIds, PartContext, RenderFormat, Rules};
 use super::item_ids::item_id;
+use super::native_form::PlainContents;
+use super::placeholder_text;
 use super::repair::RepairKind;
-use super::sound::PlainAt;
-use super::special;
 use super::switches::Switches;
 use super::target::Target;
-use super::words;
 use crate::LossKind;
 
 /// Looks at the contents of one message.
-pub(super) struct Legal<'l> {
+pub(super) struct ContentFilter<'l> {
     pub(super) target: &'l Target,
     pub(super) switches: Switches,
-    pub(super) plain: PlainAt,
+    pub(super) plain: PlainContents,
     pub(super) format: &'static RenderFormat,
     pub(super) rules: &'l Rules,
     pub(super) message: &'l Message,
@@ -43,7 +43,7 @@ pub(super) struct Legal<'l> {
 
 /// What may be sent.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FilteredContents {
     /// The contents, if any of them changed or was dropped.
     pub(super) contents: Vec<Content>,
     /// Which contents they are; empty if each stands where it stood.
@@ -56,17 +56,19 @@ pub(super) struct Found {
 }
 
 /// What becomes of a content.
-enum Fate {
+enum ContentAction {
     Keep,
     Replace(Box<Content>),
     Drop,
 }
 
-impl Legal<'_> {
-    pub(super) fn contents(mut self, range: Range<usize>) -> Found {
-        let mut found = Found::default();
+impl ContentFilter<'_> {
+    pub(super) fn contents(mut self, range: Range<usize>) -> FilteredContents {
+        let mut found = FilteredContents::default();
         let fates = self.fates(&range, &mut found);
-        found.changed = fates.iter().any(|fate| !matches!(fate, Fate::Keep));
+        found.changed = fates
+            .iter()
+            .any(|fate| !matches!(fate, ContentAction::Keep));
         if !found.changed {
             // Contents stand where they stood; only those of a later part of a message do not.
             let shifted = range.start > 0;
@@ -75,9 +77,9 @@ impl Legal<'_> {
         }
         for (place, fate) in range.zip(fates) {
             let content = match fate {
-                Fate::Drop => continue,
-                Fate::Replace(content) => *content,
-                Fate::Keep => self.message.contents[place].clone(),
+                ContentAction::Drop => continue,
+                ContentAction::Replace(content) => *content,
+                ContentAction::Keep => self.message.contents[place].clone(),
             };
             found.kept.push(place);
             found.contents.push(content);
@@ -86,15 +88,15 @@ impl Legal<'_> {
     }
 
     /// What becomes of each content; nothing if all of them stay as they are.
-    fn fates(&mut self, range: &Range<usize>, found: &mut Found) -> Vec<Fate> {
+    fn fates(&mut self, range: &Range<usize>, found: &mut FilteredContents) -> Vec<ContentAction> {
         let reasons = self.message.contents[range.clone()]
             .iter()
             .any(|content| matches!(content.body, Body::Reasoning(_)));
         let mut fates = Vec::new();
         for place in range.clone() {
             let fate = self.fate(place, range, found);
-            if reasons || !fates.is_empty() || !matches!(fate, Fate::Keep) {
-                fates.resize_with(place - range.start, || Fate::Keep);
+            if reasons || !fates.is_empty() || !matches!(fate, ContentAction::Keep) {
+                fates.resize_with(place - range.start, || ContentAction::Keep);
                 fates.push(fate);
             }
         }
@@ -110,18 +112,18 @@ impl Legal<'_> {
 
     /// A result of the application, whose place is the business of its round; nothing if it can
     /// be sent as it is.
-    pub(super) fn result_of_client(mut self, place: usize) -> (Option<Content>, Found) {
-        let mut found = Found::default();
+    pub(super) fn result_of_client(mut self, place: usize) -> (Option<Content>, FilteredContents) {
+        let mut found = FilteredContents::default();
         let native = is_native(&self.message.contents[place], self.target);
         let changed = match self.cleaned(place, native, &mut found) {
-            Fate::Replace(content) => Some(*content),
-            Fate::Keep | Fate::Drop => None,
+            ContentAction::Replace(content) => Some(*content),
+            ContentAction::Keep | ContentAction::Drop => None,
         };
         let content = changed.as_ref().unwrap_or(&self.message.contents[place]);
         if let Some(full) = self
             .rules
             .no_empty
-            .then(|| special::without_empty_parts(content))
+            .then(|| edits::without_empty_parts(content))
             .flatten()
         {
             let detail = "an empty text in a result is left out".to_owned();
@@ -131,7 +133,12 @@ impl Legal<'_> {
         (changed, found)
     }
 
-    fn fate(&mut self, place: usize, range: &Range<usize>, found: &mut Found) -> Fate {
+    fn fate(
+        &mut self,
+        place: usize,
+        range: &Range<usize>,
+        found: &mut FilteredContents,
+    ) -> ContentAction {
         let content = &self.message.contents[place];
         let native = is_native(content, self.target);
         match &content.body {
@@ -143,18 +150,18 @@ impl Legal<'_> {
                     found
                         .repairs
                         .push((place, RepairKind::Empty, "empty text".into()));
-                    return Fate::Drop;
+                    return ContentAction::Drop;
                 }
                 self.cleaned(place, native, found)
             }
             Body::Media(_) | Body::Error(_) => self.cleaned(place, native, found),
-            Body::Reasoning(_) if native => Fate::Keep,
+            Body::Reasoning(_) if native => ContentAction::Keep,
             Body::Reasoning(_) => {
                 let detail = "reasoning goes back only to the vendor that made it";
                 found
                     .losses
                     .push((place, LossKind::Reasoning, detail.into()));
-                Fate::Drop
+                ContentAction::Drop
             }
             Body::ToolCall(call) => self.call(place, call, native, range, found),
             Body::ToolResult(result) => self.result(place, result, native, range, found),
@@ -166,20 +173,20 @@ impl Legal<'_> {
                 found
                     .losses
                     .push((place, LossKind::Approval, detail.into()));
-                Fate::Drop
+                ContentAction::Drop
             }
             Body::Opaque(opaque) if native => self.opaque(place, &opaque.tag, found),
             Body::Opaque(opaque) => {
                 let detail = format!("{} means nothing here", opaque.tag);
                 found.losses.push((place, LossKind::VendorItem, detail));
-                Fate::Drop
+                ContentAction::Drop
             }
             Body::Unknown(_) => {
                 let detail = "unknown kind of content";
                 found
                     .losses
                     .push((place, LossKind::VendorItem, detail.into()));
-                Fate::Drop
+                ContentAction::Drop
             }
         }
     }
@@ -203,8 +210,8 @@ impl Legal<'_> {
         call: &ToolCall,
         native: bool,
         range: &Range<usize>,
-        found: &mut Found,
-    ) -> Fate {
+        found: &mut FilteredContents,
+    ) -> ContentAction {
         // A stream that broke off inside the arguments leaves a text where an object must stand.
         let broken = self.rules.object_arguments && matches!(call.arguments, Arguments::Text(_));
         // What came from the vendor goes back as it came, with all that only the vendor knows.
@@ -215,7 +222,7 @@ impl Legal<'_> {
                 || self.has_result(place, call, range);
             if answered {
                 let fate = self.cleaned(place, native, found);
-                if call.runner == Runner::Vendor && !matches!(fate, Fate::Drop) {
+                if call.runner == Runner::Vendor && !matches!(fate, ContentAction::Drop) {
                     let id = wire_id(&self.message.contents[place], &call.call);
                     self.vendor_calls.insert(id.into());
                 }
@@ -224,20 +231,20 @@ impl Legal<'_> {
             let detail = format!("{} has no result in its message", call.call);
             let kind = RepairKind::UnansweredVendorCall;
             found.repairs.push((place, kind, detail));
-            return Fate::Drop;
+            return ContentAction::Drop;
         }
         if call.runner == Runner::Vendor {
             let detail = format!("{} was run by another vendor", call.family);
             found.repairs.push((place, RepairKind::HostedText, detail));
-            return Fate::Replace(Box::new(Content::text(words::call(call))));
+            return ContentAction::Replace(Box::new(Content::text(placeholder_text::call(call))));
         }
         let custom = call.family == Family::CUSTOM && self.format.custom_calls;
         let foreign = self.message.contents[place].vendor.is_some();
         if call.family == Family::FUNCTION || custom {
             return if foreign {
-                Fate::Replace(Box::new(Content::from(call.clone())))
+                ContentAction::Replace(Box::new(Content::from(call.clone())))
             } else {
-                Fate::Keep
+                ContentAction::Keep
             };
         }
         // A tool that takes free text is offered as a function with one text.
@@ -245,7 +252,7 @@ impl Legal<'_> {
             let detail = format!("{} call becomes a function call", call.family);
             found.losses.push((place, LossKind::HostedTool, detail));
         }
-        Fate::Replace(Box::new(Content::from(as_function(call))))
+        ContentAction::Replace(Box::new(Content::from(as_function(call))))
     }
 
     /// A result of the vendor; those of the application go another way.
@@ -255,14 +262,14 @@ impl Legal<'_> {
         result: &ToolResult,
         native: bool,
         range: &Range<usize>,
-        found: &mut Found,
-    ) -> Fate {
+        found: &mut FilteredContents,
+    ) -> ContentAction {
         if native && self.has_call(place, result, range) {
             return self.cleaned(place, native, found);
         }
         let detail = format!("{} was run by another vendor", result.family);
         found.repairs.push((place, RepairKind::HostedText, detail));
-        Fate::Replace(Box::new(Content::text(words::result(result))))
+        ContentAction::Replace(Box::new(Content::text(placeholder_text::result(result))))
     }
 
     /// Whether a native call of the vendor has its native result in the same message.
@@ -300,7 +307,7 @@ impl Legal<'_> {
                 })
     }
 
-    fn opaque(&mut self, place: usize, tag: &str, found: &mut Found) -> Fate {
+    fn opaque(&mut self, place: usize, tag: &str, found: &mut FilteredContents) -> ContentAction {
         let reason = match tag {
             "message" => Some("it says nothing"),
             _ => self.refused_item(place, tag),
@@ -310,12 +317,12 @@ impl Legal<'_> {
                 found
                     .repairs
                     .push((place, RepairKind::Empty, "empty message".into()));
-                Fate::Drop
+                ContentAction::Drop
             }
             Some(reason) => {
                 let detail = format!("{tag}: {reason}");
                 found.losses.push((place, LossKind::VendorItem, detail));
-                Fate::Drop
+                ContentAction::Drop
             }
             None => self.cleaned(place, true, found),
         }
@@ -336,7 +343,12 @@ impl Legal<'_> {
     }
 
     /// Reasoning of this vendor: kept only with what it led to, and only where it can be read.
-    fn reasoning(&mut self, range: &Range<usize>, fates: &mut [Fate], found: &mut Found) {
+    fn reasoning(
+        &mut self,
+        range: &Range<usize>,
+        fates: &mut [ContentAction],
+        found: &mut FilteredContents,
+    ) {
         let contents = &self.message.contents[range.clone()];
         // Elsewhere an `id` is that of a call.
         let by_id = self.format.item_ids.is_some();
@@ -351,7 +363,7 @@ impl Legal<'_> {
                 }
                 continue;
             }
-            if matches!(fates[index], Fate::Drop) {
+            if matches!(fates[index], ContentAction::Drop) {
                 dropped |= is_native(content, self.target);
                 continue;
             }
@@ -360,7 +372,7 @@ impl Legal<'_> {
                 Some(reason) => {
                     let kind = RepairKind::SealedReasoning;
                     found.repairs.push((place, kind, reason.into()));
-                    fates[index] = Fate::Drop;
+                    fates[index] = ContentAction::Drop;
                     dropped = true;
                 }
                 None => {
@@ -368,7 +380,7 @@ impl Legal<'_> {
                     found.sealed = true;
                     fates[index] = self.cleaned(place, true, found);
                     if !self.upholds("A-9") {
-                        fates[index] = Fate::Replace(Box::new(special::shortened(content)));
+                        fates[index] = ContentAction::Replace(Box::new(edits::shortened(content)));
                     }
                 }
             }
@@ -377,20 +389,21 @@ impl Legal<'_> {
 
     /// Why each reasoning may not be sent, from the last to the first: one that led only to
     /// reasoning which stays behind led to nothing.
-    fn reasons(&self, contents: &[Content], fates: &[Fate]) -> Vec<Option<&'static str>> {
+    fn reasons(&self, contents: &[Content], fates: &[ContentAction]) -> Vec<Option<&'static str>> {
         let flat = self.format.flat;
         let by_id = self.format.item_ids.is_some();
         let mut reasons = vec![None; contents.len()];
         for index in (0..contents.len()).rev() {
             let content = &contents[index];
-            let stays = matches!(fates[index], Fate::Drop);
+            let stays = matches!(fates[index], ContentAction::Drop);
             if stays || !matches!(content.body, Body::Reasoning(_)) {
                 continue;
             }
             reasons[index] = self.sealed_reason(content).or_else(|| {
                 // What stands in the item of its call is no item.
                 let next = (index + 1..contents.len()).find(|next| {
-                    let sent = !matches!(fates[*next], Fate::Drop) && reasons[*next].is_none();
+                    let sent =
+                        !matches!(fates[*next], ContentAction::Drop) && reasons[*next].is_none();
                     sent && !is_within(&contents[*next])
                 });
                 match next.map(|next| &contents[next]) {
@@ -433,10 +446,15 @@ impl Legal<'_> {
     }
 
     /// A content of this vendor without what only comes in responses.
-    fn cleaned(&mut self, place: usize, native: bool, found: &mut Found) -> Fate {
+    fn cleaned(
+        &mut self,
+        place: usize,
+        native: bool,
+        found: &mut FilteredContents,
+    ) -> ContentAction {
         let content = &self.message.contents[place];
         let Some(vendor) = content.vendor.as_ref().filter(|_| native) else {
-            return Fate::Keep;
+            return ContentAction::Keep;
         };
         let mut clean: Option<Vendor> = None;
         let mut dropped: Vec<String> = Vec::new();
@@ -481,11 +499,11 @@ impl Legal<'_> {
                 .push((place, RepairKind::OutputOnlyKey, detail));
         }
         let mut fate = match clean {
-            None => Fate::Keep,
+            None => ContentAction::Keep,
             Some(vendor) => {
                 let mut content = content.clone();
                 content.vendor = Some(Box::new(vendor));
-                Fate::Replace(Box::new(content))
+                ContentAction::Replace(Box::new(content))
             }
         };
         if let Some(ids) = self.format.item_ids {
@@ -544,7 +562,13 @@ impl Legal<'_> {
     }
 
     /// An item id must be new and have the prefix of its kind.
-    fn check_id(&mut self, place: usize, ids: ItemIds, fate: &mut Fate, found: &mut Found) {
+    fn check_id(
+        &mut self,
+        place: usize,
+        ids: ItemIds,
+        fate: &mut ContentAction,
+        found: &mut FilteredContents,
+    ) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
         let prefixed = (ids.is_issued)(content, &id) || !self.upholds("O-10");
@@ -563,7 +587,7 @@ impl Legal<'_> {
             // These are nothing without their id.
             let detail = format!("{id} was sent before, or is not an id of the service");
             found.repairs.push((place, RepairKind::ItemId, detail));
-            *fate = Fate::Drop;
+            *fate = ContentAction::Drop;
             return;
         }
         if let Some(result) = content.as_tool_result()
@@ -571,7 +595,8 @@ impl Legal<'_> {
         {
             let detail = format!("{id} was sent before, or is not an id of the service");
             found.repairs.push((place, RepairKind::HostedText, detail));
-            *fate = Fate::Replace(Box::new(Content::text(words::result(result))));
+            *fate =
+                ContentAction::Replace(Box::new(Content::text(placeholder_text::result(result))));
             return;
         }
         self.without_id(place, fate, found);
@@ -592,11 +617,11 @@ impl Legal<'_> {
     }
 
     /// The same content without its item id.
-    fn without_id(&self, place: usize, fate: &mut Fate, found: &mut Found) {
+    fn without_id(&self, place: usize, fate: &mut ContentAction, found: &mut FilteredContents) {
         let mut content = match fate {
-            Fate::Drop => return,
-            Fate::Keep => self.message.contents[place].clone(),
-            Fate::Replace(content) => (**content).clone(),
+            ContentAction::Drop => return,
+            ContentAction::Keep => self.message.contents[place].clone(),
+            ContentAction::Replace(content) => (**content).clone(),
         };
         let Some(vendor) = &mut content.vendor else {
             return;
@@ -621,7 +646,7 @@ impl Legal<'_> {
             found
                 .repairs
                 .push((place, RepairKind::ItemId, detail.into()));
-            *fate = Fate::Replace(Box::new(content));
+            *fate = ContentAction::Replace(Box::new(content));
         }
     }
 }

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Body, Content, Output, ToolCall, ToolResult};
 
-use crate::fill::{Fill, fill, push_array};
+use crate::template::{TemplateValue, push_array, restore};
 
 /// Gathers wire messages and items in order. At most one message is open at a time; parts join
 /// it until another opens or an item of its own comes.
 #[derive(Default)]
-pub(crate) struct Gather<'m> {
+pub(crate) struct MessageWriter<'m> {
     done: Vec<String>,
     open: Option<Open<'m>>,
 }
@@ -19,7 +19,7 @@ struct Open<'m> {
     envelope: Cow<'m, RawJson>,
     /// The message as it will be, up to its last element so far. Nearly all messages have elements
     /// in one place only, and these are written once.
-    straight: Option<Straight>,
+    straight: Option<InlineElements>,
     /// The elements for other places of the envelope, with commas.
     elements: Vec<(&'static str, String)>,
     bare: Option<(&'static str, &'m str)>,
@@ -28,7 +28,7 @@ struct Open<'m> {
 }
 
 /// The beginning of an envelope, and elements in its hole.
-struct Straight {
+struct InlineElements {
     place: &'static str,
     text: String,
     /// Where the elements begin.
@@ -37,7 +37,7 @@ struct Straight {
     rest: usize,
 }
 
-impl Straight {
+impl InlineElements {
     /// None if the envelope has no hole there.
     fn new(place: &'static str, envelope: &RawJson, room: usize) -> Option<Self> {
         let at = envelope.locate(&[place])?;
@@ -57,7 +57,7 @@ impl Straight {
     }
 }
 
-impl<'m> Gather<'m> {
+impl<'m> MessageWriter<'m> {
     /// Open a message as it came from the wire.
     pub(crate) fn open(&mut self, envelope: &'m RawJson) {
         self.start(Cow::Borrowed(envelope), None);
@@ -107,7 +107,7 @@ impl<'m> Gather<'m> {
     ) {
         let Some(open) = &mut self.open else { return };
         if open.straight.is_none() && open.elements.is_empty() {
-            open.straight = Straight::new(place, &open.envelope, room);
+            open.straight = InlineElements::new(place, &open.envelope, room);
         }
         if let Some(straight) = open.straight.as_mut().filter(|found| found.place == place) {
             if straight.text.len() > straight.from {
@@ -159,17 +159,17 @@ impl<'m> Gather<'m> {
         let others = others.map(|(place, elements)| (*place, elements.as_str()));
         let elements = straight
             .chain(others)
-            .map(|(place, elements)| ([place], Fill::Elements(elements)));
+            .map(|(place, elements)| ([place], TemplateValue::Elements(elements)));
         let bare = open.bare.iter();
-        let bare = bare.map(|(place, text)| ([*place], Fill::Text(text)));
+        let bare = bare.map(|(place, text)| ([*place], TemplateValue::Text(text)));
         let mut fills = elements.chain(bare);
         let mut out = String::new();
         match (fills.next(), fills.next()) {
-            (Some(one), None) => fill(&mut out, &open.envelope, &[one]),
+            (Some(one), None) => restore(&mut out, &open.envelope, &[one]),
             (Some(one), Some(two)) => {
                 let mut all = vec![one, two];
                 all.extend(fills);
-                fill(&mut out, &open.envelope, &all);
+                restore(&mut out, &open.envelope, &all);
             }
             (None, _) => out.push_str(open.envelope.get()),
         }

@@ -1,12 +1,63 @@
-//! Putting texts back into a hollow item; the counterpart of [`hollow`](crate::hollow).
+//! Vendor items without their long texts.
+//!
+//! A vendor's item is kept beside our own fields so that it can go back exactly as it came. To keep
+//! long texts once only, decoding takes them out of the item ([`Extractor`]) and leaves an empty
+//! value in their place: the result is a template. Encoding puts them back ([`restore`]).
 
 use std::ops::Range;
 
-use throughline_model::json::{RawJson, push_string};
+use throughline_model::json::{RawJson, Value, push_string};
 
-/// What goes into a hole.
+/// Takes texts and values out of an item as it is decoded. What remains goes into
+/// [`Vendor`](throughline_model::Vendor); [`restore`] puts the texts back.
+///
+/// A text is taken out only if writing it gives the same token again, so that going back is exact.
+/// In its place stands `""`, `[]` or `null`; since the neutral field says what was there, an item
+/// that really had an empty value comes back the same.
+pub(crate) struct Extractor<'v, 'a> {
+    item: &'v Value<'a>,
+    edits: Vec<(&'v Value<'a>, &'static str)>,
+}
+
+impl<'v, 'a> Extractor<'v, 'a> {
+    pub(crate) fn new(item: &'v Value<'a>) -> Self {
+        Self {
+            item,
+            edits: Vec::new(),
+        }
+    }
+
+    /// Take out a string.
+    pub(crate) fn text(&mut self, at: &'v Value<'a>) -> Option<String> {
+        let text = at.as_text()?;
+        if text.is_canonical() {
+            self.edits.push((at, "\"\""));
+        }
+        Some(text.to_str().into_owned())
+    }
+
+    /// Take out any value.
+    pub(crate) fn json(&mut self, at: &'v Value<'a>) -> RawJson {
+        self.edits.push((at, "null"));
+        RawJson::of(at)
+    }
+
+    /// Take out the elements of an array, which are kept one by one elsewhere.
+    pub(crate) fn elements(&mut self, at: &'v Value<'a>) -> Option<&'v [Value<'a>]> {
+        let elements = at.as_array()?;
+        self.edits.push((at, "[]"));
+        Some(elements)
+    }
+
+    /// The item without what was taken out.
+    pub(crate) fn into_template(self) -> RawJson {
+        RawJson::of_with(self.item, &self.edits)
+    }
+}
+
+/// A value that is put back into a template.
 #[derive(Clone)]
-pub(crate) enum Fill<'f> {
+pub(crate) enum TemplateValue<'f> {
     /// A string, into `""`.
     Text(&'f str),
     /// JSON text, into `null`.
@@ -19,7 +70,7 @@ pub(crate) enum Fill<'f> {
     Replace(&'f str),
 }
 
-impl Fill<'_> {
+impl TemplateValue<'_> {
     /// About how much room it takes, before escapes.
     fn size(&self) -> usize {
         match self {
@@ -31,56 +82,56 @@ impl Fill<'_> {
     }
 }
 
-/// Append an item with its holes filled. A place that is not hollow stays as it is; of two fills
+/// Append an item with its texts put back. A place that is not empty stays as it is; of two values
 /// for one place the later one counts, as vendors may say a member twice.
-pub(crate) fn fill<'p, P: AsRef<[&'p str]>>(
+pub(crate) fn restore<'p, P: AsRef<[&'p str]>>(
     out: &mut String,
     item: &RawJson,
-    fills: &[(P, Fill<'_>)],
+    values: &[(P, TemplateValue<'_>)],
 ) {
     let text = item.get();
     // With room for escapes and for what closes the message around it: a buffer that grows at the
     // end is copied whole.
-    let size: usize = fills.iter().map(|(_, fill)| fill.size()).sum();
+    let size: usize = values.iter().map(|(_, value)| value.size()).sum();
     out.reserve(text.len() + size + size / 8 + 8);
     let mut edits = Edits::default();
     let mut added = Vec::new();
-    for (path, fill) in fills {
+    for (path, value) in values {
         let path = path.as_ref();
         let Some(at) = item.locate(path) else {
-            if let ([key], Fill::Replace(json)) = (path, fill) {
+            if let ([key], TemplateValue::Replace(json)) = (path, value) {
                 added.retain(|(before, _)| before != key);
                 added.push((*key, *json));
             }
             continue;
         };
         let found = &text[at.clone()];
-        let fits = match fill {
-            Fill::Text(text) => found == "\"\"" && !text.is_empty(),
-            Fill::Json(_) => found == "null",
-            Fill::Elements(_) | Fill::List(_) => found == "[]",
-            Fill::Replace(_) => true,
+        let fits = match value {
+            TemplateValue::Text(text) => found == "\"\"" && !text.is_empty(),
+            TemplateValue::Json(_) => found == "null",
+            TemplateValue::Elements(_) | TemplateValue::List(_) => found == "[]",
+            TemplateValue::Replace(_) => true,
         };
         if fits {
-            edits.push(at, fill);
+            edits.push(at, value);
         }
     }
     let mut from = 0;
-    for (at, fill) in edits.in_order() {
+    for (at, value) in edits.in_order() {
         // A place inside one that was replaced is gone with it.
         if at.start < from {
             continue;
         }
         out.push_str(&text[from..at.start]);
-        match fill {
-            Fill::Text(text) => push_string(out, text),
-            Fill::Json(json) | Fill::Replace(json) => out.push_str(json),
-            Fill::Elements(elements) => {
+        match value {
+            TemplateValue::Text(text) => push_string(out, text),
+            TemplateValue::Json(json) | TemplateValue::Replace(json) => out.push_str(json),
+            TemplateValue::Elements(elements) => {
                 out.push('[');
                 out.push_str(elements);
                 out.push(']');
             }
-            Fill::List(items) => push_array(out, items),
+            TemplateValue::List(items) => push_array(out, items),
         }
         from = at.end;
     }
@@ -119,27 +170,27 @@ pub(crate) fn push_array(out: &mut String, items: &[String]) {
     out.push(']');
 }
 
-/// The places to fill. Items have one or two, so these stand without an allocation.
+/// The places to write to. Items have one or two, so these stand without an allocation.
 #[derive(Default)]
 struct Edits<'f> {
-    few: [Option<(Range<usize>, &'f Fill<'f>)>; 2],
-    more: Vec<(Range<usize>, &'f Fill<'f>)>,
+    few: [Option<(Range<usize>, &'f TemplateValue<'f>)>; 2],
+    more: Vec<(Range<usize>, &'f TemplateValue<'f>)>,
 }
 
 impl<'f> Edits<'f> {
-    fn push(&mut self, at: Range<usize>, fill: &'f Fill<'f>) {
+    fn push(&mut self, at: Range<usize>, value: &'f TemplateValue<'f>) {
         let mut before = self.few.iter_mut().flatten().chain(&mut self.more);
         if let Some(same) = before.find(|(place, _)| *place == at) {
-            same.1 = fill;
+            same.1 = value;
             return;
         }
         match self.few.iter_mut().find(|slot| slot.is_none()) {
-            Some(slot) => *slot = Some((at, fill)),
-            None => self.more.push((at, fill)),
+            Some(slot) => *slot = Some((at, value)),
+            None => self.more.push((at, value)),
         }
     }
 
-    fn in_order(mut self) -> impl Iterator<Item = (Range<usize>, &'f Fill<'f>)> {
+    fn in_order(mut self) -> impl Iterator<Item = (Range<usize>, &'f TemplateValue<'f>)> {
         if !self.more.is_empty() {
             self.more
                 .extend(self.few.iter_mut().filter_map(Option::take));
@@ -158,20 +209,20 @@ impl<'f> Edits<'f> {
 mod tests {
     use super::*;
 
-    fn filled(item: &str, fills: &[(&[&str], Fill<'_>)]) -> String {
+    fn filled(item: &str, values: &[(&[&str], TemplateValue<'_>)]) -> String {
         let item = RawJson::new(item).expect("JSON");
         let mut out = String::new();
-        fill(&mut out, &item, fills);
+        restore(&mut out, &item, values);
         out
     }
 
     #[test]
     fn of_two_fills_for_one_place_the_later_one_counts() {
         let twice = [
-            (&["a"][..], Fill::Replace("1")),
-            (&["b"][..], Fill::Replace("2")),
-            (&["a"][..], Fill::Replace("3")),
-            (&["b"][..], Fill::Replace("4")),
+            (&["a"][..], TemplateValue::Replace("1")),
+            (&["b"][..], TemplateValue::Replace("2")),
+            (&["a"][..], TemplateValue::Replace("3")),
+            (&["b"][..], TemplateValue::Replace("4")),
         ];
         assert_eq!(filled(r#"{"a":0}"#, &twice), r#"{"a":3,"b":4}"#);
         assert_eq!(
@@ -183,9 +234,9 @@ mod tests {
     #[test]
     fn a_place_inside_one_that_is_replaced_is_gone_with_it() {
         let nested = [
-            (&["a", "b"][..], Fill::Replace("1")),
-            (&["a"][..], Fill::Replace("2")),
-            (&["c"][..], Fill::Replace("3")),
+            (&["a", "b"][..], TemplateValue::Replace("1")),
+            (&["a"][..], TemplateValue::Replace("2")),
+            (&["c"][..], TemplateValue::Replace("3")),
         ];
         assert_eq!(
             filled(r#"{"a":{"b":0},"c":0}"#, &nested),

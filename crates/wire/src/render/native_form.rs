@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use throughline_model::json;
 use throughline_model::{Body, Content, Form, Message, Output, Role, Runner};
 
+use super::content_filter;
 use super::envelope::is_envelope;
 use super::format::{PlainForms, RenderFormat, Rules, UnusableForms};
-use super::legal;
 use super::plain_form::is_plain;
 use super::switches::Switches;
 use super::target::Target;
@@ -21,7 +21,7 @@ use crate::{Codec, Losses};
 
 /// Lets only forms pass that hold.
 #[derive(Clone, Copy)]
-pub(super) struct Guard<'g> {
+pub(super) struct FormChecker<'g> {
     pub(super) target: &'g Target,
     pub(super) codec: &'g dyn Codec,
     pub(super) switches: Switches,
@@ -29,21 +29,21 @@ pub(super) struct Guard<'g> {
     pub(super) rules: &'g Rules,
 }
 
-impl Guard<'_> {
+impl FormChecker<'_> {
     /// The message without forms that do not hold, and where they stood.
-    pub(super) fn only_sound<'m>(
+    pub(super) fn without_broken_forms<'m>(
         self,
         message: Cow<'m, Message>,
-    ) -> (Cow<'m, Message>, Vec<usize>, PlainAt) {
-        only_sound(message, self)
+    ) -> (Cow<'m, Message>, Vec<usize>, PlainContents) {
+        without_broken_forms(message, self)
     }
 }
 
 /// The contents of a message, as far as they are among the first, whose forms are plain.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PlainAt(u64);
+pub(super) struct PlainContents(u64);
 
-impl PlainAt {
+impl PlainContents {
     fn add(&mut self, place: usize) {
         self.0 |= 1_u64.checked_shl(place as u32).unwrap_or(0);
     }
@@ -53,20 +53,20 @@ impl PlainAt {
     }
 }
 
-fn only_sound<'m>(
+fn without_broken_forms<'m>(
     message: Cow<'m, Message>,
-    guard: Guard<'_>,
-) -> (Cow<'m, Message>, Vec<usize>, PlainAt) {
+    guard: FormChecker<'_>,
+) -> (Cow<'m, Message>, Vec<usize>, PlainContents) {
     let target = guard.target;
-    let mut plain = PlainAt::default();
+    let mut plain = PlainContents::default();
     let mut broken = Vec::new();
     let mut envelopes = Vec::new();
     for (place, content) in message.contents.iter().enumerate() {
-        if !legal::is_native(content, target) {
+        if !content_filter::is_native(content, target) {
             // Parts that nothing of this vendor holds any more.
             if parts(content)
                 .iter()
-                .any(|part| legal::is_native(part, target))
+                .any(|part| content_filter::is_native(part, target))
             {
                 broken.push(place);
             }
@@ -77,17 +77,17 @@ fn only_sound<'m>(
         };
         // What stands in the item of its call goes with it.
         let before = place.checked_sub(1).map(|before| &message.contents[before]);
-        let with_call = legal::is_within(content)
+        let with_call = content_filter::is_within(content)
             && content.as_tool_result().is_some_and(|result| {
                 let call = before.filter(|_| broken.last() != Some(&(place - 1)));
-                let call = call.filter(|call| legal::is_native(call, target));
+                let call = call.filter(|call| content_filter::is_native(call, target));
                 let call = call.and_then(Content::as_tool_call);
                 call.is_none_or(|call| call.call != *result.call())
             });
         let next = message.contents.get(place + 1);
-        let said = Said {
+        let said = NativeContent {
             content,
-            within: next.filter(|next| legal::is_within(next)),
+            within: next.filter(|next| content_filter::is_within(next)),
             role: role(&message, content),
         };
         let is_plain = said.is_plain(guard.format.plain);
@@ -116,7 +116,7 @@ fn only_sound<'m>(
     let mut message = message.into_owned();
     for place in &broken {
         let content = &mut message.contents[*place];
-        if legal::is_native(content, target) {
+        if content_filter::is_native(content, target) {
             content.vendor = None;
         }
         if let Body::ToolResult(result) = &mut content.body
@@ -154,14 +154,14 @@ fn parts(content: &Content) -> &[Content] {
 }
 
 /// A content that came from the target's own vendor.
-struct Said<'m> {
+struct NativeContent<'m> {
     content: &'m Content,
     /// The result that stands in the same item.
     within: Option<&'m Content>,
     role: &'m Role,
 }
 
-impl Said<'_> {
+impl NativeContent<'_> {
     fn is_plain(&self, forms: PlainForms) -> bool {
         match self.content.vendor.as_ref().map(|vendor| &vendor.form) {
             Some(Form::Item(raw) | Form::Part(raw)) => {
@@ -173,7 +173,7 @@ impl Said<'_> {
     }
 
     /// Look closely: what is written reads as the same again and is of the vendor's shape.
-    fn holds(&self, guard: Guard<'_>) -> bool {
+    fn holds(&self, guard: FormChecker<'_>) -> bool {
         let (target, codec) = (guard.target, guard.codec);
         let mut alone = self.content.clone();
         if let Some(vendor) = &mut alone.vendor {
@@ -186,7 +186,7 @@ impl Said<'_> {
         let contents = std::iter::once(alone).chain(self.within.cloned());
         let alone = Message::new(self.role.clone(), contents.collect());
         let items = codec.encode_items(std::slice::from_ref(&alone), &mut Losses::default());
-        let array = crate::gather::array(&items);
+        let array = crate::message_writer::array(&items);
         let Ok(value) = json::parse(&array) else {
             return false;
         };
