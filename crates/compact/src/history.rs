@@ -21,7 +21,7 @@ use crate::{recall, tokens};
 /// A conversation's tool history: the record as it was told, and the view of it.
 ///
 /// Pushing costs what is new. Planning looks at what was never looked at before; a clone plans
-/// without holding up whoever pushes, and its epoch is installed afterwards.
+/// without blocking pushes, and its epoch is installed afterwards.
 #[derive(Clone)]
 pub struct ToolHistory {
     pub(crate) policy: Policy,
@@ -104,7 +104,7 @@ impl ToolHistory {
         self
     }
 
-    /// The policy.
+    /// The policy by which the view is made.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }

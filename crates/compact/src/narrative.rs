@@ -51,7 +51,7 @@ impl Narrative {
         })
     }
 
-    /// What stands before the words, so that nobody takes them for the record.
+    /// What stands before the words, so that a reader does not take them for the record.
     fn header(&self) -> String {
         format!(
             "[Summary of #{} to #{} in a model's words; what was recorded goes before it.]",

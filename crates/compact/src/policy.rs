@@ -17,7 +17,7 @@ use crate::category::Category;
 ///    well, oldest first.
 /// 2. The **threshold** counts tool history only. Without a budget it is a trigger; with one it is
 ///    a floor: between the high mark and the budget no epoch is made for less tool history than
-///    that. Over the budget it does not hold, since a request that is refused helps nobody.
+///    that. Over the budget it does not hold, since a request over the budget would be refused.
 /// 3. The **count** of messages in the view, if set, is a trigger of its own beside either.
 ///
 /// A trigger that has fired is armed again when what it counts has grown by

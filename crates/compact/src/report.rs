@@ -15,7 +15,7 @@ pub enum Trigger {
     Threshold,
     /// There were more messages than the count.
     Count,
-    /// Somebody asked for it.
+    /// A caller asked for it.
     Asked,
 }
 
@@ -142,7 +142,7 @@ pub struct DigestCounts {
 }
 
 impl DigestCounts {
-    /// Both together.
+    /// The sums of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

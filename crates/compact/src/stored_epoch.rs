@@ -23,11 +23,11 @@ const VERSION: &str = "1";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredEpoch {
-    /// What holds.
+    /// The epoch that is in force, or that all were taken back.
     pub held: EpochState,
     /// What a model wrote, for the next epoch.
     pub narrative: Option<Arc<Narrative>>,
-    /// The bills.
+    /// What was billed so far, by which estimates are calibrated.
     pub bills: Calibrations,
 }
 

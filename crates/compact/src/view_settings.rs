@@ -1,4 +1,4 @@
-//! What somebody wants to be shown, whatever was folded: pins, and epochs taken back.
+//! Settings of a thread that change its view: pinned messages, and epochs taken back.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use throughline_model::{Message, MessageId};
 use crate::history::ToolHistory;
 use crate::stored_epoch::{StoredEpoch, number_count};
 
-/// Epochs that were taken back are remembered until somebody has gone on from them; so many at most.
+/// Epochs that were taken back are remembered until a run has continued from them; so many at most.
 const MOST_UNDONE: usize = 64;
 
 const PINS: &str = "pins";
 const UNDONE: &str = "undone";
 
-/// What somebody wants to be shown of a conversation.
+/// Settings of a thread that change what its view shows.
 ///
 /// Both lists name what they mean by what it is: the id of a message, the hash of what an epoch
 /// shows. On another branch of the conversation they mean the same, or nothing.
@@ -156,7 +156,7 @@ fn id_of<'m>(record: impl IntoIterator<Item = &'m Message>, number: u64) -> Opti
 }
 
 impl ToolHistory {
-    /// Show what somebody wants to be shown. True if epochs were taken back for it, which is to be
+    /// Apply the settings of a thread. True if epochs were taken back for it, which is to be
     /// kept.
     pub fn apply_settings(&mut self, wishes: &ViewSettings) -> bool {
         let record = self.record.entries().iter().map(|entry| &*entry.message);

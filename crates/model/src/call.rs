@@ -51,7 +51,7 @@ pub enum Scope<'a> {
     Response(&'a str),
     /// Our run and step, where the vendor names no response.
     Step {
-        /// The run.
+        /// The id of the run.
         run: &'a str,
         /// The step in the run.
         step: u32,

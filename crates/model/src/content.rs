@@ -44,7 +44,7 @@ pub enum Body {
 /// Text, with the sources it cites.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Text {
-    /// The text.
+    /// The text as the model, user or tool wrote it.
     pub text: String,
     /// What the text refers to.
     pub citations: Vec<Citation>,
@@ -81,13 +81,13 @@ pub struct Reasoning {
 /// What a piece of media is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// A picture.
+    /// A still image.
     Image,
-    /// Sound.
+    /// An audio recording.
     Audio,
-    /// Moving pictures.
+    /// A video.
     Video,
-    /// Any file.
+    /// A file of any other type.
     File,
 }
 
@@ -111,7 +111,7 @@ pub struct Media {
     pub media_type: Option<String>,
     /// Where its bytes are.
     pub source: MediaSource,
-    /// File name.
+    /// The name of the file, if one was given.
     pub name: Option<String>,
     /// What a sound says, or what a picture shows, in words.
     pub transcript: Option<String>,
@@ -132,9 +132,9 @@ pub enum Runner {
 pub enum Status {
     /// Still being made.
     InProgress,
-    /// Whole.
+    /// It is complete.
     Completed,
-    /// Cut short.
+    /// It was cut off before it was complete.
     Incomplete,
     /// Ended in an error.
     Failed,
@@ -200,14 +200,14 @@ pub struct ToolCall {
 /// How a call ended. Only `Error` and `Unknown` are failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Outcome {
-    /// It ran.
+    /// The tool ran and reported success.
     #[default]
     Ok,
     /// It ran and failed, or could not run.
     Error,
     /// A person said no.
     Rejected,
-    /// Nobody answered in time.
+    /// No decision on the approval came in time.
     Expired,
     /// The question was taken back.
     Withdrawn,
@@ -222,7 +222,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All outcomes.
+    /// Every outcome, in the order of their declaration.
     pub const ALL: [Self; 9] = [
         Self::Ok,
         Self::Error,
@@ -260,10 +260,10 @@ impl Outcome {
 /// What a tool gave back.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Output {
-    /// Nothing.
+    /// The tool returned nothing.
     #[default]
     None,
-    /// Text.
+    /// The tool returned text.
     Text(String),
     /// A JSON value.
     Json(RawJson),
@@ -339,7 +339,7 @@ pub struct ApprovalResponse {
     pub request: CallId,
     /// Yes or no.
     pub approved: bool,
-    /// Why.
+    /// The reason given with the decision, which the model is shown.
     pub reason: Option<String>,
 }
 
@@ -537,7 +537,7 @@ impl Content {
         body + vendor
     }
 
-    /// Plain text.
+    /// A content of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Body::Text(Text {
             text: text.into(),

@@ -20,7 +20,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place.
+    /// The position of a content, by its indexes.
     pub fn new(choice: usize, item: usize, part: usize) -> Self {
         Self { choice, item, part }
     }
@@ -41,28 +41,28 @@ pub enum Event {
     Speaker {
         /// Which message; its contents stand at places with this choice.
         choice: usize,
-        /// Who speaks.
+        /// The role of the message that begins.
         role: Role,
         /// The speaker's name.
         author: Option<String>,
     },
     /// A content begins; what is known of it so far.
     Opened {
-        /// Where.
+        /// The position of the content that the event is about.
         at: Place,
         /// The content without the text that deltas will bring.
         content: Content,
     },
     /// More text of a content: of its text, its reasoning, its arguments, whatever it is.
     Delta {
-        /// Where.
+        /// The position of the content that the event is about.
         at: Place,
         /// The text to append.
         text: String,
     },
     /// More of the summary of a reasoning, where a vendor tells it apart from the reasoning itself.
     Summary {
-        /// Where.
+        /// The position of the content that the event is about.
         at: Place,
         /// Which part of the summary, from 0.
         part: usize,
@@ -71,23 +71,23 @@ pub enum Event {
     },
     /// A content is whole. It replaces whatever was gathered at its place.
     Content {
-        /// Where.
+        /// The position of the content that the event is about.
         at: Place,
-        /// The content.
+        /// The content as it is now.
         content: Content,
     },
     /// A vendor's event that has no word of ours.
     Other {
-        /// The format.
+        /// The format in which the event came.
         wire: Wire,
-        /// The event.
+        /// The event as it was received.
         event: RawJson,
     },
     /// The response is over.
     Finished {
-        /// Why.
+        /// The reason why the response ended.
         stop: Stop,
-        /// Tokens.
+        /// The tokens that were billed, if the vendor reported them.
         usage: Option<Usage>,
         /// The error of a response that failed.
         error: Option<VendorError>,
@@ -110,7 +110,7 @@ pub enum Event {
 /// fold.push(Event::Delta { at, text: "lo".into() });
 /// let response = fold.finish();
 /// assert_eq!(response.messages[0].text(), "Hello");
-/// assert_eq!(response.stop, Stop::Cut); // nobody said why it ended
+/// assert_eq!(response.stop, Stop::Cut); // no stop reason was received
 /// ```
 #[derive(Debug, Default)]
 pub struct Fold {
@@ -206,7 +206,7 @@ impl Fold {
         self.end.is_some()
     }
 
-    /// What is there of a response that was broken off by whoever listened: what is whole, and
+    /// What is there of a response that the reader of the stream broke off: what is whole, and
     /// text as far as it came. A call whose arguments were still coming was never made.
     pub fn interrupt(mut self) -> Response {
         self.contents.retain(|_, (content, completeness)| {

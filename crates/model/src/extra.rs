@@ -5,7 +5,7 @@ use crate::json::RawJson;
 pub struct Extra(Option<RawJson>);
 
 impl Extra {
-    /// Nothing unknown.
+    /// No unknown members.
     pub const NONE: Self = Self(None);
 
     pub(crate) fn of(object: Option<RawJson>) -> Self {

@@ -67,7 +67,7 @@ impl Family {
         Self(Cow::Borrowed(name))
     }
 
-    /// The name.
+    /// The name of the family, as it is stored.
     pub fn as_str(&self) -> &str {
         &self.0
     }

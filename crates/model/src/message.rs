@@ -1,18 +1,18 @@
 use crate::json::RawJson;
 use crate::{Content, Extra, MessageId, Status, Usage};
 
-/// Who speaks.
+/// The role of a message: on whose behalf it speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The application, above everyone.
     System,
     /// The application, in the newer word of one vendor.
     Developer,
-    /// The person, or whoever asks.
+    /// The user of the application, or another program that takes their place.
     User,
     /// The model.
     Assistant,
-    /// Tools.
+    /// Results of tools that the application runs.
     Tool,
     /// A vendor's own word.
     Other(Box<str>),
@@ -49,19 +49,19 @@ impl Role {
 pub enum Source {
     /// The caller of a run.
     Caller,
-    /// A model.
+    /// A model produced it.
     Model,
-    /// A tool.
+    /// A tool returned it.
     Tool,
     /// A remote agent.
     RemoteAgent,
     /// A context provider.
     ContextProvider,
-    /// An import.
+    /// It came from an imported file.
     Import,
     /// A summary of older messages.
     Summary,
-    /// A repair.
+    /// This library inserted it to repair a history.
     Repair,
     /// A later version's word.
     Other(Box<str>),
@@ -109,7 +109,7 @@ impl Source {
 pub struct Message {
     /// Assigned when the message enters a thread; none before.
     pub id: Option<MessageId>,
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
     /// What was said, in order.
     pub contents: Vec<Content>,

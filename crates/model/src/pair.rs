@@ -14,9 +14,9 @@ pub struct ContentAt {
 /// A call and the result that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pair {
-    /// The call.
+    /// The position of the call.
     pub call: ContentAt,
-    /// Its result.
+    /// The position of its result.
     pub result: ContentAt,
 }
 

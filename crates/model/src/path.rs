@@ -2,7 +2,7 @@ use std::fmt;
 
 /// A place inside a document, for errors and losses: `messages[3].content[0].text`.
 ///
-/// A path borrows its parent, so descending costs nothing until somebody prints it.
+/// A path borrows its parent, so descending costs nothing until it is printed.
 #[derive(Clone, Copy)]
 pub enum Path<'p> {
     /// The document itself.

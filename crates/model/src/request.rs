@@ -59,7 +59,7 @@ pub enum ToolChoice {
     None,
     /// At least one.
     Required,
-    /// This one.
+    /// The model must call the tool of this name.
     Named(String),
 }
 
@@ -70,11 +70,11 @@ pub enum Effort {
     Off,
     /// As little as it can.
     Minimal,
-    /// A little.
+    /// Low effort.
     Low,
     /// The usual amount.
     Medium,
-    /// Much.
+    /// High effort.
     High,
     /// More than that.
     ExtraHigh,
@@ -98,11 +98,11 @@ impl Effort {
 /// How long an answer is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verbosity {
-    /// Short.
+    /// Short answers.
     Low,
     /// The usual length.
     Medium,
-    /// Long.
+    /// Long answers.
     High,
 }
 

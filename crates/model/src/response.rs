@@ -12,13 +12,13 @@ pub enum Stop {
     Length,
     /// A filter stopped it.
     ContentFilter,
-    /// It refused.
+    /// The model refused to answer.
     Refusal,
     /// It paused and wants to be called again.
     Paused,
     /// It was cancelled.
     Cancelled,
-    /// It failed.
+    /// The vendor reported a failure.
     Failed,
     /// It is not finished.
     InProgress,
@@ -37,7 +37,7 @@ pub struct Response {
     pub model: Option<String>,
     /// What it said: one message, or one for each alternative that was asked for.
     pub messages: Vec<Message>,
-    /// Tokens.
+    /// The tokens that were billed, if the vendor reported them.
     pub usage: Option<Usage>,
     /// Why it stopped.
     pub stop: Stop,

@@ -15,7 +15,7 @@ pub enum Shape {
     Message,
     /// The body of an error.
     Error,
-    /// Something else.
+    /// None of the above.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ pub enum Shape {
 /// nothing is repaired, reordered, added or dropped. Encoding what came from elsewhere expresses
 /// what it can and lists the rest as losses. Every method is a pure function.
 pub trait Codec: Send + Sync {
-    /// The format.
+    /// The format that this codec reads and writes.
     fn wire(&self) -> Wire;
 
     /// The types of items or contents that the format knows, as tables.

@@ -8,7 +8,7 @@ use throughline_model::stored::StoredError;
 pub struct DecodeError {
     /// Where, such as `input[3].call_id`; empty for the document itself.
     pub path: String,
-    /// What.
+    /// What is wrong with the value.
     pub problem: Problem,
 }
 
@@ -41,13 +41,13 @@ pub enum Problem {
     /// The file is larger than the limit.
     #[error("larger than {limit} bytes; raise the limit to read it")]
     TooLarge {
-        /// The limit.
+        /// The limit that was exceeded.
         limit: usize,
     },
     /// A format that this version has no codec for.
     #[error("this version has no codec for {name}")]
     NoCodec {
-        /// The format.
+        /// The name of the format.
         name: String,
     },
     /// The text is not JSON.

@@ -8,9 +8,9 @@ use crate::vendors;
 /// A format of transcript files: our own, or a vendor's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Ours.
+    /// The stored form of this library's own messages.
     Neutral,
-    /// A vendor's.
+    /// The format of a vendor's API.
     Vendor(Wire),
 }
 
@@ -18,7 +18,7 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format {name:?}; the formats are {}", Format::names().join(", "))]
 pub struct UnknownFormat {
-    /// The name.
+    /// The name that was given.
     pub name: String,
 }
 

@@ -17,7 +17,7 @@ pub enum LossKind {
     HostedTool,
     /// An image, sound or file in a place where the target takes none.
     Media,
-    /// Citations.
+    /// Citations that the target has no form for.
     Citations,
     /// A refusal or an error that becomes plain text.
     Marking,
@@ -147,7 +147,7 @@ impl fmt::Display for Loss {
 pub struct Losses(Vec<Loss>);
 
 impl Losses {
-    /// Note one.
+    /// Record a loss at a path.
     pub fn note(&mut self, path: &Path<'_>, kind: LossKind, detail: impl Into<String>) {
         self.0.push(Loss {
             path: path.to_string(),

@@ -29,19 +29,19 @@ impl<'m> Members<'m> {
         }
     }
 
-    /// JSON text.
+    /// Add a member given as JSON text.
     pub(crate) fn raw(&mut self, key: &'m str, json: impl Into<Cow<'m, str>>) {
         self.set(Cow::Borrowed(key), Json::Text(json.into()));
     }
 
-    /// A string.
+    /// Add a string.
     pub(crate) fn str(&mut self, key: &'m str, text: &str) {
         let mut json = String::new();
         push_string(&mut json, text);
         self.raw(key, json);
     }
 
-    /// A boolean.
+    /// Add a boolean.
     pub(crate) fn bool(&mut self, key: &'m str, value: bool) {
         self.raw(key, if value { "true" } else { "false" });
     }

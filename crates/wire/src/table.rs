@@ -22,7 +22,7 @@ pub enum IdClass {
 }
 
 impl IdClass {
-    /// The name.
+    /// The name of the class, as the catalogue of wire types has it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Natural => "natural",
@@ -56,7 +56,7 @@ pub enum ItemRole {
 /// Where a call has its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentsAt {
-    /// Nowhere.
+    /// The type has no such member.
     Nowhere,
     /// JSON text in a string.
     Text(&'static str),
@@ -69,7 +69,7 @@ pub enum ArgumentsAt {
 /// Where an output has what the tool gave back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputAt {
-    /// Nowhere.
+    /// The type has no such member.
     Nowhere,
     /// A string, an array of content parts, or any other JSON.
     Any(&'static str),
@@ -84,7 +84,7 @@ pub enum OutputAt {
 /// One wire type.
 #[derive(Clone, Debug)]
 pub struct WireType {
-    /// Its tag.
+    /// The value of `type` that identifies it on the wire.
     pub tag: &'static str,
     /// What it does.
     pub role: ItemRole,

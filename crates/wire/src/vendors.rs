@@ -12,7 +12,7 @@ use crate::validate::ValidateFormat;
 
 /// Everything that this crate knows about one vendor format.
 pub(crate) struct VendorFormat {
-    /// The format.
+    /// The format that this entry is about.
     pub(crate) wire: Wire,
     /// Decodes and encodes it.
     pub(crate) codec: &'static dyn Codec,

@@ -22,7 +22,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// All categories.
+    /// Every category, in the order of their declaration.
     pub const ALL: [Self; 8] = [
         Self::Read,
         Self::Write,

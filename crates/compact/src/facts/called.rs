@@ -9,7 +9,7 @@ use crate::category::Category;
 pub struct DigestCall<'a> {
     /// The number of the message that has its result, or else the call.
     pub seq: u64,
-    /// The call.
+    /// The call that is digested.
     pub call: &'a ToolCall,
     /// Its result, if there is one.
     pub result: Option<&'a ToolResult>,

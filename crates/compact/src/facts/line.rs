@@ -11,7 +11,7 @@ pub(crate) enum LineKind {
     Request,
     /// Something the model said.
     Statement,
-    /// A call.
+    /// A call of a tool of this category.
     Call(Category),
 }
 

@@ -52,7 +52,7 @@ impl FactReader<'_> {
         let contents = self.contents(group);
         let mut facts = Facts::default();
         match group.kind {
-            // Users may come with results of calls that nobody knows; those are quoted like any other.
+            // Users may come with results of unknown calls; those are quoted like any other.
             GroupKind::User | GroupKind::System | GroupKind::Other => {
                 self.spoken(&contents, LineKind::Request, &mut facts);
             }

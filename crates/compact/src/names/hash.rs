@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Makes hashers that are faster on short texts than those of the standard library.
 ///
-/// Tool output decides what is hashed, so the seed is drawn anew for each table: nobody can make names that
+/// Tool output decides what is hashed, so the seed is drawn anew for each table: a tool cannot make names that
 /// collide. What a table gives never depends on the seed, because no table is walked in its own order.
 #[derive(Clone, Debug)]
 pub(super) struct Seeded(u64);

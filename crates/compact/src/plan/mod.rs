@@ -47,7 +47,7 @@ impl ToolHistory {
         plan(self, call, PlanMode::IfNeeded)
     }
 
-    /// The same, for somebody who asked for it: no trigger has to fire.
+    /// The same on request: no trigger has to fire.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl ToolHistory {
     }
 }
 
-/// Whether somebody asked for an epoch.
+/// Whether a plan needs a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlanMode {
     IfNeeded,

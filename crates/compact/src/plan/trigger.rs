@@ -30,7 +30,7 @@ pub(super) fn fired(
         } else {
             Trigger::Window
         };
-        // Over the budget nothing else counts: a request that is refused helps nobody.
+        // Over the budget nothing else counts: a request over the budget would be refused.
         if limits.over || tokens > budget {
             return Ok(by);
         }

@@ -63,7 +63,7 @@ struct Bill {
 /// What a view will be billed, and how sure that is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The tokens.
+    /// The estimated number of tokens.
     pub tokens: u64,
     /// The share by which 95 of 100 such estimates are wrong at most.
     pub p95_error: f64,

@@ -46,7 +46,7 @@ impl RawJson {
         Self::object_of(64, write)
     }
 
-    /// The same, by somebody who knows about how long it gets: a text that grows is copied.
+    /// The same with a known size: a buffer that grows is copied.
     pub fn object_of(room: usize, write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
         let mut out = String::with_capacity(room);
         let mut object = ObjectWriter::new(&mut out);
@@ -56,7 +56,7 @@ impl RawJson {
         Self(out.into_boxed_str())
     }
 
-    /// The text.
+    /// The JSON text.
     pub fn get(&self) -> &str {
         &self.0
     }

@@ -29,9 +29,9 @@ pub enum Node<'a> {
 /// One key and value of an object.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
-    /// The key.
+    /// The key of the member.
     pub key: Text<'a>,
-    /// The value.
+    /// The value of the member.
     pub value: Value<'a>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The string.
+    /// The string with its escapes decoded; `None` if this is not a string.
     pub fn as_str(&self) -> Option<Cow<'a, str>> {
         self.as_text().map(|text| text.to_str())
     }

@@ -40,7 +40,7 @@ impl<'v, 'a> Fields<'v, 'a> {
         found
     }
 
-    /// A string.
+    /// Read a member that is a string; `None` if it is absent.
     pub fn str(&mut self, key: &str) -> Result<Option<String>, StoredError> {
         self.with(key, "a string", |value| {
             value.as_str().map(std::borrow::Cow::into_owned)
@@ -121,7 +121,7 @@ impl<'v, 'a> Fields<'v, 'a> {
         }
     }
 
-    /// What nobody asked for.
+    /// Members that were not read.
     pub fn rest(self) -> Extra {
         if self.used.iter().all(|used| *used) {
             return Extra::NONE;

@@ -30,7 +30,7 @@ pub enum StoredError {
     /// A member is not what it must be.
     #[error("{path}: expected {expected}, found {found}")]
     Corrupt {
-        /// Where.
+        /// The path of the value in the document.
         path: String,
         /// What should stand there.
         expected: &'static str,
@@ -42,7 +42,7 @@ pub enum StoredError {
         "{path}: written as version {version}, this program reads up to {VERSION}; use a newer one"
     )]
     Newer {
-        /// Where.
+        /// The path of the value in the document.
         path: String,
         /// The version found.
         version: u64,

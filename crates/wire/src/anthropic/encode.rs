@@ -75,7 +75,7 @@ fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
     let what = match &call.arguments {
         Arguments::Json(json) if !is_text => TemplateValue::Json(json.get()),
         Arguments::Text(text) if is_text => TemplateValue::Text(text),
-        // Somebody has changed the arguments since they were read.
+        // The arguments were changed since they were read.
         arguments => {
             made = make::input(arguments).0;
             TemplateValue::Replace(made.get())
@@ -373,7 +373,7 @@ pub(super) fn content_fill<'f>(
     };
     match (place, bare) {
         (Some(Node::String(_)), Some(text)) => Some(TemplateValue::Text(text)),
-        // Somebody has taken the text away.
+        // The text was removed since it was read.
         (Some(Node::String(_)), None) if contents.is_empty() => {
             Some(TemplateValue::Replace("\"\""))
         }

@@ -24,7 +24,7 @@ pub(super) enum Speaker {
     Assistant,
     /// The model, in a response. Its readers know only what a model can say.
     Answer,
-    /// The application.
+    /// System text of the application.
     System,
 }
 
@@ -151,7 +151,7 @@ fn push_result(
         return losses.note(path, LossKind::StandaloneResult, detail);
     }
     let path = path.key("output");
-    // A result must name a call of the message before; what nobody asked for is only said, and
+    // A result must name a call of the message before; a result without a call is only said, and
     // so is what stands inside another result.
     let said = match (result.pairing(), speaker) {
         (_, Speaker::Tool) => Some("a result inside a result becomes plain content"),

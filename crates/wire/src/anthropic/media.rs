@@ -127,7 +127,7 @@ fn source(content: &Content, media: &Media) -> Result<RawJson, &'static str> {
             }))
         }
         MediaSource::Uri(_) => Err("only web addresses can be fetched"),
-        // Of ours, it was meant for whoever it is sent to.
+        // Of ours, it was meant for the vendor that it is sent to.
         MediaSource::File(file) if content.vendor.is_none() => Ok(RawJson::object(|object| {
             object.str("type", "file").str("file_id", file);
         })),

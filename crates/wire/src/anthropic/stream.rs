@@ -178,7 +178,7 @@ impl Decoder {
             id: self.id.clone(),
             model: text_of(message, "model"),
         });
-        // The content is empty here, unless somebody sends a whole message at once.
+        // The content is empty here, unless a server sends a whole message at once.
         let mut extractor = Extractor::new(message);
         let contents = self.decoder.contents(
             message,

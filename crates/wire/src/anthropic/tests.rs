@@ -63,7 +63,7 @@ fn media(kind: MediaKind, media_type: Option<&str>, source: MediaSource) -> Cont
     }))
 }
 
-/// A response of nobody that says nothing.
+/// A response without a vendor and without content.
 fn silent() -> Response {
     Response {
         id: None,
@@ -1067,7 +1067,7 @@ fn errors_go_there_and_back() {
         Anthropic.encode_error(&foreign),
         r#"{"type":"error","error":{"type":"rate_limit_error","message":"no"},"request_id":null}"#
     );
-    // A code of this vendor stays one, also where nobody kept the body.
+    // A code of this vendor stays one, also where the body was not kept.
     let own = VendorError {
         wire: Wire::Anthropic,
         kind: Some("invalid_request_error".into()),

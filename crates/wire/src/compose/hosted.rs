@@ -13,7 +13,7 @@ pub(crate) struct HostedTool<'t> {
     pub(crate) name: &'t str,
     /// How this vendor names it in a choice.
     pub(crate) chosen: Chosen,
-    /// Its definition.
+    /// Its definition in the vendor's format, as JSON text.
     pub(crate) json: String,
 }
 

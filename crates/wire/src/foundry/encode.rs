@@ -1,7 +1,7 @@
 //! Writing: that of [`openai_responses`](crate::openai_responses), where every item that is made
 //! has its `type`, which Foundry demands of messages too. What came from Foundry goes back as it
 //! was, with `agent_reference`, `response_id` and `created_by`; leaving out what the service takes
-//! in responses only is the business of whoever renders a history, not of the codec.
+//! in responses only is done by the renderer, not by the codec.
 
 use throughline_model::{Message, Request, Response, VendorError};
 

@@ -68,7 +68,7 @@ pub static ITEM_TYPES: [WireType; 22] = [
     )
     .by_vendor()
     .output(OutputAt::Json("results")),
-    // Nobody called these; `action_id` names a node of the workflow, which may run many times.
+    // These have no call; `action_id` names a node of the workflow, which may run many times.
     WireType::new(
         "workflow_action",
         ItemRole::Output,

@@ -32,8 +32,8 @@ impl Ordinals {
 /// A result with an id answers the call of that id. Without one it answers by place: function
 /// responses the functions of the nearest content before that calls any; code results and tool
 /// responses what came before them in the same content, or else in the contents of the model right
-/// before it, should somebody have split one. Of several the first that waits under the same name
-/// is taken, since order and name agree unless somebody sorted the results; if no name fits, the
+/// before it, in case one was split. Of several the first that waits under the same name
+/// is taken, since order and name agree unless the results were sorted; if no name fits, the
 /// first that waits at all.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
@@ -63,7 +63,7 @@ impl Waiting {
     /// A call was made.
     pub(super) fn push(&mut self, id: CallId, family: &Family, name: &str) {
         if *family == Family::FUNCTION {
-            // What the service called before and nobody answered is not answered any more.
+            // A call before this one that has no answer by now stays unanswered.
             let content = self.content;
             self.calls
                 .retain(|call| call.family != Family::FUNCTION || call.content == content);

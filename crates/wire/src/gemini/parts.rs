@@ -410,7 +410,7 @@ fn encode_call(out: &mut String, call: &ToolCall, part: &RawJson) {
                 &[([key, "args"], TemplateValue::Json(json.get()))],
             );
         }
-        // Whoever changed them may have left text.
+        // Edited arguments may be text in place of an object.
         (arguments @ (Arguments::Text(_) | Arguments::Free(_)), _) => {
             let (args, _) = wrapped_arguments(arguments);
             restore(out, part, &[([key, "args"], TemplateValue::Json(&args))]);
@@ -429,7 +429,7 @@ fn encode_result(out: &mut String, result: &ToolResult, part: &RawJson) {
         (Output::Text(text), CODE_RESULT) => {
             restore(out, part, &[([key, "output"], TemplateValue::Text(text))]);
         }
-        // Whoever shortened the answer may have left text.
+        // A shortened result may have text in place of an object.
         (Output::Text(text), _) => {
             let response = RawJson::object(|object| {
                 object.str("output", text);

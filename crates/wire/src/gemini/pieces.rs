@@ -14,7 +14,7 @@ use crate::message_writer::array;
 use crate::read::member;
 use crate::template::{TemplateValue, restore};
 
-/// One alternative.
+/// One alternative answer of a streamed response.
 pub(super) struct Choice {
     /// Its index on the wire.
     pub(super) index: u64,

@@ -95,12 +95,12 @@ fn results_without_ids_pair_by_order_and_by_name() {
         paired(&["f", "g", "f"]),
         [answers(0, 0), answers(0, 1), answers(0, 2)]
     );
-    // Somebody sorted them: the names say what they answer.
+    // Sorted results: the names say what they answer.
     assert_eq!(
         paired(&["g", "f", "f"]),
         [answers(0, 1), answers(0, 0), answers(0, 2)]
     );
-    // A name that nobody called falls back to the order.
+    // A name without a call falls back to the order.
     assert_eq!(
         paired(&["x", "g", "f"]),
         [answers(0, 0), answers(0, 1), answers(0, 2)]
@@ -145,7 +145,7 @@ fn code_results_pair_inside_their_content_first() {
         [
             (&minted(0, 0), Pairing::Answers),
             (&minted(1, 0), Pairing::Answers),
-            // One content that somebody split.
+            // One content that was split.
             (&minted(0, 1), Pairing::Answers),
         ]
     );

@@ -15,7 +15,7 @@ pub(super) const PARTS: &str = "parts";
 pub(super) const TEXT: &str = "text";
 /// A call of the application's function.
 pub(super) const FUNCTION_CALL: &str = "functionCall";
-/// Its answer.
+/// The member of a part that holds the result of a function.
 pub(super) const FUNCTION_RESPONSE: &str = "functionResponse";
 /// Code that the service runs.
 pub(super) const EXECUTABLE_CODE: &str = "executableCode";
@@ -23,7 +23,7 @@ pub(super) const EXECUTABLE_CODE: &str = "executableCode";
 pub(super) const CODE_RESULT: &str = "codeExecutionResult";
 /// A call of one of the service's tools.
 pub(super) const TOOL_CALL: &str = "toolCall";
-/// Its answer.
+/// The member of a part that holds the result of a vendor's own tool.
 pub(super) const TOOL_RESPONSE: &str = "toolResponse";
 /// Bytes of media.
 pub(super) const INLINE_DATA: &str = "inlineData";

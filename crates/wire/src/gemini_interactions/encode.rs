@@ -150,7 +150,7 @@ impl<'m> StepEncoder<'_, 'm> {
                 Output::Text(text) if is_text(item, RESULT) => {
                     restore(out, item, &[(&[RESULT], TemplateValue::Text(text))]);
                 }
-                // Whoever shortened the result may have left text.
+                // A shortened result may have text in place of JSON.
                 Output::Text(text) => {
                     let mut quoted = String::new();
                     push_string(&mut quoted, text);

@@ -30,7 +30,7 @@ pub(super) fn imf_fixdate(text: &str) -> Option<i64> {
 }
 
 /// Reads an internet date and time: `2026-11-06T08:49:37Z`, with any fraction and offset. A fraction counts as a
-/// whole second, so that whoever waits never comes too early.
+/// whole second, so that a wait never ends too early.
 pub(super) fn rfc3339(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let (year, month_day) = date.split_once('-')?;

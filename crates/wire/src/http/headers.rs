@@ -73,7 +73,7 @@ impl ResponseMeta {
 /// The rate limits of an account, as far as a response told them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Requests.
+    /// The limit on the number of requests.
     pub requests: Bucket,
     /// Tokens of both kinds together.
     pub tokens: Bucket,

@@ -156,7 +156,7 @@ fn build(response: &Response, answers: &[String]) -> String {
 }
 
 /// The word for the end. There is none for an answer that is not whole; the one for an answer that
-/// grew too long comes nearest, since nobody takes such an answer for finished.
+/// grew too long comes nearest, since such an answer is not taken for finished.
 fn finish_reason(stop: &Stop) -> &'static str {
     match stop {
         Stop::Done | Stop::Paused | Stop::Other(_) => "stop",

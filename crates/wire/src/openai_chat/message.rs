@@ -17,7 +17,7 @@ use crate::table::{ArgumentsAt, ItemRole, Minter, WireType};
 use crate::template::Extractor;
 use crate::{DecodeError, Problem};
 
-/// Ordinals of handles for results that nobody asked for start here, far from those of calls.
+/// Ordinals of handles for results without a call start here, far from those of calls.
 const STANDALONE: usize = 1 << 32;
 
 /// How far the ordinals of the calls of two alternatives are apart. A stream cannot know how many

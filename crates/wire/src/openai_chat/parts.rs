@@ -19,7 +19,7 @@ pub(super) fn is_part(tag: &str) -> bool {
     )
 }
 
-/// Read parts.
+/// Read the parts of a message's content.
 pub(super) fn decode_all(
     parts: &[Value<'_>],
     path: &Path<'_>,

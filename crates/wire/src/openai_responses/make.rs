@@ -81,7 +81,7 @@ impl ItemEncoder<'_, '_> {
     }
 
     /// Whether the model's words are sent back as strings: parts of its messages come with the id
-    /// of an item, which nobody but the vendor can give.
+    /// of an item, which only the vendor can give.
     fn says_strings(&self) -> bool {
         match (self.target, self.dialect.flavour) {
             (Target::Request, Flavour::OpenAi) => true,

@@ -547,8 +547,8 @@ impl ContentFilter<'_> {
         }))
     }
 
-    /// Whether an item id is one that a caller brought along, and that nothing rests on. Nobody
-    /// knows who made it up, and a service that keeps nothing needs no names.
+    /// Whether an item id is one that a caller brought along, and that nothing rests on. Its
+    /// origin is unknown, and a service that keeps nothing needs no names.
     fn is_callers_name(&self, content: &Content) -> bool {
         let runner = match &content.body {
             Body::Text(_) | Body::Refusal(_) | Body::Media(_) => None,

@@ -199,7 +199,7 @@ pub(crate) enum ResultMedia {
 /// What ids of calls may look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdRule {
-    /// The longest.
+    /// The greatest number of characters.
     pub(crate) longest: usize,
     /// Whether only letters, digits, `_` and `-` are allowed.
     pub(crate) plain: bool,

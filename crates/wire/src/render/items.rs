@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The text of a JSON array in two pieces: what is settled, and what stands behind it. A long
-/// history is kept by whoever rendered it and copied once, into the body of a request.
+/// history is kept by the caller that rendered it and copied once, into the body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Items<'i> {
     /// The array from its opening bracket on. It may be all of it.

@@ -28,7 +28,7 @@ pub enum MarkersError {
     /// A model could take a marker for the form of a call and imitate it.
     #[error("the marker {marker:?} looks like a tool call, because of {sign:?}")]
     Callable {
-        /// The marker.
+        /// The marker that was refused.
         marker: String,
         /// What in it looks like a call.
         sign: &'static str,

@@ -8,7 +8,7 @@ use super::placeholder_text;
 /// One call of a round and what became of it.
 #[derive(Clone, Debug)]
 pub struct ToolEntry {
-    /// The call.
+    /// The call of the entry.
     pub call: ToolCall,
     /// The content with its result, as it is to be shown; a made-up one if there was none.
     pub result: Content,

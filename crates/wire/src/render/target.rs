@@ -17,7 +17,7 @@ use crate::validate::{Chained, Generation};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The format.
+    /// The format of the API that the history is sent to.
     pub wire: Wire,
     /// Whether the vendor keeps items, so that they can be referred to (`store: true`).
     pub stored: bool,

@@ -514,7 +514,7 @@ fn an_item_goes_by_the_id_that_stands_in_it() {
     assert_eq!(found, [], "{history:?}");
 }
 
-/// Items that a caller sends back have names that another service gave them, or nobody.
+/// Items that a caller sends back have ids that another service issued, or invented ones.
 #[test]
 fn items_of_a_caller_go_without_the_names_they_came_with() {
     let items = concat!(

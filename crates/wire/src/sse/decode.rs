@@ -38,7 +38,7 @@ pub enum End {
     Complete,
     /// An event with data was open: its blank line is missing, and its last line may be cut anywhere.
     ///
-    /// The grammar drops such an event. Whoever reads vendors that leave out the last blank line, or captured
+    /// The grammar drops such an event. Callers that read vendors which leave out the last blank line, or captured
     /// files, may use the frame if what it holds is whole by its own rules, such as valid JSON.
     Unterminated(Frame),
 }

@@ -65,7 +65,7 @@ pub enum TranscriptShape {
 /// A transcript: a list of messages, or a request that holds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// Its shape.
+    /// The shape of the file.
     pub shape: TranscriptShape,
     /// System text, messages, tools, and what else a request has.
     pub request: Request,

@@ -5,7 +5,7 @@
 //! the sheet is silent, anything goes. Rules are data too, see [`RULES`]; what cannot be told from
 //! a request alone is in the [`Profile`].
 //!
-//! Not here on purpose: mending. A [`Violation`] says how to mend, somebody else does it.
+//! Not here on purpose: mending. A [`Violation`] says how to mend; the renderer does it.
 //!
 //! ```
 //! use throughline_model::json;

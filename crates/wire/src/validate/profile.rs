@@ -126,7 +126,7 @@ pub struct Chained {
 pub(crate) enum Chain<'p> {
     /// There is none.
     None,
-    /// There is one, and nobody knows what is in it.
+    /// The request continues something whose content is not known.
     Unknown,
     /// There is one with these calls.
     Known(&'p Chained),

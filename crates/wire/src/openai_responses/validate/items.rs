@@ -28,7 +28,7 @@ pub(super) enum Part {
 pub(super) enum Runner {
     /// The application; it owes an output.
     Client,
-    /// The vendor.
+    /// Items that the vendor makes.
     Service,
     /// A shell call: the client, unless it names a container of the vendor.
     ByEnvironment,
@@ -41,7 +41,7 @@ pub(super) enum Runner {
 pub(super) enum Side {
     /// The model or its service.
     Model,
-    /// The application.
+    /// Items that the application makes.
     Client,
     /// A message: its role says it. A tool search output: `execution` says it.
     Tells,
