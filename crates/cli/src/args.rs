@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line: commands, flags and their help texts.
 
 mod approvals;
 mod compact;
@@ -22,23 +22,23 @@ pub(crate) use store::{
     ThreadsList, Uncompact,
 };
 
-/// The store that is meant when none is named.
+/// The default store.
 const STORE: &str = "sqlite://throughline.db";
 
-/// Keeps the thread of AI conversations. Without a command it serves.
+/// Stores AI conversations durably. Without a command it starts the server.
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, about)]
-#[command(after_help = "Exit codes: 0 yes or done, 1 no or unreadable, 2 wrong usage.")]
+#[command(after_help = "Exit codes: 0 success or yes, 1 failure or no, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Print JSON on standard output, errors included.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// The store: `sqlite://PATH` (`sqlite://throughline.db` if nothing else is said).
+    /// The store: `sqlite://PATH` (default: `sqlite://throughline.db`).
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
 
-    /// Whose data to work on.
+    /// The tenant whose data is used.
     #[arg(long, global = true, value_name = "T", default_value = "local", value_parser = tenant)]
     pub(crate) tenant: Tenant,
 
@@ -58,38 +58,38 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the Responses API over HTTP (what happens without a command).
+    /// Serve the Responses API over HTTP (the default command).
     Serve(Serve),
     /// Convert a transcript between vendors.
     Convert(Convert),
-    /// Say whether a vendor would accept a history, and why not.
+    /// Check whether a vendor would accept a history, and list the rules that it breaks.
     Validate(Validate),
-    /// Make the tool history of a transcript smaller without losing what it says.
+    /// Replace older tool calls of a transcript by digests.
     Compact(Compact),
-    /// Show what a model would be given of a thread, and what was done to make it fit.
+    /// Show what a model would be sent of a thread, and how it was compacted.
     View(View),
-    /// List, show, export, import, fork and delete threads; say what of them models are shown.
+    /// List, show, export, import, fork and delete threads; pin messages, undo compactions.
     #[command(subcommand)]
     Threads(Threads),
-    /// List and show runs; publish or discard what was left behind.
+    /// List and show runs; resume, publish or discard abandoned ones.
     #[command(subcommand)]
     Runs(Runs),
-    /// List calls that wait for somebody's word; answer them.
+    /// List calls that wait for approval, and approve or deny them.
     #[command(subcommand)]
     Approvals(Approvals),
     /// Check every digest and every reference of the store. Exit 1 if something is damaged.
     Fsck,
     /// Write a copy of the whole store to a new file while it is in use.
     Backup(Backup),
-    /// Make the store from a backup. Runs that were live in it wait until somebody asks for them.
+    /// Create the store from a backup. Runs that were active in it stay stopped until they are resumed.
     Restore(Restore),
-    /// Bring the store to the schema of this version.
+    /// Migrate the store to the schema of this version.
     Migrate,
-    /// Say what the store promises, each setting read back. Exit 1 if one is not as it must be.
+    /// Report the durability settings of the store as read back from it. Exit 1 if one is wrong.
     Doctor,
     /// Print a completion script for a shell.
     Completions(Completions),
-    /// What the contract names and this version does not have.
+    /// Commands of the contract that this version does not have.
     #[command(external_subcommand)]
     NotBuilt(Vec<OsString>),
 }
@@ -102,7 +102,7 @@ impl Command {
 
 /// Reads an array of messages or items, a request body, a response body or a captured event
 /// stream, and writes it in another format. Shape in is shape out. Standard output holds exactly
-/// one JSON document; what the target cannot say is listed on standard error.
+/// one JSON document; what the target cannot express is listed on standard error.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Convert {
     /// The format of the file.
@@ -128,7 +128,7 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) bounds: Bounds,
 
-    /// The file; `-` or nothing reads standard input.
+    /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct Validate {
     #[arg(long, value_enum, default_value_t = Generation::Newest)]
     pub(crate) generation: Generation,
 
-    /// The vendor keeps items, so that they can be referred to.
+    /// The vendor stores items, so that requests can refer to them by id.
     #[arg(long)]
     pub(crate) stored: bool,
 
@@ -156,18 +156,18 @@ pub(crate) struct Validate {
     #[arg(long)]
     pub(crate) thinking: bool,
 
-    /// What is sealed in the history was made for another account.
+    /// Encrypted and signed items in the history belong to another account.
     #[arg(long)]
     pub(crate) other_account: bool,
 
     #[command(flatten)]
     pub(crate) bounds: Bounds,
 
-    /// The file; `-` or nothing reads standard input.
+    /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What models can take.
+/// The generation of a vendor's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Generation {
     /// The newest models.
@@ -176,7 +176,7 @@ pub(crate) enum Generation {
     Older,
 }
 
-/// How much a file may hold.
+/// Limits on the size of input files.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Bounds {
     /// Refuse files larger than this.
@@ -210,7 +210,7 @@ impl Bounds {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Completions {
-    /// The shell.
+    /// The shell to write the script for.
     pub(crate) shell: clap_complete::Shell,
 }
 

@@ -49,14 +49,14 @@ pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
 
 /// What became of the messages of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum MessageDisplay {
     /// All of them, as they were.
     AsTheyWere,
     /// Some of them differently.
     Changed,
 }
 
-impl Shown {
+impl MessageDisplay {
     /// Whether a history shows the messages of its record and nothing else.
     pub(crate) fn of(history: &ToolHistory) -> Self {
         let view = history.view();
@@ -74,9 +74,9 @@ impl Shown {
 }
 
 /// The line for people. Some results are shown in another way before anything is digested.
-pub(crate) fn line(report: &Report, shown: Shown) -> String {
+pub(crate) fn line(report: &Report, shown: MessageDisplay) -> String {
     match (report.stayed, report.epoch, shown) {
-        (Some(_), 0, Shown::Changed) => format!(
+        (Some(_), 0, MessageDisplay::Changed) => format!(
             "{report} Long results are shown in part, and those without a call as quoted text."
         ),
         _ => report.to_string(),
@@ -84,7 +84,11 @@ pub(crate) fn line(report: &Report, shown: Shown) -> String {
 }
 
 /// Put the view in the place of the messages.
-fn compact(request: &mut Request, args: &Compact, to: &Format) -> Result<(Shown, Report), Failure> {
+fn compact(
+    request: &mut Request,
+    args: &Compact,
+    to: &Format,
+) -> Result<(MessageDisplay, Report), Failure> {
     let mut history = ToolHistory::new(Policy {
         budget: args.budget,
         threshold: args.threshold,
@@ -100,9 +104,9 @@ fn compact(request: &mut Request, args: &Compact, to: &Format) -> Result<(Shown,
     };
     let planned = history.plan(&call).map_err(|error| unreachable(&error))?;
     let mut report = settle(&mut history, planned);
-    // Nobody was shown this file in part before, so what it was compared with is all of it.
+    // No model was sent part of this file before, so it is compared with the whole file.
     report.tokens_before = call.overhead + scale.tokens(units);
-    let shown = Shown::of(&history);
+    let shown = MessageDisplay::of(&history);
     let view = history.view().to_vec();
     // The history lets go first, so that its messages are moved rather than copied.
     drop(history);
@@ -169,10 +173,17 @@ fn first_guess(format: &Format) -> Scale {
     Scale::per_mille(Calibration::for_model(family).per_mille())
 }
 
-fn written(transcript: &Transcript, args: &Compact, to: &Format, shown: Shown) -> Converted {
+fn written(
+    transcript: &Transcript,
+    args: &Compact,
+    to: &Format,
+    shown: MessageDisplay,
+) -> Converted {
     match (args.strategy, shown) {
-        (Strategy::Native, Shown::AsTheyWere) => convert_transcript(transcript, &args.from, to),
-        (Strategy::Native, Shown::Changed) => {
+        (Strategy::Native, MessageDisplay::AsTheyWere) => {
+            convert_transcript(transcript, &args.from, to)
+        }
+        (Strategy::Native, MessageDisplay::Changed) => {
             render_transcript(transcript, to, &Options::default())
         }
         (Strategy::Text, _) => {

@@ -122,7 +122,7 @@ impl Failure {
     /// Say it and give the exit code.
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
         if as_json {
-            // If even this cannot be written there is nobody to tell.
+            // A failure to write the error itself cannot be reported.
             let _ = output::document(&self.json(), false);
         } else {
             output::note(&format!("throughline: {}", self.message));

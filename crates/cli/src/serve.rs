@@ -35,9 +35,10 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
         .build()
         .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
     runtime.block_on(async {
-        // Whoever reads the banner may ask us to stop at once.
-        let signals = Signals::listen()
-            .map_err(|error| Failure::no(format!("signals cannot be heard: {error}")))?;
+        // A process that reads the banner may send a signal at once.
+        let signals = Signals::listen().map_err(|error| {
+            Failure::no(format!("signal handlers cannot be installed: {error}"))
+        })?;
         let server = serve(config).await.map_err(|error| match &error {
             ServeError::Config(error) => misread(error),
             ServeError::Store(_) => Failure::no(format!("{store}: {error}")),

@@ -1,60 +1,60 @@
-//! Commands about calls that wait for somebody's word.
+//! Commands about calls that wait for approval.
 
 use clap::{Args as ClapArgs, Subcommand};
 use throughline_store::{ApprovalId, Decision, PageToken, Shown, ThreadId};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List calls that wait for somebody's word, newest first.
+    /// List calls that wait for approval, newest first.
     List(ApprovalsList),
-    /// Answer one. The answer is recorded; the tool runs when its run goes on.
+    /// Approve or deny a call. The decision is stored; the tool runs when its run is resumed.
     Answer(ApprovalsAnswer),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ApprovalsList {
-    /// Only those of this thread.
+    /// List only calls of this thread.
     #[arg(long, value_name = "ID", value_parser = super::store::thread)]
     pub(crate) thread: Option<ThreadId>,
 
-    /// Those too that are answered, used, expired or withdrawn.
+    /// Include approvals that are decided, used, expired or withdrawn.
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// At most so many.
+    /// The maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 
-    /// Go on where another page ended.
+    /// Continue after the page that returned this token.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) after: Option<PageToken>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ApprovalsAnswer {
-    /// The approval, appr_….
+    /// The id of the approval, appr_….
     #[arg(value_name = "ID")]
     pub(crate) approval: ApprovalId,
 
     #[command(flatten)]
-    pub(crate) word: Word,
+    pub(crate) word: DecisionFlags,
 
-    /// Why, in words that the model may read.
+    /// The reason; the model may be shown it.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Who answers; the user of this machine if nobody is named.
-    #[arg(long, value_name = "NAME", value_parser = somebody)]
+    /// The name of the person who decides (default: the user of this machine).
+    #[arg(long, value_name = "NAME", value_parser = person)]
     pub(crate) by: Option<String>,
 
-    /// The digest of what you were shown; if the call has other arguments, nothing is answered.
+    /// The digest of the call that you reviewed; if the arguments differ, nothing is stored.
     #[arg(long, value_name = "HEX", value_parser = digest)]
     pub(crate) digest: Option<Shown>,
 }
 
 #[derive(Clone, Copy, Debug, ClapArgs)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Word {
+pub(crate) struct DecisionFlags {
     /// The call may run, once.
     #[arg(long)]
     approve: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Word {
     deny: bool,
 }
 
-impl Word {
+impl DecisionFlags {
     pub(crate) fn decision(self) -> Decision {
         // Exactly one of the two is there; if that ever fails, nothing is allowed by it.
         match (self.approve, self.deny) {
@@ -74,7 +74,7 @@ impl Word {
     }
 }
 
-fn somebody(name: &str) -> Result<String, String> {
+fn person(name: &str) -> Result<String, String> {
     match name.trim() {
         "" => Err("say who answers".to_owned()),
         _ => Ok(name.to_owned()),

@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-/// Serves any vendor's models by OpenAI's stateful Responses API. Without any configuration it
-/// listens on 127.0.0.1:8377, keeps everything in throughline.db, asks the vendors whose usual
-/// variables are set (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and has the model `demo`.
+/// Serves models of any vendor through OpenAI's stateful Responses API. Without configuration it
+/// listens on 127.0.0.1:8377, stores everything in throughline.db, uses the vendors whose API keys
+/// are set (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and offers the model `demo`.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Serve {
-    /// The configuration (throughline.toml of this folder if there is one).
+    /// The configuration file (default: throughline.toml in the working directory, if it exists).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where to listen (127.0.0.1:8377 if nothing else is said); port 0 takes a free one.
+    /// The address to listen on (default: 127.0.0.1:8377); port 0 selects a free port.
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
 }
 
 impl Serve {
-    /// The flag that was given, if one was.
+    /// The name of the first flag that was given.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
         match (&self.config, &self.listen) {
             (Some(_), _) => Some("--config"),

@@ -17,13 +17,13 @@ pub(crate) enum Threads {
     Show(Show),
     /// Write a thread as NDJSON (throughline.export/2).
     Export(Export),
-    /// Read a thread that was exported, or a transcript of a vendor.
+    /// Import an exported thread, or a transcript in a vendor's format.
     Import(Import),
-    /// Make a thread that goes on from another one. It shares everything up to there.
+    /// Create a thread that continues another one. Both share the history up to that point.
     Fork(Fork),
-    /// Show models the whole thread again: what was folded is taken back, from the next turn on.
+    /// Undo the compaction of a thread: from the next turn on, models are sent all of it.
     Uncompact(Uncompact),
-    /// Always show models a message in full, by its number in digests.
+    /// Exclude a message from compaction, by its number in digests.
     Pin(Pin),
     /// Delete a thread.
     Delete(RemoveThread),
@@ -31,34 +31,34 @@ pub(crate) enum Threads {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ThreadsList {
-    /// At most so many.
+    /// The maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 
-    /// Go on where another page ended.
+    /// Continue after the page that returned this token.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) after: Option<PageToken>,
 
-    /// Only threads with another name of this kind.
+    /// List only threads with an alias of this kind.
     #[arg(long, value_name = "KIND")]
     pub(crate) alias_kind: Option<String>,
 
-    /// Only threads whose application data has this member with this text.
+    /// List only threads whose application data has this member with this text.
     #[arg(long, value_name = "KEY=TEXT", value_parser = pair)]
     pub(crate) meta: Vec<(String, String)>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Show {
-    /// A thread id, another name as KIND:NAME, or a run_…, resp_… or node_… id.
+    /// A thread id, an alias as KIND:NAME, or a run_…, resp_… or node_… id.
     #[arg(value_name = "ID")]
     pub(crate) name: String,
 
-    /// At most so many messages.
+    /// The maximum number of messages.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 
-    /// The first messages after this position; without it, the last ones of all.
+    /// Show the first messages after this position instead of the last messages.
     #[arg(long, value_name = "POSITION")]
     pub(crate) after: Option<Position>,
 
@@ -69,11 +69,11 @@ pub(crate) struct Show {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Export {
-    /// A thread id, another name as KIND:NAME, or a run_…, resp_… or node_… id.
+    /// A thread id, an alias as KIND:NAME, or a run_…, resp_… or node_… id.
     #[arg(value_name = "ID")]
     pub(crate) name: String,
 
-    /// Only the branch that ends in the head, or in the node that is named.
+    /// Export only the branch that ends in the head, or in the given node.
     #[arg(long)]
     pub(crate) branch: bool,
 
@@ -84,7 +84,7 @@ pub(crate) struct Export {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Import {
-    /// Import under this id. Runs get new ids; other names of the thread are left out.
+    /// Import under this id. Runs get new ids; aliases of the thread are omitted.
     #[arg(long = "as", value_name = "ID", value_parser = thread)]
     pub(crate) rename: Option<ThreadId>,
 
@@ -99,31 +99,31 @@ pub(crate) struct Import {
     #[command(flatten)]
     pub(crate) bounds: Bounds,
 
-    /// The file; `-` or nothing reads standard input.
+    /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Fork {
-    /// A thread id, another name as KIND:NAME, or a run_…, resp_… or node_… id.
+    /// A thread id, an alias as KIND:NAME, or a run_…, resp_… or node_… id.
     #[arg(value_name = "ID")]
     pub(crate) name: String,
 
-    /// The id of the new thread; one is made if there is none.
+    /// The id of the new thread (default: a generated one).
     #[arg(long, value_name = "NEW", value_parser = thread)]
     pub(crate) id: Option<ThreadId>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Uncompact {
-    /// A thread id, or another name as KIND:NAME.
+    /// A thread id, or an alias as KIND:NAME.
     #[arg(value_name = "ID")]
     pub(crate) name: String,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Pin {
-    /// A thread id, or another name as KIND:NAME.
+    /// A thread id, or an alias as KIND:NAME.
     #[arg(value_name = "ID")]
     pub(crate) name: String,
 
@@ -131,18 +131,18 @@ pub(crate) struct Pin {
     #[arg(value_name = "NUMBER")]
     pub(crate) number: u64,
 
-    /// No longer show it in full.
+    /// Remove the pin.
     #[arg(long)]
     pub(crate) remove: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RemoveThread {
-    /// A thread id, or another name as KIND:NAME.
+    /// A thread id, or an alias as KIND:NAME.
     #[arg(value_name = "ID")]
     pub(crate) name: String,
 
-    /// Do not ask.
+    /// Delete without confirmation.
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -151,57 +151,57 @@ pub(crate) struct RemoveThread {
 pub(crate) enum Runs {
     /// List runs, newest first.
     List(RunsList),
-    /// Show what is journaled of a run: its steps, calls and messages.
+    /// Show the journal of a run: its steps, calls and messages.
     Show {
         /// The run, run_… or resp_….
         run: RunId,
     },
-    /// Go on with a run that died, or that came out of a backup, with the agents of the configuration.
-    /// Nothing that has finished is done again.
+    /// Resume a run that was interrupted or restored from a backup, with the agents of the configuration.
+    /// Steps that finished are not repeated.
     Resume {
         /// The run, run_… or resp_….
         run: RunId,
-        /// The configuration; without it throughline.toml, if it is there.
+        /// The configuration file (default: throughline.toml, if it exists).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Publish a run that was left behind. Calls without a result are answered with what is known.
+    /// Publish an abandoned run. Calls without a result get a result that says what is known.
     Publish {
         /// The run, run_… or resp_….
         run: RunId,
     },
-    /// Throw a run away that was left behind. What it published stays.
+    /// Discard an abandoned run. What it has published stays.
     Discard {
         /// The run, run_… or resp_….
         run: RunId,
     },
-    /// What the contract names and this version does not have.
+    /// Commands of the contract that this version does not have.
     #[command(external_subcommand)]
     NotBuilt(Vec<OsString>),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunsList {
-    /// Only runs of this thread.
+    /// List only runs of this thread.
     #[arg(long, value_name = "ID", value_parser = thread)]
     pub(crate) thread: Option<ThreadId>,
 
-    /// Only runs in this state; can be given several times.
+    /// List only runs in this state; can be given several times.
     #[arg(long, value_name = "STATE", value_parser = state)]
     pub(crate) state: Vec<RunState>,
 
-    /// At most so many.
+    /// The maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 
-    /// Go on where another page ended.
+    /// Continue after the page that returned this token.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) after: Option<PageToken>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Backup {
-    /// The copy; it must not exist.
+    /// The file to create; it must not exist.
     pub(crate) file: PathBuf,
 }
 

@@ -7,8 +7,8 @@ use throughline_store::{
     Unanswerable,
 };
 
-use super::asked::{Asked, Length, hex};
-use super::{Context, Missing, asked, forms};
+use super::approval_call::{ApprovalCall, Length, hex};
+use super::{Context, IfMissing, approval_call, forms};
 use crate::args::{ApprovalsAnswer, ApprovalsList};
 use crate::failure::Failure;
 use crate::output;
@@ -18,7 +18,7 @@ use crate::time;
 const PAGE: usize = 256;
 
 pub(super) async fn list(context: &Context<'_>, args: &ApprovalsList) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let filter = ApprovalFilter {
         thread: args.thread.clone(),
         waiting: !args.all,
@@ -30,7 +30,7 @@ pub(super) async fn list(context: &Context<'_>, args: &ApprovalsList) -> Result<
     let next = listing.next.map(|next| next.to_string());
     if context.json {
         let form = forms::object(|object| {
-            forms::array(object.key("approvals"), &listing.found, asked::form);
+            forms::array(object.key("approvals"), &listing.found, approval_call::form);
             match &next {
                 Some(next) => object.str("next", next),
                 None => object.raw("next", "null"),
@@ -40,7 +40,7 @@ pub(super) async fn list(context: &Context<'_>, args: &ApprovalsList) -> Result<
         return Ok(ExitCode::SUCCESS);
     }
     for approval in &listing.found {
-        output::line(&asked::words(approval, Length::Short))?;
+        output::line(&approval_call::words(approval, Length::Short))?;
     }
     if let Some(next) = next {
         output::line(&format!("… more: --after {next}"))?;
@@ -57,7 +57,7 @@ pub(super) async fn answer(
     context: &Context<'_>,
     args: &ApprovalsAnswer,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let before = find(context, &store, args.approval).await?;
     let decision = args.word.decision();
     bound(&before, args, decision)?;
@@ -79,13 +79,13 @@ pub(super) async fn answer(
     let repeated = before.answered.is_some();
     if context.json {
         let form = forms::object(|object| {
-            asked::form(object.key("approval"), &after);
+            approval_call::form(object.key("approval"), &after);
             object.bool("repeated", repeated);
         });
         output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(&asked::words(&after, Length::Whole))?;
+    output::line(&approval_call::words(&after, Length::Whole))?;
     output::line(&outlook(&after, decision, repeated))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -100,9 +100,9 @@ fn bound(record: &Approval, args: &ApprovalsAnswer, decision: Decision) -> Resul
             hex(&record.shown),
             hex(&digest)
         ))),
-        // Whoever names the digest has seen what it stands for elsewhere.
+        // A caller that gives the digest has reviewed the call elsewhere.
         Some(_) => Ok(()),
-        None if decision == Decision::Approved && Asked::of(record).contradicts(record) => {
+        None if decision == Decision::Approved && ApprovalCall::of(record).contradicts(record) => {
             Err(Failure::no(format!(
                 "{id} shows other arguments than it was asked for; deny it, or give --digest {} \
                  if you know what that stands for",
@@ -147,7 +147,7 @@ async fn refused(
     let Error::NotAnswerable { approval: id, why } = error else {
         return context.failure(error);
     };
-    // Somebody may have answered since it was read.
+    // Another process may have decided since it was read.
     let now = match find(context, store, *id).await {
         Ok(now) => now,
         Err(failure) => return failure,
@@ -157,7 +157,7 @@ async fn refused(
         Unanswerable::Answered => format!(
             "{id} was answered, {}; the first answer stands, 'throughline runs show {run}' \
              shows what came of it",
-            asked::answered(&now, Length::Short)
+            approval_call::answered(&now, Length::Short)
                 .unwrap_or_else(|| format!("it is {}", now.state.as_str()))
         ),
         Unanswerable::Expired => format!(
@@ -182,7 +182,7 @@ async fn refused(
 fn outlook(approval: &Approval, decision: Decision, repeated: bool) -> String {
     let run = approval.call.run;
     let goes_on = format!("'throughline runs resume {run}', or agent.resume in the application");
-    let vendor = Asked::of(approval).vendor;
+    let vendor = ApprovalCall::of(approval).vendor;
     let recorded = match repeated {
         true => "this answer was recorded before",
         false => "recorded",

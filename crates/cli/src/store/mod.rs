@@ -1,7 +1,7 @@
 //! Commands that work on a store.
 
+mod approval_call;
 mod approvals;
-mod asked;
 mod forms;
 mod read;
 mod runs;
@@ -11,7 +11,7 @@ mod threads;
 mod transfer;
 mod upkeep;
 mod view;
-mod wishes;
+mod view_settings;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ struct Context<'a> {
 
 /// Whether a command may make the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum IfMissing {
     Make,
     Refuse,
 }
@@ -42,7 +42,7 @@ enum Missing {
 pub(crate) fn run(args: &Args, command: &Command) -> Result<ExitCode, Failure> {
     let context = Context {
         url: args.store(),
-        // Whoever starts the program with a file's name owns what the file permits.
+        // The process has the permissions of its user, so file permissions decide what is allowed.
         scope: Authority::assume().scope(args.tenant.clone()),
         json: args.json,
     };
@@ -80,8 +80,8 @@ impl Context<'_> {
                 Threads::Export(args) => transfer::export(self, args).await,
                 Threads::Import(args) => transfer::import(self, args).await,
                 Threads::Fork(args) => threads::fork(self, args).await,
-                Threads::Uncompact(args) => wishes::uncompact(self, args).await,
-                Threads::Pin(args) => wishes::pin(self, args).await,
+                Threads::Uncompact(args) => view_settings::uncompact(self, args).await,
+                Threads::Pin(args) => view_settings::pin(self, args).await,
                 Threads::Delete(args) => threads::delete(self, args).await,
             },
             Command::Runs(runs) => match runs {
@@ -113,8 +113,8 @@ impl Context<'_> {
     }
 
     /// Open the store.
-    async fn open(&self, missing: Missing) -> Result<Store, Failure> {
-        if missing == Missing::Refuse {
+    async fn open(&self, missing: IfMissing) -> Result<Store, Failure> {
+        if missing == IfMissing::Refuse {
             is_there(self.url)?;
         }
         Store::open(self.url)

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use throughline_model::json::ArrayWriter;
 use throughline_store::{At, Entry, NodeId, NodeRef, Opened, Span, Store, TreeNode};
 
-use super::{Context, Missing, forms, text};
+use super::{Context, IfMissing, forms, text};
 use crate::args::Show;
 use crate::failure::Failure;
 use crate::output;
@@ -15,7 +15,7 @@ use crate::output;
 const PAGE: usize = 256;
 
 pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let window = match (args.tree, args.after) {
         (false, None) => args.limit,
         (true, _) | (false, Some(_)) => 0,

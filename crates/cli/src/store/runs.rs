@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use throughline_store::{Entry, Journal, RunFilter, RunId};
 
-use super::{Context, Missing, forms, read, text};
+use super::{Context, IfMissing, forms, read, text};
 use crate::args::RunsList;
 use crate::failure::Failure;
 use crate::output;
 use crate::time;
 
 pub(super) async fn list(context: &Context<'_>, args: &RunsList) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let filter = RunFilter {
         thread: args.thread.clone(),
         states: args.state.clone(),
@@ -44,7 +44,7 @@ pub(super) async fn list(context: &Context<'_>, args: &RunsList) -> Result<ExitC
 }
 
 pub(super) async fn show(context: &Context<'_>, run: RunId) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let journal = store
         .journal(&context.scope, run)
         .await

@@ -10,18 +10,18 @@ use throughline_store::{
     RunState, Started, Stopped, Store,
 };
 
-use super::{Context, Missing, forms, text};
+use super::{Context, IfMissing, forms, text};
 use crate::failure::Failure;
 use crate::output;
 
 pub(super) async fn publish(context: &Context<'_>, run: RunId) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let failure = |error: Error| context.failure(&error);
     let scope = &context.scope;
     let before = store.run(scope, run).await.map_err(failure)?;
     moved(context, &store, &before).await?;
     let started = claim(context, &store, &before).await?;
-    // Nobody can write to it any more, so the journal is complete.
+    // No other worker can write to the run any more, so its journal is complete.
     let journal = store.journal(scope, run).await.map_err(failure)?;
     let results: Vec<CallResult> = journal
         .calls
@@ -76,7 +76,7 @@ pub(super) async fn publish(context: &Context<'_>, run: RunId) -> Result<ExitCod
 }
 
 pub(super) async fn discard(context: &Context<'_>, run: RunId) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let before = store
         .run(&context.scope, run)
         .await
@@ -128,7 +128,7 @@ fn unsettled(context: &Context<'_>, run: &Run, error: &Error) -> Failure {
     }
 }
 
-/// Refuse before the run is taken: whoever can still use it should have it as it is.
+/// Refuse before the run is taken over, so that another process can still resume it unchanged.
 async fn moved(context: &Context<'_>, store: &Store, run: &Run) -> Result<(), Failure> {
     let at = At::Thread(run.thread.clone());
     let opened = store
@@ -144,7 +144,7 @@ async fn moved(context: &Context<'_>, store: &Store, run: &Run) -> Result<(), Fa
     Ok(())
 }
 
-/// A run that could not be published goes back to where it waited, so that nobody goes on with
+/// A run that could not be published goes back to where it waited, so that no worker continues with
 /// it unasked.
 async fn put_back(context: &Context<'_>, store: &Store, run: &Run, started: Started) {
     let scope = &context.scope;

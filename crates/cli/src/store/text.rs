@@ -127,13 +127,13 @@ pub(super) fn message(place: &str, message: &Message) -> String {
     let mut said = String::new();
     for content in &message.contents {
         match words(content) {
-            Said::Text(text) => {
+            ContentText::Text(text) => {
                 if !said.is_empty() {
                     said.push('\n');
                 }
                 said.push_str(&text);
             }
-            Said::Line(line) => lines.push(line),
+            ContentText::Line(line) => lines.push(line),
         }
     }
     let who = role(&message.role);
@@ -157,16 +157,17 @@ fn role(role: &Role) -> String {
     short(role.as_str())
 }
 
-enum Said {
+/// The text form of a content.
+enum ContentText {
     /// What belongs into the message's own text.
     Text(String),
     /// What has a line of its own.
     Line(String),
 }
 
-fn words(content: &Content) -> Said {
-    Said::Line(match &content.body {
-        Body::Text(text) => return Said::Text(text.text.clone()),
+fn words(content: &Content) -> ContentText {
+    ContentText::Line(match &content.body {
+        Body::Text(text) => return ContentText::Text(text.text.clone()),
         Body::Refusal(text) => format!("[refusal] {}", short(&text.text)),
         Body::Reasoning(reasoning) => {
             let text = reasoning.summary.iter().chain(&reasoning.text);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use throughline_store::{Fork, NewThread, Purged, Store, Thread, ThreadFilter};
 
-use super::{Context, Missing, forms, text};
+use super::{Context, IfMissing, forms, text};
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
@@ -17,7 +17,7 @@ pub(super) async fn list(
     context: &Context<'_>,
     args: &args::ThreadsList,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let filter = ThreadFilter {
         alias_kind: args.alias_kind.clone(),
         meta: args.meta.clone(),
@@ -51,7 +51,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn fork(context: &Context<'_>, args: &args::Fork) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let (from, opened) = context.find(&store, &args.name, 0).await?;
     let id = args.id.clone().unwrap_or_else(|| store.ids().thread());
     let fork = Fork {
@@ -88,7 +88,7 @@ pub(super) async fn delete(
     context: &Context<'_>,
     args: &args::RemoveThread,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     if matches!(at, throughline_store::At::Node(_)) {
         return Err(Failure::wrong(format!(
@@ -124,7 +124,7 @@ pub(super) async fn delete(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nobody else may come to sweep where only the command line is used.
+/// Where only the command line is used, no server sweeps expired threads.
 async fn sweep(context: &Context<'_>, store: &Store) -> Result<Purged, Failure> {
     let mut swept = Purged::default();
     loop {

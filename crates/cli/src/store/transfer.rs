@@ -10,7 +10,7 @@ use throughline_store::transfer::{self, Exported, Extent, ImportOptions, Importe
 use throughline_store::{Clock as _, Error, NewThread, Store, SystemClock};
 use throughline_wire::{Format, transcript};
 
-use super::{Context, Missing, forms, text};
+use super::{Context, IfMissing, forms, text};
 use crate::args;
 use crate::failure::{Failure, name};
 use crate::input;
@@ -21,7 +21,7 @@ pub(super) async fn export(
     context: &Context<'_>,
     args: &args::Export,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let extent = if args.branch {
         Extent::Branch
@@ -120,7 +120,7 @@ pub(super) async fn import(
     let done = match &args.from {
         Some(format) => {
             let messages = messages(args, format)?;
-            let store = context.open(Missing::Make).await?;
+            let store = context.open(IfMissing::Make).await?;
             let id = args.rename.clone().unwrap_or_else(|| store.ids().thread());
             let thread = NewThread::new(id);
             let now = SystemClock.now();
@@ -128,7 +128,7 @@ pub(super) async fn import(
         }
         None => {
             let (mut input, total) = opened(file)?;
-            let store = context.open(Missing::Make).await?;
+            let store = context.open(IfMissing::Make).await?;
             stream(context, &store, args, &mut *input, total).await
         }
     };

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use throughline_model::json::ObjectWriter;
 use throughline_store::{Setting, sqlite};
 
-use super::{Context, Missing, forms, text};
+use super::{Context, IfMissing, forms, text};
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress;
 
 pub(super) async fn fsck(context: &Context<'_>) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let mut line = progress::Line::new("checking");
     let checked = store.check(&mut |progress| line.show(progress)).await;
     drop(line);
@@ -95,7 +95,7 @@ pub(super) async fn backup(
     context: &Context<'_>,
     args: &args::Backup,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let Some(backups) = store.backups() else {
         return Err(Failure::wrong(format!(
             "{} cannot be backed up; its engine has no files",
@@ -199,7 +199,7 @@ pub(super) fn migrate(context: &Context<'_>) -> Result<ExitCode, Failure> {
 }
 
 pub(super) async fn doctor(context: &Context<'_>) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let profile = store
         .profile()
         .await

@@ -13,20 +13,20 @@ use throughline_compact::{
 use throughline_model::Message;
 use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
 
-use super::{Context, Missing, forms, text};
+use super::{Context, IfMissing, forms, text};
 use crate::args::View;
 use crate::changes;
-use crate::compact::{Shown, line, settle, unreachable};
+use crate::compact::{MessageDisplay, line, settle, unreachable};
 use crate::failure::Failure;
 use crate::output;
-use vendor::Asked;
+use vendor::ModelChoice;
 
 /// Messages that are read at once.
 const PAGE: usize = 256;
 
 pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode, Failure> {
-    let asked = Asked::named(args.model.as_deref())?;
-    let store = context.open(Missing::Refuse).await?;
+    let asked = ModelChoice::named(args.model.as_deref())?;
+    let store = context.open(IfMissing::Refuse).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let entries = record(context, &store, at, &opened).await?;
     let told = entries.iter().map(|entry| Arc::new(entry.message.clone()));
@@ -88,7 +88,7 @@ struct Viewed {
 impl Viewed {
     fn of(
         args: &View,
-        asked: &Asked<'_>,
+        asked: &ModelChoice<'_>,
         opened: &Opened,
         told: &[Arc<Message>],
     ) -> Result<Self, Failure> {
@@ -126,14 +126,14 @@ impl Viewed {
         let report = settle(&mut history, planned);
         Ok(Self {
             messages: history.view().to_vec(),
-            line: line(&report, Shown::of(&history)),
+            line: line(&report, MessageDisplay::of(&history)),
             report: Some(report),
         })
     }
 }
 
 /// `{"thread","model","format","messages"|"request","report","losses","repairs"}`
-fn form(asked: &Asked<'_>, opened: &Opened, viewed: &Viewed) -> String {
+fn form(asked: &ModelChoice<'_>, opened: &Opened, viewed: &Viewed) -> String {
     let rendered = asked.rendered(&viewed.messages);
     forms::object(|object| {
         forms::thread(object.key("thread"), &opened.thread);

@@ -19,8 +19,8 @@ const MODELS: [(&str, &str, Wire); 4] = [
 /// The model that needs no vendor.
 const DEMO: &str = "demo";
 
-/// Who would be asked; all of it empty if nobody was named.
-pub(super) struct Asked<'a> {
+/// The model that would be asked; empty if none was given.
+pub(super) struct ModelChoice<'a> {
     pub(super) upstream: &'a str,
     pub(super) model: &'a str,
     wire: Option<Wire>,
@@ -36,7 +36,7 @@ pub(super) struct Rendered {
     pub(super) repairs: Vec<Repair>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ModelChoice<'a> {
     /// What a name means: `claude-…`, or `anthropic/claude-…`.
     pub(super) fn named(name: Option<&'a str>) -> Result<Self, Failure> {
         let Some(name) = name else {

@@ -1,4 +1,4 @@
-//! `throughline threads uncompact|pin`: what models are shown, whatever was folded.
+//! `throughline threads uncompact|pin`: settings that change what models are sent.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use throughline_compact::ViewSettings;
 use throughline_model::Message;
 use throughline_store::{Opened, Store, ThreadPatch};
 
-use super::{Context, Missing, forms, view};
+use super::{Context, IfMissing, forms, view};
 use crate::args::{Pin, Uncompact};
 use crate::failure::Failure;
 use crate::output;
@@ -15,12 +15,12 @@ pub(super) async fn uncompact(
     context: &Context<'_>,
     args: &Uncompact,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let (_, opened) = context.find(&store, &args.name, 0).await?;
-    let mut wishes = ViewSettings::of(opened.thread.settings.as_ref());
-    let undone = wishes.undo(opened.state.compaction());
+    let mut view_settings = ViewSettings::of(opened.thread.settings.as_ref());
+    let undone = view_settings.undo(opened.state.compaction());
     if undone {
-        keep(context, &store, &opened, &wishes).await?;
+        keep(context, &store, &opened, &view_settings).await?;
     }
     let id = &opened.thread.id;
     say(context, &opened, "uncompacted", undone, || match undone {
@@ -30,20 +30,22 @@ pub(super) async fn uncompact(
 }
 
 pub(super) async fn pin(context: &Context<'_>, args: &Pin) -> Result<ExitCode, Failure> {
-    let store = context.open(Missing::Refuse).await?;
+    let store = context.open(IfMissing::Refuse).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let entries = view::record(context, &store, at, &opened).await?;
     let record: Vec<&Message> = entries.iter().map(|entry| &entry.message).collect();
-    let mut wishes = ViewSettings::of(opened.thread.settings.as_ref());
+    let mut view_settings = ViewSettings::of(opened.thread.settings.as_ref());
     let (id, number) = (&opened.thread.id, args.number);
     let changed = match args.remove {
-        true => wishes.unpin(record.iter().copied(), number),
-        false => wishes.pin(record.iter().copied(), number),
+        true => view_settings.unpin(record.iter().copied(), number),
+        false => view_settings.pin(record.iter().copied(), number),
     };
     if changed {
-        keep(context, &store, &opened, &wishes).await?;
+        keep(context, &store, &opened, &view_settings).await?;
     }
-    let is_pinned = wishes.pinned(record.iter().copied()).contains(&number);
+    let is_pinned = view_settings
+        .pinned(record.iter().copied())
+        .contains(&number);
     if !changed && !args.remove && !is_pinned {
         return Err(Failure::no(format!(
             "{id} has no message #{number}; 'throughline view {id} --full' shows all of them"
@@ -63,10 +65,10 @@ async fn keep(
     context: &Context<'_>,
     store: &Store,
     opened: &Opened,
-    wishes: &ViewSettings,
+    view_settings: &ViewSettings,
 ) -> Result<(), Failure> {
     let patch = ThreadPatch {
-        settings: Some(Some(wishes.put(opened.thread.settings.as_ref()))),
+        settings: Some(Some(view_settings.put(opened.thread.settings.as_ref()))),
         ..ThreadPatch::default()
     };
     let kept = store.patch(&context.scope, &opened.thread.id, &patch).await;

@@ -18,16 +18,16 @@ pub(super) enum Length {
 
 /// What the record shows of the call. Every member can be missing: records outlive the program
 /// that wrote them, and another one may write less.
-pub(super) struct Asked {
-    tool: Option<Shows>,
-    call: Option<Shows>,
-    arguments: Option<Shows>,
+pub(super) struct ApprovalCall {
+    tool: Option<RecordMember>,
+    call: Option<RecordMember>,
+    arguments: Option<RecordMember>,
     /// Whether the vendor's tool host asks, and nothing runs here.
     pub(super) vendor: bool,
 }
 
 /// A member of the record.
-struct Shows {
+struct RecordMember {
     /// Its JSON as it is stored.
     raw: String,
     /// Its text; the JSON itself if it is none.
@@ -36,11 +36,11 @@ struct Shows {
     exact: bool,
 }
 
-impl Asked {
+impl ApprovalCall {
     pub(super) fn of(approval: &Approval) -> Self {
         let value = approval.detail.as_ref().map(|detail| detail.value());
         let member = |key: &str| value.as_ref()?.get(key).filter(|found| !found.is_null());
-        let shows = |key: &str| member(key).map(Shows::of);
+        let shows = |key: &str| member(key).map(RecordMember::of);
         Self {
             tool: shows("tool"),
             call: shows("call"),
@@ -61,7 +61,7 @@ impl Asked {
     }
 }
 
-impl Shows {
+impl RecordMember {
     fn of(value: &Value<'_>) -> Self {
         let text = value.as_text();
         let raw = value.raw().to_owned();
@@ -82,7 +82,7 @@ pub(super) fn hex(digest: &Shown) -> String {
 
 /// The approval as JSON, with everything that the record shows.
 pub(super) fn form(out: &mut String, approval: &Approval) {
-    let asked = Asked::of(approval);
+    let asked = ApprovalCall::of(approval);
     let mut object = ObjectWriter::new(out);
     object.str("id", &approval.id.to_string());
     object.str("thread", approval.thread.as_str());
@@ -118,7 +118,7 @@ pub(super) fn form(out: &mut String, approval: &Approval) {
 
 /// The approval in some lines.
 pub(super) fn words(approval: &Approval, length: Length) -> String {
-    let asked = Asked::of(approval);
+    let asked = ApprovalCall::of(approval);
     let expires = match approval.expires {
         Some(at) => format!("expires {}", time::shown(at)),
         None => "never expires".to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn words(approval: &Approval, length: Length) -> String {
         approval.call.run,
         time::shown(approval.created)
     )];
-    let part = |shows: &Option<Shows>, missing: &str| match shows {
+    let part = |shows: &Option<RecordMember>, missing: &str| match shows {
         Some(shows) => exact(&shows.text, length),
         None => missing.to_owned(),
     };
