@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 
-mod http;
 mod json;
 #[path = "../../crates/server/src/near.rs"]
 mod near;
@@ -28,10 +27,6 @@ struct Target {
 
 /// A new target gets a module, a line here, and a few inputs in `fuzz/corpus/<name>/`.
 const TARGETS: &[Target] = &[
-    Target {
-        name: "http-answer",
-        run: http::run,
-    },
     Target {
         name: "json",
         run: json::run,

@@ -33,10 +33,6 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
         (**self).abilities()
     }
 
-    fn get_ready(&self) {
-        (**self).get_ready();
-    }
-
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         (**self).unsupported(request)
     }

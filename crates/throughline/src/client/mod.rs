@@ -72,10 +72,6 @@ pub trait ChatClient: Send + Sync {
     /// What it can do.
     fn abilities(&self) -> &Abilities;
 
-    /// A call will follow soon, most likely. What takes time and tells nobody anything, such as a
-    /// connection, may begin now; it must return at once.
-    fn get_ready(&self) {}
-
     /// What of a request the service cannot be told: settings that it does not have, tools that it
     /// cannot run, contents that it does not take. Nothing is sent. Layers pass the question on.
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {

@@ -103,8 +103,6 @@ struct Noting {
     inner: Arc<ScriptedClient>,
     /// Whether a call has a mark, and whether that was set by then.
     marks: Arc<Mutex<Vec<(bool, bool)>>>,
-    /// How many calls there had been whenever it was told to get ready.
-    ready: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Noting {
@@ -119,11 +117,6 @@ impl Noting {
 impl ChatClient for Noting {
     fn abilities(&self) -> &Abilities {
         self.inner.abilities()
-    }
-
-    fn get_ready(&self) {
-        let calls = self.marks.lock().unwrap().len();
-        self.ready.lock().unwrap().push(calls);
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
@@ -190,7 +183,6 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
     let client = Noting {
         inner: Arc::new(inner),
         marks: Arc::default(),
-        ready: Arc::default(),
     };
     let stack: Arc<dyn ChatClient> = match row.stack {
         Stack::Bare => Arc::new(client.clone()),
@@ -221,8 +213,6 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
             seeing.lock().unwrap().push(seen);
         }
     });
-    // However fast the store is, it is waited for.
-    process.faulty.on("begin", tokio::task::yield_now);
     let outcome = how.finish(agent.run_on(&thread, "when?")).await;
     let outcome = outcome.unwrap();
     assert_eq!(outcome.stop, StopReason::Done);
@@ -232,10 +222,6 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
     // No mark is set before the answer, and none is there twice: one layer at most has set it.
     let marks = client.marks.lock().unwrap().clone();
     assert_eq!(marks, row.marked.map(|marked| (marked, false)));
-    // Once, while the beginning is written. The layer of the application passes nothing on.
-    let ready = client.ready.lock().unwrap().clone();
-    let passes = !matches!(row.stack, Stack::Own);
-    assert_eq!(ready, if passes { vec![0] } else { Vec::new() });
     let journal = newest(&process, thread.id()).await;
     assert_eq!(journal.run.state.as_str(), row.run);
     assert_eq!(

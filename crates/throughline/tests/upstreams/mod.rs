@@ -14,6 +14,7 @@ mod failure;
 mod faults;
 mod forms;
 mod keep;
+mod out_of_turn;
 mod settings;
 mod talk;
 mod watch;

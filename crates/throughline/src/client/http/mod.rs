@@ -3,8 +3,8 @@
 mod body;
 mod command;
 mod credential;
+mod http1;
 mod pieces;
-mod plain;
 mod settings;
 mod transport;
 mod wire;
@@ -25,9 +25,10 @@ pub use transport::{
     TransportFault,
 };
 pub use wire::HttpTransport;
+use wire::response_headers;
 
 /// What this process calls itself.
 const AGENT: &str = concat!("throughline/", env!("CARGO_PKG_VERSION"));
 
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const KEEP: Duration = Duration::from_secs(90);

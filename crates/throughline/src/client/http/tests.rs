@@ -164,7 +164,7 @@ async fn request(socket: &mut tokio::net::TcpStream) -> String {
     String::from_utf8(read).unwrap()
 }
 
-/// A transport that speaks to its neighbours itself, and one that does not.
+/// A transport that uses hyper for addresses without TLS, and one that uses reqwest for all.
 fn direct() -> [HttpTransport; 2] {
     let transport = HttpTransport::new(&HttpSettings {
         connect_timeout: Some(secs(5)),
@@ -172,7 +172,7 @@ fn direct() -> [HttpTransport; 2] {
         root_certificates: Vec::new(),
     })
     .unwrap();
-    [transport.clone(), transport.without_plain()]
+    [transport.clone(), transport.with_reqwest_only()]
 }
 
 async fn post(transport: &HttpTransport, url: &str) -> Result<(u16, String), TransportFault> {

@@ -118,12 +118,6 @@ impl fmt::Debug for HttpResponse {
 pub trait Transport: Send + Sync {
     /// Send a request and wait for the head of the answer, whatever its status.
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError>;
-
-    /// A request to an address of this host will follow soon, most likely: a connection may be made
-    /// for it. It must return at once.
-    fn get_ready(&self, url: &str) {
-        let _ = url;
-    }
 }
 
 /// What went wrong below HTTP.

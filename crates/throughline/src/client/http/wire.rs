@@ -1,14 +1,16 @@
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue as WireValue};
+use reqwest::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue as WireValue, TRANSFER_ENCODING,
+};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Proxy, Url};
 
-use super::plain::{Plain, Target};
+use super::http1::{Http1Client, Target};
 use super::settings::{HttpSettings, ProxyChoice};
 use super::transport::{
     Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
@@ -20,45 +22,8 @@ use super::{AGENT, KEEP};
 #[derive(Clone)]
 pub struct HttpTransport {
     client: Client,
-    /// For addresses without TLS; none where a proxy may stand in between.
-    plain: Option<Arc<Plain>>,
-    addresses: Arc<Addresses>,
-}
-
-/// The addresses that were asked for lately. Reading one takes as long as writing the rest of a
-/// request, and there are few.
-#[derive(Default)]
-struct Addresses(Mutex<Vec<(String, Address)>>);
-
-/// An address that was read.
-struct Address {
-    url: Url,
-    /// What it is without TLS.
-    plain: Option<Arc<Target>>,
-}
-
-/// How many addresses are kept.
-const ADDRESSES: usize = 64;
-
-impl Addresses {
-    /// An address as it was read before, or now: as far as the caller wants to know it.
-    fn read<T>(&self, text: &str, want: impl Fn(&Address) -> T) -> Result<T, TransportError> {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, address)) = known().iter().find(|(name, _)| name == text) {
-            return Ok(want(address));
-        }
-        let url = Url::parse(text)
-            .map_err(|error| TransportError::new(TransportFault::Request, error))?;
-        let plain = Target::of(&url).map(Arc::new);
-        let address = Address { url, plain };
-        let wanted = want(&address);
-        let mut known = known();
-        if known.len() >= ADDRESSES {
-            known.remove(0);
-        }
-        known.push((text.to_owned(), address));
-        Ok(wanted)
-    }
+    /// For addresses without TLS; none where a proxy may be in between.
+    http1: Option<Arc<Http1Client>>,
 }
 
 /// Whether no proxy stands between this process and its neighbours.
@@ -123,18 +88,26 @@ impl HttpTransport {
             builder = builder.tls_certs_merge(certificates);
         }
         let client = builder.build().map_err(request)?;
-        let plain = is_direct(&settings.proxy).then(|| Plain::new(settings.connect_timeout));
+        let http1 = is_direct(&settings.proxy).then(|| Http1Client::new(settings.connect_timeout));
         Ok(Self {
             client,
-            plain: plain.map(Arc::new),
-            addresses: Arc::default(),
+            http1: http1.map(Arc::new),
         })
     }
 
-    /// The same for all addresses, as it is where a proxy may stand in between.
+    /// How often an upstream without TLS sent bytes that no request had asked for. A connection with
+    /// such bytes is closed before a request is written to it, and the upstream gets no reused
+    /// connections from then on.
+    pub fn unsolicited_count(&self) -> u64 {
+        self.http1
+            .as_ref()
+            .map_or(0, |http1| http1.unsolicited_count())
+    }
+
+    /// The same transport with reqwest for all addresses, as it is where a proxy may be in between.
     #[cfg(test)]
-    pub(super) fn without_plain(mut self) -> Self {
-        self.plain = None;
+    pub(super) fn with_reqwest_only(mut self) -> Self {
+        self.http1 = None;
         self
     }
 }
@@ -164,26 +137,17 @@ fn failed(error: reqwest::Error) -> TransportError {
 
 #[async_trait]
 impl Transport for HttpTransport {
-    fn get_ready(&self, url: &str) {
-        if let Some(plain) = &self.plain
-            && let Ok(Some(target)) = self.addresses.read(url, |it| it.plain.clone())
-        {
-            plain.get_ready(&target);
-        }
-    }
-
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        if let Some(plain) = &self.plain
-            && let Some(target) = self.addresses.read(&request.url, |it| it.plain.clone())?
-        {
-            return plain.send(&target, &request).await;
+        let url = Url::parse(&request.url)
+            .map_err(|error| TransportError::new(TransportFault::Request, error))?;
+        let headers = headers(&request.headers)?;
+        if let (Some(http1), Some(target)) = (&self.http1, Target::of(&url)) {
+            return http1.send(&target, headers, &request).await;
         }
         let method = match request.method {
             HttpMethod::Get => Method::GET,
             HttpMethod::Post => Method::POST,
         };
-        let headers = headers(&request.headers)?;
-        let url = self.addresses.read(&request.url, |it| it.url.clone())?;
         let asked = self.client.request(method, url).headers(headers);
         let asked = match request.body.pieces() {
             [whole] => asked.body(whole.clone()),
@@ -197,14 +161,7 @@ impl Transport for HttpTransport {
         };
         let answer = asked.send().await.map_err(failed)?;
         let status = answer.status().as_u16();
-        let headers = answer
-            .headers()
-            .iter()
-            .map(|(name, value)| {
-                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-                (name.as_str().to_owned(), value)
-            })
-            .collect();
+        let headers = response_headers(answer.headers());
         let body: Body = Box::pin(answer.bytes_stream().map(|piece| piece.map_err(failed)));
         Ok(HttpResponse {
             status,
@@ -214,11 +171,17 @@ impl Transport for HttpTransport {
     }
 }
 
+/// Headers that follow from how a request is sent. A value that a caller gives is ignored.
+const FRAMING: [HeaderName; 3] = [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING];
+
 fn headers(list: &[Header]) -> Result<HeaderMap, TransportError> {
     let mut map = HeaderMap::with_capacity(list.len());
     for header in list {
         let refused = |what: &str| TransportError::header(what, header);
         let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| refused("name"))?;
+        if FRAMING.contains(&name) {
+            continue;
+        }
         let value = match &header.value {
             HeaderValue::Plain(text) => WireValue::from_str(text).map_err(|_| refused("value"))?,
             HeaderValue::Secret(before, secret) => {
@@ -231,4 +194,13 @@ fn headers(list: &[Header]) -> Result<HeaderMap, TransportError> {
         map.insert(name, value);
     }
     Ok(map)
+}
+
+/// The headers of a response as text, with names in lower case.
+pub(super) fn response_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &WireValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        .collect()
 }

@@ -423,12 +423,6 @@ impl ChatClient for Guarded {
         self.inner.abilities()
     }
 
-    fn get_ready(&self) {
-        if self.breaker.circuits().service.state() != BreakerState::Open {
-            self.inner.get_ready();
-        }
-    }
-
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
     }

@@ -113,10 +113,6 @@ impl ChatClient for Compacting {
         self.inner.abilities()
     }
 
-    fn get_ready(&self) {
-        self.inner.get_ready();
-    }
-
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
     }

@@ -48,10 +48,6 @@ impl ChatClient for Persisting {
         &self.abilities
     }
 
-    fn get_ready(&self) {
-        self.inner.get_ready();
-    }
-
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
     }

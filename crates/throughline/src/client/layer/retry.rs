@@ -185,10 +185,6 @@ impl ChatClient for Retrying {
         self.inner.abilities()
     }
 
-    fn get_ready(&self) {
-        self.inner.get_ready();
-    }
-
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
     }

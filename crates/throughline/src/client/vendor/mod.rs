@@ -213,10 +213,6 @@ impl ChatClient for VendorClient {
         &self.abilities
     }
 
-    fn get_ready(&self) {
-        self.transport.get_ready(self.base.path());
-    }
-
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.losses(request)
     }

@@ -59,11 +59,6 @@ impl Base {
         self
     }
 
-    /// The address without what follows a question mark.
-    pub(super) fn path(&self) -> &str {
-        &self.path
-    }
-
     /// The address of a request.
     pub(super) fn request(
         &self,

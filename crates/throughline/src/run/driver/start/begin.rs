@@ -1,9 +1,6 @@
 //! The beginning of a run: everything that can be refused is refused before anything is stored.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use throughline_model::{Message, Source};
@@ -249,8 +246,7 @@ async fn begin_asked(
         expects,
         early: true,
     };
-    let begun = home.sure(|| home.store.begin(&home.scope, &begin));
-    let begun = meanwhile(begun, || plan.client.get_ready()).await;
+    let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
     let started = match begun {
         Ok(Begun::Started(started)) => started,
         Ok(Begun::Repeated(run)) => return Ok(Entered::Repeated(run)),
@@ -312,19 +308,6 @@ async fn begin_asked(
         driver.said.push(message);
     }
     Ok(Entered::Begun(Box::new(driver), order))
-}
-
-/// Wait for something, and do something else in the meantime if it takes time.
-async fn meanwhile<T>(awaited: impl Future<Output = T>, act: impl FnOnce()) -> T {
-    let (mut awaited, mut act) = (pin!(awaited), Some(act));
-    poll_fn(|cx| {
-        let polled = awaited.as_mut().poll(cx);
-        if let (Poll::Pending, Some(act)) = (&polled, act.take()) {
-            act();
-        }
-        polled
-    })
-    .await
 }
 
 fn anchor(

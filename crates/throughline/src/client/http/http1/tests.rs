@@ -1,40 +1,16 @@
-use bytes::{Bytes, BytesMut};
+use std::time::Duration;
+
+use bytes::Bytes;
 use futures_util::StreamExt;
 use throughline_testkit::{Rng, property};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::answer::{self, AnswerHead, Broken};
-use super::frames::{Frames, Framing, Step};
 use crate::client::Secret;
 use crate::client::http::{
     Header, HttpMethod, HttpRequest, HttpResponse, HttpSettings, HttpTransport, KEEP, ProxyChoice,
     RequestBody, Transport, TransportError, TransportFault,
 };
-
-/// An answer that is read in parts: its heads and bodies, and what is left behind the last.
-fn read(parts: &[&[u8]]) -> Result<(AnswerHead, Vec<u8>, usize), Broken> {
-    let (mut buffer, mut head, mut body) = (BytesMut::new(), None, Vec::new());
-    let mut frames = None;
-    for part in parts {
-        buffer.extend_from_slice(part);
-        if head.is_none() {
-            head = answer::read(&mut buffer)?;
-            frames = head.as_ref().map(|head| Frames::new(head.framing));
-        }
-        let Some(frames) = &mut frames else { continue };
-        while let Step::Piece(piece) = frames.next(&mut buffer)? {
-            body.extend_from_slice(&piece);
-        }
-    }
-    let mut frames = frames.ok_or(Broken("no head"))?;
-    let head = head.ok_or(Broken("no head"))?;
-    match frames.next(&mut buffer)? {
-        Step::End => Ok((head, body, buffer.len())),
-        Step::More if frames.may_end() => Ok((head, body, 0)),
-        Step::More | Step::Piece(_) => Err(Broken("no end")),
-    }
-}
 
 /// A body as it is sent in chunks.
 fn chunked(rng: &mut Rng, body: &[u8]) -> Vec<u8> {
@@ -53,61 +29,102 @@ fn chunked(rng: &mut Rng, body: &[u8]) -> Vec<u8> {
     sent
 }
 
+/// How the end of a response body is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length,
+    Chunked,
+    UntilClosed,
+}
+
+/// Sends one request to a server that writes these parts, one after the other, and then closes.
+async fn exchange(
+    transport: &HttpTransport,
+    parts: Vec<Vec<u8>>,
+) -> Result<(u16, Vec<u8>), TransportError> {
+    let (listener, url) = listen().await;
+    let server = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        request(&mut socket).await.unwrap();
+        for part in parts {
+            // The client may have seen enough and be gone.
+            let _ = socket.write_all(&part).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    let client = async {
+        let response = transport.send(asked(&url, "hi".to_owned())).await?;
+        let status = response.status;
+        Ok((status, whole(response).await?))
+    };
+    tokio::join!(client, server).0
+}
+
 #[test]
 fn answers_are_read_in_whatever_parts_they_come() {
-    property("plain HTTP answers in parts", 2_000, |rng, size| {
+    let (runtime, transport) = (runtime(), transport());
+    let exchange = |parts| runtime.block_on(exchange(&transport, parts));
+    property("HTTP/1.1 responses in parts", 200, |rng, size| {
         let length = rng.below(40 * size);
         let body = rng.bytes(length);
-        let (framing, mut sent) = match rng.below(3) {
-            0 => (Framing::Chunked, chunked(rng, &body)),
-            1 => (Framing::Length(length as u64), body.clone()),
-            _ => (Framing::UntilClosed, body.clone()),
-        };
-        let says = match framing {
-            Framing::Chunked => "Transfer-Encoding: Chunked\r\n".to_owned(),
-            Framing::Length(length) => format!("Content-Length: {length}\r\n"),
-            Framing::UntilClosed => String::new(),
+        let framing = *rng.pick(&[Framing::Length, Framing::Chunked, Framing::UntilClosed]);
+        let (says, mut sent) = match framing {
+            Framing::Chunked => (
+                "Transfer-Encoding: Chunked\r\n".to_owned(),
+                chunked(rng, &body),
+            ),
+            Framing::Length => (format!("Content-Length: {length}\r\n"), body.clone()),
+            Framing::UntilClosed => (String::new(), body.clone()),
         };
         let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
         let interim = *rng.pick(&["", interim]);
         let head = format!("{interim}HTTP/1.1 200 OK\r\n{says}X-A: b\r\n\r\n");
         sent.splice(0..0, head.bytes());
         let complete = sent.len();
-        let behind = match framing {
-            Framing::UntilClosed => 0,
-            Framing::Length(_) | Framing::Chunked => rng.below(3),
-        };
-        sent.extend(vec![b'?'; behind]);
-        let mut parts: Vec<&[u8]> = Vec::new();
+        let mut parts = Vec::new();
         let mut rest = &sent[..];
         while !rest.is_empty() {
-            let (part, after) = rest.split_at(rng.range(1..=rest.len().min(size + 1)));
-            parts.push(part);
+            let (part, after) = rest.split_at(rng.range(1..=rest.len().min(10 * size)));
+            parts.push(part.to_vec());
             rest = after;
         }
-        let (head, found, left) = read(&parts).map_err(|broken| broken.to_string())?;
-        if (head.status, &found, left) != (200, &body, behind) || head.framing != framing {
-            return Err(format!("{head:?} {} {left}", found.len()));
-        }
-        if head.is_kept == (framing == Framing::UntilClosed) {
-            return Err(format!("kept: {head:?}"));
+        let (status, found) = exchange(parts).map_err(|error| error.to_string())?;
+        if (status, &found, transport.unsolicited_count()) != (200, &body, 0) {
+            return Err(format!("{status}, {} bytes", found.len()));
         }
         // Cut anywhere, it is not taken for whole.
-        let short = &sent[..rng.below(complete)];
-        match (framing, read(&[short])) {
+        let short = sent[..rng.below(complete)].to_vec();
+        match (framing, exchange(vec![short])) {
             (Framing::UntilClosed, Ok(_)) | (_, Err(_)) => Ok(()),
-            (_, Ok((_, found, _))) => Err(format!("{} bytes were enough", found.len())),
+            (_, Ok((_, found))) => Err(format!("{} bytes were enough", found.len())),
         }
     });
 }
 
-#[test]
-fn answers_that_are_none_are_refused() {
+/// The outcome of a request whose server answers with these bytes and leaves the connection open.
+async fn answered_with(text: &str) -> Result<Vec<u8>, TransportError> {
+    let (listener, url) = listen().await;
+    let server = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        request(&mut socket).await.unwrap();
+        socket.write_all(text.as_bytes()).await.unwrap();
+        socket
+    };
+    let transport = transport();
+    let exchange = async { tokio::join!(post(&transport, &url), server).0 };
+    let late = format!("still waiting: {}", &text[..text.len().min(80)]);
+    tokio::time::timeout(Duration::from_secs(10), exchange)
+        .await
+        .expect(&late)
+}
+
+#[tokio::test]
+async fn answers_that_are_none_are_refused() {
     let head = |says: &str| format!("HTTP/1.1 200 OK\r\n{says}\r\n");
     let many = "x: y\r\n".repeat(101);
     let long = format!("x: {}\r\n", "y".repeat(70_000));
     let trailers = format!("0\r\nx: {}\r\n\r\n", "y".repeat(20_000));
-    let line = format!("1;{}\r\n", "y".repeat(5_000));
+    let line = format!("1;{}\r\n", "y".repeat(20_000));
     let chunks = "transfer-encoding: chunked\r\n";
     for text in [
         "HTTP/1.1 101 Switching Protocols\r\n\r\n".to_owned(),
@@ -130,32 +147,55 @@ fn answers_that_are_none_are_refused() {
         format!("{}2\r\nabc\r\n", head(chunks)),
         format!("{}ffffffffffffffffff\r\n", head(chunks)),
         format!("{}{trailers}", head(chunks)),
-        format!("{}{}", head(chunks), &line[..4_500]),
+        format!("{}{}", head(chunks), &line[..19_000]),
         format!("{}{}", head(chunks), &trailers[..19_000]),
     ] {
         let shown = &text[..text.len().min(80)];
-        let refused = read(&[text.as_bytes()]).expect_err(shown);
-        assert!(!["no head", "no end"].contains(&refused.0), "{shown}");
+        let refused = answered_with(&text).await.expect_err(shown);
+        assert_eq!(refused.fault(), TransportFault::Cut, "{shown}");
     }
 }
 
-#[test]
-fn what_an_answer_says_of_its_connection_counts() {
-    let kept = |text: &str| {
-        let (head, _, _) = read(&[text.as_bytes()]).expect(text);
-        head.is_kept
-    };
-    assert!(kept("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
-    assert!(kept("HTTP/1.1 204 No Content\r\n\r\n"));
-    assert!(kept(
-        "HTTP/1.1 200 OK\r\ncontent-length: 0, 0\r\nconnection: keep-alive\r\n\r\n"
-    ));
-    for text in [
+/// Sends two requests to a server that answers with `first` and with [`OK`], and gives the number of
+/// its connections.
+async fn connections_after(first: &'static [u8]) -> usize {
+    let (listener, url) = listen().await;
+    let server = tokio::spawn(async move {
+        let (mut answers, mut connections) = ([first, OK].into_iter(), 0);
+        while answers.len() > 0 {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            connections += 1;
+            while answers.len() > 0
+                && let Some(_) = request(&mut socket).await
+            {
+                let answer = answers.next().unwrap();
+                socket.write_all(answer).await.unwrap();
+            }
+        }
+        connections
+    });
+    let transport = transport();
+    for _ in 0..2 {
+        post(&transport, &url).await.unwrap();
+    }
+    server.await.unwrap()
+}
+
+#[tokio::test]
+async fn what_an_answer_says_of_its_connection_counts() {
+    for kept in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 0, 0\r\nconnection: keep-alive\r\n\r\n",
+    ] {
+        assert_eq!(connections_after(kept.as_bytes()).await, 1, "{kept}");
+    }
+    for closed in [
         "HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: x, Close\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     ] {
-        assert!(!kept(text), "{text}");
+        assert_eq!(connections_after(closed.as_bytes()).await, 2, "{closed}");
     }
 }
 
@@ -287,7 +327,7 @@ fn a_connection_that_ends_unheard_is_not_used() {
         for _ in 0..3 {
             assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
             // The runtime hears of nothing while its one thread sleeps.
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
         }
     });
     assert_eq!(server.join().unwrap(), 3);
@@ -340,78 +380,12 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
     for _ in 0..3 {
         assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
         // The end of the connection is news that has to arrive.
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     server.await.unwrap();
 }
 
-/// A transport that has asked once, on a connection that is closed, so that it knows where to go.
-async fn known(listener: &TcpListener, url: &str) -> HttpTransport {
-    let transport = transport();
-    transport.get_ready(url);
-    let server = async {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        request(&mut socket).await.unwrap();
-        socket.write_all(CLOSING).await.unwrap();
-    };
-    let (answer, ()) = tokio::join!(post(&transport, url), server);
-    assert_eq!(answer.unwrap(), b"ok");
-    transport
-}
-
-/// Whether nobody else has come.
-async fn is_alone(listener: &TcpListener) -> bool {
-    let wait = std::time::Duration::from_millis(20);
-    tokio::time::timeout(wait, listener.accept()).await.is_err()
-}
-
-#[tokio::test]
-async fn a_connection_is_made_before_it_is_needed_and_then_used() {
-    let (listener, url) = listen().await;
-    let transport = known(&listener, &url).await;
-    // Another address of the same host.
-    let other = url.replace("/v1/x?q=1", "/v2");
-    transport.get_ready(&other);
-    let (mut socket, _) = listener.accept().await.unwrap();
-    transport.get_ready(&url);
-    assert!(is_alone(&listener).await, "one is enough");
-    for _ in 0..2 {
-        let server = async {
-            let read = request(&mut socket).await.unwrap();
-            assert!(read.starts_with("POST /v1/x?q=1 HTTP/1.1\r\n"), "{read}");
-            socket.write_all(OK).await.unwrap();
-        };
-        let (answer, ()) = tokio::join!(post(&transport, &url), server);
-        assert_eq!(answer.unwrap(), b"ok");
-        transport.get_ready(&url);
-    }
-    assert!(is_alone(&listener).await, "one that waits is enough too");
-}
-
-#[tokio::test]
-async fn a_connection_that_was_made_early_and_is_gone_harms_nobody() {
-    let (listener, url) = listen().await;
-    let transport = known(&listener, &url).await;
-    transport.get_ready(&url);
-    drop(listener.accept().await.unwrap());
-    // The end of the connection is news that has to arrive.
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    let server = async {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        request(&mut socket).await.unwrap();
-        socket.write_all(OK).await.unwrap();
-        socket
-    };
-    let (answer, socket) = tokio::join!(post(&transport, &url), server);
-    assert_eq!(answer.unwrap(), b"ok");
-    drop((socket, listener));
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    transport.get_ready(&url);
-    let failed = post(&transport, &url).await.unwrap_err();
-    assert_eq!(failed.fault(), TransportFault::Connect);
-}
-
-/// A runtime of one thread, which does nothing unless somebody waits in it.
+/// A runtime of one thread, which does nothing outside of `block_on`.
 fn runtime() -> tokio::runtime::Runtime {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build().unwrap()
@@ -423,35 +397,6 @@ fn listen_anywhere() -> (std::net::TcpListener, String) {
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     (listener, url)
-}
-
-#[test]
-fn a_connection_that_was_made_early_may_outlive_its_runtime() {
-    let transport = transport();
-    let (listener, url) = listen_anywhere();
-    let mut sockets = Vec::new();
-    for _ in 0..3 {
-        runtime().block_on(async {
-            let listener = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
-            let server = async {
-                // A connection on which nothing comes is the one of the runtime that is gone.
-                loop {
-                    let (mut socket, _) = listener.accept().await.unwrap();
-                    if request(&mut socket).await.is_some() {
-                        socket.write_all(CLOSING).await.unwrap();
-                        return socket.into_std().unwrap();
-                    }
-                }
-            };
-            let (answer, socket) = tokio::join!(post(&transport, &url), server);
-            assert_eq!(answer.unwrap(), b"ok");
-            sockets.push(socket);
-            transport.get_ready(&url);
-        });
-        // Where nobody could wait for it, none is made.
-        transport.get_ready(&url);
-    }
-    assert_eq!(sockets.len(), 3);
 }
 
 #[test]
@@ -502,27 +447,80 @@ async fn a_connection_goes_back_when_all_of_its_answer_was_read() {
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     let unasked: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok?";
     for (first, connections) in [(chunks, 1), (OK, 1), (CLOSING, 2), (unasked, 2)] {
-        let (listener, url) = listen().await;
-        let server = tokio::spawn(async move {
-            let (mut answers, mut connections) = ([first, OK].into_iter(), 0);
-            while answers.len() > 0 {
-                let (mut socket, _) = listener.accept().await.unwrap();
-                connections += 1;
-                while answers.len() > 0
-                    && let Some(_) = request(&mut socket).await
-                {
-                    let answer = answers.next().unwrap();
-                    socket.write_all(answer).await.unwrap();
+        assert_eq!(connections_after(first).await, connections);
+    }
+}
+
+/// A server that answers each request with [`OK`], with these bytes right behind the first answer or
+/// once the client says so. Gives its address and the number of connections at the end.
+async fn unsolicited(
+    extra: &'static [u8],
+    requests: usize,
+    mut when: tokio::sync::mpsc::Receiver<tokio::sync::oneshot::Sender<()>>,
+) -> (String, tokio::task::JoinHandle<usize>) {
+    let (listener, url) = listen().await;
+    let server = tokio::spawn(async move {
+        let (mut sockets, mut served) = (Vec::new(), 0);
+        while served < requests {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            while served < requests
+                && let Some(_) = request(&mut socket).await
+            {
+                socket.write_all(OK).await.unwrap();
+                served += 1;
+                if let Some(done) = when.recv().await {
+                    socket.write_all(extra).await.unwrap();
+                    done.send(()).unwrap();
                 }
             }
-            connections
-        });
+            sockets.push(socket);
+        }
+        sockets.len()
+    });
+    (url, server)
+}
+
+#[tokio::test]
+async fn a_connection_with_bytes_waiting_is_not_used_and_its_upstream_gets_no_other_twice() {
+    for extra in [OK, b"H", b"\r\n"] {
+        let (tell, when) = tokio::sync::mpsc::channel(1);
+        let (url, server) = unsolicited(extra, 4, when).await;
         let transport = transport();
-        for _ in 0..2 {
+        assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
+        let (done, written) = tokio::sync::oneshot::channel();
+        tell.send(done).await.unwrap();
+        written.await.unwrap();
+        drop(tell);
+        for _ in 0..3 {
             assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
         }
-        assert_eq!(server.await.unwrap(), connections);
+        assert_eq!(transport.unsolicited_count(), 1);
+        assert_eq!(server.await.unwrap(), 4);
     }
+}
+
+#[tokio::test]
+async fn a_new_connection_with_bytes_waiting_is_not_used() {
+    let (listener, url) = listen().await;
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        socket.write_all(OK).await.unwrap();
+        // Nothing but the end comes.
+        let mut read = Vec::new();
+        let _ = socket.read_to_end(&mut read).await;
+        read
+    });
+    let transport = transport();
+    let target = super::Target::of(&url.parse().unwrap()).unwrap();
+    let stream = super::connect::connect(&target, None).await.unwrap();
+    stream.readable().await.unwrap();
+    assert_eq!(
+        super::SocketState::of(&stream),
+        super::SocketState::Readable
+    );
+    drop(stream);
+    assert!(server.await.unwrap().is_empty());
+    assert_eq!(transport.unsolicited_count(), 0);
 }
 
 #[tokio::test]
@@ -555,7 +553,7 @@ async fn a_request_may_be_answered_before_all_of_it_was_sent() {
             socket.write_all(refused).await.unwrap();
             let mut rest = Vec::new();
             if reads_on {
-                // What follows comes as far as somebody reads the answer; the rest never does.
+                // What follows comes as far as the client reads the answer; the rest never does.
                 while let Ok(1..) = socket.read_buf(&mut rest).await {}
             }
             // It stays open: a reset would take the answer back.
