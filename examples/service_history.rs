@@ -14,11 +14,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures_util::stream;
-use throughline::model::{Content, Message, Response, Role, Stop};
+use throughline::model::{Message, Response};
 use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, EventStream, Kept, Owner,
-    StoresHistory, Thread,
+    Abilities, Agent, ChatClient, ChatRequest, ClientError, Kept, Owner, StoresHistory,
+    Thread,
 };
 
 /// A service that keeps conversations, each answer under a new id.
@@ -44,23 +43,18 @@ impl Keeper {
             Kept::There { id: Some(id) } => kept.get(id).cloned().unwrap_or_default(),
             Kept::There { id: None } | Kept::Here => Vec::new(),
         };
-        let sent = request.view.messages();
+        let sent = request.messages();
         let said = format!("I was sent {} and had {}.", sent.len(), known.len());
-        let answer = Message::new(Role::Assistant, vec![Content::text(said)]);
+        let answer = Message::assistant(said);
         let mut whole = known;
-        whole.extend(sent.iter().map(|message| Message::clone(message)));
+        whole.extend(sent.cloned());
         whole.push(answer.clone());
         let id = format!("kept_{}", kept.len() + 1);
         kept.insert(id.clone(), whole);
         Response {
             id: Some(id.clone()),
-            model: None,
-            messages: vec![answer],
-            usage: None,
-            stop: Stop::Done,
-            error: None,
             service: Some(id),
-            vendor: None,
+            ..answer.into()
         }
     }
 }
@@ -73,11 +67,6 @@ impl ChatClient for Keeper {
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         Ok(self.answer(request))
-    }
-
-    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        let events = self.answer(request).events();
-        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
 }
 

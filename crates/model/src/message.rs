@@ -157,6 +157,11 @@ impl Message {
         Self::new(Role::User, vec![Content::text(text)])
     }
 
+    /// A text of the model.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, vec![Content::text(text)])
+    }
+
     /// All plain text of the message, joined.
     pub fn text(&self) -> String {
         self.contents.iter().filter_map(Content::as_text).collect()

@@ -1,5 +1,5 @@
 use crate::json::RawJson;
-use crate::{Body, Event, Message, Place, Role, Usage, Vendor, Wire};
+use crate::{Body, Content, Event, Message, Place, Role, Runner, Usage, Vendor, Wire};
 
 /// Why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -115,6 +115,25 @@ impl Response {
             error: self.error.clone(),
             service: self.service.clone(),
             vendor: self.vendor.clone().map(Box::new),
+        }
+    }
+}
+
+impl From<Message> for Response {
+    /// A response that is this message. If tools of the application are called in it, the model
+    /// stopped to wait for them.
+    fn from(message: Message) -> Self {
+        let mut calls = message.contents.iter().filter_map(Content::as_tool_call);
+        let waits = calls.any(|call| call.runner == Runner::Client);
+        Self {
+            id: None,
+            model: None,
+            messages: vec![message],
+            usage: None,
+            stop: if waits { Stop::ToolCalls } else { Stop::Done },
+            error: None,
+            service: None,
+            vendor: None,
         }
     }
 }

@@ -22,7 +22,7 @@ mod updates;
 use std::pin::Pin;
 
 use async_trait::async_trait;
-use futures_util::Stream;
+use futures_util::{Stream, stream};
 use throughline_model::{Event, Response};
 use throughline_wire::Loss;
 
@@ -57,6 +57,28 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + S
 
 /// Something that answers a conversation: a vendor's model, a local one, a script.
 ///
+/// A client of one's own declares its abilities and writes [`ChatClient::respond`]:
+///
+/// ```
+/// use async_trait::async_trait;
+/// use throughline::model::{Message, Response};
+/// use throughline::{Abilities, ChatClient, ChatRequest, ClientError};
+///
+/// struct Echo(Abilities);
+///
+/// #[async_trait]
+/// impl ChatClient for Echo {
+///     fn abilities(&self) -> &Abilities {
+///         &self.0
+///     }
+///
+///     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
+///         let last = request.messages().last().map(|message| message.text());
+///         Ok(Message::assistant(last.unwrap_or_default()).into())
+///     }
+/// }
+/// ```
+///
 /// Both methods make one model call. A call that ended without saying so (a cut connection, an
 /// answer of which the end mark is missing) is an error, never a short answer. Nothing is stored
 /// here, and a caller may make the same call again. Dropping the future or the stream ends the call.
@@ -82,8 +104,12 @@ pub trait ChatClient: Send + Sync {
     /// Ask, and wait for the whole answer.
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError>;
 
-    /// Ask, and hear the answer as it comes.
-    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError>;
+    /// Ask, and get the answer as it comes. Without an implementation of its own, a client gives the
+    /// events of the whole answer once it has come.
+    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
+        let events = self.respond(request).await?.events();
+        Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
+    }
 }
 
 /// Something to put around a client: retries, telemetry, whatever sees requests and answers.

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_compact::tokens;
-use throughline_model::{Settings, ToolChoice, ToolDef};
+use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 use throughline_wire::Loss;
 
 use crate::prompt::View;
@@ -30,7 +30,14 @@ pub struct ChatRequest<'a> {
     pub losses: Option<&'a LossSink>,
 }
 
-impl ChatRequest<'_> {
+impl<'a> ChatRequest<'a> {
+    /// The conversation so far as plain messages, oldest first, new input included. The
+    /// instructions are not among them. If a service keeps the conversation
+    /// ([`ChatRequest::kept`]), these are the messages that it does not have yet.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator {
+        self.view.messages().iter().map(|message| &**message)
+    }
+
     /// Say what the service could not be told, and why. A call that is made again says it again:
     /// the last word counts.
     pub fn note_losses(&self, losses: impl FnOnce() -> Vec<Loss>) {
