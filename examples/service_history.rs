@@ -16,8 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use throughline::model::{Message, Response};
 use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, Kept, Owner, StoresHistory,
-    Thread,
+    Abilities, Agent, ChatClient, ChatRequest, ClientError, Kept, Owner, StoresHistory, Thread,
 };
 
 /// A service that keeps conversations, each answer under a new id.

@@ -28,6 +28,7 @@ mod memory;
 mod prompt;
 mod run;
 mod telemetry;
+pub mod testing;
 mod thread;
 mod tool;
 mod trials;

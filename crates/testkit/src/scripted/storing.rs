@@ -8,8 +8,7 @@ use throughline::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, StoresHistory,
 };
 
-use super::client::{ScriptedClient, messages};
-use super::step::Step;
+use super::{ScriptedClient, Step};
 
 /// How a service names what it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +126,7 @@ impl StoringService {
                 (Some(id.to_owned()), known)
             }
         };
-        before.extend(messages(request));
+        before.extend(request.messages().cloned());
         check(&before)
             .map_err(|message| ClientError::new(ErrorKind::Invalid, upstream, message))?;
         let told_not_to =

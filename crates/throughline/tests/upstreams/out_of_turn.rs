@@ -152,7 +152,9 @@ async fn serve(mut socket: TcpStream, mut rng: Rng, shared: Arc<Shared>, counts:
         if let Some(at) = extra_at.take() {
             Counts::add(&counts.later);
             if at + DELIVERY < begun.at {
-                shared.breaks(format!("request {number} came behind bytes that were waiting"));
+                shared.breaks(format!(
+                    "request {number} came behind bytes that were waiting"
+                ));
             }
         }
         served += 1;
@@ -283,6 +285,9 @@ fn r13_bytes_that_wait_before_a_request_are_never_its_response() {
          connections={connections:?} extras={extras:?} caught={caught:?} wrong_before=0 \
          later={later:?} wrong_later={wrong_later:?}"
     );
-    let (answers, requests) = (answers.load(Ordering::Relaxed), requests.load(Ordering::Relaxed));
+    let (answers, requests) = (
+        answers.load(Ordering::Relaxed),
+        requests.load(Ordering::Relaxed),
+    );
     assert!(answers > requests / 2, "{counts:?}");
 }

@@ -1,55 +1,55 @@
 use std::time::Duration;
 
-use throughline::model::{
+use crate::client::{ClientError, ErrorKind};
+use throughline_model::{
     Arguments, Body, CallId, Content, Event, Message, Place, Reasoning, Response, Role, Stop,
     ToolCall, Usage,
 };
-use throughline::{ClientError, ErrorKind};
 
-use super::client::Asked;
+use super::client::RecordedCall;
 
 /// How many characters a fragment of streamed text has.
 const FRAGMENT: usize = 7;
 
-/// What a step decides by when it is its turn.
-pub(super) type Decide = Box<dyn FnOnce(&Asked) -> Step + Send>;
+/// Decides a reply from the call.
+pub(super) type Decide = Box<dyn FnOnce(&RecordedCall) -> ScriptedReply + Send>;
 
-/// One answer of the script.
-pub struct Step(pub(super) What);
+/// One reply of a script.
+pub struct ScriptedReply(pub(super) ReplyKind);
 
-pub(super) enum What {
+pub(super) enum ReplyKind {
     /// An answer that goes out in fragments.
     Response(Box<Response>),
     /// These chunks and nothing else.
-    Chunks(Vec<Chunk>),
+    Chunks(Vec<ReplyPart>),
     /// The call fails at once.
     Error(ClientError),
     /// The call never ends.
     Hang,
-    /// This step, after a while.
-    After(Duration, Box<Step>),
-    /// A step that depends on what was asked.
+    /// This reply, after a pause.
+    After(Duration, Box<ScriptedReply>),
+    /// A reply that depends on the call.
     Decide(Decide),
 }
 
-/// A piece of an answer as it comes.
+/// A part of a reply as it arrives.
 #[expect(
     clippy::large_enum_variant,
     reason = "scripts are short, and tests write these"
 )]
-pub enum Chunk {
+pub enum ReplyPart {
     /// An event.
     Event(Event),
-    /// Nothing for a while, by tokio's clock.
+    /// A pause, by tokio's clock.
     Wait(Duration),
-    /// The answer ends in this error.
+    /// The reply ends with this error.
     Error(ClientError),
-    /// Nothing more, for ever.
+    /// Nothing more arrives.
     Hang,
 }
 
-impl Step {
-    /// A text, and the model has said what it had to say.
+impl ScriptedReply {
+    /// A text, after which the model stops.
     pub fn text(text: impl Into<String>) -> Self {
         Self::contents(vec![Content::text(text)])
     }
@@ -98,22 +98,22 @@ impl Step {
 
     /// A whole answer. The client fills in an id and a model if it has none.
     pub fn response(response: Response) -> Self {
-        Self(What::Response(Box::new(response)))
+        Self(ReplyKind::Response(Box::new(response)))
     }
 
     /// These events and no more: without [`Event::Finished`] the answer is cut.
     pub fn events(events: impl IntoIterator<Item = Event>) -> Self {
-        Self::chunks(events.into_iter().map(Chunk::Event))
+        Self::chunks(events.into_iter().map(ReplyPart::Event))
     }
 
     /// These chunks and no more: without [`Event::Finished`] the answer is cut.
-    pub fn chunks(chunks: impl IntoIterator<Item = Chunk>) -> Self {
-        Self(What::Chunks(chunks.into_iter().collect()))
+    pub fn chunks(chunks: impl IntoIterator<Item = ReplyPart>) -> Self {
+        Self(ReplyKind::Chunks(chunks.into_iter().collect()))
     }
 
     /// The call fails before anything came.
     pub fn error(error: ClientError) -> Self {
-        Self(What::Error(error))
+        Self(ReplyKind::Error(error))
     }
 
     /// The call fails before anything came, with an error of this kind.
@@ -127,21 +127,21 @@ impl Step {
         Self::chunks(partial(text.into()))
     }
 
-    /// Part of a text, then nothing more until the caller goes away.
+    /// Part of a text, then nothing more until the caller drops the stream.
     pub fn hang_after(text: impl Into<String>) -> Self {
         let mut chunks = partial(text.into());
-        chunks.push(Chunk::Hang);
+        chunks.push(ReplyPart::Hang);
         Self::chunks(chunks)
     }
 
-    /// Nothing at all until the caller goes away.
+    /// The call never returns; the caller has to drop it.
     pub fn hang() -> Self {
-        Self(What::Hang)
+        Self(ReplyKind::Hang)
     }
 
-    /// A step that is chosen when it is known what was asked.
-    pub fn with(decide: impl FnOnce(&Asked) -> Self + Send + 'static) -> Self {
-        Self(What::Decide(Box::new(decide)))
+    /// A reply that is decided from the call.
+    pub fn with(decide: impl FnOnce(&RecordedCall) -> Self + Send + 'static) -> Self {
+        Self(ReplyKind::Decide(Box::new(decide)))
     }
 
     /// The same, but the model thinks aloud first.
@@ -185,36 +185,37 @@ impl Step {
     /// The same after nothing happened for a while, by tokio's clock.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
-        Self(What::After(wait, Box::new(self)))
+        Self(ReplyKind::After(wait, Box::new(self)))
     }
 
-    /// Change the whole answer that this step is; other steps stay as they are.
+    /// Changes the response of this reply; replies of other kinds stay as they are.
     fn changed(mut self, change: impl FnOnce(&mut Response)) -> Self {
         match &mut self.0 {
-            What::Response(response) => change(response),
-            What::After(_, step) => {
-                let inner = std::mem::replace(&mut step.0, What::Hang);
+            ReplyKind::Response(response) => change(response),
+            ReplyKind::After(_, step) => {
+                let inner = std::mem::replace(&mut step.0, ReplyKind::Hang);
                 **step = Self(inner).changed(change);
             }
-            What::Chunks(_) | What::Error(_) | What::Hang | What::Decide(_) => {}
+            ReplyKind::Chunks(_) | ReplyKind::Error(_) | ReplyKind::Hang | ReplyKind::Decide(_) => {
+            }
         }
         self
     }
 }
 
 /// The events of an answer as a vendor would stream them: texts and arguments in fragments.
-pub(super) fn fragments(response: &Response) -> Vec<Chunk> {
+pub(super) fn fragments(response: &Response) -> Vec<ReplyPart> {
     let mut events = Vec::new();
     for event in response.events() {
         if let Event::Content { at, content } = &event {
             open(*at, content, &mut events);
         }
-        events.push(Chunk::Event(event));
+        events.push(ReplyPart::Event(event));
     }
     events
 }
 
-fn open(at: Place, content: &Content, events: &mut Vec<Chunk>) {
+fn open(at: Place, content: &Content, events: &mut Vec<ReplyPart>) {
     let mut hollow = content.clone();
     let text = match &mut hollow.body {
         Body::Text(text) | Body::Refusal(text) => std::mem::take(&mut text.text),
@@ -227,13 +228,13 @@ fn open(at: Place, content: &Content, events: &mut Vec<Chunk>) {
         }) => std::mem::take(text),
         _ => return,
     };
-    events.push(Chunk::Event(Event::Opened {
+    events.push(ReplyPart::Event(Event::Opened {
         at,
         content: hollow,
     }));
     let letters: Vec<char> = text.chars().collect();
     for fragment in letters.chunks(FRAGMENT) {
-        events.push(Chunk::Event(Event::Delta {
+        events.push(ReplyPart::Event(Event::Delta {
             at,
             text: fragment.iter().collect(),
         }));
@@ -241,7 +242,7 @@ fn open(at: Place, content: &Content, events: &mut Vec<Chunk>) {
 }
 
 /// A text that began and did not end.
-fn partial(text: String) -> Vec<Chunk> {
+fn partial(text: String) -> Vec<ReplyPart> {
     let at = Place::new(0, 0, 0);
     [
         Event::Started {
@@ -255,7 +256,7 @@ fn partial(text: String) -> Vec<Chunk> {
         Event::Delta { at, text },
     ]
     .into_iter()
-    .map(Chunk::Event)
+    .map(ReplyPart::Event)
     .collect()
 }
 

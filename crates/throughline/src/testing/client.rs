@@ -3,34 +3,36 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::client::{
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept,
+};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use throughline::model::{Event, Fold, Message, Response, Settings, ToolChoice};
-use throughline::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept};
+use throughline_model::{Event, Fold, Message, Response, Settings, ToolChoice};
 use tokio::sync::watch;
 
-use super::step::{Chunk, Step, What, fragments};
+use super::reply::{ReplyKind, ReplyPart, ScriptedReply, fragments};
 
-/// How an answer was asked for.
+/// Which method of the client a call used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum CallMode {
     /// With `respond`.
     Whole,
     /// With `stream`.
     Streamed,
 }
 
-/// Who was to keep the conversation of a call.
+/// Who keeps the conversation of a recorded call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum KeptBy {
-    /// The caller.
+pub enum RecordedOwner {
+    /// The caller does.
     #[default]
     Here,
-    /// The service, from what this names on.
+    /// The service does, from the answer with this id on.
     There(Option<String>),
 }
 
-impl From<Kept<'_>> for KeptBy {
+impl From<Kept<'_>> for RecordedOwner {
     fn from(kept: Kept<'_>) -> Self {
         match kept {
             Kept::Here => Self::Here,
@@ -39,9 +41,9 @@ impl From<Kept<'_>> for KeptBy {
     }
 }
 
-/// What one call was given.
+/// One call of the model as the client received it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct RecordedCall {
     /// The model that the call named.
     pub model: Option<String>,
     /// The instructions.
@@ -55,122 +57,130 @@ pub struct Asked {
     /// How to answer.
     pub settings: Settings,
     /// Who keeps the conversation.
-    pub kept: KeptBy,
+    pub kept: RecordedOwner,
     /// Whole or streamed.
-    pub reading: Reading,
+    pub reading: CallMode,
 }
 
-/// A model that answers from a script.
+/// A client that answers from a script, one [`ScriptedReply`] for each call.
+///
+/// A call for which the script has no reply fails with [`ErrorKind::Setup`], and the error names the
+/// message that it ends in.
 pub struct ScriptedClient {
     abilities: Abilities,
-    shared: Arc<Shared>,
+    shared: Arc<SharedScript>,
 }
 
-struct Shared {
-    state: Mutex<State>,
-    /// How many calls have begun.
+struct SharedScript {
+    state: Mutex<ScriptState>,
+    /// The number of calls that have started.
     begun: watch::Sender<usize>,
 }
 
 /// Decides what comes after the script.
-type Rest = Arc<dyn Fn(&Asked) -> Step + Send + Sync>;
+type Rest = Arc<dyn Fn(&RecordedCall) -> ScriptedReply + Send + Sync>;
 
 #[derive(Default)]
-struct State {
-    steps: VecDeque<Step>,
+struct ScriptState {
+    steps: VecDeque<ScriptedReply>,
     rest: Option<Rest>,
-    asked: Vec<Asked>,
+    asked: Vec<RecordedCall>,
     ended: usize,
     dropped: usize,
 }
 
 impl ScriptedClient {
-    /// A client that takes one step for each call, in this order.
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        let state = State {
+    /// A client that gives these replies, in this order.
+    pub fn new(steps: impl IntoIterator<Item = ScriptedReply>) -> Self {
+        let state = ScriptState {
             steps: steps.into_iter().collect(),
-            ..State::default()
+            ..ScriptState::default()
         };
         let mut abilities = Abilities::of("scripted");
         abilities.model = Some("scripted-1".into());
         Self {
             abilities,
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedScript {
                 state: Mutex::new(state),
                 begun: watch::Sender::new(0),
             }),
         }
     }
 
-    /// A client that decides each answer by what was asked.
-    pub fn answering(answer: impl Fn(&Asked) -> Step + Send + Sync + 'static) -> Self {
+    /// A client that decides each reply from the call.
+    pub fn answering(
+        answer: impl Fn(&RecordedCall) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         Self::new([]).with_rest(answer)
     }
 
-    /// The same, and when the steps are used up, answers are decided like this.
+    /// Decides the replies that come after the script.
     #[must_use]
-    pub fn with_rest(self, answer: impl Fn(&Asked) -> Step + Send + Sync + 'static) -> Self {
+    pub fn with_rest(
+        self,
+        answer: impl Fn(&RecordedCall) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         self.state().rest = Some(Arc::new(answer));
         self
     }
 
-    /// The same with other abilities.
+    /// Sets what the client says it can do.
     #[must_use]
     pub fn with_abilities(mut self, abilities: Abilities) -> Self {
         self.abilities = abilities;
         self
     }
 
-    /// One more step at the end of the script.
-    pub fn push(&self, step: Step) {
+    /// Adds a reply at the end of the script.
+    pub fn push(&self, step: ScriptedReply) {
         self.state().steps.push_back(step);
     }
 
-    /// What each call was given, in order.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// All calls so far, oldest first.
+    pub fn asked(&self) -> Vec<RecordedCall> {
         self.state().asked.clone()
     }
 
-    /// What the last call was given.
-    pub fn last_asked(&self) -> Option<Asked> {
+    /// The last call.
+    pub fn last_asked(&self) -> Option<RecordedCall> {
         self.state().asked.last().cloned()
     }
 
-    /// How many calls have begun.
+    /// The number of calls that have started.
     pub fn calls(&self) -> usize {
         self.state().asked.len()
     }
 
-    /// How many calls were dropped by their caller before they ended.
+    /// The number of calls whose future or stream was dropped before its end.
     pub fn dropped(&self) -> usize {
         self.state().dropped
     }
 
-    /// How many calls have begun and not ended.
+    /// The number of calls that have started and not ended.
     pub fn running(&self) -> usize {
         let state = self.state();
         state.asked.len() - state.ended - state.dropped
     }
 
-    /// How many steps of the script are left.
+    /// The number of replies that are left in the script.
     pub fn left(&self) -> usize {
         self.state().steps.len()
     }
 
-    /// Wait until so many calls have begun.
+    /// Waits until this many calls have started.
     pub async fn begun(&self, calls: usize) {
         let mut begun = self.shared.begun.subscribe();
         // The sender lives as long as this client.
         let _ = begun.wait_for(|count| *count >= calls).await;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScriptState> {
         self.shared.state()
     }
 
-    /// Note what was asked and make the chunks of the answer.
-    fn take(&self, request: &ChatRequest<'_>, reading: Reading) -> Answer {
-        let asked = Asked::of(request, reading);
+    /// Records the call and makes the parts of its reply.
+    fn take(&self, request: &ChatRequest<'_>, reading: CallMode) -> PendingReply {
+        let asked = RecordedCall::of(request, reading);
         let (step, rest, number) = {
             let mut state = self.state();
             state.asked.push(asked.clone());
@@ -181,18 +191,18 @@ impl ScriptedClient {
             )
         };
         self.shared.begun.send_replace(number);
-        let running = Running {
+        let running = CallGuard {
             shared: Arc::clone(&self.shared),
             ended: false,
         };
-        // Outside the lock: a step may look at the client.
+        // Outside the lock: a reply may be decided by a function that reads the client.
         let step = step.or_else(|| rest.map(|decide| decide(&asked)));
         let mut wait = Duration::ZERO;
         let chunks = match step {
             Some(step) => self.chunks(step, &asked, number, &mut wait),
             None => Err(self.exhausted(&asked, number)),
         };
-        Answer {
+        PendingReply {
             wait,
             chunks,
             running,
@@ -202,13 +212,13 @@ impl ScriptedClient {
 
     fn chunks(
         &self,
-        step: Step,
-        asked: &Asked,
+        step: ScriptedReply,
+        asked: &RecordedCall,
         number: usize,
         wait: &mut Duration,
-    ) -> Result<VecDeque<Chunk>, ClientError> {
+    ) -> Result<VecDeque<ReplyPart>, ClientError> {
         match step.0 {
-            What::Response(mut response) => {
+            ReplyKind::Response(mut response) => {
                 response
                     .id
                     .get_or_insert_with(|| format!("resp_scripted_{number}"));
@@ -216,18 +226,18 @@ impl ScriptedClient {
                 response.model = response.model.take().or_else(|| named.cloned());
                 Ok(fragments(&response).into())
             }
-            What::Chunks(chunks) => Ok(chunks.into()),
-            What::Error(error) => Err(error),
-            What::Hang => Ok([Chunk::Hang].into()),
-            What::After(more, step) => {
+            ReplyKind::Chunks(chunks) => Ok(chunks.into()),
+            ReplyKind::Error(error) => Err(error),
+            ReplyKind::Hang => Ok([ReplyPart::Hang].into()),
+            ReplyKind::After(more, step) => {
                 *wait += more;
                 self.chunks(*step, asked, number, wait)
             }
-            What::Decide(decide) => self.chunks(decide(asked), asked, number, wait),
+            ReplyKind::Decide(decide) => self.chunks(decide(asked), asked, number, wait),
         }
     }
 
-    fn exhausted(&self, asked: &Asked, number: usize) -> ClientError {
+    fn exhausted(&self, asked: &RecordedCall, number: usize) -> ClientError {
         let last = asked.messages.last().map(|message| {
             let text = message.text();
             format!("{} {text:?}", message.role.as_str())
@@ -238,19 +248,19 @@ impl ScriptedClient {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedScript {
+    fn state(&self) -> MutexGuard<'_, ScriptState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Counts a call as ended or as dropped.
-struct Running {
-    shared: Arc<Shared>,
+struct CallGuard {
+    shared: Arc<SharedScript>,
     ended: bool,
 }
 
-impl Running {
+impl CallGuard {
     fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
             self.shared.state().ended += 1;
@@ -258,7 +268,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         if !self.ended {
             self.shared.state().dropped += 1;
@@ -266,16 +276,16 @@ impl Drop for Running {
     }
 }
 
-/// One answer on its way.
-struct Answer {
+/// A reply that has not started to arrive.
+struct PendingReply {
     wait: Duration,
-    chunks: Result<VecDeque<Chunk>, ClientError>,
-    running: Running,
+    chunks: Result<VecDeque<ReplyPart>, ClientError>,
+    running: CallGuard,
     upstream: String,
 }
 
-impl Answer {
-    /// Wait for the first byte, so to say; then the events.
+impl PendingReply {
+    /// Waits as long as the script says, then gives the events.
     async fn begin(mut self) -> Result<EventStream, ClientError> {
         if !self.wait.is_zero() {
             tokio::time::sleep(self.wait).await;
@@ -287,10 +297,10 @@ impl Answer {
                 return Err(error);
             }
         };
-        if matches!(chunks.front(), Some(Chunk::Hang)) {
+        if matches!(chunks.front(), Some(ReplyPart::Hang)) {
             pending::<()>().await;
         }
-        let coming = Coming {
+        let coming = ReplyEvents {
             chunks,
             running: self.running,
             upstream: self.upstream,
@@ -303,26 +313,26 @@ impl Answer {
     }
 }
 
-/// The rest of an answer.
-struct Coming {
-    chunks: VecDeque<Chunk>,
-    running: Running,
+/// The rest of a reply.
+struct ReplyEvents {
+    chunks: VecDeque<ReplyPart>,
+    running: CallGuard,
     upstream: String,
 }
 
-impl Coming {
+impl ReplyEvents {
     async fn next(&mut self) -> Option<Result<Event, ClientError>> {
         while !self.running.ended {
             match self.chunks.pop_front() {
-                Some(Chunk::Event(event)) => {
+                Some(ReplyPart::Event(event)) => {
                     if matches!(event, Event::Finished { .. }) {
                         self.running.end();
                     }
                     return Some(Ok(event));
                 }
-                Some(Chunk::Wait(wait)) => tokio::time::sleep(wait).await,
-                Some(Chunk::Hang) => pending().await,
-                Some(Chunk::Error(error)) => {
+                Some(ReplyPart::Wait(wait)) => tokio::time::sleep(wait).await,
+                Some(ReplyPart::Hang) => pending().await,
+                Some(ReplyPart::Error(error)) => {
                     self.running.end();
                     return Some(Err(error));
                 }
@@ -341,18 +351,12 @@ impl Coming {
     }
 }
 
-/// Copies of the conversation, whether the view shares its messages or not.
-pub(super) fn messages(request: &ChatRequest<'_>) -> Vec<Message> {
-    let shared = request.view.messages().iter();
-    shared.map(|message| Message::clone(message)).collect()
-}
-
-impl Asked {
-    fn of(request: &ChatRequest<'_>, reading: Reading) -> Self {
+impl RecordedCall {
+    fn of(request: &ChatRequest<'_>, reading: CallMode) -> Self {
         Self {
             model: request.model.map(str::to_owned),
             instructions: request.instructions.map(str::to_owned),
-            messages: messages(request),
+            messages: request.messages().cloned().collect(),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             choice: request.choice.clone(),
             settings: request.settings.clone(),
@@ -369,7 +373,7 @@ impl ChatClient for ScriptedClient {
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
-        let mut events = self.take(request, Reading::Whole).begin().await?;
+        let mut events = self.take(request, CallMode::Whole).begin().await?;
         let mut fold = Fold::new();
         while let Some(event) = events.next().await {
             fold.push(event?);
@@ -378,6 +382,6 @@ impl ChatClient for ScriptedClient {
     }
 
     async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        self.take(request, Reading::Streamed).begin().await
+        self.take(request, CallMode::Streamed).begin().await
     }
 }
