@@ -1,15 +1,11 @@
-//! Holding a value against a schema.
+//! Checking a value against a schema.
 
 use std::cmp::Ordering;
 
 use throughline_model::json::{Member, Node as Json, Value};
 
-use super::describe::{counted, found, shown};
-use super::literal::Literal;
-use super::near::nearest;
-use super::number::Number;
-use super::sink::{Finding, Kind, Place, Sink};
-use super::twice::refuse_twice;
+use super::findings::{Finding, FindingKind, Findings, ValuePath, counted, found, nearest, shown};
+use super::value::{Literal, Number};
 use super::{Bound, Node, NodeId, Range, Schema, Types};
 
 /// How much work a check may take, about one for each pair of a part and a value.
@@ -34,9 +30,9 @@ impl Schema {
             depth: 0,
             gave_up: false,
         };
-        let mut sink = Sink::loud(most);
-        refuse_twice(value, &Place::Root, &mut sink);
-        check.node(NodeId(0), value, &Place::Root, &mut sink);
+        let mut sink = Findings::loud(most);
+        refuse_twice(value, &ValuePath::Root, &mut sink);
+        check.node(NodeId(0), value, &ValuePath::Root, &mut sink);
         let findings = sink.into_findings();
         match (findings.is_empty(), check.gave_up) {
             (true, false) => Verdict::Fits,
@@ -57,8 +53,8 @@ pub(super) struct Check<'s> {
 impl Check<'_> {
     /// Whether a value fits a part. Meaningless once the check gave up.
     pub(super) fn fits(&mut self, id: NodeId, value: &Value<'_>) -> bool {
-        let mut sink = Sink::Quiet { failed: false };
-        self.node(id, value, &Place::Root, &mut sink);
+        let mut sink = Findings::Quiet { failed: false };
+        self.node(id, value, &ValuePath::Root, &mut sink);
         !sink.is_full()
     }
 
@@ -66,8 +62,8 @@ impl Check<'_> {
         &mut self,
         id: NodeId,
         value: &Value<'_>,
-        place: &Place<'_>,
-        sink: &mut Sink,
+        place: &ValuePath<'_>,
+        sink: &mut Findings,
     ) {
         if sink.is_full() || self.gave_up {
             return;
@@ -95,11 +91,13 @@ impl Check<'_> {
         }
     }
 
-    fn rules(&mut self, id: NodeId, value: &Value<'_>, place: &Place<'_>, sink: &mut Sink) {
+    fn rules(&mut self, id: NodeId, value: &Value<'_>, place: &ValuePath<'_>, sink: &mut Findings) {
         let schema = self.schema;
         let node = schema.node(id);
         if node.never {
-            sink.add(Kind::Type, place, || "nothing is allowed here".to_owned());
+            sink.add(FindingKind::Type, place, || {
+                "nothing is allowed here".to_owned()
+            });
             return;
         }
         if node.nullable && value.is_null() {
@@ -107,7 +105,7 @@ impl Check<'_> {
         }
         let fits_type = |types: Types| types.meets(types_of(value));
         if node.types.is_some_and(|types| !fits_type(types)) {
-            sink.add(Kind::Type, place, || mismatch(schema, id, value));
+            sink.add(FindingKind::Type, place, || mismatch(schema, id, value));
             return;
         }
         let compared = node.allowed.as_ref().map_or(0, Vec::len) / 8;
@@ -118,8 +116,8 @@ impl Check<'_> {
             && !allowed.iter().any(|literal| literal.is(value))
         {
             let kind = match allowed.iter().all(Literal::is_null) {
-                true => Kind::Type,
-                false => Kind::Value,
+                true => FindingKind::Type,
+                false => FindingKind::Value,
             };
             sink.add(kind, place, || mismatch(schema, id, value));
             return;
@@ -138,14 +136,20 @@ impl Check<'_> {
         self.combinations(node, value, place, sink);
     }
 
-    fn array(&mut self, node: &Node, values: &[Value<'_>], place: &Place<'_>, sink: &mut Sink) {
+    fn array(
+        &mut self,
+        node: &Node,
+        values: &[Value<'_>],
+        place: &ValuePath<'_>,
+        sink: &mut Findings,
+    ) {
         node.count.check(values.len() as u64, "item", place, sink);
         for (index, value) in values.iter().enumerate() {
             let part = node.prefix.get(index).copied().or(node.items);
             let Some(part) = part else {
                 return;
             };
-            self.node(part, value, &Place::Index(place, index), sink);
+            self.node(part, value, &ValuePath::Index(place, index), sink);
         }
     }
 
@@ -154,8 +158,8 @@ impl Check<'_> {
         node: &Node,
         value: &Value<'_>,
         members: &[Member<'_>],
-        place: &Place<'_>,
-        sink: &mut Sink,
+        place: &ValuePath<'_>,
+        sink: &mut Findings,
     ) {
         let known = |key: &str| node.fields.get(key).copied();
         for name in &node.required {
@@ -166,7 +170,7 @@ impl Check<'_> {
                 continue;
             }
             let schema = self.schema;
-            sink.add(Kind::Other, place, || {
+            sink.add(FindingKind::Other, place, || {
                 let kind = match known(name) {
                     Some(part) => format!(" ({})", schema.expected(&[part])),
                     None => String::new(),
@@ -183,12 +187,12 @@ impl Check<'_> {
         }
         for member in members {
             let key = member.key.to_str();
-            let inner = Place::Key(place, &key);
+            let inner = ValuePath::Key(place, &key);
             let Some(part) = known(&key).or(node.additional) else {
                 continue;
             };
             if self.schema.node(part).never && known(&key).is_none() {
-                sink.add(Kind::Other, place, || unknown_field(node, &key));
+                sink.add(FindingKind::Other, place, || unknown_field(node, &key));
                 continue;
             }
             self.node(part, &member.value, &inner, sink);
@@ -240,14 +244,14 @@ fn unknown_field(node: &Node, key: &str) -> String {
     }
 }
 
-fn numbers(node: &Node, value: &Value<'_>, place: &Place<'_>, sink: &mut Sink) {
+fn numbers(node: &Node, value: &Value<'_>, place: &ValuePath<'_>, sink: &mut Findings) {
     let number = Number::read(value.raw());
     let mut demand = |bound: &Option<Bound>, holds: &dyn Fn(&Bound) -> bool, words: [&str; 2]| {
         if let Some(bound) = bound
             && !holds(bound)
         {
             let word = words[usize::from(bound.exclusive)];
-            sink.add(Kind::Other, place, || {
+            sink.add(FindingKind::Other, place, || {
                 format!("expected {word} {}, found {}", bound.raw, shown(value))
             });
         }
@@ -269,16 +273,215 @@ impl Range {
         self.min.is_some() || self.max.is_some()
     }
 
-    fn check(self, count: u64, noun: &str, place: &Place<'_>, sink: &mut Sink) {
+    fn check(self, count: u64, noun: &str, place: &ValuePath<'_>, sink: &mut Findings) {
         if let Some(min) = self.min.filter(|min| count < *min) {
-            sink.add(Kind::Other, place, || {
+            sink.add(FindingKind::Other, place, || {
                 format!("expected at least {}, found {count}", counted(min, noun))
             });
         }
         if let Some(max) = self.max.filter(|max| count > *max) {
-            sink.add(Kind::Other, place, || {
+            sink.add(FindingKind::Other, place, || {
                 format!("expected at most {}, found {count}", counted(max, noun))
             });
+        }
+    }
+}
+
+/// Refuses fields that are there twice: readers of JSON differ in which of them counts.
+fn refuse_twice(value: &Value<'_>, place: &ValuePath<'_>, sink: &mut Findings) {
+    match value.node() {
+        Json::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                refuse_twice(value, &ValuePath::Index(place, index), sink);
+            }
+        }
+        Json::Object(members) => {
+            if value.has_duplicate_keys() {
+                let mut keys: Vec<_> = members.iter().map(|member| member.key.to_str()).collect();
+                keys.sort_unstable();
+                for pair in keys.windows(2).filter(|pair| pair[0] == pair[1]) {
+                    let message = || format!("field {:?} is there twice", pair[0]);
+                    sink.add(FindingKind::Other, place, message);
+                }
+            }
+            for member in members {
+                let key = member.key.to_str();
+                refuse_twice(&member.value, &ValuePath::Key(place, &key), sink);
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number | Json::String(_) => {}
+    }
+}
+
+/// How many reasons are looked for in one alternative.
+const REASONS: usize = 9;
+
+impl Check<'_> {
+    pub(super) fn combinations(
+        &mut self,
+        node: &Node,
+        value: &Value<'_>,
+        place: &ValuePath<'_>,
+        sink: &mut Findings,
+    ) {
+        for part in node.all_of.iter().copied().chain(node.reference) {
+            self.node(part, value, place, sink);
+        }
+        if let Some(part) = node.not
+            && self.fits(part, value)
+            && !self.gave_up
+        {
+            let schema = self.schema;
+            sink.add(FindingKind::Other, place, || {
+                let unwanted = schema.expected(&[part]);
+                format!("must not be {unwanted}, found {}", found(value))
+            });
+        }
+        if !node.any_of.is_empty() && !node.any_of.iter().any(|part| self.fits(*part, value)) {
+            self.complain(&node.any_of, value, place, sink);
+        }
+        if !node.one_of.is_empty() {
+            let mut fitting = 0;
+            for part in &node.one_of {
+                fitting += usize::from(self.fits(*part, value));
+            }
+            match fitting {
+                0 => self.complain(&node.one_of, value, place, sink),
+                1 => {}
+                _ if self.gave_up => {}
+                _ => sink.add(FindingKind::Other, place, || {
+                    format!("fits {fitting} of the alternatives, it must fit exactly one")
+                }),
+            }
+        }
+    }
+
+    /// None of some alternatives fits. If one of them was plainly meant, say what is wrong with the
+    /// value as that one; else say what the alternatives are.
+    fn complain(
+        &mut self,
+        parts: &[NodeId],
+        value: &Value<'_>,
+        place: &ValuePath<'_>,
+        sink: &mut Findings,
+    ) {
+        if self.gave_up {
+            return;
+        }
+        if matches!(sink, Findings::Quiet { .. }) {
+            sink.add(FindingKind::Other, place, String::new);
+            return;
+        }
+        if self.complain_of_tag(parts, value, place, sink) {
+            return;
+        }
+        let mut reasons = Vec::with_capacity(parts.len());
+        for part in parts {
+            let mut inner = Findings::loud(REASONS);
+            self.node(*part, value, place, &mut inner);
+            reasons.push(inner.into_findings());
+        }
+        let depth = place.depth();
+        let own = |finding: &Finding, within: usize| {
+            finding.kind != FindingKind::Other && finding.depth <= depth + within
+        };
+        // First those of the right type, then those whose tag is right.
+        for within in [0, 1] {
+            let mut meant = reasons
+                .iter_mut()
+                .filter(|findings| !findings.iter().any(|finding| own(finding, within)));
+            if let (Some(findings), None) = (meant.next(), meant.next())
+                && !findings.is_empty()
+            {
+                sink.extend(std::mem::take(findings));
+                return;
+            }
+        }
+        let mut firsts = reasons.iter().map(|findings| findings.first());
+        let all_own = firsts.all(|first| first.is_some_and(|finding| own(finding, 0)));
+        let schema = self.schema;
+        if all_own {
+            sink.add(FindingKind::Type, place, || {
+                format!(
+                    "expected {}, found {}",
+                    schema.expected(parts),
+                    found(value)
+                )
+            });
+        } else {
+            sink.add(FindingKind::Other, place, || {
+                format!(
+                    "the {} fits none of {} alternatives",
+                    found(value),
+                    parts.len()
+                )
+            });
+        }
+    }
+
+    /// Alternatives may differ by one field that names them. Complain of that field if it is missing
+    /// or names none of them.
+    fn complain_of_tag(
+        &mut self,
+        parts: &[NodeId],
+        value: &Value<'_>,
+        place: &ValuePath<'_>,
+        sink: &mut Findings,
+    ) -> bool {
+        let schema = self.schema;
+        let Some((name, tags)) = schema.tag(parts) else {
+            return false;
+        };
+        if value.as_object().is_none() {
+            return false;
+        }
+        let Some(found) = value.get(name) else {
+            sink.add(FindingKind::Other, place, || {
+                format!(
+                    "missing required field {name:?} ({})",
+                    schema.expected(&tags)
+                )
+            });
+            return true;
+        };
+        if tags.iter().any(|tag| self.fits(*tag, found)) {
+            return false;
+        }
+        sink.add(FindingKind::Value, &ValuePath::Key(place, name), || {
+            format!(
+                "expected {}, found {}",
+                schema.expected(&tags),
+                shown(found)
+            )
+        });
+        true
+    }
+}
+
+impl Schema {
+    /// The field that all of some objects require and for which each names the values it can have.
+    fn tag(&self, parts: &[NodeId]) -> Option<(&str, Vec<NodeId>)> {
+        let names = |part: &NodeId, name: &str| {
+            let node = self.target(*part);
+            let tag = *node.fields.get(name)?;
+            let required = node.required.iter().any(|required| required == name);
+            (required && self.target(tag).allowed.is_some()).then_some(tag)
+        };
+        let first = self.target(*parts.first()?);
+        first.properties.iter().find_map(|name| {
+            let tags: Option<Vec<_>> = parts.iter().map(|part| names(part, name)).collect();
+            Some((name.as_str(), tags?))
+        })
+    }
+
+    /// The part itself, or what it is a mere reference to.
+    fn target(&self, id: NodeId) -> &Node {
+        let node = self.node(id);
+        match node.reference {
+            Some(target) if node.properties.is_empty() && node.allowed.is_none() => {
+                self.target(target)
+            }
+            _ => node,
         }
     }
 }

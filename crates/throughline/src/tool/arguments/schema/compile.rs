@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use throughline_model::json::{Node as Json, Value};
 
-use super::literal::Literal;
-use super::number::Number;
+use super::value::{Literal, Number};
 use super::{Bound, Node, NodeId, Range, Schema, SchemaError, Types};
 
 /// More parts than this no tool needs.

@@ -5,28 +5,21 @@
 //! `patternProperties` and keywords that are not known refuse nothing. The work is bounded whatever
 //! the schema and the value are. See ADR 8 for why it is our own.
 
-mod branch;
 mod check;
 mod compile;
-mod describe;
-mod literal;
-mod near;
-mod number;
-mod sink;
-mod twice;
+mod findings;
+mod value;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use check::Verdict;
-pub(super) use describe::found;
-pub(super) use sink::Finding;
+pub(super) use findings::{Finding, found};
 
 use std::collections::HashMap;
 
-use literal::Literal;
-use number::Number;
 use throughline_model::json::JsonError;
+use value::{Literal, Number};
 
 /// Why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,8 @@
+//! Numbers and literals of a schema, compared by value: `1` and `1.0` are the same.
+
 use std::cmp::Ordering;
+
+use throughline_model::json::{Node as Json, RawJson, Value};
 
 /// A JSON number, exact as long as it has at most some 38 digits.
 #[derive(Clone, Copy, Debug)]
@@ -81,4 +85,77 @@ fn exact(raw: &str) -> Option<(i128, i32)> {
         exponent = exponent.checked_add(1)?;
     }
     Some((mantissa, exponent))
+}
+
+/// A value that a schema names, to compare with.
+pub(super) struct Literal {
+    /// As it stands in the schema.
+    pub(super) raw: RawJson,
+    kind: LiteralValue,
+}
+
+enum LiteralValue {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(String),
+    Array(Vec<LiteralValue>),
+    Object(Vec<(String, LiteralValue)>),
+}
+
+impl Literal {
+    pub(super) fn of(value: &Value<'_>) -> Self {
+        Self {
+            raw: RawJson::of(value),
+            kind: LiteralValue::of(value),
+        }
+    }
+
+    /// Whether a value is the same; `1` and `1.0` are.
+    pub(super) fn is(&self, value: &Value<'_>) -> bool {
+        self.kind.is(value)
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self.kind, LiteralValue::Null)
+    }
+}
+
+impl LiteralValue {
+    fn of(value: &Value<'_>) -> Self {
+        match value.node() {
+            Json::Null => Self::Null,
+            Json::Bool(found) => Self::Bool(*found),
+            Json::Number => Self::Number(Number::read(value.raw())),
+            Json::String(_) => Self::String(value.as_str().unwrap_or_default().into_owned()),
+            Json::Array(values) => Self::Array(values.iter().map(Self::of).collect()),
+            Json::Object(members) => Self::Object(
+                members
+                    .iter()
+                    .map(|member| (member.key.to_str().into_owned(), Self::of(&member.value)))
+                    .collect(),
+            ),
+        }
+    }
+
+    fn is(&self, value: &Value<'_>) -> bool {
+        match (self, value.node()) {
+            (Self::Null, Json::Null) => true,
+            (Self::Bool(one), Json::Bool(two)) => one == two,
+            (Self::Number(one), Json::Number) => {
+                one.compare(Number::read(value.raw())) == Ordering::Equal
+            }
+            (Self::String(one), Json::String(_)) => value.is_str(one),
+            (Self::Array(ones), Json::Array(twos)) => {
+                ones.len() == twos.len() && ones.iter().zip(twos).all(|(one, two)| one.is(two))
+            }
+            (Self::Object(ones), Json::Object(twos)) => {
+                ones.len() == twos.len()
+                    && ones
+                        .iter()
+                        .all(|(key, one)| value.get(key).is_some_and(|two| one.is(two)))
+            }
+            _ => false,
+        }
+    }
 }
