@@ -21,7 +21,8 @@ use super::url;
 pub struct OpenAi;
 
 impl OpenAi {
-    /// The Responses API. The key is `OPENAI_API_KEY` in the environment.
+    /// The Responses API. Give the key with [`ClientBuilder::api_key`], or have
+    /// [`ClientBuilder::api_key_from_env`] read `OPENAI_API_KEY`.
     pub fn responses(model: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(&dialect::OPENAI_RESPONSES).model(model)
     }
@@ -49,7 +50,8 @@ impl OpenAi {
 pub struct Anthropic;
 
 impl Anthropic {
-    /// A model. The key is `ANTHROPIC_API_KEY` in the environment.
+    /// A model. Give the key with [`ClientBuilder::api_key`], or have
+    /// [`ClientBuilder::api_key_from_env`] read `ANTHROPIC_API_KEY`.
     #[expect(
         clippy::new_ret_no_self,
         reason = "a name for a builder, the same for every vendor"
@@ -71,8 +73,8 @@ impl Anthropic {
 pub struct Gemini;
 
 impl Gemini {
-    /// A model, by `generateContent`. The key is `GEMINI_API_KEY` or `GOOGLE_API_KEY` in the
-    /// environment.
+    /// A model, by `generateContent`. Give the key with [`ClientBuilder::api_key`], or have
+    /// [`ClientBuilder::api_key_from_env`] read `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
     #[expect(
         clippy::new_ret_no_self,
         reason = "a name for a builder, the same for every vendor"
