@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 
 mod json;
-#[path = "../../crates/server/src/near.rs"]
-mod near;
+#[path = "../../crates/server/src/suggest.rs"]
+mod suggest;
 mod request;
 mod wire;
 

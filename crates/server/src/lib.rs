@@ -8,9 +8,9 @@ pub mod api;
 mod config;
 mod error;
 mod mcp;
-mod near;
 mod net;
 mod service;
+mod suggest;
 mod trials;
 mod upstreams;
 

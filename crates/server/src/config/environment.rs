@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::error::{ConfigError, Origin};
 use super::keys::{Key, SHORT, Section};
 use super::tree::{Located, Raw, Table, Tree};
-use crate::near::near;
+use crate::suggest::suggest;
 
 const PREFIX: &str = "THROUGHLINE_";
 
@@ -63,7 +63,10 @@ fn one(variable: &str, rest: &str, value: &str, tree: &mut Tree) -> Result<(), C
         return Err(ConfigError::Unknown {
             origin: of(variable),
             key: format!("{}.{}", section.name(), rest.to_lowercase()),
-            near: near(&last, names).into_iter().map(str::to_owned).collect(),
+            near: suggest(&last, names)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
         });
     };
     if matches!(key, "name" | "id") {
@@ -115,7 +118,7 @@ fn strange(variable: &str, rest: &str) -> Result<(), ConfigError> {
         .chain(SHORT.iter().map(|(variable, ..)| (*variable).to_owned()))
         .collect();
     let rests = known.iter().filter_map(|name| name.strip_prefix(PREFIX));
-    let near = near(rest, rests);
+    let near = suggest(rest, rests);
     if near.is_empty() {
         return Ok(());
     }

@@ -64,7 +64,7 @@ pub enum ConfigError {
         message: String,
     },
     /// There is no such key.
-    #[error("{origin}: {key}: unknown key{}", crate::near::did_you_mean(near))]
+    #[error("{origin}: {key}: unknown key{}", crate::suggest::did_you_mean(near))]
     Unknown {
         /// Where it stands.
         origin: Origin,

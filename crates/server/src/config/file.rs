@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, Origin};
 use super::keys::{Key, Section, Takes};
 use super::tree::{Located, Raw, Table, Tree};
-use crate::near::near;
+use crate::suggest::suggest;
 
 /// A file larger than this holds something else.
 const LARGEST: u64 = 4 << 20;
@@ -48,7 +48,7 @@ impl File<'_> {
                 return Err(ConfigError::Unknown {
                     origin,
                     key: written.to_owned(),
-                    near: near(written, names)
+                    near: suggest(written, names)
                         .into_iter()
                         .map(str::to_owned)
                         .collect(),

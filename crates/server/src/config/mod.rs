@@ -29,7 +29,7 @@ pub use types::{
     LogFormat, McpConfig, McpReach, ServerConfig, Unsupported, UpstreamConfig, When,
 };
 
-use crate::near::{did_you_mean, near};
+use crate::suggest::{did_you_mean, suggest};
 use tree::{Located, Raw, Table, Tree};
 
 /// Everything that a server is told.
@@ -158,7 +158,7 @@ fn agents(
             return Err(table.wrong("id", problem));
         }
         if let Some(label) = agent.mcp.iter().find(|label| !mcp.contains_key(*label)) {
-            let meant = did_you_mean(&near(label, mcp.keys().map(String::as_str)));
+            let meant = did_you_mean(&suggest(label, mcp.keys().map(String::as_str)));
             let problem = format!("there is no [mcp.{label}]{meant}");
             return Err(table.wrong("tools", problem));
         }

@@ -7,7 +7,7 @@ use super::error::{ConfigError, Origin};
 use super::file;
 use super::keys::{Key, Takes};
 use super::tree::{Located, Raw, Table};
-use crate::near::{did_you_mean, near};
+use crate::suggest::{did_you_mean, suggest};
 
 /// What a word means.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ impl Table {
                 feature,
             }),
             None => {
-                let near = near(text, words.iter().map(|(word, _)| *word));
+                let near = suggest(text, words.iter().map(|(word, _)| *word));
                 let all = list(words);
                 let meant = did_you_mean(&near);
                 Err(self.wrong(key, format!("{text:?} is none of {all}{meant}")))

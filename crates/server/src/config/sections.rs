@@ -15,7 +15,7 @@ use super::types::{
     AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, ServerConfig,
     Unsupported,
 };
-use crate::near::{did_you_mean, near};
+use crate::suggest::{did_you_mean, suggest};
 
 const PERSISTENCE: &[(&str, Meaning<Persistence>)] = &[
     ("per_run", Is(Persistence::PerRun)),
@@ -251,7 +251,7 @@ fn mcp_server(table: &Table) -> Result<McpConfig, ConfigError> {
             Some(effect) => Ok((tool, effect)),
             None => {
                 let words = allowed.map(Effect::as_str);
-                let meant = did_you_mean(&near(&word, words));
+                let meant = did_you_mean(&suggest(&word, words));
                 let words = words.join(", ");
                 Err(table.wrong(
                     "effects",

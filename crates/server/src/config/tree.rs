@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::{ConfigError, Origin};
 use super::keys::{Key, Section};
-use crate::near::near;
+use crate::suggest::suggest;
 
 /// A value as it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl Table {
     pub(super) fn set(&mut self, key: &str, located: Located) -> Result<(), ConfigError> {
         let Some(known) = Key::find(self.section, key) else {
             let names = Key::of(self.section).map(|key| key.name);
-            let near = near(key, names);
+            let near = suggest(key, names);
             return Err(ConfigError::Unknown {
                 origin: located.origin,
                 key: self.path(key),

@@ -13,7 +13,7 @@ use throughline::Tool;
 
 use crate::config::Config;
 use crate::error::ApiError;
-use crate::near::{did_you_mean, near};
+use crate::suggest::{did_you_mean, suggest};
 use link::Link;
 
 /// The MCP servers of the configuration, by label.
@@ -47,7 +47,7 @@ impl McpServers {
             Some(link) => link.tools().await,
             None => {
                 let shown: String = label.chars().take(128).collect();
-                let meant = did_you_mean(&near(label, self.labels()));
+                let meant = did_you_mean(&suggest(label, self.labels()));
                 let text = format!("There is no MCP server {shown:?}{meant}");
                 Err(ApiError::invalid(text)
                     .code("mcp_server_not_found")

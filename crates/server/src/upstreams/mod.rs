@@ -18,7 +18,7 @@ use throughline::{ChatClient, HttpSettings, HttpTransport, MemoryBudget, Metrics
 
 use crate::config::{AgentConfig, Config, ConfigError, Keeping, Kind, Origin};
 use crate::error::ApiError;
-use crate::near::{did_you_mean, near};
+use crate::suggest::{did_you_mean, suggest};
 
 pub use models::ModelInfo;
 
@@ -191,7 +191,7 @@ impl Upstreams {
 
     fn not_found(&self, model: &str) -> ApiError {
         let shown: String = model.chars().take(128).collect();
-        let near = self.near(model);
+        let near = self.suggestions(model);
         let meant = did_you_mean(&near);
         let help = match meant.is_empty() {
             true => "; GET /v1/models lists some, and UPSTREAM/NAME asks a certain upstream",
@@ -203,13 +203,16 @@ impl Upstreams {
     }
 
     /// Names that may have been meant.
-    fn near(&self, model: &str) -> Vec<String> {
+    fn suggestions(&self, model: &str) -> Vec<String> {
         let listed = self.models();
         let listed = listed.iter().map(|model| model.id.as_str());
-        let mut found: Vec<String> = near(model, listed).into_iter().map(str::to_owned).collect();
+        let mut found: Vec<String> = suggest(model, listed)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         if let Some((name, rest)) = model.split_once('/') {
             let names = self.all.iter().map(|upstream| upstream.name.as_str());
-            let names = near(name, names.chain(["agent"]));
+            let names = suggest(name, names.chain(["agent"]));
             found.extend(names.into_iter().map(|name| format!("{name}/{rest}")));
         }
         found.retain(|name| name.len() <= 256 && self.find(name).is_some());

@@ -6,7 +6,7 @@ use throughline_model::json::Value;
 
 use super::read;
 use crate::ApiError;
-use crate::near::{did_you_mean, near};
+use crate::suggest::{did_you_mean, suggest};
 
 /// The members that it may have.
 const KNOWN: [&str; 6] = [
@@ -20,7 +20,7 @@ const KNOWN: [&str; 6] = [
 
 fn unknown(path: &Path<'_>, key: &str) -> ApiError {
     let key: String = key.chars().take(64).collect();
-    let meant = did_you_mean(&near(&key, KNOWN));
+    let meant = did_you_mean(&suggest(&key, KNOWN));
     ApiError::invalid(format!("Unknown parameter: 'throughline.{key}'{meant}"))
         .code("unknown_parameter")
         .param(path.to_string())
