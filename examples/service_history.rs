@@ -16,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use throughline::model::{Message, Response};
 use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, Kept, Owner, StoresHistory, Thread,
+    Abilities, Agent, ChatClient, ChatRequest, ClientError, HistoryOwner, Owner, StoresHistory,
+    Thread,
 };
 
 /// A service that keeps conversations, each answer under a new id.
@@ -38,9 +39,9 @@ impl Keeper {
 
     fn answer(&self, request: &ChatRequest<'_>) -> Response {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = match request.kept {
-            Kept::There { id: Some(id) } => kept.get(id).cloned().unwrap_or_default(),
-            Kept::There { id: None } | Kept::Here => Vec::new(),
+        let known = match request.history_owner {
+            HistoryOwner::Service { id: Some(id) } => kept.get(id).cloned().unwrap_or_default(),
+            HistoryOwner::Service { id: None } | HistoryOwner::Caller => Vec::new(),
         };
         let sent = request.messages();
         let said = format!("I was sent {} and had {}.", sent.len(), known.len());

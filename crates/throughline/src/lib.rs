@@ -36,9 +36,9 @@ mod trials;
 pub use agent::{Agent, AgentBuilder};
 pub use client::{
     Abilities, Breaker, BreakerPolicy, BreakerState, ChatClient, ChatRequest, ClientError,
-    ClientExt, Compacts, Demo, ErrorKind, EventStream, GaveUp, Happening, Kept, Layer, LossSink,
-    Observer, PersistEachCall, PersistMark, Retry, RetryPolicy, Secret, ServiceKeeping, Stability,
-    StoresHistory, TimeoutPhase, Update, Updates, WHO_STORES,
+    ClientEvent, ClientExt, Compacts, Demo, ErrorKind, EventStream, GiveUpReason, HistoryOwner,
+    Layer, LossSink, Observer, PersistEachCall, PersistMark, Retry, RetryPolicy, SERVICE_STORAGE,
+    Secret, ServiceStorage, Stability, StoresHistory, TimeoutPhase, Update, Updates,
 };
 #[cfg(feature = "http")]
 pub use client::{

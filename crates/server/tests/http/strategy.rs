@@ -2,7 +2,7 @@
 
 use throughline::model::{CallId, Content, Message, Outcome, Output, Role, Settings, ToolCall};
 use throughline::model::{ToolChoice, Wire};
-use throughline::{ChatRequest, Kept, View};
+use throughline::{ChatRequest, HistoryOwner, View};
 use throughline_server::Upstreams;
 use throughline_testkit::upstream::{KEY, Reply, Script, Upstream};
 
@@ -47,7 +47,7 @@ async fn asked(compaction: &str) -> (Vec<String>, bool) {
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &Settings::default(),
-        kept: Kept::Here,
+        history_owner: HistoryOwner::Caller,
         persist: None,
         losses: None,
     };

@@ -1,7 +1,7 @@
 //! Clients for every kind, against servers that are as strict as the vendors.
 
 use throughline::model::{Message, Settings, ToolChoice};
-use throughline::{ChatRequest, Kept, MemoryBudget, View};
+use throughline::{ChatRequest, HistoryOwner, MemoryBudget, View};
 use throughline_model::Wire;
 use throughline_server::{Credential, Upstreams};
 use throughline_testkit::upstream::{KEY, Recorded, Reply, Upstream};
@@ -9,7 +9,7 @@ use throughline_testkit::upstream::{KEY, Recorded, Reply, Upstream};
 use crate::http::support::config;
 
 /// One question to the model that a name means.
-async fn ask(upstreams: &Upstreams, model: &str, keep: Kept<'_>) -> String {
+async fn ask(upstreams: &Upstreams, model: &str, keep: HistoryOwner<'_>) -> String {
     let route = upstreams.route(Some(model)).unwrap();
     let view = View::new(vec![Message::user("hello")]);
     let request = ChatRequest {
@@ -19,7 +19,7 @@ async fn ask(upstreams: &Upstreams, model: &str, keep: Kept<'_>) -> String {
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &Settings::default(),
-        kept: keep,
+        history_owner: keep,
         persist: None,
         losses: None,
     };
@@ -49,11 +49,15 @@ async fn every_kind_asks_its_vendor_for_the_model_that_was_named() {
         let config = config(&file, &[("VENDOR_KEY", KEY)]);
         let upstreams = Upstreams::of(&config).unwrap();
         assert_eq!(
-            ask(&upstreams, "v/model-1", Kept::Here).await,
+            ask(&upstreams, "v/model-1", HistoryOwner::Caller).await,
             "yes",
             "{kind}"
         );
-        assert_eq!(ask(&upstreams, "bare", Kept::Here).await, "again", "{kind}");
+        assert_eq!(
+            ask(&upstreams, "bare", HistoryOwner::Caller).await,
+            "again",
+            "{kind}"
+        );
         let requests = vendor.requests();
         assert_eq!(requests.len(), 2, "{kind}");
         assert!(requests.iter().all(Recorded::is_accepted), "{kind}");
@@ -85,7 +89,7 @@ async fn a_command_gives_tokens() {
         Credential::Command(vec!["echo".to_owned(), KEY.to_owned()])
     );
     let upstreams = Upstreams::of(&config).unwrap();
-    assert_eq!(ask(&upstreams, "v/m", Kept::Here).await, "yes");
+    assert_eq!(ask(&upstreams, "v/m", HistoryOwner::Caller).await, "yes");
 }
 
 #[tokio::test]
@@ -98,7 +102,7 @@ async fn a_vendor_that_keeps_history_is_asked_to() {
     );
     let upstreams = Upstreams::of(&config(&file, &[("VENDOR_KEY", KEY)])).unwrap();
     assert_eq!(
-        ask(&upstreams, "v/m", Kept::There { id: None }).await,
+        ask(&upstreams, "v/m", HistoryOwner::Service { id: None }).await,
         "kept"
     );
 }
@@ -106,7 +110,7 @@ async fn a_vendor_that_keeps_history_is_asked_to() {
 #[tokio::test]
 async fn the_built_in_model_answers_without_any_network() {
     let upstreams = Upstreams::of(&config("", &[])).unwrap();
-    let said = ask(&upstreams, "demo", Kept::Here).await;
+    let said = ask(&upstreams, "demo", HistoryOwner::Caller).await;
     assert!(!said.is_empty());
 }
 
@@ -121,7 +125,7 @@ async fn retries_and_breakers_are_counted() {
     let metrics = throughline::Metrics::new();
     let config = config(&file, &[("VENDOR_KEY", KEY)]);
     let upstreams = Upstreams::watched(&config, &metrics, &MemoryBudget::new(1 << 30)).unwrap();
-    assert_eq!(ask(&upstreams, "m", Kept::Here).await, "yes");
+    assert_eq!(ask(&upstreams, "m", HistoryOwner::Caller).await, "yes");
     assert!(
         metrics.to_prometheus().contains("\"v\""),
         "{}",

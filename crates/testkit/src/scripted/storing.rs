@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use throughline::model::{Event, Fold, Message, Pairing, Response};
 use throughline::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, StoresHistory,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner,
+    StoresHistory,
 };
 
 use super::{ScriptedClient, Step};
@@ -110,14 +111,14 @@ impl StoringService {
     fn admit(&self, request: &ChatRequest<'_>) -> Result<Option<Keeping>, ClientError> {
         let abilities = self.script.abilities();
         let upstream = &abilities.upstream;
-        let (asked, mut before) = match request.kept {
-            Kept::Here => (None, Vec::new()),
-            Kept::There { .. } if abilities.stores_history == StoresHistory::Never => {
+        let (asked, mut before) = match request.history_owner {
+            HistoryOwner::Caller => (None, Vec::new()),
+            HistoryOwner::Service { .. } if abilities.stores_history == StoresHistory::Never => {
                 let message = "this service keeps no conversations";
                 return Err(ClientError::new(ErrorKind::Setup, upstream, message));
             }
-            Kept::There { id: None } => (None, Vec::new()),
-            Kept::There { id: Some(id) } => {
+            HistoryOwner::Service { id: None } => (None, Vec::new()),
+            HistoryOwner::Service { id: Some(id) } => {
                 let known = lock(&self.held).conversations.get(id).cloned();
                 let known = known.ok_or_else(|| {
                     let message = format!("there is no conversation {id}");
@@ -129,8 +130,8 @@ impl StoringService {
         before.extend(request.messages().cloned());
         check(&before)
             .map_err(|message| ClientError::new(ErrorKind::Invalid, upstream, message))?;
-        let told_not_to =
-            request.kept == Kept::Here && abilities.stores_history != StoresHistory::Always;
+        let told_not_to = request.history_owner == HistoryOwner::Caller
+            && abilities.stores_history != StoresHistory::Always;
         Ok((!told_not_to).then(|| Keeping {
             held: Arc::clone(&self.held),
             ids: self.ids,

@@ -6,7 +6,9 @@ use throughline::model::{
     CallId, Content, Event, Family, Fold, Message, Output, Response, Role, Settings, Stop,
     ToolChoice, ToolResult,
 };
-use throughline::{ChatClient, ChatRequest, ClientError, ErrorKind, Kept, StoresHistory, View};
+use throughline::{
+    ChatClient, ChatRequest, ClientError, ErrorKind, HistoryOwner, StoresHistory, View,
+};
 
 use super::{Chunk, Ids, KeptBy, Reading, ScriptedClient, Step, StoringService};
 
@@ -28,7 +30,7 @@ fn request(view: &View) -> ChatRequest<'_> {
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &SETTINGS,
-        kept: Kept::Here,
+        history_owner: HistoryOwner::Caller,
         persist: None,
         losses: None,
     }
@@ -191,7 +193,7 @@ async fn told(
 ) -> Result<Response, ErrorKind> {
     let view = View::new(messages);
     let request = ChatRequest {
-        kept: Kept::There { id },
+        history_owner: HistoryOwner::Service { id },
         ..request(&view)
     };
     let answer = match reading {
@@ -240,8 +242,8 @@ fn a_storing_service_keeps_what_it_is_sent_and_what_it_answers() {
                 expected.extend(two.messages);
                 assert_eq!(service.held(&next), expected);
                 let asked = service.script().asked();
-                assert_eq!(asked[0].kept, KeptBy::There(None));
-                assert_eq!(asked[1].kept, KeptBy::There(Some(id)));
+                assert_eq!(asked[0].kept, KeptBy::Service(None));
+                assert_eq!(asked[1].kept, KeptBy::Service(Some(id)));
             }
         }
         let silent = StoringService::new(Ids::Unsaid, steps());

@@ -12,7 +12,7 @@ pub enum StoresHistory {
     Always,
 }
 
-/// What a client can do. Declared by the client, and open to be overridden by whoever knows better,
+/// What a client can do. Declared by the client, and open to be overridden by the application,
 /// for many servers speak a vendor's format without having all its abilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {

@@ -18,7 +18,7 @@ pub enum ErrorKind {
     RateLimited,
     /// The service is overloaded or failing (5xx). Again later.
     Unavailable,
-    /// The quota or the money is used up. Somebody has to pay.
+    /// The quota or the credit is used up, and waiting does not help.
     Quota,
     /// The key is missing, wrong or not allowed. Fix the key.
     Auth,
@@ -200,7 +200,7 @@ impl ClientError {
         self.0.request_id.as_deref()
     }
 
-    /// How long to wait before trying again, where somebody said so.
+    /// How long to wait before trying again, if the service said so.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }

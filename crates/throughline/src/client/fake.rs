@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 use throughline_model::{Content, Event, Message, Response, Role, Settings, Stop, ToolChoice};
 
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Kept};
+use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner};
 use crate::prompt::View;
 
 /// Runs `ask` with a request that says "hi".
@@ -24,7 +24,7 @@ pub(super) async fn with_view<T>(view: &View, ask: impl AsyncFnOnce(&ChatRequest
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &Settings::default(),
-        kept: Kept::Here,
+        history_owner: HistoryOwner::Caller,
         persist: None,
         losses: None,
     };
@@ -77,7 +77,7 @@ impl FakeClient {
     }
 
     fn next(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
-        if let Kept::There { id: Some(id) } = request.kept {
+        if let HistoryOwner::Service { id: Some(id) } = request.history_owner {
             *self.continued.lock().unwrap() = Some(id.to_owned());
         }
         (self.script)(self.asked.fetch_add(1, Ordering::SeqCst) + 1)

@@ -1,10 +1,10 @@
 //! Speaking to models: one trait, clients for every vendor, layers around them.
 
 mod abilities;
-mod begun;
 mod demo;
 mod error;
 mod ext;
+mod first_content;
 #[cfg(feature = "http")]
 mod http;
 mod layer;
@@ -39,11 +39,11 @@ pub use http::{
 pub use layer::{
     Breaker, BreakerPolicy, BreakerState, Compacts, PersistEachCall, Retry, RetryPolicy,
 };
-pub use observe::{GaveUp, Happening, Observer};
+pub use observe::{ClientEvent, GiveUpReason, Observer};
 pub(crate) use request::overhead;
-pub use request::{ChatRequest, Kept, LossSink, PersistMark};
+pub use request::{ChatRequest, HistoryOwner, LossSink, PersistMark};
 pub use secret::Secret;
-pub use services::{ServiceKeeping, Stability, WHO_STORES};
+pub use services::{SERVICE_STORAGE, ServiceStorage, Stability};
 pub(crate) use throughline_wire::approval_answer;
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
@@ -83,8 +83,8 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + S
 /// answer of which the end mark is missing) is an error, never a short answer. Nothing is stored
 /// here, and a caller may make the same call again. Dropping the future or the stream ends the call.
 ///
-/// A request says who keeps the conversation ([`ChatRequest::kept`]). A client whose service keeps
-/// none refuses [`Kept::There`] before anything is sent, with [`ErrorKind::Setup`]; one whose
+/// A request says who keeps the conversation ([`ChatRequest::history_owner`]). A client whose service keeps
+/// none refuses [`HistoryOwner::Service`] before anything is sent, with [`ErrorKind::Setup`]; one whose
 /// service kept it says so in [`Response::service`], asked for or not.
 ///
 /// [`ChatClient::stream`] and [`ChatClient::respond`] are two readings of one answer: folding the

@@ -9,7 +9,7 @@ use super::{BreakerState, ErrorKind};
 /// Something that happened to a call on its way. There is no content in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Happening<'a> {
+pub enum ClientEvent<'a> {
     /// A call goes to the service: the first time, or again.
     Attempt {
         /// The service.
@@ -37,7 +37,7 @@ pub enum Happening<'a> {
         /// What went wrong.
         kind: ErrorKind,
         /// Why no other attempt follows.
-        why: GaveUp,
+        why: GiveUpReason,
     },
     /// A service refused earlier tool calls and results as its own items, and took them as text.
     FellBack {
@@ -57,7 +57,7 @@ pub enum Happening<'a> {
 
 /// Why a call that failed was not tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GaveUp {
+pub enum GiveUpReason {
     /// Trying again would not help.
     Final,
     /// All attempts were used.
@@ -68,7 +68,7 @@ pub enum GaveUp {
     Wait,
 }
 
-impl GaveUp {
+impl GiveUpReason {
     /// The stable name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,24 +83,24 @@ impl GaveUp {
 /// Someone who is told what happens to calls: for counters and gauges. Must not block.
 pub trait Observer: Send + Sync {
     /// Something happened.
-    fn observe(&self, happening: &Happening<'_>);
+    fn observe(&self, event: &ClientEvent<'_>);
 }
 
 /// An observer, or none; what happens is a tracing event at debug either way.
 #[derive(Clone, Default)]
-pub(crate) struct Watch(Option<Arc<dyn Observer>>);
+pub(crate) struct ObserverHandle(Option<Arc<dyn Observer>>);
 
-impl Watch {
-    pub(crate) fn by(observer: Arc<dyn Observer>) -> Self {
+impl ObserverHandle {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
         Self(Some(observer))
     }
 
-    pub(crate) fn tell(&self, happening: &Happening<'_>) {
-        match *happening {
-            Happening::Attempt { upstream, attempt } => {
+    pub(crate) fn report(&self, event: &ClientEvent<'_>) {
+        match *event {
+            ClientEvent::Attempt { upstream, attempt } => {
                 tracing::debug!(upstream, attempt, "attempt");
             }
-            Happening::Retry {
+            ClientEvent::Retry {
                 upstream,
                 attempt,
                 wait,
@@ -110,7 +110,7 @@ impl Watch {
                 let kind = kind.as_str();
                 tracing::debug!(upstream, attempt, wait_ms, kind, "retry");
             }
-            Happening::GaveUp {
+            ClientEvent::GaveUp {
                 upstream,
                 attempt,
                 kind,
@@ -119,25 +119,25 @@ impl Watch {
                 let (kind, why) = (kind.as_str(), why.as_str());
                 tracing::debug!(upstream, attempt, kind, why, "gave up");
             }
-            Happening::FellBack { upstream, model } => {
+            ClientEvent::FellBack { upstream, model } => {
                 tracing::debug!(upstream, model, "tool history goes as text");
             }
-            Happening::Breaker { upstream, state } => {
+            ClientEvent::Breaker { upstream, state } => {
                 tracing::debug!(upstream, state = state.as_str(), "breaker");
             }
         }
         if let Some(observer) = &self.0 {
-            observer.observe(happening);
+            observer.observe(event);
         }
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for ObserverHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() {
-            "Watch(observed)"
+            "ObserverHandle(observed)"
         } else {
-            "Watch"
+            "ObserverHandle"
         })
     }
 }

@@ -22,8 +22,8 @@ pub struct ChatRequest<'a> {
     pub choice: &'a ToolChoice,
     /// How to answer.
     pub settings: &'a Settings,
-    /// Who keeps the conversation.
-    pub kept: Kept<'a>,
+    /// Who keeps the conversation of this call.
+    pub history_owner: HistoryOwner<'a>,
     /// What a layer sets that wants this call published as soon as it is answered.
     pub persist: Option<&'a PersistMark>,
     /// Where the client notes what it could not tell the service.
@@ -33,7 +33,7 @@ pub struct ChatRequest<'a> {
 impl<'a> ChatRequest<'a> {
     /// The conversation so far as plain messages, oldest first, new input included. The
     /// instructions are not among them. If a service keeps the conversation
-    /// ([`ChatRequest::kept`]), these are the messages that it does not have yet.
+    /// ([`ChatRequest::history_owner`]), these are the messages that it does not have yet.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator {
         self.view.messages().iter().map(|message| &**message)
     }
@@ -46,8 +46,8 @@ impl<'a> ChatRequest<'a> {
         }
     }
 
-    /// Say that the call was answered whole and is to be published at once. Without a mark nobody
-    /// asked, and nothing happens.
+    /// Says that the call was answered whole and is to be published at once. Does nothing if the
+    /// request has no mark.
     pub fn persist_call(&self) {
         if let Some(mark) = self.persist {
             mark.set();
@@ -73,20 +73,21 @@ pub(crate) fn overhead(instructions: Option<&str>, tools: &[ToolDef]) -> u64 {
 
 /// Who keeps the conversation that a call belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Kept<'a> {
-    /// We do: the view is the whole of it, and a service that can be told not to store is told so.
+pub enum HistoryOwner<'a> {
+    /// The caller does: the view is the whole conversation, and a service that can be told not to
+    /// store is told so.
     #[default]
-    Here,
-    /// The service does: the view holds only what it does not have yet.
-    There {
-        /// What names that which it has; none if it has nothing yet.
+    Caller,
+    /// The service does: the view holds only the messages that it does not have yet.
+    Service {
+        /// The id under which the service has the conversation; none if it has nothing yet.
         id: Option<&'a str>,
     },
 }
 
 /// A mark on one model call, set when the call is to be published at once.
 ///
-/// Whoever holds a copy sees the same mark: a stream outlives the request it came from, so a layer
+/// All copies share one mark: a stream outlives the request it came from, so a layer
 /// keeps a copy for the moment in which the answer is whole.
 ///
 /// ```

@@ -19,7 +19,7 @@ impl Secret {
         Self(Arc::from(text.as_ref()))
     }
 
-    /// The secret itself, for whoever sends it. Never print it.
+    /// The secret itself, to be sent in a header. Never print it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

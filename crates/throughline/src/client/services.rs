@@ -1,10 +1,10 @@
-//! Which service keeps conversations, and by what.
+//! Which services store conversations, and under which ids.
 
 use super::StoresHistory;
 
 /// How a service keeps the messages of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServiceKeeping {
+pub struct ServiceStorage {
     /// The service.
     pub service: &'static str,
     /// The id that it hands out, if it hands out one.
@@ -30,7 +30,7 @@ pub enum Stability {
     Either,
     /// There is none.
     NoId,
-    /// Only whoever wrote the client knows.
+    /// It depends on the service behind the client.
     Unknown,
 }
 
@@ -63,13 +63,13 @@ const NOTHING_THERE: &str = "nothing is kept there";
 /// Every kind of service that a thread can be bound to. `docs/services.md` is made from it.
 ///
 /// ```
-/// use throughline::{StoresHistory, WHO_STORES};
+/// use throughline::{StoresHistory, SERVICE_STORAGE};
 ///
-/// let always = WHO_STORES.iter().filter(|row| row.declares == StoresHistory::Always);
+/// let always = SERVICE_STORAGE.iter().filter(|row| row.declares == StoresHistory::Always);
 /// assert!(always.count() > 0);
 /// ```
-pub const WHO_STORES: &[ServiceKeeping] = &[
-    ServiceKeeping {
+pub const SERVICE_STORAGE: &[ServiceStorage] = &[
+    ServiceStorage {
         service: "Foundry agents (classic)",
         id: "thread `thread_…`",
         stable: Stability::Stable,
@@ -77,7 +77,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Always,
         deleting: "stays there; `DELETE /threads/{id}`",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "Foundry agents (new)",
         id: "conversation `conv_…` or response `resp_…`",
         stable: Stability::Either,
@@ -85,7 +85,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Optional,
         deleting: "stays there; `DELETE /conversations/{id}` or each `DELETE /responses/{id}`",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "OpenAI Assistants (gone since 2026-08-26)",
         id: "thread `thread_…`",
         stable: Stability::Stable,
@@ -93,7 +93,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Always,
         deleting: "cannot be reached any more; exported threads can be imported",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "OpenAI Responses, `store: true`",
         id: "response `resp_…` or conversation `conv_…`",
         stable: Stability::Either,
@@ -102,7 +102,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         deleting: "stays there, a response for 30 days; each `DELETE /responses/{id}`, or \
                    `DELETE /conversations/{id}`",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "OpenAI Responses, `store: false`",
         id: "none that can be continued",
         stable: Stability::NoId,
@@ -110,7 +110,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Optional,
         deleting: NOTHING_THERE,
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "Chat Completions, Anthropic Messages, Gemini `generateContent`, local models",
         id: "none",
         stable: Stability::NoId,
@@ -118,7 +118,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Never,
         deleting: NOTHING_THERE,
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "Gemini Interactions, `store: true`",
         id: "interaction",
         stable: Stability::PerAnswer,
@@ -126,7 +126,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Optional,
         deleting: "stays there until its time is over; each `DELETE /v1beta/interactions/{id}`",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "Gemini Interactions, `store: false`",
         id: "none that can be continued",
         stable: Stability::NoId,
@@ -134,7 +134,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Optional,
         deleting: NOTHING_THERE,
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "OpenAI Agents sessions",
         id: "session",
         stable: Stability::Stable,
@@ -142,7 +142,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Always,
         deleting: "stays there; by the vendor's own means",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "A2A",
         id: "`contextId` (and the `taskId` of an open task)",
         stable: Stability::Stable,
@@ -150,7 +150,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Always,
         deleting: "stays there; the protocol has no way to delete it",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "Copilot Studio",
         id: "conversation",
         stable: Stability::Stable,
@@ -158,7 +158,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
         declares: StoresHistory::Always,
         deleting: "stays there; by the vendor's own means",
     },
-    ServiceKeeping {
+    ServiceStorage {
         service: "a client of one's own",
         id: "whatever it sets in `Response::service`",
         stable: Stability::Unknown,
@@ -172,7 +172,7 @@ pub const WHO_STORES: &[ServiceKeeping] = &[
 mod tests {
     use std::fmt::Write as _;
 
-    use super::WHO_STORES;
+    use super::SERVICE_STORAGE;
 
     /// The table of `docs/services.md`.
     fn table() -> String {
@@ -180,7 +180,7 @@ mod tests {
             "| service | id that it hands out | stable over the thread | who stores | client declares | the vendor's copy when a thread is deleted |\n\
              | --- | --- | --- | --- | --- | --- |\n",
         );
-        for row in WHO_STORES {
+        for row in SERVICE_STORAGE {
             writeln!(
                 table,
                 "| {} | {} | {} | {} | `{}` | {} |",
@@ -225,7 +225,7 @@ mod tests {
             ),
         ];
         for (service, client) in clients {
-            let row = WHO_STORES
+            let row = SERVICE_STORAGE
                 .iter()
                 .find(|row| row.service.starts_with(service))
                 .unwrap();

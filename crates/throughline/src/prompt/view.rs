@@ -44,7 +44,7 @@ struct CachedRendering {
     options: Options,
     renderer: Renderer,
     seen: usize,
-    /// The opening bracket and the settled items. Lent to renderings, which are gone before there is
+    /// The opening bracket and the settled items. Shared with renderings, which are gone before there is
     /// more to say; one that is not gets a copy of its own.
     settled: Arc<String>,
     items: usize,

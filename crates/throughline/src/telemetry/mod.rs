@@ -1,7 +1,7 @@
 //! What can be watched of runs: spans and metrics. Content only when asked for.
 //!
 //! Spans and their attributes follow OpenTelemetry's conventions for generative AI; they are plain
-//! `tracing` spans, so whoever subscribes decides where they go. The pure turn machine knows
+//! `tracing` spans, so the application's subscriber decides where they go. The pure turn machine knows
 //! nothing of this: the driver has one hook where a run, a model call and a tool begin. Without a
 //! subscriber and without metrics a hook makes no text and allocates nothing.
 

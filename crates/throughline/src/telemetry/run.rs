@@ -20,7 +20,7 @@ pub(crate) struct RunWatch {
 
 impl Telemetry {
     /// Watch a run. The span that is entered now becomes its parent, so this must be called by
-    /// whoever starts the run, not in the run's own task.
+    /// the task that starts the run, not by the run's own task.
     pub(crate) fn run(&self, abilities: &Abilities, thread: &ThreadId) -> RunWatch {
         let span = info_span!(
             target: "throughline",

@@ -27,7 +27,7 @@ impl fmt::Display for Untold {
 
 #[tokio::test]
 async fn where_nobody_listens_no_clock_is_read_and_no_text_is_made() {
-    // Content was asked for, but there is nobody to show it to.
+    // Content was asked for, but there is no subscriber.
     let telemetry = Telemetry::of("harbour", Recording::Content, None);
     let watch = telemetry.tool(ids().run(), &call(), "{}", Effect::Once);
     assert!(watch.notes_nothing());

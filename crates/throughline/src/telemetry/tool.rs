@@ -84,7 +84,7 @@ impl ToolWatch {
         done
     }
 
-    /// Whether nobody listens.
+    /// Whether there is neither a subscriber nor a metric to record to.
     #[cfg(test)]
     pub(super) fn notes_nothing(&self) -> bool {
         self.span.is_disabled() && self.began.is_none() && self.tool.is_none()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner,
 };
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
@@ -27,16 +27,16 @@ pub enum CallMode {
 pub enum RecordedOwner {
     /// The caller does.
     #[default]
-    Here,
+    Caller,
     /// The service does, from the answer with this id on.
-    There(Option<String>),
+    Service(Option<String>),
 }
 
-impl From<Kept<'_>> for RecordedOwner {
-    fn from(kept: Kept<'_>) -> Self {
-        match kept {
-            Kept::Here => Self::Here,
-            Kept::There { id } => Self::There(id.map(str::to_owned)),
+impl From<HistoryOwner<'_>> for RecordedOwner {
+    fn from(owner: HistoryOwner<'_>) -> Self {
+        match owner {
+            HistoryOwner::Caller => Self::Caller,
+            HistoryOwner::Service { id } => Self::Service(id.map(str::to_owned)),
         }
     }
 }
@@ -360,7 +360,7 @@ impl RecordedCall {
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             choice: request.choice.clone(),
             settings: request.settings.clone(),
-            kept: request.kept.into(),
+            kept: request.history_owner.into(),
             reading,
         }
     }

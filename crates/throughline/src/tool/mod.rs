@@ -57,7 +57,7 @@ pub enum Probe {
     Done(ToolOutput),
     /// It had none: the call may run again.
     NotDone,
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 

@@ -5,13 +5,13 @@ use throughline_store::Effect;
 
 use super::Parameters;
 
-/// Whether somebody must agree before a tool runs.
+/// Whether a person must approve a call before the tool runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Approval {
-    /// Nobody.
+    /// No approval is needed.
     #[default]
     Never,
-    /// Somebody, for each call.
+    /// Each call has to be approved.
     Always,
 }
 
@@ -21,7 +21,7 @@ pub enum Runs {
     /// The loop.
     #[default]
     Here,
-    /// Whoever started the run: the tool is only declared, its calls wait for results from outside.
+    /// The application: the tool is only declared, its calls wait for results from outside.
     Outside,
 }
 
@@ -42,7 +42,7 @@ pub struct ToolSpec {
     pub offered: bool,
     /// What a lost result means.
     pub effect: Effect,
-    /// Whether somebody must agree first.
+    /// Whether its calls have to be approved.
     pub approval: Approval,
     /// Who runs it.
     pub runs: Runs,

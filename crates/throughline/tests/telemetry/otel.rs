@@ -6,7 +6,7 @@ use std::time::Duration;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
-use throughline::{Agent, ErrorKind, Happening, Metrics, Observer, OtelMetrics};
+use throughline::{Agent, ClientEvent, ErrorKind, Metrics, Observer, OtelMetrics};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
 use crate::telemetry::support::{Fake, alone};
@@ -74,13 +74,13 @@ fn the_sdk_sees_every_measurement_under_the_names_of_the_conventions() {
             .build()
             .unwrap();
         agent.run("when?").await.unwrap();
-        metrics.observe(&Happening::Retry {
+        metrics.observe(&ClientEvent::Retry {
             upstream: "scripted",
             attempt: 1,
             wait: Duration::ZERO,
             kind: ErrorKind::Cut,
         });
-        metrics.observe(&Happening::Breaker {
+        metrics.observe(&ClientEvent::Breaker {
             upstream: "scripted",
             state: throughline::BreakerState::Open,
         });

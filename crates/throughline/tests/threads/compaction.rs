@@ -10,7 +10,7 @@ use throughline::model::{
 };
 use throughline::store::At;
 use throughline::{
-    Agent, ChatClient, ChatRequest, ClientExt, Compaction, Compacts, Kept, Outcome, Owner,
+    Agent, ChatClient, ChatRequest, ClientExt, Compaction, Compacts, HistoryOwner, Outcome, Owner,
     Persistence, RunEvent, ToolOutput, View,
 };
 use throughline_testkit::engines::Fault;
@@ -475,7 +475,7 @@ async fn a_layer_compacts_for_whoever_keeps_conversations_alone() {
             tools: &[],
             choice: &choice,
             settings: &settings,
-            kept: Kept::Here,
+            history_owner: HistoryOwner::Caller,
             persist: None,
             losses: None,
         };

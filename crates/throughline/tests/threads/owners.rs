@@ -67,9 +67,9 @@ fn sent(script: &ScriptedClient) -> Vec<String> {
         .map(|asked| {
             let messages = short(&asked.messages);
             match asked.kept {
-                KeptBy::Here => format!("[{messages}] ours"),
-                KeptBy::There(None) => format!("[{messages}] new"),
-                KeptBy::There(Some(id)) => format!("[{messages}] of {id}"),
+                KeptBy::Caller => format!("[{messages}] ours"),
+                KeptBy::Service(None) => format!("[{messages}] new"),
+                KeptBy::Service(Some(id)) => format!("[{messages}] of {id}"),
             }
         })
         .collect()

@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use throughline::model::json::RawJson;
 use throughline::model::{Event, Family, Fold, Response, Settings, ToolChoice, ToolDef, Wire};
 use throughline::{
-    Anthropic, Bounds, ChatClient, ChatRequest, ClientBuilder, ClientError, Foundry, Gemini, Kept,
-    OpenAi, ProxyChoice, Timeouts, View,
+    Anthropic, Bounds, ChatClient, ChatRequest, ClientBuilder, ClientError, Foundry, Gemini,
+    HistoryOwner, OpenAi, ProxyChoice, Timeouts, View,
 };
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{KEY, Upstream};
@@ -111,7 +111,7 @@ impl Ask {
             tools: &self.tools,
             choice: &self.choice,
             settings: &self.settings,
-            kept: Kept::Here,
+            history_owner: HistoryOwner::Caller,
             persist: None,
             losses: None,
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use throughline::model::{Message, Response, Stop, Wire};
-use throughline::{BreakerPolicy, ChatClient, ClientError, Happening, Observer, RetryPolicy, View};
+use throughline::{
+    BreakerPolicy, ChatClient, ClientError, ClientEvent, Observer, RetryPolicy, View,
+};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Expected, Extent, Fault, KEY, Reply, Upstream};
 use tokio::sync::Notify;
@@ -107,8 +109,8 @@ async fn once(cell: &Cell) -> Option<String> {
 struct Failed(Arc<Notify>);
 
 impl Observer for Failed {
-    fn observe(&self, happening: &Happening<'_>) {
-        if let Happening::Retry { .. } = happening {
+    fn observe(&self, event: &ClientEvent<'_>) {
+        if let ClientEvent::Retry { .. } = event {
             self.0.notify_one();
         }
     }

@@ -11,8 +11,8 @@ use throughline::model::{
 use throughline::render::{Native, Options, TextEmbed, ToolEntry};
 use throughline::store::ManualClock;
 use throughline::{
-    ChatClient, ChatRequest, ClientBuilder, ErrorKind, Happening, HistoryForm, Kept, Markers,
-    Observer, Target, ToolHistoryStrategy, View,
+    ChatClient, ChatRequest, ClientBuilder, ClientEvent, ErrorKind, HistoryForm, HistoryOwner,
+    Markers, Observer, Target, ToolHistoryStrategy, View,
 };
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Heard, Recorded, Reply, Script, Upstream};
@@ -126,8 +126,8 @@ fn bare(builder: ClientBuilder) -> Arc<dyn ChatClient> {
 struct Notes(Mutex<Vec<String>>);
 
 impl Observer for Notes {
-    fn observe(&self, happening: &Happening<'_>) {
-        if let Happening::FellBack { upstream, model } = happening {
+    fn observe(&self, event: &ClientEvent<'_>) {
+        if let ClientEvent::FellBack { upstream, model } = event {
             self.0.lock().unwrap().push(format!("{upstream} {model}"));
         }
     }
@@ -583,7 +583,7 @@ fn a_conversation_that_the_service_keeps_goes_on_in_its_own_items() {
                 let with = Ask::with_tools();
                 let first = View::new([Message::user("When is high water?")]);
                 let request = ChatRequest {
-                    kept: Kept::There { id: None },
+                    history_owner: HistoryOwner::Service { id: None },
                     ..with.about(&first)
                 };
                 let answer = ask(&client, &request, Reading::Whole).await.unwrap();
@@ -593,7 +593,7 @@ fn a_conversation_that_the_service_keeps_goes_on_in_its_own_items() {
                 let result = Message::new(Role::Tool, vec![Content::from(result)]);
                 let second = View::new([result]);
                 let request = ChatRequest {
-                    kept: Kept::There {
+                    history_owner: HistoryOwner::Service {
                         id: answer.service.as_deref(),
                     },
                     ..with.about(&second)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline::model::{CallId, Content, Family, Message, Output, Role, ToolResult, Wire};
-use throughline::{ChatClient, ChatRequest, ErrorKind, Kept, View};
+use throughline::{ChatClient, ChatRequest, ErrorKind, HistoryOwner, View};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Reply, Script, Upstream};
 
@@ -43,7 +43,7 @@ async fn talk(wire: &Wire, reading: Reading, conversation: bool) -> (Vec<String>
         loop {
             let view = View::new(new);
             let request = ChatRequest {
-                kept: Kept::There { id: id.as_deref() },
+                history_owner: HistoryOwner::Service { id: id.as_deref() },
                 ..with.about(&view)
             };
             let answer = ask(&client, &request, reading).await;
@@ -118,14 +118,14 @@ fn what_the_service_does_not_hold_is_not_found_and_its_orphans_are_refused() {
             };
             for id in ids {
                 let request = ChatRequest {
-                    kept: Kept::There { id: Some(id) },
+                    history_owner: HistoryOwner::Service { id: Some(id) },
                     ..with.about(&hello)
                 };
                 let error = ask(&client, &request, Reading::Streamed).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::NotFound, "{wire} {id}: {error}");
             }
             let first = ChatRequest {
-                kept: Kept::There { id: None },
+                history_owner: HistoryOwner::Service { id: None },
                 ..with.about(&hello)
             };
             let first = ask(&client, &first, Reading::Whole).await.unwrap();
@@ -135,7 +135,7 @@ fn what_the_service_does_not_hold_is_not_found_and_its_orphans_are_refused() {
             orphan.name = Some("tide".into());
             let orphan = View::new([Message::new(Role::Tool, vec![Content::from(orphan)])]);
             let request = ChatRequest {
-                kept: Kept::There {
+                history_owner: HistoryOwner::Service {
                     id: first.service.as_deref(),
                 },
                 ..with.about(&orphan)

@@ -4,7 +4,7 @@
 mod tests;
 
 use futures_util::FutureExt;
-use throughline::{ChatClient, ChatRequest, Demo, Kept, View};
+use throughline::{ChatClient, ChatRequest, Demo, HistoryOwner, View};
 use throughline_model::{Body, Content, Message, Role, Stop, Wire};
 
 use crate::upstream::gate::Gate;
@@ -104,7 +104,7 @@ fn from_conversation(heard: &Heard) -> Reply {
         tools: &heard.tools,
         choice: &heard.choice,
         settings: &heard.settings,
-        kept: Kept::Here,
+        history_owner: HistoryOwner::Caller,
         persist: None,
         losses: None,
     };

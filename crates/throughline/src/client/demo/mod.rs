@@ -18,7 +18,9 @@ use throughline_model::{
 };
 use throughline_wire::Loss;
 
-use super::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept};
+use super::{
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner,
+};
 
 /// The built-in model `demo`.
 ///
@@ -29,7 +31,7 @@ use super::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStr
 ///
 /// ```
 /// use throughline::model::{Message, Settings, ToolChoice};
-/// use throughline::{ChatClient, ChatRequest, Demo, Kept, View};
+/// use throughline::{ChatClient, ChatRequest, Demo, HistoryOwner, View};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let view = View::new(vec![
@@ -43,7 +45,7 @@ use super::{Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStr
 ///     tools: &[],
 ///     choice: &ToolChoice::Auto,
 ///     settings: &Settings::default(),
-///     kept: Kept::Here,
+///     history_owner: HistoryOwner::Caller,
 ///     persist: None,
 ///     losses: None,
 /// };
@@ -102,9 +104,9 @@ impl ChatClient for Demo {
 
 /// It remembers nothing from call to call.
 fn refuse_to_keep(request: &ChatRequest<'_>) -> Result<(), ClientError> {
-    match request.kept {
-        Kept::Here => Ok(()),
-        Kept::There { .. } => {
+    match request.history_owner {
+        HistoryOwner::Caller => Ok(()),
+        HistoryOwner::Service { .. } => {
             let text = "this model keeps no conversations: keep the thread's history here";
             Err(ClientError::new(ErrorKind::Setup, "demo", text))
         }

@@ -5,7 +5,7 @@ use throughline_model::{
 };
 
 use super::Demo;
-use crate::client::{ChatClient, ChatRequest, Kept};
+use crate::client::{ChatClient, ChatRequest, HistoryOwner};
 use crate::prompt::View;
 
 fn tool(name: &str, schema: &str) -> ToolDef {
@@ -40,7 +40,7 @@ async fn respond(view: &View, settings: &Settings) -> throughline_model::Respons
         tools: &tools,
         choice: &ToolChoice::Auto,
         settings,
-        kept: Kept::Here,
+        history_owner: HistoryOwner::Caller,
         persist: None,
         losses: None,
     };

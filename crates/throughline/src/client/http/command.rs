@@ -14,7 +14,7 @@ use crate::client::Secret;
 ///
 /// JSON is read for `access_token`, `accessToken` or `token`, and for its life: `expires_in` in
 /// seconds from now, `expires_on` in seconds since 1970. The command runs without a shell and
-/// without input, is ended when nobody waits for it any more, and what it prints is never shown.
+/// without input, is killed when no call waits for it any more, and its output is never shown.
 ///
 /// ```
 /// use throughline::{CommandTokens, Foundry};
@@ -33,7 +33,7 @@ pub struct CommandTokens {
     timeout: Duration,
 }
 
-/// Nobody needs a longer token.
+/// The longest token that is accepted, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 impl CommandTokens {

@@ -54,11 +54,11 @@ pub struct CachedTokens(Arc<Cache>);
 
 struct Cache {
     provider: Arc<dyn TokenProvider>,
-    state: Mutex<State>,
+    state: Mutex<TokenState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     held: Option<Held>,
     fetching: Option<Fetching>,
     /// When a token was last thrown away because a service refused it.
@@ -99,7 +99,7 @@ impl CachedTokens {
             }
             state.fetching.get_or_insert_with(|| self.fetch()).clone()
         };
-        // Whoever waits drives it, so it goes on if the one who began has gone.
+        // Each waiting call drives the shared fetch, so it goes on if the call that began it was dropped.
         fetching.await
     }
 
@@ -108,7 +108,7 @@ impl CachedTokens {
         let mut state = self.state();
         let now = Instant::now();
         match &state.held {
-            // Somebody has renewed it already.
+            // Another call has renewed it already.
             Some(held) if held.secret != *token => return true,
             _ => {}
         }
@@ -143,12 +143,12 @@ impl CachedTokens {
         .shared()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TokenState> {
         lock(&self.0.state)
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<TokenState>) -> MutexGuard<'_, TokenState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,31 +1,31 @@
 //! HTTP: how requests go out and what they are signed with. No vendor's rules here.
 
-mod body;
 mod command;
 mod credential;
 mod http1;
-mod pieces;
+mod http_transport;
+mod request_body;
+mod response_body;
 mod settings;
 mod transport;
-mod wire;
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-pub(super) use body::BodyReader;
 pub use command::CommandTokens;
 pub use credential::{CachedTokens, Token, TokenError, TokenProvider};
 pub(super) use credential::{Credential, Granted};
-pub use pieces::RequestBody;
+pub use http_transport::HttpTransport;
+use http_transport::response_headers;
+pub use request_body::RequestBody;
+pub(super) use response_body::BodyReader;
 pub use settings::{HttpSettings, ProxyChoice, Timeouts};
 pub use transport::{
     Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
     TransportFault,
 };
-pub use wire::HttpTransport;
-use wire::response_headers;
 
 /// What this process calls itself.
 const AGENT: &str = concat!("throughline/", env!("CARGO_PKG_VERSION"));

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::Stream;
 
-use super::pieces::RequestBody;
+use super::request_body::RequestBody;
 use crate::client::{ErrorKind, Secret, TimeoutPhase};
 
 /// What a request does.

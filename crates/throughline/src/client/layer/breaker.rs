@@ -10,7 +10,7 @@ use throughline_wire::Loss;
 use tokio::time::Instant;
 
 use super::state::BreakerState;
-use crate::client::observe::{Happening, Observer, Watch};
+use crate::client::observe::{ClientEvent, Observer, ObserverHandle};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, TimeoutPhase,
 };
@@ -72,11 +72,11 @@ impl BreakerPolicy {
 /// up to five seconds. A probe that takes longer than that does not keep the next one waiting, so a
 /// service that is well again gets calls within ten seconds. All clones are one breaker.
 #[derive(Clone)]
-pub struct Breaker(Arc<Shared>);
+pub struct Breaker(Arc<SharedBreaker>);
 
-struct Shared {
+struct SharedBreaker {
     policy: BreakerPolicy,
-    watch: Watch,
+    watch: ObserverHandle,
     circuits: Mutex<Circuits>,
 }
 
@@ -273,16 +273,16 @@ impl Default for Breaker {
 impl Breaker {
     /// A closed breaker.
     pub fn new(policy: BreakerPolicy) -> Self {
-        Self::made(policy, Watch::default())
+        Self::made(policy, ObserverHandle::default())
     }
 
     /// A closed breaker that tells someone when it changes.
     pub fn observed_by(policy: BreakerPolicy, observer: Arc<dyn Observer>) -> Self {
-        Self::made(policy, Watch::by(observer))
+        Self::made(policy, ObserverHandle::new(observer))
     }
 
-    pub(crate) fn made(policy: BreakerPolicy, watch: Watch) -> Self {
-        Self(Arc::new(Shared {
+    pub(crate) fn made(policy: BreakerPolicy, watch: ObserverHandle) -> Self {
+        Self(Arc::new(SharedBreaker {
             policy,
             watch,
             circuits: Mutex::new(Circuits::new()),
@@ -307,7 +307,9 @@ impl Breaker {
         let state = circuits.state();
         drop(circuits);
         if state != before {
-            self.0.watch.tell(&Happening::Breaker { upstream, state });
+            self.0
+                .watch
+                .report(&ClientEvent::Breaker { upstream, state });
         }
         changed
     }

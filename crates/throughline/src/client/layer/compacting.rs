@@ -6,7 +6,7 @@ use throughline_model::{Message, Response};
 use throughline_wire::Loss;
 
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Kept, Layer,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, Layer,
 };
 use crate::prompt::{Between, Compacted, PromptRequest};
 
@@ -60,7 +60,7 @@ struct Compacting {
 impl Compacting {
     /// The conversation of a request, as it is to be sent.
     fn compacted(&self, request: &ChatRequest<'_>) -> Result<Option<Compacted>, ClientError> {
-        if let Kept::There { .. } = request.kept {
+        if let HistoryOwner::Service { .. } = request.history_owner {
             // The service has what is older; this is only what is new.
             return Ok(None);
         }

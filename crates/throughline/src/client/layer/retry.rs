@@ -7,8 +7,8 @@ use throughline_wire::Loss;
 
 use super::budget::Budget;
 use super::jitter::Jitter;
-use crate::client::begun::begun;
-use crate::client::observe::{GaveUp, Happening, Observer, Watch};
+use crate::client::first_content::wait_for_content;
+use crate::client::observe::{ClientEvent, GiveUpReason, Observer, ObserverHandle};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
 };
@@ -79,7 +79,7 @@ pub struct Retry {
     policy: RetryPolicy,
     budget: Arc<Budget>,
     jitter: Arc<Jitter>,
-    watch: Watch,
+    watch: ObserverHandle,
 }
 
 impl Default for Retry {
@@ -95,33 +95,33 @@ impl Retry {
             budget: Arc::new(Budget::new(policy.reserve, policy.earned)),
             jitter: Arc::new(Jitter::new(policy.seed)),
             policy,
-            watch: Watch::default(),
+            watch: ObserverHandle::default(),
         }
     }
 
     /// The same, telling someone what it does.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.watch = Watch::by(observer);
+        self.watch = ObserverHandle::new(observer);
         self
     }
 
     /// How long to wait after an attempt that failed, or why not to go on.
-    fn next(&self, attempt: u32, error: &ClientError) -> Result<Duration, GaveUp> {
+    fn next(&self, attempt: u32, error: &ClientError) -> Result<Duration, GiveUpReason> {
         // The second has waited for memory already.
         let is_for_later = matches!(error.kind(), ErrorKind::Open | ErrorKind::OutOfMemory);
         if !error.may_retry() || is_for_later {
-            return Err(GaveUp::Final);
+            return Err(GiveUpReason::Final);
         }
         if attempt >= self.policy.attempts {
-            return Err(GaveUp::Attempts);
+            return Err(GiveUpReason::Attempts);
         }
         let asked = error.retry_after().unwrap_or_default();
         if asked > self.policy.longest_wait {
-            return Err(GaveUp::Wait);
+            return Err(GiveUpReason::Wait);
         }
         if !self.budget.take() {
-            return Err(GaveUp::Budget);
+            return Err(GiveUpReason::Budget);
         }
         let growth = 1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX);
         let most = self.policy.base.saturating_mul(growth).min(self.policy.cap);
@@ -139,7 +139,7 @@ impl Retry {
         let kind = error.kind();
         match self.next(attempt, &error) {
             Ok(wait) => {
-                self.watch.tell(&Happening::Retry {
+                self.watch.report(&ClientEvent::Retry {
                     upstream,
                     attempt,
                     wait,
@@ -149,7 +149,7 @@ impl Retry {
                 Ok(())
             }
             Err(why) => {
-                self.watch.tell(&Happening::GaveUp {
+                self.watch.report(&ClientEvent::GaveUp {
                     upstream,
                     attempt,
                     kind,
@@ -174,7 +174,7 @@ struct Retrying {
 
 impl Retrying {
     async fn begun(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        begun(self.inner.stream(request).await?).await
+        wait_for_content(self.inner.stream(request).await?).await
     }
 }
 
@@ -194,8 +194,8 @@ impl ChatClient for Retrying {
         self.retry.budget.call();
         let mut attempt = 1;
         loop {
-            let happening = Happening::Attempt { upstream, attempt };
-            self.retry.watch.tell(&happening);
+            let event = ClientEvent::Attempt { upstream, attempt };
+            self.retry.watch.report(&event);
             match self.inner.respond(request).await {
                 Ok(response) => return Ok(response),
                 Err(error) => self.retry.pause(upstream, attempt, error).await?,
@@ -209,8 +209,8 @@ impl ChatClient for Retrying {
         self.retry.budget.call();
         let mut attempt = 1;
         loop {
-            let happening = Happening::Attempt { upstream, attempt };
-            self.retry.watch.tell(&happening);
+            let event = ClientEvent::Attempt { upstream, attempt };
+            self.retry.watch.report(&event);
             match self.begun(request).await {
                 Ok(events) => return Ok(events),
                 Err(error) => self.retry.pause(upstream, attempt, error).await?,

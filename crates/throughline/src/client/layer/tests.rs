@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::{Breaker, BreakerPolicy, BreakerState, PersistEachCall, Retry, RetryPolicy};
 use crate::client::fake::{FakeClient, hello, with_request};
 use crate::client::{
-    ChatClient, ChatRequest, ClientError, ClientExt, ErrorKind, GaveUp, Happening, Kept, Observer,
-    PersistMark, TimeoutPhase,
+    ChatClient, ChatRequest, ClientError, ClientEvent, ClientExt, ErrorKind, GiveUpReason,
+    HistoryOwner, Observer, PersistMark, TimeoutPhase,
 };
 
 fn error(kind: ErrorKind) -> ClientError {
@@ -113,7 +113,7 @@ async fn waits_grow_within_their_cap_and_follow_from_the_seed() {
 }
 
 #[derive(Default)]
-struct Seen(Mutex<Vec<(Duration, Option<GaveUp>)>>);
+struct Seen(Mutex<Vec<(Duration, Option<GiveUpReason>)>>);
 
 impl Seen {
     fn waits(&self) -> Vec<Duration> {
@@ -124,10 +124,10 @@ impl Seen {
 }
 
 impl Observer for Seen {
-    fn observe(&self, happening: &Happening<'_>) {
-        match happening {
-            Happening::Retry { wait, .. } => self.0.lock().unwrap().push((*wait, None)),
-            Happening::GaveUp { why, .. } => {
+    fn observe(&self, event: &ClientEvent<'_>) {
+        match event {
+            ClientEvent::Retry { wait, .. } => self.0.lock().unwrap().push((*wait, None)),
+            ClientEvent::GaveUp { why, .. } => {
                 self.0.lock().unwrap().push((secs(0), Some(*why)));
             }
             _ => {}
@@ -242,7 +242,7 @@ async fn one_probe_at_a_time_and_one_that_vanishes_does_not_matter() {
     let probe = with_request(async |request| client.stream(request).await).await;
     assert_eq!(breaker.state(), BreakerState::HalfOpen);
     assert_eq!(ask(&client).await, Err(ErrorKind::Open));
-    // Nobody listened to the answer: it shows nothing, and the next call is a probe.
+    // The answer was dropped unread: it shows nothing, and the next call is a probe.
     drop(probe.unwrap());
     assert_eq!(breaker.state(), BreakerState::HalfOpen);
     let probe = with_request(async |request| client.stream(request).await).await;
@@ -360,7 +360,7 @@ async fn a_call_is_marked_when_its_answer_is_whole_wherever_the_layer_stands() {
         with_request(async |request| {
             let mark = PersistMark::default();
             let request = ChatRequest {
-                kept: Kept::There { id: Some("conv_1") },
+                history_owner: HistoryOwner::Service { id: Some("conv_1") },
                 persist: Some(&mark),
                 ..*request
             };

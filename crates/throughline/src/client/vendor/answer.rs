@@ -33,7 +33,7 @@ pub(super) enum Media {
 }
 
 /// An answer whose body is still to be read.
-pub(super) struct Answer {
+pub(super) struct VendorAnswer {
     pub(super) head: Head,
     pub(super) body: BodyReader,
     /// A piece of the body that was read already.
@@ -41,7 +41,7 @@ pub(super) struct Answer {
     pub(super) memory: AnswerMemory,
 }
 
-impl Answer {
+impl VendorAnswer {
     pub(super) fn new(head: Head, body: BodyReader, memory: AnswerMemory) -> Self {
         Self {
             head,

@@ -9,13 +9,13 @@ use throughline_wire::render::{Items, Target};
 use throughline_wire::{Loss, Losses};
 
 use super::VendorClient;
-use super::answer::{Answer, Head};
+use super::answer::{Head, VendorAnswer};
 use super::answer_memory::AnswerMemory;
 use super::dialect::Auth;
 use super::failure;
 use super::form::Shown;
 use super::keep::Keeping;
-use super::stream::Reader;
+use super::stream::EventReader;
 use crate::client::http::{
     BodyReader, Credential, Granted, Header, HttpMethod, HttpRequest, HttpResponse, RequestBody,
 };
@@ -40,7 +40,7 @@ impl VendorClient {
         request: &ChatRequest<'_>,
         delivery: Delivery,
         form: Shown,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<VendorAnswer, ClientError> {
         let model = self.model_of(request);
         if model.is_empty() && self.names_model {
             return Err(self.setup("no model is named, by the client or by the request"));
@@ -97,7 +97,7 @@ impl VendorClient {
         granted: Granted,
         delivery: Delivery,
         keeping: Keeping,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<VendorAnswer, ClientError> {
         let headers = response.headers.iter();
         let head = Head {
             upstream: self.abilities.upstream.clone(),
@@ -116,14 +116,14 @@ impl VendorClient {
         let body = BodyReader::new(response, &head.upstream, self.timeouts.idle, limit);
         if is_good {
             let memory = AnswerMemory::new(self.bounds.answer_bytes, self.memory.as_ref());
-            return Ok(Answer::new(head, body, memory));
+            return Ok(VendorAnswer::new(head, body, memory));
         }
         Err(failure::refused(self.codec, &head, body).await)
     }
 
     /// The answer's events.
-    pub(super) fn reader(&self, answer: Answer) -> Reader {
-        Reader::new(self.codec, answer, self.bounds.events, self.end_mark)
+    pub(super) fn reader(&self, answer: VendorAnswer) -> EventReader {
+        EventReader::new(self.codec, answer, self.bounds.events, self.end_mark)
     }
 
     fn headers(&self, granted: &Granted, delivery: Delivery) -> Vec<Header> {
@@ -225,7 +225,7 @@ impl VendorClient {
         self.body(request, Delivery::Whole, &keeping, form).1
     }
 
-    /// The model to ask; empty if nobody names one.
+    /// The model to ask; empty if neither the request nor the client names one.
     pub(super) fn model_of<'r>(&'r self, request: &ChatRequest<'r>) -> &'r str {
         request.model.or(self.model.as_deref()).unwrap_or_default()
     }

@@ -12,7 +12,7 @@ use super::VendorClient;
 use super::dialect::{Dialect, EndMark};
 use super::form::Wanted;
 use crate::client::http::{Header, HttpSettings, ProxyChoice, Timeouts, TokenProvider, Transport};
-use crate::client::observe::{Observer, Watch};
+use crate::client::observe::{Observer, ObserverHandle};
 use crate::client::{
     Abilities, Breaker, BreakerPolicy, ChatClient, ClientError, ClientExt, Retry, RetryPolicy,
     Secret,
@@ -319,7 +319,10 @@ impl ClientBuilder {
     /// The client, with a breaker around it and retries around that.
     pub fn build(mut self) -> Result<Arc<dyn ChatClient>, ClientError> {
         let observer = self.observer.clone();
-        let watch = observer.clone().map(Watch::by).unwrap_or_default();
+        let watch = observer
+            .clone()
+            .map(ObserverHandle::new)
+            .unwrap_or_default();
         let policy = BreakerPolicy::never();
         let breaker = match std::mem::replace(&mut self.breaker, Ok(policy)) {
             Ok(policy) => Breaker::made(policy, watch),
@@ -379,7 +382,7 @@ impl ClientBuilder {
             memory: self.memory,
             target,
             history,
-            watch: self.observer.map(Watch::by).unwrap_or_default(),
+            watch: self.observer.map(ObserverHandle::new).unwrap_or_default(),
             token_limit: self.token_limit.unwrap_or(if at_home {
                 TokenLimit::default()
             } else {

@@ -124,7 +124,7 @@ fn kind(status: u16, error: &VendorError) -> ErrorKind {
         .unwrap_or(ErrorKind::Unavailable)
 }
 
-/// Our word for a quota that comes back tomorrow: waiting is of no use to whoever asks now.
+/// Our word for a quota that comes back tomorrow: waiting is of no use to this call.
 const DAILY: &str = "daily_quota";
 
 /// Words that mean one thing whatever the status.

@@ -9,7 +9,7 @@ use throughline_wire::render::{Chain, ChainAt, Target};
 use throughline_wire::validate::Chained;
 
 use super::VendorClient;
-use crate::client::{ChatRequest, ClientError, Kept, StoresHistory};
+use crate::client::{ChatRequest, ClientError, HistoryOwner, StoresHistory};
 
 /// Members of a body that name what it continues.
 const NAMES: [&str; 3] = [
@@ -30,9 +30,9 @@ pub(super) enum Keeping {
 impl VendorClient {
     /// Who keeps the conversation, if the service can do what the request wants.
     pub(super) fn keeping(&self, request: &ChatRequest<'_>) -> Result<Keeping, ClientError> {
-        let keeping = match request.kept {
-            Kept::Here => Keeping::Here,
-            Kept::There { id } => Keeping::There(self.continued(id)?),
+        let keeping = match request.history_owner {
+            HistoryOwner::Caller => Keeping::Here,
+            HistoryOwner::Service { id } => Keeping::There(self.continued(id)?),
         };
         self.agreed(&keeping, request.settings)?;
         Ok(keeping)

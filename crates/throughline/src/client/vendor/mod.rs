@@ -32,10 +32,10 @@ use throughline_wire::compose::{Delivery, TokenLimit};
 use throughline_wire::render::Target;
 use throughline_wire::{Codec, Loss};
 
-use super::begun::begun;
+use super::first_content::wait_for_content;
 use super::http::{Credential, Header, Timeouts, Transport};
-use super::observe::{Happening, Watch};
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Kept};
+use super::observe::{ClientEvent, ObserverHandle};
+use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner};
 use crate::memory::MemoryBudget;
 
 use answer::Media;
@@ -44,7 +44,7 @@ use dialect::Dialect;
 pub use dialect::EndMark;
 pub use form::HistoryForm;
 use form::{Behind, Forms, Shown};
-use stream::Reader;
+use stream::EventReader;
 use url::Base;
 pub use vendors::{Anthropic, Foundry, Gemini, OpenAi};
 
@@ -64,7 +64,7 @@ pub struct VendorClient {
     target: Target,
     /// How earlier calls and results are shown.
     history: Forms,
-    watch: Watch,
+    watch: ObserverHandle,
     token_limit: TokenLimit,
     end_mark: EndMark,
     /// Whether requests name a model; agents have their own.
@@ -87,7 +87,7 @@ impl fmt::Debug for VendorClient {
 
 impl VendorClient {
     /// Read an event stream to its end.
-    async fn fold(&self, mut reader: Reader) -> Result<Response, ClientError> {
+    async fn fold(&self, mut reader: EventReader) -> Result<Response, ClientError> {
         let mut fold = Fold::new();
         while let Some(event) = reader.next().await? {
             fold.push(event);
@@ -150,14 +150,14 @@ impl VendorClient {
         request: &ChatRequest<'_>,
         form: Shown,
     ) -> Result<EventStream, ClientError> {
-        begun(self.stream_as(request, form).await?).await
+        wait_for_content(self.stream_as(request, form).await?).await
     }
 
     /// In which form to ask, and whether there is another one should it be refused.
     fn form(&self, request: &ChatRequest<'_>) -> (Shown, bool) {
-        let behind = match request.kept {
-            Kept::There { id: Some(_) } => Behind::Calls,
-            Kept::There { id: None } | Kept::Here => Behind::Nothing,
+        let behind = match request.history_owner {
+            HistoryOwner::Service { id: Some(_) } => Behind::Calls,
+            HistoryOwner::Service { id: None } | HistoryOwner::Caller => Behind::Nothing,
         };
         let form = self.history.first(self.model_of(request), behind);
         let another = self.history.has_another(form, behind) && request.view.has_tools();
@@ -187,7 +187,8 @@ impl VendorClient {
                 let model = self.model_of(request);
                 self.history.took_text(model);
                 let upstream = &self.abilities.upstream;
-                self.watch.tell(&Happening::FellBack { upstream, model });
+                self.watch
+                    .report(&ClientEvent::FellBack { upstream, model });
                 (Shown::Text, Ok(answer))
             }
             Err(error) => {

@@ -6,7 +6,7 @@ use throughline_model::{Event, json};
 use throughline_wire::sse::{Decoder, End, Frame, Limits, SseError};
 use throughline_wire::{Codec, Shape, StreamDecoder};
 
-use super::answer::{Answer, Head};
+use super::answer::{Head, VendorAnswer};
 use super::answer_memory::AnswerMemory;
 use super::dialect::EndMark;
 use super::{figures, whole};
@@ -14,7 +14,7 @@ use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind};
 
 /// The events of one answer. It is over after [`Event::Finished`] or an error.
-pub(super) struct Reader {
+pub(super) struct EventReader {
     codec: &'static dyn Codec,
     head: Head,
     body: BodyReader,
@@ -34,10 +34,10 @@ pub(super) struct Reader {
     over: bool,
 }
 
-impl Reader {
+impl EventReader {
     pub(super) fn new(
         codec: &'static dyn Codec,
-        answer: Answer,
+        answer: VendorAnswer,
         limits: Limits,
         end_mark: EndMark,
     ) -> Self {

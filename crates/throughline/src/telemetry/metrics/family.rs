@@ -58,7 +58,7 @@ impl Family {
         }
         drop(cells);
         let mut cells = self.cells.write().unwrap_or_else(PoisonError::into_inner);
-        // Somebody may have been faster.
+        // Another thread may have inserted it meanwhile.
         match find(&cells, labels) {
             Ok(at) => Arc::clone(&cells[at].1),
             Err(at) if cells.len() < MOST => self.insert(&mut cells, at, labels),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throughline_model::{Outcome, Usage};
 
 use super::{Instrument, Metrics};
-use crate::client::{BreakerState, ErrorKind, Happening, Observer};
+use crate::client::{BreakerState, ClientEvent, ErrorKind, Observer};
 use crate::thread::StopReason;
 
 const CHAT: &str = "chat";
@@ -86,15 +86,15 @@ impl Metrics {
 
 /// Retries and breakers tell what they do.
 impl Observer for Metrics {
-    fn observe(&self, happening: &Happening<'_>) {
-        match *happening {
-            Happening::Attempt { upstream, .. } => {
+    fn observe(&self, event: &ClientEvent<'_>) {
+        match *event {
+            ClientEvent::Attempt { upstream, .. } => {
                 self.record(Instrument::Attempts, 1.0, [upstream]);
             }
-            Happening::Retry { upstream, kind, .. } => {
+            ClientEvent::Retry { upstream, kind, .. } => {
                 self.record(Instrument::Retries, 1.0, [upstream, kind.as_str()]);
             }
-            Happening::GaveUp {
+            ClientEvent::GaveUp {
                 upstream,
                 kind,
                 why,
@@ -103,10 +103,10 @@ impl Observer for Metrics {
                 let labels = [upstream, kind.as_str(), why.as_str()];
                 self.record(Instrument::GaveUp, 1.0, labels);
             }
-            Happening::FellBack { upstream, .. } => {
+            ClientEvent::FellBack { upstream, .. } => {
                 self.record(Instrument::Fallbacks, 1.0, [upstream]);
             }
-            Happening::Breaker { upstream, state } => {
+            ClientEvent::Breaker { upstream, state } => {
                 let value = match state {
                     BreakerState::Closed => 0.0,
                     BreakerState::HalfOpen => 1.0,

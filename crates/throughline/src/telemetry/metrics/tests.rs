@@ -1,11 +1,11 @@
 use super::family::{MOST, OTHER};
 use super::{HistogramValue, Instrument, Metric, Metrics, PointValue};
-use crate::client::{ErrorKind, Happening, Observer};
+use crate::client::{ClientEvent, ErrorKind, Observer};
 use crate::thread::StopReason;
 use std::time::Duration;
 
 fn retry(metrics: &Metrics, upstream: &str) {
-    metrics.observe(&Happening::Retry {
+    metrics.observe(&ClientEvent::Retry {
         upstream,
         attempt: 1,
         wait: Duration::ZERO,

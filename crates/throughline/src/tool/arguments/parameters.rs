@@ -60,7 +60,7 @@ impl Parameters {
     }
 
     /// Take a schema as it is, whatever it says: models are given it, and calls are only held
-    /// against being objects. For tools that somebody else runs, who knows better.
+    /// against being objects. For tools that another program runs and checks.
     ///
     /// ```
     /// use throughline::Parameters;

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::Answer;
+use super::ToolFuture;
 use super::schema::{self, Derived};
 use crate::tool::{CallContext, IntoToolOutput, Parameters, ToolError};
 
@@ -26,11 +26,11 @@ pub struct Context;
 pub struct Nothing;
 
 pub(super) mod sealed {
-    use super::{Answer, CallContext, Derived};
+    use super::{CallContext, Derived, ToolFuture};
 
     pub trait Sealed<M> {
         fn parameters(&self) -> Derived;
-        fn call(&self, arguments: &str, context: CallContext) -> Answer;
+        fn call(&self, arguments: &str, context: CallContext) -> ToolFuture;
     }
 }
 
@@ -39,7 +39,7 @@ fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, ToolError> {
 }
 
 /// Run a function with what was read, or say why it could not be read.
-fn answer<A, Fut>(read: Result<A, ToolError>, run: impl FnOnce(A) -> Fut) -> Answer
+fn answer<A, Fut>(read: Result<A, ToolError>, run: impl FnOnce(A) -> Fut) -> ToolFuture
 where
     Fut: Future<Output: IntoToolOutput> + Send + 'static,
 {
@@ -59,7 +59,7 @@ where
         schema::of::<A>()
     }
 
-    fn call(&self, arguments: &str, context: CallContext) -> Answer {
+    fn call(&self, arguments: &str, context: CallContext) -> ToolFuture {
         answer(read(arguments), |arguments| self(arguments, context))
     }
 }
@@ -74,7 +74,7 @@ where
         schema::of::<A>()
     }
 
-    fn call(&self, arguments: &str, _context: CallContext) -> Answer {
+    fn call(&self, arguments: &str, _context: CallContext) -> ToolFuture {
         answer(read(arguments), self)
     }
 }
@@ -88,7 +88,7 @@ where
         Derived::plain(Parameters::none())
     }
 
-    fn call(&self, _arguments: &str, context: CallContext) -> Answer {
+    fn call(&self, _arguments: &str, context: CallContext) -> ToolFuture {
         answer(Ok(context), self)
     }
 }
@@ -102,7 +102,7 @@ where
         Derived::plain(Parameters::none())
     }
 
-    fn call(&self, _arguments: &str, _context: CallContext) -> Answer {
+    fn call(&self, _arguments: &str, _context: CallContext) -> ToolFuture {
         answer(Ok(()), |()| self())
     }
 }

@@ -24,8 +24,8 @@ use super::{
 pub use form::ToolFn;
 use schema::Derived;
 
-type Answer = BoxFuture<'static, Result<ToolOutput, ToolError>>;
-type Body = Arc<dyn Fn(RawJson, CallContext) -> Answer + Send + Sync>;
+type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+type Body = Arc<dyn Fn(RawJson, CallContext) -> ToolFuture + Send + Sync>;
 
 /// A tool that is a function, made by [`tool`], or one that is only declared, made by [`declare`].
 #[derive(Clone)]
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// Declare a tool that whoever starts a run answers for: its calls wait for results from outside.
+/// Declares a tool that the application runs itself: its calls wait for results from outside.
 ///
 /// ```
 /// use throughline::{Parameters, Runs, Tool, declare};
@@ -157,7 +157,7 @@ impl FnTool {
         self
     }
 
-    /// Somebody must agree to each call first.
+    /// Each call has to be approved before it runs.
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.spec.approval = Approval::Always;

@@ -20,10 +20,10 @@ pub(super) struct Link {
     /// Set when the server says that its tools are others now.
     pub(super) changed: Arc<AtomicBool>,
     /// Held while a connection is made, so that calls that come meanwhile wait for that one.
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
 }
 
-struct State {
+struct LinkState {
     client: Option<Client>,
     failures: u32,
     next: Option<Instant>,
@@ -34,7 +34,7 @@ impl Link {
     pub(super) async fn connect(server: Arc<McpServer>) -> Result<Self, McpError> {
         let changed = Arc::new(AtomicBool::new(false));
         let client = client::connect(&server, Arc::clone(&changed)).await?;
-        let state = State {
+        let state = LinkState {
             client: Some(client),
             failures: 0,
             next: None,

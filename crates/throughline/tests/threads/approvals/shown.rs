@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use throughline::model::{Body, Message, Response};
 use throughline::store::Decision;
 use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, EventStream, Kept, Owner, StopReason,
-    StoresHistory,
+    Abilities, Agent, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner, Owner,
+    StopReason, StoresHistory,
 };
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{everywhere, said, short};
@@ -32,9 +32,9 @@ impl Service {
 
     #[expect(clippy::panic, reason = "helpers of tests are tests")]
     fn note(&self, request: &ChatRequest<'_>) {
-        let id = match request.kept {
-            Kept::Here => panic!("the service keeps it"),
-            Kept::There { id } => id.map(str::to_owned),
+        let id = match request.history_owner {
+            HistoryOwner::Caller => panic!("the service keeps it"),
+            HistoryOwner::Service { id } => id.map(str::to_owned),
         };
         self.ids.lock().unwrap().push(id);
     }

@@ -1,6 +1,6 @@
 //! What of a request cannot be carried out, as far as it is known before a model is asked.
 
-use throughline::{ChatRequest, Kept, View};
+use throughline::{ChatRequest, HistoryOwner, View};
 use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 
 use super::offered::Offered;
@@ -66,7 +66,7 @@ impl ModelCall<'_> {
             tools: self.defs,
             choice: self.choice,
             settings: self.settings,
-            kept: Kept::Here,
+            history_owner: HistoryOwner::Caller,
             persist: None,
             losses: None,
         }

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::pool::Pool;
-use crate::client::http::pieces::RequestBody;
+use crate::client::http::request_body::RequestBody;
 use crate::client::http::response_headers;
 use crate::client::http::transport::{HttpResponse, TransportError, TransportFault};
 

@@ -7,11 +7,11 @@ use throughline_model::{Fold, Response, Wire};
 use throughline_wire::sse::{Frame, Limits, encode};
 use throughline_wire::{Codec, codec};
 
-use super::super::answer::{Answer, Head};
+use super::super::answer::{Head, VendorAnswer};
 use super::super::answer_memory::AnswerMemory;
 use super::super::dialect::EndMark;
 use super::super::keep::Keeping;
-use super::super::stream::Reader;
+use super::super::stream::EventReader;
 use crate::client::http::{BodyReader, HttpResponse};
 use crate::client::{ClientError, ErrorKind};
 
@@ -74,8 +74,8 @@ async fn read(codec: &'static dyn Codec, pieces: &[&[u8]]) -> Result<Response, C
         keeping: Keeping::Here,
     };
     let body = BodyReader::new(response, "test", None, u64::MAX);
-    let answer = Answer::new(head, body, AnswerMemory::new(u64::MAX, None));
-    let mut reader = Reader::new(codec, answer, Limits::default(), EndMark::Required);
+    let answer = VendorAnswer::new(head, body, AnswerMemory::new(u64::MAX, None));
+    let mut reader = EventReader::new(codec, answer, Limits::default(), EndMark::Required);
     let mut fold = Fold::new();
     while let Some(event) = reader.next().await? {
         fold.push(event);

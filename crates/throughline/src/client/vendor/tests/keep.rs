@@ -5,7 +5,7 @@ use throughline_model::{
 
 use super::support::{PROJECT, Reply, Service, all};
 use crate::client::vendor::{ClientBuilder, Foundry, Gemini, OpenAi};
-use crate::client::{ChatClient, ChatRequest, ClientError, ErrorKind, Kept, StoresHistory};
+use crate::client::{ChatClient, ChatRequest, ClientError, ErrorKind, HistoryOwner, StoresHistory};
 use crate::prompt::View;
 use futures_util::StreamExt;
 use throughline_model::Response;
@@ -24,7 +24,7 @@ async fn asked(
     builder: ClientBuilder,
     reply: Reply,
     view: &View,
-    kept: Kept<'_>,
+    kept: HistoryOwner<'_>,
     extra: Option<&str>,
 ) -> (Vec<Result<Response, ClientError>>, Option<String>) {
     let service = Service::always(reply);
@@ -40,7 +40,7 @@ async fn asked(
         tools: &[],
         choice: &ToolChoice::Auto,
         settings: &settings,
-        kept,
+        history_owner: kept,
         persist: None,
         losses: None,
     };
@@ -61,7 +61,7 @@ async fn asked(
     (vec![whole, streamed], sent)
 }
 
-async fn body(builder: ClientBuilder, view: &View, kept: Kept<'_>) -> String {
+async fn body(builder: ClientBuilder, view: &View, kept: HistoryOwner<'_>) -> String {
     let (_, sent) = asked(builder, Reply::json(400, "{}"), view, kept, None).await;
     sent.unwrap()
 }
@@ -75,7 +75,7 @@ async fn a_conversation_that_is_kept_here_is_stored_nowhere_and_continues_nothin
     for builder in storing() {
         // Not even if the client was made as one that stores.
         let builder = builder.target(|target| target.stored = true);
-        let body = body(builder, &hi(), Kept::Here).await;
+        let body = body(builder, &hi(), HistoryOwner::Caller).await;
         assert!(body.contains(r#""store":false"#), "{body}");
         for id in ["previous_", "conversation"] {
             assert!(!body.contains(id), "{id} in {body}");
@@ -96,14 +96,14 @@ async fn a_conversation_that_is_kept_there_goes_on_from_what_the_service_has() {
         ),
     ];
     for (builder, id, expected) in rows {
-        let kept = Kept::There { id: Some(id) };
+        let kept = HistoryOwner::Service { id: Some(id) };
         let body = body(builder, &hi(), kept).await;
         assert!(body.contains(expected), "{body}");
         assert!(body.contains(r#""store":true"#), "{body}");
         assert!(!body.contains("encrypted_content"), "{body}");
     }
     for builder in storing() {
-        let body = body(builder, &hi(), Kept::There { id: None }).await;
+        let body = body(builder, &hi(), HistoryOwner::Service { id: None }).await;
         assert!(body.contains(r#""store":true"#), "{body}");
         for id in ["previous_", "conversation"] {
             assert!(!body.contains(id), "{id} in {body}");
@@ -128,7 +128,7 @@ async fn a_result_whose_call_the_service_has_is_sent_as_a_result() {
         (interactions, "int_1", r#""call_id":"call_1""#),
     ];
     for (builder, id, expected) in rows {
-        let kept = Kept::There { id: Some(id) };
+        let kept = HistoryOwner::Service { id: Some(id) };
         let body = body(builder, &view, kept).await;
         assert!(body.contains(expected), "{body}");
         assert!(body.contains("And tomorrow?"), "{body}");
@@ -136,7 +136,7 @@ async fn a_result_whose_call_the_service_has_is_sent_as_a_result() {
 }
 
 /// What an answer is kept under, read whole; a stream that is answered whole says the same.
-async fn service(builder: ClientBuilder, kept: Kept<'_>, members: &str) -> Option<String> {
+async fn service(builder: ClientBuilder, kept: HistoryOwner<'_>, members: &str) -> Option<String> {
     let reply = match builder.dialect.wire {
         Wire::GeminiInteractions => format!(
             r#"{{"id":"int_2","object":"interaction","model":"m","status":"completed","steps":[{{"type":"model_output","content":[{{"type":"text","text":"hello"}}]}}]{members}}}"#
@@ -173,17 +173,22 @@ async fn service(builder: ClientBuilder, kept: Kept<'_>, members: &str) -> Optio
 
 #[tokio::test]
 async fn an_answer_says_what_it_is_kept_under() {
-    let there = |id| Kept::There { id };
+    let there = |id| HistoryOwner::Service { id };
     let conversation = r#","store":true,"conversation":{"id":"conv_1"}"#;
     let rows = [
         // Nothing was to be kept, and nothing is said.
-        (0, Kept::Here, "", None),
-        (0, Kept::Here, r#","store":false,"conversation":null"#, None),
+        (0, HistoryOwner::Caller, "", None),
+        (
+            0,
+            HistoryOwner::Caller,
+            r#","store":false,"conversation":null"#,
+            None,
+        ),
         // Kept although it was not to be.
-        (0, Kept::Here, r#","store":true"#, Some("resp_2")),
-        (0, Kept::Here, conversation, Some("conv_1")),
-        (2, Kept::Here, r#","store":true"#, Some("int_2")),
-        (2, Kept::Here, "", None),
+        (0, HistoryOwner::Caller, r#","store":true"#, Some("resp_2")),
+        (0, HistoryOwner::Caller, conversation, Some("conv_1")),
+        (2, HistoryOwner::Caller, r#","store":true"#, Some("int_2")),
+        (2, HistoryOwner::Caller, "", None),
         (0, there(None), r#","store":true"#, Some("resp_2")),
         (0, there(Some("resp_1")), "", Some("resp_2")),
         (0, there(Some("conv_1")), conversation, Some("conv_1")),
@@ -210,7 +215,7 @@ async fn what_cannot_be_kept_there_is_refused_before_it_is_sent() {
                 .model("m")
                 .api_key("k")
                 .base_url("http://h");
-            let kept = Kept::There { id };
+            let kept = HistoryOwner::Service { id };
             let (answers, sent) = asked(builder, reply.clone(), &hi(), kept, None).await;
             assert_eq!(sent.is_some(), stores);
             let error = answers[0].as_ref().unwrap_err();
@@ -220,7 +225,7 @@ async fn what_cannot_be_kept_there_is_refused_before_it_is_sent() {
     // Overriding the abilities does not teach a format what it cannot say.
     let chat = OpenAi::chat("m").api_key("k");
     let chat = chat.abilities(|abilities| abilities.stores_history = StoresHistory::Always);
-    let kept = Kept::There { id: Some("x") };
+    let kept = HistoryOwner::Service { id: Some("x") };
     let (answers, sent) = asked(chat, reply, &hi(), kept, None).await;
     let error = answers[1].as_ref().unwrap_err();
     assert!(
@@ -232,10 +237,18 @@ async fn what_cannot_be_kept_there_is_refused_before_it_is_sent() {
 
 #[tokio::test]
 async fn options_that_name_another_conversation_are_refused() {
-    let there = |id| Kept::There { id };
+    let there = |id| HistoryOwner::Service { id };
     let rows = [
-        (Kept::Here, r#"{"previous_response_id":"resp_9"}"#, false),
-        (Kept::Here, r#"{"conversation":{"id":"conv_9"}}"#, false),
+        (
+            HistoryOwner::Caller,
+            r#"{"previous_response_id":"resp_9"}"#,
+            false,
+        ),
+        (
+            HistoryOwner::Caller,
+            r#"{"conversation":{"id":"conv_9"}}"#,
+            false,
+        ),
         (
             there(Some("resp_1")),
             r#"{"previous_response_id":"resp_9"}"#,
@@ -259,7 +272,7 @@ async fn options_that_name_another_conversation_are_refused() {
             r#"{"conversation":{"id":"conv_1"}}"#,
             true,
         ),
-        (Kept::Here, r#"{"store":false}"#, true),
+        (HistoryOwner::Caller, r#"{"store":false}"#, true),
     ];
     for (kept, extra, fine) in rows {
         let [responses, ..] = storing();

@@ -83,7 +83,7 @@ impl Driver {
             tools: &offered,
             choice: &choice,
             settings: &self.plan.settings,
-            kept: self.owner.kept(),
+            history_owner: self.owner.kept(),
             persist: per_call.then_some(&mark),
             losses: Some(&losses),
         };

@@ -7,7 +7,7 @@ use throughline_model::{Message, MessageId, Response, Role, Source};
 use throughline_store::{ServiceId, State, ThreadPatch};
 
 use super::prompt_view::PromptView;
-use crate::client::{Abilities, Kept, StoresHistory};
+use crate::client::{Abilities, HistoryOwner, StoresHistory};
 use crate::prompt::View;
 use crate::run::driver::start::Adopted;
 use crate::run::driver::start::Plan;
@@ -202,10 +202,10 @@ impl Ownership {
         matches!(self, Self::External { .. })
     }
 
-    pub(in crate::run::driver) fn kept(&self) -> Kept<'_> {
+    pub(in crate::run::driver) fn kept(&self) -> HistoryOwner<'_> {
         match self {
-            Self::Service { id, .. } => Kept::There { id: id.as_deref() },
-            Self::Local | Self::External { .. } => Kept::Here,
+            Self::Service { id, .. } => HistoryOwner::Service { id: id.as_deref() },
+            Self::Local | Self::External { .. } => HistoryOwner::Caller,
         }
     }
 }

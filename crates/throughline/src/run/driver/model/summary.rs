@@ -10,7 +10,7 @@ use throughline_compact::{NarrativeOutcome, NarrativeRejection, NarrativeRequest
 use throughline_model::{Message, Response, Settings, Stop, ToolChoice, ToolDef};
 use tracing::Instrument;
 
-use crate::client::{ChatClient, ChatRequest, Kept};
+use crate::client::{ChatClient, ChatRequest, HistoryOwner};
 use crate::prompt::{PendingSummary, SummaryResult, SummaryWriter, View};
 use crate::run::driver::Driver;
 use crate::run::event::RunEvent;
@@ -125,7 +125,7 @@ impl SummaryCall {
             tools: &self.tools,
             choice: &ToolChoice::Auto,
             settings: &self.settings,
-            kept: Kept::Here,
+            history_owner: HistoryOwner::Caller,
             persist: None,
             losses: None,
         };

@@ -15,7 +15,7 @@ const PARTS: usize = 10_000;
 
 impl Schema {
     pub(in super::super) fn compile(value: &Value<'_>) -> Result<Self, SchemaError> {
-        let mut reader = Reader {
+        let mut reader = SchemaReader {
             document: value,
             nodes: Vec::new(),
             known: HashMap::new(),
@@ -65,7 +65,7 @@ impl Node {
     }
 }
 
-struct Reader<'v, 't> {
+struct SchemaReader<'v, 't> {
     document: &'v Value<'t>,
     nodes: Vec<Node>,
     /// What has a place already, by where its value is in memory.
@@ -73,7 +73,7 @@ struct Reader<'v, 't> {
     todo: Vec<(NodeId, &'v Value<'t>, String)>,
 }
 
-impl<'v, 't> Reader<'v, 't> {
+impl<'v, 't> SchemaReader<'v, 't> {
     /// The place of a part, which is read later if it was not yet.
     fn place(&mut self, value: &'v Value<'t>, place: String) -> Result<NodeId, SchemaError> {
         let at = std::ptr::from_ref(value);

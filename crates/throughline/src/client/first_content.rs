@@ -3,9 +3,9 @@ use throughline_model::Event;
 
 use super::{ClientError, EventStream};
 
-/// A stream of which the first content has come. What is said before it is no part of the answer
-/// and is held back until then, so that an attempt that fails leaves no trace.
-pub(super) async fn begun(mut events: EventStream) -> Result<EventStream, ClientError> {
+/// Waits for the first content of a stream. Events before it are no part of the answer and are held
+/// back until then, so that an attempt that fails leaves no trace.
+pub(super) async fn wait_for_content(mut events: EventStream) -> Result<EventStream, ClientError> {
     let mut first = Vec::new();
     while let Some(event) = events.next().await {
         let event = event?;
