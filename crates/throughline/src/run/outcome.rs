@@ -10,6 +10,7 @@ use super::setup::BuildError;
 use super::usage::RunUsage;
 use crate::client::ClientError;
 use crate::run::ProviderError;
+use crate::telemetry::{RunReport, Tokens};
 use crate::thread::MessageStoreError;
 use crate::thread::Pending;
 use crate::thread::StopReason;
@@ -297,4 +298,28 @@ pub enum RunError {
         /// The calls that wait.
         pending: Vec<String>,
     },
+}
+
+/// What telemetry tells of a run that has ended.
+pub(crate) fn report(result: &Result<Outcome, RunFailed>) -> RunReport<'_> {
+    let (outcome, error) = match result {
+        Ok(outcome) => (outcome, None),
+        Err(failed) => (failed.outcome(), Some(&failed.source)),
+    };
+    let usage = &outcome.usage;
+    RunReport {
+        run: outcome.run,
+        stop: outcome.stop.as_str(),
+        tokens: Tokens {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+            reasoning: usage.reasoning,
+        },
+        error: error.map(|error| (error.label(), error as &(dyn std::error::Error + 'static))),
+        messages: &outcome.messages,
+        answer: outcome.answer(),
+        finish: outcome.finish.as_ref(),
+    }
 }

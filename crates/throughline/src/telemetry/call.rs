@@ -12,7 +12,6 @@ use super::metrics::CallLabels;
 use super::words::{self, provider};
 use super::{Telemetry, Tokens, content, failed};
 use crate::client::{Abilities, ChatRequest, ClientError};
-use crate::thread::StopReason;
 
 /// How an answer is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ impl Telemetry {
                 let instructions = content::instructions(instructions);
                 span.record("gen_ai.system_instructions", instructions);
             }
-            let messages = request.view.messages().iter().map(|message| &**message);
+            let messages = request.messages();
             span.record("gen_ai.input.messages", content::input(messages));
         }
         CallWatch {
@@ -153,13 +152,13 @@ impl CallWatch<'_> {
 
     /// The run was cut off before the answer was whole. Nothing is wrong with the service, so the
     /// span is not marked as failed; its time is kept apart from that of whole answers.
-    pub(crate) fn cut(&self, stop: StopReason) {
+    pub(crate) fn cut(&self, stop: &'static str) {
         let Some(began) = self.began else {
             return;
         };
-        self.measure(self.labels(None), began, Some(stop.as_str()));
-        self.span.record("throughline.stop_reason", stop.as_str());
-        self.span.record("error.type", stop.as_str());
+        self.measure(self.labels(None), began, Some(stop));
+        self.span.record("throughline.stop_reason", stop);
+        self.span.record("error.type", stop);
     }
 
     fn labels<'s>(&'s self, answered: Option<&'s str>) -> CallLabels<'s> {

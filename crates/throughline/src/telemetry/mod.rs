@@ -29,7 +29,7 @@ pub use metrics::{
 };
 #[cfg(feature = "otel")]
 pub use otel::OtelMetrics;
-pub(crate) use run::name_run;
+pub(crate) use run::{RunReport, name_run};
 pub(crate) use tool::ToolEnd;
 
 /// Whether spans hold what was said.
@@ -59,7 +59,7 @@ impl Telemetry {
         }
     }
 
-    /// When something began, if anybody wants to know how long it takes.
+    /// The time now, if a metric or a span records how long something takes.
     fn began(&self, span: &Span) -> Option<Instant> {
         (self.metrics.is_some() || !span.is_disabled()).then(Instant::now)
     }
@@ -92,12 +92,12 @@ fn signed(number: u64) -> i64 {
 
 /// Tokens, as far as they were reported.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tokens {
-    input: Option<u64>,
-    output: Option<u64>,
-    cache_read: Option<u64>,
-    cache_write: Option<u64>,
-    reasoning: Option<u64>,
+pub(crate) struct Tokens {
+    pub(crate) input: Option<u64>,
+    pub(crate) output: Option<u64>,
+    pub(crate) cache_read: Option<u64>,
+    pub(crate) cache_write: Option<u64>,
+    pub(crate) reasoning: Option<u64>,
 }
 
 impl Tokens {

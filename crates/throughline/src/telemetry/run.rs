@@ -1,6 +1,8 @@
 //! The span of a run.
 
-use throughline_model::{Message, Role};
+use std::error::Error;
+
+use throughline_model::{Message, Role, Stop};
 use throughline_store::{RunId, ThreadId};
 use tokio::time::Instant;
 use tracing::field::{Empty, display};
@@ -9,7 +11,6 @@ use tracing::{Instrument as _, Span, info_span};
 use super::words::provider;
 use super::{Telemetry, Tokens, content, failed};
 use crate::client::Abilities;
-use crate::run::{Outcome, RunError, RunFailed};
 
 /// A run that is being watched.
 pub(crate) struct RunWatch {
@@ -57,84 +58,60 @@ pub(crate) fn name_run(run: RunId) {
     Span::current().record("throughline.run", display(run));
 }
 
+/// What telemetry tells of a run that has ended.
+pub(crate) struct RunReport<'a> {
+    pub(crate) run: RunId,
+    /// Why the run stopped, as a label.
+    pub(crate) stop: &'static str,
+    pub(crate) tokens: Tokens,
+    /// The kind of the error, as a label, and the error.
+    pub(crate) error: Option<(&'static str, &'a (dyn Error + 'static))>,
+    /// The messages of the run, input first.
+    pub(crate) messages: &'a [Message],
+    /// The answer of the model, and why the model stopped.
+    pub(crate) answer: Option<&'a Message>,
+    pub(crate) finish: Option<&'a Stop>,
+}
+
 impl RunWatch {
-    /// Run inside the span, and tell how it ended.
-    pub(crate) async fn over(
+    /// Runs inside the span, and records how the run ended.
+    pub(crate) async fn over<T>(
         self,
-        run: impl Future<Output = Result<Outcome, RunFailed>>,
-    ) -> Result<Outcome, RunFailed> {
+        run: impl Future<Output = T>,
+        report: impl FnOnce(&T) -> RunReport<'_>,
+    ) -> T {
         let result = run.instrument(self.span.clone()).await;
-        match &result {
-            Ok(outcome) => self.ended(outcome, None),
-            Err(error) => self.ended(error.outcome(), Some(&error.source)),
+        if let Some(began) = self.began {
+            self.ended(began, &report(&result));
         }
         result
     }
 
-    fn ended(&self, outcome: &Outcome, error: Option<&RunError>) {
-        let Some(began) = self.began else {
-            return;
-        };
-        let kind = error.map(kind);
+    fn ended(&self, began: Instant, report: &RunReport<'_>) {
+        let kind = report.error.map(|(kind, _)| kind);
         if let Some(metrics) = &self.telemetry.metrics {
-            metrics.run(&self.telemetry.agent, outcome.stop, kind, began.elapsed());
+            metrics.run(&self.telemetry.agent, report.stop, kind, began.elapsed());
         }
         let span = &self.span;
         if span.is_disabled() {
             return;
         }
-        span.record("throughline.run", display(outcome.run));
-        span.record("throughline.stop_reason", outcome.stop.as_str());
-        let usage = &outcome.usage;
-        let tokens = Tokens {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-            reasoning: usage.reasoning,
-        };
-        tokens.record(span);
+        span.record("throughline.run", display(report.run));
+        span.record("throughline.stop_reason", report.stop);
+        report.tokens.record(span);
         let with_content = self.telemetry.records_content(span);
-        if let (Some(error), Some(kind)) = (error, kind) {
+        if let Some((kind, error)) = report.error {
             let text = with_content.then(|| content::error(error));
             failed(span, kind, text.as_deref());
         }
         if with_content {
-            let said = |message: &&Message| message.role != Role::Assistant;
-            let input = outcome.messages.iter().take_while(said);
+            let is_input = |message: &&Message| message.role != Role::Assistant;
+            let input = report.messages.iter().take_while(is_input);
             span.record("gen_ai.input.messages", content::input(input));
-            if let Some(answer) = outcome.answer() {
-                let output = content::output(std::slice::from_ref(answer), outcome.finish.as_ref());
+            if let Some(answer) = report.answer {
+                let output = content::output(std::slice::from_ref(answer), report.finish);
                 span.record("gen_ai.output.messages", output);
             }
         }
-    }
-}
-
-fn kind(error: &RunError) -> &'static str {
-    match error {
-        RunError::Client(error) => error.kind().as_str(),
-        RunError::Tools(_) => "tools",
-        RunError::Providers(_) => "providers",
-        RunError::Limits(_) => "limits",
-        RunError::NothingToResume { .. } => "nothing_to_resume",
-        RunError::NotPending { .. } => "not_pending",
-        RunError::Store(_) => "store",
-        RunError::Journal { .. } => "journal",
-        RunError::Interrupted { .. } => "interrupted",
-        RunError::OpenCalls { .. } => "open_calls",
-        RunError::Parked { .. } => "parked",
-        RunError::Repeated { .. } => "repeated",
-        RunError::Budget(_) => "budget",
-        RunError::Cancelled => "cancelled",
-        RunError::Unasked { .. } => "unasked",
-        RunError::AlreadyAnswered { .. } => "already_answered",
-        RunError::ServiceKeepsHistory { .. } => "service_keeps_history",
-        RunError::NoServiceId { .. } => "no_service_id",
-        RunError::OtherServiceId { .. } => "other_service_id",
-        RunError::KeptElsewhere { .. } => "kept_elsewhere",
-        RunError::UnknownMessageStore { .. } => "unknown_message_store",
-        RunError::MessageStore { .. } => "message_store",
-        RunError::Provider { .. } => "provider",
     }
 }

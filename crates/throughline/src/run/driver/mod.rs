@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::event::RunEvent;
 use super::handle::Command;
 use super::options::RunOptions;
-use super::outcome::{Outcome, RunError, RunFailed, Step};
+use super::outcome::{self, Outcome, RunError, RunFailed, Step};
 use super::setup::AgentSetup;
 use crate::client::ClientError;
 use crate::run::machine::{Ask, Fresh, Order, Turn};
@@ -195,7 +195,8 @@ pub(crate) fn drive(
 ) -> Pin<Box<dyn Future<Output = Result<Outcome, RunFailed>> + Send>> {
     let watch = agent.telemetry.run(agent.client.abilities(), job.id());
     // In a box, because what is put around it would move it, and it is large.
-    Box::pin(watch.over(Box::pin(start::driven(agent, job, options, command))))
+    let run = Box::pin(start::driven(agent, job, options, command));
+    Box::pin(watch.over(run, outcome::report))
 }
 
 impl Driver {

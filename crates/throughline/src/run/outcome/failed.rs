@@ -193,6 +193,37 @@ enum Nature {
     NothingThere,
 }
 
+impl RunError {
+    /// The kind of error as a label of telemetry.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Client(error) => error.kind().as_str(),
+            Self::Tools(_) => "tools",
+            Self::Providers(_) => "providers",
+            Self::Limits(_) => "limits",
+            Self::NothingToResume { .. } => "nothing_to_resume",
+            Self::NotPending { .. } => "not_pending",
+            Self::Store(_) => "store",
+            Self::Journal { .. } => "journal",
+            Self::Interrupted { .. } => "interrupted",
+            Self::OpenCalls { .. } => "open_calls",
+            Self::Parked { .. } => "parked",
+            Self::Repeated { .. } => "repeated",
+            Self::Budget(_) => "budget",
+            Self::Cancelled => "cancelled",
+            Self::Unasked { .. } => "unasked",
+            Self::AlreadyAnswered { .. } => "already_answered",
+            Self::ServiceKeepsHistory { .. } => "service_keeps_history",
+            Self::NoServiceId { .. } => "no_service_id",
+            Self::OtherServiceId { .. } => "other_service_id",
+            Self::KeptElsewhere { .. } => "kept_elsewhere",
+            Self::UnknownMessageStore { .. } => "unknown_message_store",
+            Self::MessageStore { .. } => "message_store",
+            Self::Provider { .. } => "provider",
+        }
+    }
+}
+
 impl Nature {
     fn of(error: &RunError) -> Self {
         match error {

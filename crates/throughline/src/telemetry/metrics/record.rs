@@ -6,7 +6,6 @@ use throughline_model::{Outcome, Usage};
 
 use super::{Instrument, Metrics};
 use crate::client::{BreakerState, ClientEvent, ErrorKind, Observer};
-use crate::thread::StopReason;
 
 const CHAT: &str = "chat";
 
@@ -77,8 +76,8 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn run(&self, agent: &str, stop: StopReason, error: Option<&str>, time: Duration) {
-        self.record(Instrument::Runs, 1.0, [agent, stop.as_str()]);
+    pub(crate) fn run(&self, agent: &str, stop: &str, error: Option<&str>, time: Duration) {
+        self.record(Instrument::Runs, 1.0, [agent, stop]);
         let labels = [agent, error.unwrap_or_default()];
         self.record(Instrument::RunDuration, time.as_secs_f64(), labels);
     }

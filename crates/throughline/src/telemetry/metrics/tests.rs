@@ -1,7 +1,6 @@
 use super::family::{MOST, OTHER};
 use super::{HistogramValue, Instrument, Metric, Metrics, PointValue};
 use crate::client::{ClientEvent, ErrorKind, Observer};
-use crate::thread::StopReason;
 use std::time::Duration;
 
 fn retry(metrics: &Metrics, upstream: &str) {
@@ -55,7 +54,7 @@ fn a_bound_belongs_to_the_bucket_below_it() {
     let metrics = Metrics::new();
     for seconds in [0.1, 0.15, 0.4, 1000.0] {
         let time = Duration::from_secs_f64(seconds);
-        metrics.run("harbour", StopReason::Done, None, time);
+        metrics.run("harbour", "done", None, time);
     }
     let snapshot = metrics.snapshot();
     let point = snapshot.points(Instrument::RunDuration, &[]).next();
@@ -77,7 +76,7 @@ fn many_threads_lose_no_count() {
                 for number in 0..1000 {
                     retry(&metrics, if number % 2 == 0 { "a" } else { "b" });
                     let time = Duration::from_secs(1);
-                    metrics.run("harbour", StopReason::Done, None, time);
+                    metrics.run("harbour", "done", None, time);
                 }
             });
         }
@@ -92,12 +91,7 @@ fn many_threads_lose_no_count() {
 fn prometheus_reads_names_labels_and_buckets() {
     let metrics = Metrics::new();
     retry(&metrics, "a\"b\\c\nd");
-    metrics.run(
-        "harbour",
-        StopReason::Done,
-        None,
-        Duration::from_millis(300),
-    );
+    metrics.run("harbour", "done", None, Duration::from_millis(300));
     assert_eq!(
         metrics.to_prometheus(),
         r#"# HELP gen_ai_invoke_agent_duration_seconds The duration of a single agent invocation.

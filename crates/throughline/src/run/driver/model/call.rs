@@ -113,7 +113,7 @@ impl Driver {
         match &asked {
             CallResult::Answered(response) => watch.answered(response),
             CallResult::Failed(error) => watch.failed(error),
-            CallResult::Cut(stop, _) => watch.cut(*stop),
+            CallResult::Cut(stop, _) => watch.cut(stop.as_str()),
         }
         Ok(asked)
     }
