@@ -47,7 +47,13 @@ impl Child {
     }
 
     pub(crate) fn server(mock: &Self, scratch: &Scratch) -> Self {
-        Self::start(&["serve", &mock.at, &scratch.sqlite("store.db")])
+        Self::server_with(mock, scratch, &[])
+    }
+
+    /// A server with settings, as `VARIABLE=VALUE`.
+    pub(crate) fn server_with(mock: &Self, scratch: &Scratch, settings: &[&str]) -> Self {
+        let store = scratch.sqlite("store.db");
+        Self::start(&[&["serve", mock.at.as_str(), &store], settings].concat())
     }
 
     /// Tell it to stop, and wait until it has.
@@ -135,7 +141,7 @@ pub(crate) fn run<R: Running>(
     let mut out = std::io::stdout().lock();
     let said = writeln!(out, "{at}").and_then(|()| out.flush());
     drop(out);
-    // Whoever measures says nothing; the end of the input is the end.
+    // The measuring process writes nothing; the end of the input is the end.
     let _ = std::io::stdin().lock().lines().count();
     runtime.block_on(running.end());
     ExitCode::from(u8::from(said.is_err()))
@@ -145,6 +151,7 @@ pub(crate) fn run<R: Running>(
 pub(crate) async fn server(
     url: &str,
     store: &str,
+    settings: &[&str],
 ) -> Result<(String, Server), Box<dyn std::error::Error>> {
     let variables = [
         ("THROUGHLINE_UPSTREAM_UP_KIND", "openai-chat".to_owned()),
@@ -155,8 +162,13 @@ pub(crate) async fn server(
     ];
     let config = Config::load(&Sources {
         environment: variables
+            .into_iter()
+            .chain(settings.iter().filter_map(|setting| {
+                let (name, value) = setting.split_once('=')?;
+                Some((name, value.to_owned()))
+            }))
             .map(|(name, value)| (name.to_owned(), value))
-            .into(),
+            .collect(),
         flags: Flags {
             listen: Some("127.0.0.1:0".to_owned()),
             store: Some(store.to_owned()),

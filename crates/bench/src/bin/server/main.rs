@@ -6,6 +6,7 @@
 //! can leave out: one read, two grouped commits of the same bytes, and the same bytes sent on.
 
 mod child;
+mod histories;
 mod lengths;
 mod load;
 mod memory;
@@ -34,7 +35,9 @@ fn main() -> ExitCode {
     match words[..] {
         ["mock"] => return child::run(mock::serve()),
         ["proxy", url, database] => return child::run(proxy::serve(url, database)),
-        ["serve", url, store] => return child::run(child::server(url, store)),
+        ["serve", url, store, ref settings @ ..] => {
+            return child::run(child::server(url, store, settings));
+        }
         _ => {}
     }
     let parts = [
@@ -43,8 +46,9 @@ fn main() -> ExitCode {
         ("--sizes", sizes::reports),
         ("--streams", streams::reports),
         ("--memory", memory::reports),
+        ("--histories", histories::reports),
     ];
-    // One part alone, for whoever works on it.
+    // One part alone, for work on it.
     let known = |word: &&str| parts.iter().any(|(part, _)| part == word);
     let word = words.first().copied().filter(known);
     let mut holds = true;
