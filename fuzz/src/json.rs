@@ -75,7 +75,7 @@ fn same_value(ours: &Value<'_>, other: &Other) {
         Other::Bool(value) => assert_eq!(ours.as_bool(), Some(*value)),
         Other::Number(number) => {
             assert!(matches!(ours.node(), Node::Number));
-            // -0 is an integer to nobody's parser but a float to serde_json.
+            // -0 is an integer to other parsers and a float to serde_json.
             if let Some(whole) = number.as_u64() {
                 assert_eq!(ours.as_u64(), Some(whole));
             }

@@ -31,9 +31,9 @@ pub fn insert_unknown_field(text: &str, rng: &mut Rng) -> Option<String> {
     let size = rng.range(1..=6);
     let member = format!("\"x_unknown_{number}\":{}", json.document(rng, size));
     let (at, insert) = match *rng.pick(object) {
-        Place::OnlyMember(at) => (at, member),
-        Place::Before(at) => (at, format!("{member},")),
-        Place::After(at) => (at, format!(",{member}")),
+        InsertPoint::OnlyMember(at) => (at, member),
+        InsertPoint::Before(at) => (at, format!("{member},")),
+        InsertPoint::After(at) => (at, format!(",{member}")),
     };
     Some([&text[..at], &insert, &text[at..]].concat())
 }
@@ -75,25 +75,27 @@ pub fn flip(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum InsertPoint {
     OnlyMember(usize),
     Before(usize),
     After(usize),
 }
 
 /// One entry for each object, holding the places where a member can go.
-fn collect_places(node: &Node<'_>, places: &mut Vec<Vec<Place>>) {
+fn collect_places(node: &Node<'_>, places: &mut Vec<Vec<InsertPoint>>) {
     match &node.kind {
         Kind::Array(elements) => elements
             .iter()
             .for_each(|element| collect_places(element, places)),
         Kind::Object(members) if members.is_empty() => {
-            places.push(vec![Place::OnlyMember(node.start + 1)]);
+            places.push(vec![InsertPoint::OnlyMember(node.start + 1)]);
         }
         Kind::Object(members) => {
-            let after = members.iter().map(|member| Place::After(member.value.end));
+            let after = members
+                .iter()
+                .map(|member| InsertPoint::After(member.value.end));
             places.push(
-                std::iter::once(Place::Before(node.start + 1))
+                std::iter::once(InsertPoint::Before(node.start + 1))
                     .chain(after)
                     .collect(),
             );

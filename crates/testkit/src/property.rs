@@ -38,7 +38,7 @@ pub const MAX_SIZE: usize = 100;
 #[expect(clippy::panic, reason = "a panic is how a test says that it failed")]
 #[expect(clippy::print_stdout, reason = "the test command shows this line")]
 pub fn property(name: &str, cases: u64, check: impl FnMut(&mut Rng, usize) -> Result<(), String>) {
-    let settings = Settings::from_variables(|key| std::env::var(key).ok())
+    let settings = PropertySettings::from_variables(|key| std::env::var(key).ok())
         .unwrap_or_else(|error| panic!("property {name}: {error}"));
     let started = Instant::now();
     match run(name, cases, &settings, check) {
@@ -57,20 +57,20 @@ pub fn property(name: &str, cases: u64, check: impl FnMut(&mut Rng, usize) -> Re
 /// When the factor cannot be read.
 #[expect(clippy::panic, reason = "a panic is how a test says that it failed")]
 pub fn scaled(count: u64) -> usize {
-    let settings = Settings::from_variables(|key| std::env::var(key).ok());
+    let settings = PropertySettings::from_variables(|key| std::env::var(key).ok());
     let settings = settings.unwrap_or_else(|error| panic!("{error}"));
     ((count as f64 * settings.scale).round() as usize).max(1)
 }
 
 /// What the environment says about a run.
 #[derive(Debug, Clone, PartialEq)]
-struct Settings {
+struct PropertySettings {
     seed: u64,
     only: Option<u64>,
     scale: f64,
 }
 
-impl Settings {
+impl PropertySettings {
     fn from_variables(read: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |key: &str| {
             read(key)
@@ -114,7 +114,7 @@ fn seed_from_clock() -> u64 {
 fn run(
     name: &str,
     cases: u64,
-    settings: &Settings,
+    settings: &PropertySettings,
     mut check: impl FnMut(&mut Rng, usize) -> Result<(), String>,
 ) -> Result<u64, String> {
     let scaled = ((cases as f64 * settings.scale).round() as u64).max(1);
@@ -167,10 +167,10 @@ fn panic_message(payload: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SIZE, Settings, run};
+    use super::{MAX_SIZE, PropertySettings, run};
 
-    fn settings(seed: u64, only: Option<u64>, scale: f64) -> Settings {
-        Settings { seed, only, scale }
+    fn settings(seed: u64, only: Option<u64>, scale: f64) -> PropertySettings {
+        PropertySettings { seed, only, scale }
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn variables_are_read_in_both_bases_and_nonsense_is_refused() {
         let with = |seed: &'static str| {
-            Settings::from_variables(move |key| {
+            PropertySettings::from_variables(move |key| {
                 (key == "THROUGHLINE_SEED").then(|| seed.to_owned())
             })
         };
@@ -257,8 +257,9 @@ mod tests {
             with("soon"),
             Err("THROUGHLINE_SEED=soon is not a number".to_owned())
         );
-        let scaled =
-            Settings::from_variables(|key| (key == "THROUGHLINE_SCALE").then(|| "-1".to_owned()));
+        let scaled = PropertySettings::from_variables(|key| {
+            (key == "THROUGHLINE_SCALE").then(|| "-1".to_owned())
+        });
         assert_eq!(
             scaled,
             Err("THROUGHLINE_SCALE=-1 is not a positive number".to_owned())

@@ -1,7 +1,7 @@
 //! A small JSON reader that keeps tokens and positions as they stand in the source.
 //!
 //! It is deliberately apart from the reader in the model crate: that one is under test. It does not interpret
-//! numbers and it accepts lone surrogates in escapes, because both are the business of whoever compares.
+//! numbers and it accepts lone surrogates in escapes, because both are the business of the comparison.
 
 /// Deeper documents are refused rather than risking the stack of a test thread.
 const MAX_DEPTH: usize = 1024;

@@ -3,7 +3,7 @@
 use throughline_model::Message;
 use throughline_store::{Append, Error, ItemRef, NewItem, RunId, Store, ThreadId};
 use throughline_testkit::Scratch;
-use throughline_testkit::disk::{Disk, Fault, Injection};
+use throughline_testkit::disk::{Disk, DiskFault, Injection};
 use throughline_testkit::record::{block_on, user};
 
 use crate::behaviours::ground::{add, adding, each, keyed, local, numbered, said, thread};
@@ -71,8 +71,8 @@ fn b138_an_append_that_fails_in_the_middle_shows_nothing_and_is_repeated_once() 
     let size: u64 = 250 * 2100;
     for place in [0, size / 8, size / 2, size * 3 / 4] {
         for fault in [
-            Injection::always(Fault::Full { room: place }),
-            Injection::once(Fault::Write).after(place / 4096),
+            Injection::always(DiskFault::Full { room: place }),
+            Injection::once(DiskFault::Write).after(place / 4096),
         ] {
             let scratch = Scratch::in_memory("middle");
             let disk = Disk::below(scratch.path());

@@ -15,7 +15,7 @@ use super::{Script, Way, Word};
 use crate::Rng;
 use crate::record::{answered, assistant, calling, user};
 
-/// How often something is sent again when nobody knows whether it was done.
+/// How often something is sent again when its outcome is unknown.
 const AGAIN: usize = 4;
 
 /// Who hears what an agent says.
@@ -32,7 +32,7 @@ pub trait Told: Send + Sync {
 /// Why an agent stops what it was doing.
 #[derive(Debug)]
 pub enum Halt {
-    /// As documented: somebody else was faster, or took the run over.
+    /// As documented: another process was faster, or took the run over.
     Refused(Error),
     /// The storage failed, again and again.
     Failed(Error),
@@ -63,7 +63,7 @@ pub struct Driver<T> {
     scope: TenantScope,
     told: T,
     mode: Option<Mode>,
-    /// Runs that this process holds and nobody works on, since the storage failed.
+    /// Runs that this process holds and no longer works on, since the storage failed.
     mine: Mutex<HashMap<RunId, Lease>>,
     done: AtomicU64,
     refused: AtomicU64,
@@ -121,7 +121,7 @@ impl<T: Told> Driver<T> {
         }
     }
 
-    /// Do something, and send it again while nobody knows whether it was done.
+    /// Do something, and send it again while its outcome is unknown.
     async fn operation<V>(&self, operation: impl AsyncFn() -> Result<V, Error>) -> Result<V, Halt> {
         let mut again = 0;
         loop {
@@ -192,7 +192,7 @@ impl<T: Told> Driver<T> {
     ///
     /// # Errors
     ///
-    /// When somebody else was faster, or the storage failed.
+    /// When another process was faster, or the storage failed.
     pub async fn drain(&self) -> Result<usize, Halt> {
         let states = RunState::ALL.into_iter();
         let filter = RunFilter {
@@ -266,7 +266,7 @@ impl<T: Told> Driver<T> {
         self.work(started.lease).await
     }
 
-    /// Go on with a run that somebody left.
+    /// Go on with a run that another process left.
     async fn go_on(&self, run: &Run) -> Result<(), Halt> {
         // Taken out, so that no two agents of this process work on it.
         let known = self.mine().remove(&run.id);
@@ -278,7 +278,7 @@ impl<T: Told> Driver<T> {
                 self.answer_all(run).await?;
                 self.claim(run, Claim::Parked).await?
             }
-            // Somebody works on it.
+            // Another process works on it.
             _ => return Ok(()),
         };
         self.work(lease).await
@@ -326,11 +326,11 @@ impl<T: Told> Driver<T> {
         Ok(())
     }
 
-    /// Work on a run until it is settled, parked or somebody else's.
+    /// Work on a run until it is settled, parked or taken over.
     async fn work(&self, lease: Lease) -> Result<(), Halt> {
         let done = self.rounds(lease).await;
         if let Err(Halt::Failed(_)) = &done {
-            // Nobody knows how far it came: it is gone on with later.
+            // How far it came is unknown: it is gone on with later.
             self.mine().insert(lease.run, lease);
         }
         done
@@ -454,7 +454,7 @@ impl<T: Told> Driver<T> {
         match call.state {
             CallState::Planned => intends = call.effect != Effect::ReadOnly,
             // Whether its owner dispatched it is not known, unless the intent is one's own: then it
-            // came with the step. One that came apart is of somebody who took the run over.
+            // came with the step. One that came apart is of a process that took the run over.
             CallState::Intent => {
                 let round = held.script.rounds.get(call.at.step as usize);
                 let planned = round.and_then(|round| round.get(call.at.position as usize));

@@ -276,7 +276,7 @@ impl Ledger {
             let Ok(id) = ThreadId::new(thread) else {
                 continue;
             };
-            // Somebody may have made it anew; what was in it must be gone.
+            // Another process may have made it anew; what was in it must be gone.
             let read = block_on(store.read(&TenantScope::local(), &At::Thread(id), Span::Tail, 1));
             match read {
                 Ok(_) | Err(Error::NotFound { .. }) => {}

@@ -17,7 +17,7 @@ use crate::record::{begin, user};
 
 /// What a writer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum WriterEvent {
     /// A turn with these items is about to be tried.
     Called {
         /// The thread.
@@ -59,7 +59,7 @@ pub enum Said {
     Trouble(String),
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for WriterEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Called {
@@ -97,7 +97,7 @@ impl fmt::Display for Said {
     }
 }
 
-impl FromStr for Said {
+impl FromStr for WriterEvent {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
@@ -105,23 +105,23 @@ impl FromStr for Said {
     }
 }
 
-fn read(line: &str) -> Option<Said> {
+fn read(line: &str) -> Option<WriterEvent> {
     let mut words = line.split(' ');
     let kind = words.next()?;
     if kind == "trouble" {
-        return Some(Said::Trouble(line.to_owned()));
+        return Some(WriterEvent::Trouble(line.to_owned()));
     }
     let thread = words.next()?.to_owned();
     let mut number = || words.next()?.parse::<u64>().ok();
     Some(match kind {
-        "called" => Said::Called {
+        "called" => WriterEvent::Called {
             thread,
             id: number()?,
             count: number()?,
             process: number()?,
             time: number()?,
         },
-        "returned" => Said::Returned {
+        "returned" => WriterEvent::Returned {
             thread,
             id: number()?,
             outcome: match words.next()? {
@@ -132,7 +132,7 @@ fn read(line: &str) -> Option<Said> {
             },
             time: words.next()?.parse().ok()?,
         },
-        "saw" => Said::Saw {
+        "saw" => WriterEvent::Saw {
             thread,
             process: number()?,
             begun: number()?,
@@ -162,11 +162,11 @@ pub struct Writer<'s> {
 }
 
 impl Writer<'_> {
-    /// Try one turn until it is done, refused for good, or nobody knows.
-    pub async fn turn(&self, id: u64, rng: &mut Rng, say: impl Fn(Said)) {
+    /// Try one turn until it is done, refused for good, or of unknown outcome.
+    pub async fn turn(&self, id: u64, rng: &mut Rng, say: impl Fn(WriterEvent)) {
         let count = rng.range(1..=3) as u64;
         let thread = self.thread.clone();
-        say(Said::Called {
+        say(WriterEvent::Called {
             thread,
             id,
             count,
@@ -180,7 +180,7 @@ impl Writer<'_> {
                     outcome = Outcome::Acknowledged;
                     break;
                 }
-                // Somebody was faster.
+                // Another writer was faster.
                 Err(Error::Busy { .. } | Error::HeadMoved { .. } | Error::Fenced { .. }) => {
                     std::thread::sleep(Duration::from_micros(200 + rng.below(800) as u64));
                 }
@@ -189,13 +189,13 @@ impl Writer<'_> {
                     break;
                 }
                 Err(error) => {
-                    say(Said::Trouble(format!("{error} ({error:?})")));
+                    say(WriterEvent::Trouble(format!("{error} ({error:?})")));
                     break;
                 }
             }
         }
         let thread = self.thread.clone();
-        say(Said::Returned {
+        say(WriterEvent::Returned {
             thread,
             id,
             outcome,
@@ -251,7 +251,7 @@ impl Writer<'_> {
         match self.store.publish(&scope, lease, &publish).await {
             Ok(_) => Ok(()),
             Err(error) => {
-                // It will not be published by anybody else; whoever waits need not wait longer.
+                // No other process will publish it; a writer that waits need not wait longer.
                 let end = End {
                     how: Stopped::Discarded,
                     note: None,
@@ -264,10 +264,10 @@ impl Writer<'_> {
     }
 
     /// Read the whole thread.
-    pub async fn look(&self, say: impl Fn(Said)) {
+    pub async fn look(&self, say: impl Fn(WriterEvent)) {
         let begun = now();
         match whole(self.store, &self.thread).await {
-            Ok(ids) => say(Said::Saw {
+            Ok(ids) => say(WriterEvent::Saw {
                 thread: self.thread.clone(),
                 process: self.process,
                 begun,
@@ -275,7 +275,7 @@ impl Writer<'_> {
                 ids,
             }),
             Err(Error::NotFound { .. }) => {}
-            Err(error) => say(Said::Trouble(format!("{error} ({error:?})"))),
+            Err(error) => say(WriterEvent::Trouble(format!("{error} ({error:?})"))),
         }
     }
 }
@@ -305,7 +305,7 @@ pub async fn whole(store: &Store, thread: &str) -> Result<Vec<u64>, Error> {
 pub struct Histories {
     /// By thread.
     pub threads: BTreeMap<String, History>,
-    /// Turns that were acknowledged, refused, and of which nobody knows.
+    /// Turns that were acknowledged, refused, and of unknown outcome.
     pub turns: (u64, u64, u64),
     /// What no writer should meet.
     pub trouble: Vec<String>,
@@ -322,7 +322,7 @@ impl Histories {
             }
         };
         match said {
-            Said::Called {
+            WriterEvent::Called {
                 thread,
                 id,
                 count,
@@ -339,7 +339,7 @@ impl Histories {
                     outcome: Outcome::Unknown,
                 }));
             }
-            Said::Returned {
+            WriterEvent::Returned {
                 thread,
                 id,
                 outcome,
@@ -357,7 +357,7 @@ impl Histories {
                     append.ended = Some(time);
                 }
             }
-            Said::Saw {
+            WriterEvent::Saw {
                 thread,
                 process,
                 begun,
@@ -372,7 +372,7 @@ impl Histories {
                     ids,
                 });
             }
-            Said::Trouble(what) => self.trouble.push(what),
+            WriterEvent::Trouble(what) => self.trouble.push(what),
         }
     }
 }

@@ -17,7 +17,7 @@ pub enum Outcome {
     Acknowledged,
     /// It was refused.
     Refused,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -71,7 +71,7 @@ pub enum Anomaly {
     Doubled(u64),
     /// It was refused and is there.
     Risen(u64),
-    /// Nobody appended it.
+    /// No append has it.
     Invented(u64),
     /// A read is not a prefix of the order, from this place on.
     NotAPrefix {
@@ -163,7 +163,7 @@ impl History {
         found
     }
 
-    /// Whoever ended before another began stands before it.
+    /// An append that ended before another began stands before it.
     fn in_real_time(&self, appends: &HashMap<u64, &Append>, found: &mut Vec<Anomaly>) {
         // From the back: the earliest end of all that stand later.
         let mut earliest: Option<(Time, u64)> = None;
@@ -176,7 +176,7 @@ impl History {
             {
                 found.push(Anomaly::Reordered { first, second: *id });
             }
-            // One whose end nobody saw may have taken effect at any time later.
+            // One whose end was not seen may have taken effect at any time later.
             let sure = append.outcome == Outcome::Acknowledged;
             if let Some(ended) = append.ended.filter(|_| sure)
                 && earliest.is_none_or(|(before, _)| ended < before)

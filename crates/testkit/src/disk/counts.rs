@@ -2,7 +2,7 @@
 
 /// Calls on the files of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DiskCounts {
     /// Reads.
     pub reads: u64,
     /// Writes, and changes of a file's size.
@@ -15,7 +15,7 @@ pub struct Counts {
     pub failed: u64,
 }
 
-impl Counts {
+impl DiskCounts {
     /// Calls at which the power can be cut.
     pub fn cuttable(&self) -> u64 {
         self.writes + self.syncs

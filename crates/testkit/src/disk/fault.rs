@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// Writes find no space after so many more bytes; the last one is written in part.
     Full {
         /// What can still be written.
@@ -23,7 +23,7 @@ pub enum Fault {
 
 /// Which files are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FileKind {
     /// All of them.
     Anywhere,
     /// The database file.
@@ -32,7 +32,7 @@ pub enum Place {
     Log,
 }
 
-impl Place {
+impl FileKind {
     pub(super) fn covers(self, other: Self) -> bool {
         self == Self::Anywhere || self == other
     }
@@ -42,9 +42,9 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injection {
     /// What.
-    pub fault: Fault,
+    pub fault: DiskFault,
     /// In which files.
-    pub place: Place,
+    pub place: FileKind,
     /// So many calls of its kind still succeed.
     pub skip: u64,
     /// So many calls fail after them.
@@ -53,17 +53,17 @@ pub struct Injection {
 
 impl Injection {
     /// A fault that stays until the disk is healed.
-    pub fn always(fault: Fault) -> Self {
+    pub fn always(fault: DiskFault) -> Self {
         Self {
             fault,
-            place: Place::Anywhere,
+            place: FileKind::Anywhere,
             skip: 0,
             times: u64::MAX,
         }
     }
 
     /// A fault of the next call.
-    pub fn once(fault: Fault) -> Self {
+    pub fn once(fault: DiskFault) -> Self {
         Self {
             times: 1,
             ..Self::always(fault)
@@ -72,7 +72,7 @@ impl Injection {
 
     /// The same in some files only.
     #[must_use]
-    pub fn within(self, place: Place) -> Self {
+    pub fn within(self, place: FileKind) -> Self {
         Self { place, ..self }
     }
 
@@ -128,7 +128,7 @@ impl Faults {
     /// What strikes a call in this place, of those that `ask` gives something for.
     fn find<T>(
         &mut self,
-        place: Place,
+        place: FileKind,
         mut ask: impl FnMut(&mut Injection) -> Option<T>,
     ) -> Option<T> {
         self.0.iter_mut().find_map(|sequence| {
@@ -141,30 +141,30 @@ impl Faults {
         })
     }
 
-    pub(super) fn read(&mut self, place: Place) -> bool {
+    pub(super) fn read(&mut self, place: FileKind) -> bool {
         let struck = self.find(place, |one| {
-            (one.fault == Fault::Read && one.strikes()).then_some(())
+            (one.fault == DiskFault::Read && one.strikes()).then_some(())
         });
         struck.is_some()
     }
 
-    pub(super) fn sync(&mut self, place: Place) -> Option<Unsynced> {
+    pub(super) fn sync(&mut self, place: FileKind) -> Option<Unsynced> {
         self.find(place, |one| match one.fault {
-            Fault::SyncKept => one.strikes().then_some(Unsynced::Kept),
-            Fault::SyncLost => one.strikes().then_some(Unsynced::Lost),
-            Fault::Full { .. } | Fault::Read | Fault::Write => None,
+            DiskFault::SyncKept => one.strikes().then_some(Unsynced::Kept),
+            DiskFault::SyncLost => one.strikes().then_some(Unsynced::Lost),
+            DiskFault::Full { .. } | DiskFault::Read | DiskFault::Write => None,
         })
     }
 
-    pub(super) fn write(&mut self, place: Place, bytes: usize) -> Option<Unwritten> {
+    pub(super) fn write(&mut self, place: FileKind, bytes: usize) -> Option<Unwritten> {
         self.find(place, |one| match &mut one.fault {
-            Fault::Write => one.strikes().then_some(Unwritten::Error),
-            Fault::Full { room } => {
+            DiskFault::Write => one.strikes().then_some(Unwritten::Error),
+            DiskFault::Full { room } => {
                 let fits = usize::try_from(*room).unwrap_or(usize::MAX).min(bytes);
                 *room -= fits as u64;
                 (fits < bytes && one.strikes()).then_some(Unwritten::Full(fits))
             }
-            Fault::Read | Fault::SyncKept | Fault::SyncLost => None,
+            DiskFault::Read | DiskFault::SyncKept | DiskFault::SyncLost => None,
         })
     }
 }

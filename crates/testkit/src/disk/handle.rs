@@ -9,24 +9,24 @@ use std::sync::{Arc, Mutex};
 use rusqlite::ffi::{self, sqlite3_file};
 
 use super::directory::FileNo;
-use super::fault::Place;
+use super::fault::FileKind;
 use super::lock;
-use super::state::State;
+use super::state::DiskState;
 
 /// What we know of an open file.
 pub(super) struct Handle {
-    disk: Arc<Mutex<State>>,
-    file: (FileNo, Place),
+    disk: Arc<Mutex<DiskState>>,
+    file: (FileNo, FileKind),
 }
 
 impl Handle {
-    pub(super) fn new(disk: Arc<Mutex<State>>, no: FileNo, flags: c_int) -> Self {
+    pub(super) fn new(disk: Arc<Mutex<DiskState>>, no: FileNo, flags: c_int) -> Self {
         let place = if flags & ffi::SQLITE_OPEN_WAL != 0 {
-            Place::Log
+            FileKind::Log
         } else if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-            Place::Main
+            FileKind::Main
         } else {
-            Place::Anywhere
+            FileKind::Anywhere
         };
         Self {
             disk,
@@ -211,7 +211,7 @@ unsafe extern "C" fn lock_file(file: *mut sqlite3_file, level: c_int) -> c_int {
     }
 }
 
-/// Also after a cut: whoever waits for the lock must learn of the cut.
+/// Also after a cut: a connection that waits for the lock must learn of the cut.
 unsafe extern "C" fn unlock_file(file: *mut sqlite3_file, level: c_int) -> c_int {
     // SAFETY: as SQLite calls it.
     unsafe { platform!(file, xUnlock, ffi::SQLITE_IOERR_UNLOCK, level) }

@@ -8,7 +8,7 @@
 //!   sectors of 512 bytes, the later ones without the earlier ones; sizes and names of files
 //!   likewise. What a disk promises is kept: after a sync everything is there, and a sector is
 //!   never half new.
-//! - [`Fault`]s are switched on and off while the code under test runs.
+//! - [`DiskFault`]s are switched on and off while the code under test runs.
 //!
 //! Nothing is really synced, which makes it fast; what would be there after a cut is computed. What
 //! the store syncs without SQLite it asks us for, with its feature `trials`, which is why there are no
@@ -34,18 +34,18 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use counts::Counts;
+pub use counts::DiskCounts;
 pub use environment::from_environment;
-pub use fault::{Fault, Injection, Place};
+pub use fault::{DiskFault, FileKind, Injection};
 pub use image::Tally;
 
-use state::{AtCut, State};
+use state::{AtCut, DiskState};
 
 /// The disk under a directory. Files that are opened while it lives are on it.
 #[derive(Debug)]
-pub struct Disk(Arc<Mutex<State>>);
+pub struct Disk(Arc<Mutex<DiskState>>);
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<DiskState>) -> MutexGuard<'_, DiskState> {
     // A test that panicked while it held the lock is reported by itself.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -65,7 +65,7 @@ impl Disk {
         let root = directory
             .canonicalize()
             .expect("the directory of a disk is there");
-        let state = Arc::new(Mutex::new(State::new(root, at_cut)));
+        let state = Arc::new(Mutex::new(DiskState::new(root, at_cut)));
         vfs::mount(&state);
         Self(state)
     }
@@ -73,12 +73,12 @@ impl Disk {
     /// Cut the power at the `n`-th write or sync from now on; 1 is the next one. What survives of
     /// it and of what was not synced follows from the seed. From then on every call fails.
     pub fn cut_at(&self, n: u64, seed: u64) {
-        self.cut_within(Place::Anywhere, n, seed);
+        self.cut_within(FileKind::Anywhere, n, seed);
     }
 
     /// The same at the `n`-th write or sync of some files: what is written to the database file
     /// itself is written by a checkpoint.
-    pub fn cut_within(&self, place: Place, n: u64, seed: u64) {
+    pub fn cut_within(&self, place: FileKind, n: u64, seed: u64) {
         lock(&self.0).cut_at(place, n, seed);
     }
 
@@ -127,7 +127,7 @@ impl Disk {
     }
 
     /// What was called so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> DiskCounts {
         lock(&self.0).counts()
     }
 }

@@ -11,9 +11,9 @@ use rusqlite::ffi::{
     SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE, SQLITE_OK,
 };
 
-use super::counts::Counts;
+use super::counts::DiskCounts;
 use super::directory::{Directory, FileNo};
-use super::fault::{Faults, Injection, Place, Unsynced, Unwritten};
+use super::fault::{Faults, FileKind, Injection, Unsynced, Unwritten};
 use super::image::{Image, Tally};
 use crate::Rng;
 
@@ -29,30 +29,30 @@ pub(super) enum AtCut {
 /// A cut to come.
 #[derive(Clone, Copy, Debug)]
 struct Planned {
-    place: Place,
+    place: FileKind,
     /// Calls in that place until then.
     left: u64,
     seed: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct DiskState {
     root: PathBuf,
     at_cut: AtCut,
     directory: Directory,
-    counts: Counts,
+    counts: DiskCounts,
     faults: Faults,
     planned: Option<Planned>,
     image: Option<Image>,
 }
 
-impl State {
+impl DiskState {
     pub(super) fn new(root: PathBuf, at_cut: AtCut) -> Self {
         Self {
             root,
             at_cut,
             directory: Directory::default(),
-            counts: Counts::default(),
+            counts: DiskCounts::default(),
             faults: Faults::default(),
             planned: None,
             image: None,
@@ -63,7 +63,7 @@ impl State {
         path.starts_with(&self.root)
     }
 
-    pub(super) fn cut_at(&mut self, place: Place, n: u64, seed: u64) {
+    pub(super) fn cut_at(&mut self, place: FileKind, n: u64, seed: u64) {
         let left = n.max(1);
         self.planned = Some(Planned { place, left, seed });
     }
@@ -86,7 +86,7 @@ impl State {
         self.faults.clear();
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> DiskCounts {
         self.counts
     }
 
@@ -109,7 +109,7 @@ impl State {
     fn cut(&mut self, seed: u64) {
         let image = self.directory.after_cut(&mut Rng::new(seed));
         if self.at_cut == AtCut::Abort {
-            // Whoever looks at the files afterwards must not take half an image for a whole one.
+            // A process that opens the files afterwards must not take half an image for a whole one.
             image.replace().expect("the files of a disk can be written");
             std::process::abort();
         }
@@ -117,7 +117,7 @@ impl State {
     }
 
     /// Count a call at which the power can be cut; whether it is.
-    fn is_cut_here(&mut self, place: Place) -> bool {
+    fn is_cut_here(&mut self, place: FileKind) -> bool {
         let Some(planned) = &mut self.planned else {
             return false;
         };
@@ -186,7 +186,7 @@ impl State {
     }
 
     /// Whether a read may be made.
-    pub(super) fn read(&mut self, place: Place) -> c_int {
+    pub(super) fn read(&mut self, place: FileKind) -> c_int {
         self.counts.reads += 1;
         if self.is_cut() {
             return SQLITE_IOERR_READ;
@@ -200,7 +200,7 @@ impl State {
 
     pub(super) fn write(
         &mut self,
-        (no, place): (FileNo, Place),
+        (no, place): (FileNo, FileKind),
         at: usize,
         bytes: &[u8],
         write: impl FnOnce(&[u8]) -> c_int,
@@ -231,7 +231,7 @@ impl State {
 
     pub(super) fn truncate(
         &mut self,
-        (no, place): (FileNo, Place),
+        (no, place): (FileNo, FileKind),
         size: usize,
         truncate: impl FnOnce() -> c_int,
     ) -> c_int {
@@ -256,12 +256,12 @@ impl State {
     /// Sync a log by its name.
     pub(super) fn sync_log(&mut self, path: &Path) -> c_int {
         match self.directory.no(path) {
-            Some(no) => self.sync((no, Place::Log)),
+            Some(no) => self.sync((no, FileKind::Log)),
             None => SQLITE_IOERR_FSYNC,
         }
     }
 
-    pub(super) fn sync(&mut self, (no, place): (FileNo, Place)) -> c_int {
+    pub(super) fn sync(&mut self, (no, place): (FileNo, FileKind)) -> c_int {
         if self.is_cut() {
             return SQLITE_IOERR_FSYNC;
         }

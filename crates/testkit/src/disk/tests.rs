@@ -2,7 +2,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::{Disk, Fault, Injection, Place, Tally, environment};
+use super::{Disk, DiskFault, FileKind, Injection, Tally, environment};
 use crate::{Rng, Scratch};
 
 fn open(path: &Path, synchronous: &str) -> Connection {
@@ -84,17 +84,17 @@ fn faults_come_when_they_are_asked_for_and_go_when_the_disk_is_healed() {
     connection.execute_batch("CREATE TABLE t(n)").unwrap();
     let code = |done: rusqlite::Result<()>| done.unwrap_err().sqlite_error_code().unwrap();
     for (fault, expected) in [
-        (Fault::Write, rusqlite::ErrorCode::SystemIoFailure),
-        (Fault::SyncKept, rusqlite::ErrorCode::SystemIoFailure),
-        (Fault::SyncLost, rusqlite::ErrorCode::SystemIoFailure),
-        (Fault::Full { room: 700 }, rusqlite::ErrorCode::DiskFull),
+        (DiskFault::Write, rusqlite::ErrorCode::SystemIoFailure),
+        (DiskFault::SyncKept, rusqlite::ErrorCode::SystemIoFailure),
+        (DiskFault::SyncLost, rusqlite::ErrorCode::SystemIoFailure),
+        (DiskFault::Full { room: 700 }, rusqlite::ErrorCode::DiskFull),
     ] {
-        disk.inject(Injection::always(fault).within(Place::Log));
+        disk.inject(Injection::always(fault).within(FileKind::Log));
         assert_eq!(code(insert()), expected, "{fault:?}");
         disk.heal();
         insert().unwrap();
     }
-    disk.inject(Injection::once(Fault::SyncKept).after(1));
+    disk.inject(Injection::once(DiskFault::SyncKept).after(1));
     insert().unwrap();
     assert!(insert().is_err());
     insert().unwrap();
@@ -107,7 +107,7 @@ fn faults_come_when_they_are_asked_for_and_go_when_the_disk_is_healed() {
 
 #[test]
 fn what_a_failed_sync_lost_is_gone_after_a_cut_and_what_it_kept_is_not() {
-    for (fault, there) in [(Fault::SyncLost, 0), (Fault::SyncKept, 1)] {
+    for (fault, there) in [(DiskFault::SyncLost, 0), (DiskFault::SyncKept, 1)] {
         let (scratch, image) = (Scratch::new("lost"), Scratch::new("image"));
         let disk = Disk::below(scratch.path());
         let connection = open(&scratch.path().join("a.db"), "FULL");

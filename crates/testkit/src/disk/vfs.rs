@@ -9,10 +9,10 @@ use rusqlite::ffi;
 
 use super::handle::{self, Handle};
 use super::lock;
-use super::state::State;
+use super::state::DiskState;
 
 /// Disks that are in use.
-static DISKS: Mutex<Vec<Weak<Mutex<State>>>> = Mutex::new(Vec::new());
+static DISKS: Mutex<Vec<Weak<Mutex<DiskState>>>> = Mutex::new(Vec::new());
 
 /// The VFS that was the default before.
 static PLATFORM: OnceLock<Platform> = OnceLock::new();
@@ -32,7 +32,7 @@ pub(super) fn install() {
         // that stays registered.
         let platform = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
         assert!(!platform.is_null(), "SQLite has no default VFS");
-        // SAFETY: it is not null, and nobody writes to it. The copy shares its functions: those
+        // SAFETY: it is not null, and nothing writes to it. The copy shares its functions: those
         // that we leave alone find in the copy the very values that they would find in the original.
         let mut ours = unsafe { *platform };
         ours.pNext = std::ptr::null_mut();
@@ -49,14 +49,14 @@ pub(super) fn install() {
 }
 
 /// Have files that are opened from now on looked for on this disk too.
-pub(super) fn mount(state: &Arc<Mutex<State>>) {
+pub(super) fn mount(state: &Arc<Mutex<DiskState>>) {
     let mut disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
     disks.retain(|disk| disk.strong_count() > 0);
     disks.push(Arc::downgrade(state));
 }
 
 /// The disk that a file is on.
-fn disk_of(path: &Path) -> Option<Arc<Mutex<State>>> {
+fn disk_of(path: &Path) -> Option<Arc<Mutex<DiskState>>> {
     let disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut living = disks.iter().rev().filter_map(Weak::upgrade);
     living.find(|disk| lock(disk).covers(path))

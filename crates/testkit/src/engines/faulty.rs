@@ -37,7 +37,7 @@ struct Plan {
 
 /// Makes calls of an engine fail by a script.
 ///
-/// The error is always [`Error::Io`]: from it nobody can tell whether the call was done.
+/// The error is always [`Error::Io`]: from it a caller cannot tell whether the call was done.
 pub struct Faulty {
     plans: Mutex<HashMap<&'static str, Plan>>,
     /// How many calls hang or hung.

@@ -191,7 +191,7 @@ fn a_call_that_hangs_is_done_or_not_and_never_answers() {
                 assert_eq!(!there.is_empty(), done, "{fault:?}: {there:?}");
                 let mut context = Context::from_waker(Waker::noop());
                 assert_eq!(call.as_mut().poll(&mut context).map(drop), Poll::Pending);
-                // Whoever waited has given up: its process takes the run over.
+                // The caller that waited has given up: its process takes the run over.
                 let claimed = store.claim(&scope, lease.run, 1, Claim::Own).await;
                 assert_eq!(claimed.is_ok(), !done, "{claimed:?}");
             });

@@ -11,7 +11,7 @@ use crate::Rng;
 pub enum Kind {
     /// Rounds of calls by its seed.
     Plain,
-    /// One round more, with a call that somebody must approve.
+    /// One round more, with a call that needs approval.
     Sign,
     /// An answer and no calls.
     Brief,

@@ -15,7 +15,7 @@ use crate::record::block_on;
 
 /// A model call, as the server of the model saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ModelCall {
     /// The turn.
     pub code: Code,
     /// The round.
@@ -48,7 +48,7 @@ struct Known {
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct LoopCounts {
     /// Turns that were sent.
     pub sent: u64,
     /// Turns that were acknowledged.
@@ -69,7 +69,7 @@ pub struct Counts {
     pub left: u64,
 }
 
-impl std::ops::AddAssign for Counts {
+impl std::ops::AddAssign for LoopCounts {
     fn add_assign(&mut self, other: Self) {
         self.sent += other.sent;
         self.acknowledged += other.acknowledged;
@@ -83,7 +83,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-impl std::fmt::Display for Counts {
+impl std::fmt::Display for LoopCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             sent,
@@ -106,7 +106,7 @@ impl std::fmt::Display for Counts {
 
 /// What was sent, asked, run and acknowledged, kept outside of the processes that did it.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct LoopLedger {
     turns: BTreeMap<Code, Known>,
     asked: HashMap<(Code, u32), usize>,
     shown: BTreeSet<Mark>,
@@ -120,7 +120,7 @@ pub struct Ledger {
     results: BTreeSet<Mark>,
     /// Whether a process went on that others took for dead.
     returned: bool,
-    counts: Counts,
+    counts: LoopCounts,
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
@@ -177,9 +177,9 @@ fn dateless(text: &str) -> String {
     format!("{before}{}", rest.strip_prefix(',').unwrap_or(rest))
 }
 
-impl Ledger {
+impl LoopLedger {
     /// What was counted so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> LoopCounts {
         self.counts
     }
 
@@ -253,10 +253,10 @@ impl Ledger {
     }
 
     /// A model was asked.
-    pub fn asked(&mut self, asked: Asked) -> Result<(), String> {
+    pub fn asked(&mut self, asked: ModelCall) -> Result<(), String> {
         self.counts.asked += 1;
         if asked.code.kind == Kind::Budget && asked.round > BUDGET {
-            let Asked { code, round, .. } = asked;
+            let ModelCall { code, round, .. } = asked;
             return Err(format!("round {round} of {code} is over its budget"));
         }
         let place = (asked.code, asked.round);
@@ -293,7 +293,7 @@ impl Ledger {
                 self.counts.repeated += 1;
                 match effect(&ran.tool) {
                     // One that can be asked is asked before it runs again. What a process that was
-                    // taken for dead does later, nobody knows when asking.
+                    // taken for dead does later is unknown when asking.
                     Effect::Probe if self.returned => Ok(()),
                     Effect::Once | Effect::Probe => {
                         Err(format!("{} ran again: {}", ran.tool, ran.mark))
@@ -505,7 +505,7 @@ fn opened(
 #[derive(Debug, Default)]
 pub struct Readers {
     seen: HashMap<String, Seen>,
-    /// How often somebody looked.
+    /// How often a reader polled.
     pub polls: u64,
 }
 
@@ -531,7 +531,7 @@ impl Readers {
         Ok(())
     }
 
-    /// Whether nobody saw a part of a run that is published at its end.
+    /// Whether no reader saw a part of a run that is published at its end.
     pub fn check(&mut self, store: &Store) -> Result<(), String> {
         let threads: Vec<String> = self.seen.keys().cloned().collect();
         for thread in threads {
@@ -567,7 +567,7 @@ impl Readers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, Ledger, Ran};
+    use super::{LoopLedger, ModelCall, Ran};
     use crate::loopkill::{Code, Kind, Mark};
 
     fn mark(round: u32) -> Mark {
@@ -586,7 +586,7 @@ mod tests {
 
     #[test]
     fn a_second_run_of_a_call_is_noticed_unless_it_is_declared_safe() {
-        let mut ledger = Ledger::default();
+        let mut ledger = LoopLedger::default();
         let ran = |tool: &str, key: &str, round| Ran {
             tool: tool.to_owned(),
             key: key.to_owned(),
@@ -602,8 +602,8 @@ mod tests {
 
     #[test]
     fn a_finished_round_is_not_asked_for_again() {
-        let mut ledger = Ledger::default();
-        let asked = || Asked {
+        let mut ledger = LoopLedger::default();
+        let asked = || ModelCall {
             code: mark(0).code,
             round: 0,
             shown: Vec::new(),

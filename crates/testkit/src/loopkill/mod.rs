@@ -14,7 +14,7 @@ mod servers;
 mod tools;
 
 pub use code::{BUDGET, Code, Kind, Mark, brackets};
-pub use ledger::{Asked, Counts, Ledger, Ran, Readers};
+pub use ledger::{LoopCounts, LoopLedger, ModelCall, Ran, Readers};
 pub use post::{answer_posts, post, read_post};
 pub use servers::{ask, model};
 pub use tools::{TOOLS, ToolKind, effect};

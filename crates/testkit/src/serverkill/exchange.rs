@@ -62,7 +62,7 @@ pub struct Exchange {
 impl Exchange {
     /// Send a request and read the head of its answer. Whatever goes wrong, the connection is cut.
     pub fn open(address: &str, request: &Request) -> io::Result<Self> {
-        // What nobody has read yet stays with the system, so that a cut is a cut.
+        // What was not read yet stays with the system, so that a cut is a cut.
         let mut stream = BufReader::with_capacity(1, Self::send(address, request)?);
         let first = line(&mut stream)?;
         let status = first.split(' ').nth(1).and_then(|code| code.parse().ok());

@@ -67,14 +67,14 @@ impl Turn {
 
 /// A model call, as the upstream saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ModelCall {
     /// The turns in the request, the one that is asked for last.
     pub turns: Vec<String>,
     /// The marks of the answers in it.
     pub done: Vec<String>,
 }
 
-impl Asked {
+impl ModelCall {
     /// Read `asked NUMBER turns=… done=…`.
     pub fn read(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("asked ")?.split(' ');
@@ -117,12 +117,12 @@ impl std::ops::AddAssign for Counts {
 
 /// What was asked and acknowledged.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct ServerLedger {
     turns: BTreeMap<String, Turn>,
     ids: HashMap<String, String>,
 }
 
-impl Ledger {
+impl ServerLedger {
     /// A turn was acknowledged. No other turn may have its response.
     pub fn acknowledge(&mut self, turn: Turn) -> Result<(), String> {
         let code = turn.code.clone();
@@ -164,7 +164,7 @@ impl Ledger {
     /// `parents` has the turns that were sent and never acknowledged.
     pub fn judge(
         &self,
-        asked: &[Asked],
+        asked: &[ModelCall],
         parents: &HashMap<String, Option<String>>,
     ) -> Result<Counts, String> {
         let mut counts = Counts::default();

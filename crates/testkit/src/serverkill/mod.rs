@@ -11,6 +11,6 @@ mod model;
 mod told;
 
 pub use exchange::{Exchange, Request};
-pub use ledger::{Asked, Counts, Guard, Ledger, Turn};
+pub use ledger::{Counts, Guard, ModelCall, ServerLedger, Turn};
 pub use model::{mark, model, said};
 pub use told::{Event, Told};

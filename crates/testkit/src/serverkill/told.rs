@@ -94,12 +94,12 @@ impl Told {
         }
     }
 
-    /// The number of the last event, if anybody heard it.
+    /// The number of the last event, if a client received it.
     pub fn last(&self, response: &str) -> Option<u64> {
         self.last.get(response).copied()
     }
 
-    /// The largest number that anybody heard.
+    /// The largest number that a client received.
     pub fn newest(&self, response: &str) -> Option<u64> {
         let told = self.events.get(response)?;
         told.last_key_value().map(|(number, _)| *number)

@@ -1,6 +1,6 @@
 //! Agent sessions that are replayed, and what an agent needs of its past while it works.
 //!
-//! A session is a list of messages; each message of the model was one model call, and whoever
+//! A session is a list of messages; each message of the model was one model call, and the agent that
 //! prepares that call sees only what came before it. What later calls make use of is a [`Need`],
 //! what must still be known at the end is a [`Fact`]. All of this reads the sessions with an eye of
 //! its own: it shares no code with what it measures, so that both cannot be wrong in the same way.

@@ -119,7 +119,7 @@ impl Fault {
     /// The stable name, and what happens, in one line.
     pub fn about(self) -> (&'static str, &'static str) {
         match self {
-            Self::Refused => ("refused", "nobody listens at the address"),
+            Self::Refused => ("refused", "no process listens at the address"),
             Self::Reset => (
                 "reset",
                 "the connection is reset when the request has been read",
@@ -166,7 +166,7 @@ impl Fault {
             Self::NotUtf8 => ("not_utf8", "a byte in the text is not UTF-8"),
             Self::UnknownEvents => (
                 "unknown_events",
-                "members, events and comments that nobody knows stand between the others",
+                "unknown members, events and comments stand between the others",
             ),
             Self::AfterTheEnd => (
                 "after_the_end",

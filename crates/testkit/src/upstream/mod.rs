@@ -2,7 +2,7 @@
 //!
 //! [`Upstream`] listens on loopback and speaks one vendor's format: whole and streamed, with the
 //! vendor's addresses, headers, ids, figures and framing. It refuses what the vendor refuses: wrong
-//! addresses and keys, members that nobody knows, and every history that
+//! addresses and keys, unknown members, and every history that
 //! [`validate`](throughline_wire::validate) objects to, given what this server issued and keeps.
 //! Answers come from a [`Script`] of [`Reply`]s, and [`Fault`]s stand between them and the client.
 //!

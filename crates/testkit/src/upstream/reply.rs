@@ -17,14 +17,14 @@ pub struct Reply {
 
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Said(Said),
+    Plain(PlainReply),
     Response(Box<Response>),
     Raw(Raw),
 }
 
 /// An answer in words that every vendor has; ids and figures are the server's.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct PlainReply {
     pub(super) parts: Vec<Part>,
     pub(super) usage: Option<(u64, u64)>,
     pub(super) cut_off: bool,
@@ -76,7 +76,7 @@ pub(super) struct Raw {
 
 impl Reply {
     fn said(parts: Vec<Part>) -> Self {
-        Self::of(What::Said(Said {
+        Self::of(What::Plain(PlainReply {
             parts,
             usage: Some((12, 7)),
             cut_off: false,
@@ -113,7 +113,7 @@ impl Reply {
         N: Into<String>,
         A: Into<String>,
     {
-        if let What::Said(said) = &mut self.what {
+        if let What::Plain(said) = &mut self.what {
             said.parts
                 .extend(calls.into_iter().map(|(name, arguments)| Part::Call {
                     id: ReplyId::Fresh,
@@ -135,7 +135,7 @@ impl Reply {
         N: Into<String>,
         A: Into<String>,
     {
-        if let What::Said(said) = &mut self.what {
+        if let What::Plain(said) = &mut self.what {
             let calls = calls.into_iter().map(|(id, name, arguments)| Part::Call {
                 id,
                 name: name.into(),
@@ -149,7 +149,7 @@ impl Reply {
     /// The same with a picture behind it: a PNG in base 64, from vendors whose models make some.
     #[must_use]
     pub fn and_image(mut self, data: impl Into<String>) -> Self {
-        if let What::Said(said) = &mut self.what {
+        if let What::Plain(said) = &mut self.what {
             said.parts.push(Part::Image(data.into()));
         }
         self
@@ -159,7 +159,7 @@ impl Reply {
     /// has no reasoning, there is none.
     #[must_use]
     pub fn reasoning_first(mut self, thought: impl Into<String>) -> Self {
-        if let What::Said(said) = &mut self.what {
+        if let What::Plain(said) = &mut self.what {
             said.parts.insert(0, Part::Thought(thought.into()));
         }
         self
@@ -168,7 +168,7 @@ impl Reply {
     /// The same with these figures: tokens sent, tokens made.
     #[must_use]
     pub fn with_usage(mut self, input: u64, output: u64) -> Self {
-        if let What::Said(said) = &mut self.what {
+        if let What::Plain(said) = &mut self.what {
             said.usage = Some((input, output));
         }
         self
@@ -177,7 +177,7 @@ impl Reply {
     /// The same, ended by the limit of tokens.
     #[must_use]
     pub fn cut_off(mut self) -> Self {
-        if let What::Said(said) = &mut self.what {
+        if let What::Plain(said) = &mut self.what {
             said.cut_off = true;
         }
         self
@@ -257,8 +257,8 @@ impl Script {
         self.queue.push_back(reply);
     }
 
-    /// The answer to a request. One that a fault is to spoil stays in the script for whoever asks
-    /// again.
+    /// The answer to a request. One that a fault is to spoil stays in the script for the next
+    /// request.
     pub(super) fn next(&mut self, request: &Recorded, spoilt: bool) -> Option<Reply> {
         let queued = match spoilt {
             true => self.queue.front().cloned(),

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use throughline_model::Wire;
 
 use super::memory::named;
-use super::reply::{Part, ReplyId, Said};
+use super::reply::{Part, PlainReply, ReplyId};
 
 /// What an answer is made for.
-pub(super) struct Asked<'a> {
+pub(super) struct RequestContext<'a> {
     pub(super) model: &'a str,
     pub(super) body: &'a Map<String, Value>,
     /// Unique in the server.
@@ -16,7 +16,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// The whole body, as the vendor writes it.
-pub(super) fn body(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
+pub(super) fn body(wire: &Wire, asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     match wire {
         Wire::OpenAiResponses | Wire::Foundry | Wire::Other(_) => responses(wire, asked, said),
         Wire::OpenAiChat => chat(asked, said),
@@ -26,7 +26,7 @@ pub(super) fn body(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
     }
 }
 
-fn calls(said: &Said) -> bool {
+fn calls(said: &PlainReply) -> bool {
     said.parts
         .iter()
         .any(|part| matches!(part, Part::Call { .. }))
@@ -46,7 +46,7 @@ fn named_as(mut call: Value, key: &str, id: &ReplyId, fresh: String) -> Value {
 }
 
 /// A seal in the vendor's looks, unique, and base 64.
-fn seal(asked: &Asked<'_>, place: usize) -> String {
+fn seal(asked: &RequestContext<'_>, place: usize) -> String {
     format!(
         "gAAAAAB{:06}{:02}sealedA==",
         asked.number % 1_000_000,
@@ -54,7 +54,7 @@ fn seal(asked: &Asked<'_>, place: usize) -> String {
     )
 }
 
-fn responses(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
+fn responses(wire: &Wire, asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     let n = asked.number;
     let status = if said.cut_off {
         "incomplete"
@@ -124,7 +124,7 @@ fn responses(wire: &Wire, asked: &Asked<'_>, said: &Said) -> Value {
         "truncation": "disabled", "usage": usage, "user": null, "metadata": {}})
 }
 
-fn chat(asked: &Asked<'_>, said: &Said) -> Value {
+fn chat(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     let n = asked.number;
     let mut text = String::new();
     let mut list = Vec::new();
@@ -171,7 +171,7 @@ fn chat(asked: &Asked<'_>, said: &Said) -> Value {
         "usage": usage, "service_tier": "default", "system_fingerprint": "fp_50cad350e4"})
 }
 
-fn anthropic(asked: &Asked<'_>, said: &Said) -> Value {
+fn anthropic(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     let n = asked.number;
     let mut content = Vec::new();
     for (place, part) in said.parts.iter().enumerate() {
@@ -205,7 +205,7 @@ fn anthropic(asked: &Asked<'_>, said: &Said) -> Value {
     body
 }
 
-fn gemini(asked: &Asked<'_>, said: &Said) -> Value {
+fn gemini(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     let n = asked.number;
     let mut parts = Vec::new();
     let mut signed = false;
@@ -242,7 +242,7 @@ fn gemini(asked: &Asked<'_>, said: &Said) -> Value {
     body
 }
 
-fn interactions(asked: &Asked<'_>, said: &Said) -> Value {
+fn interactions(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     let n = asked.number;
     let mut steps = Vec::new();
     for (place, part) in said.parts.iter().enumerate() {

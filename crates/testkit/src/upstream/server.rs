@@ -14,7 +14,7 @@ use super::http::{After, Connection};
 use super::memory::{Memory, Origins};
 use super::recorded::Recorded;
 use super::reply::{Reply, Script};
-use super::state::{Counts, State};
+use super::state::{Counts, ServerState};
 use super::vendor;
 use super::window::{Prompts, Window};
 
@@ -75,8 +75,8 @@ impl Setup {
             .expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound port has an address");
         let refuses = matches!(self.fault, Some((Fault::Refused, _)));
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+        let shared = Arc::new(SharedServer {
+            state: Mutex::new(ServerState {
                 memory: Memory::new(self.origins),
                 profile: self.profile.clone(),
                 script: self.script,
@@ -120,18 +120,18 @@ impl Setup {
 pub struct Upstream {
     wire: Wire,
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServer>,
     orders: Option<mpsc::Sender<(Order, oneshot::Sender<()>)>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedServer {
+    state: Mutex<ServerState>,
     seen: watch::Sender<usize>,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedServer {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -211,7 +211,7 @@ impl Upstream {
     }
 
     /// From now on something goes wrong. [`Fault::Refused`] lasts until [`Upstream::heal`],
-    /// whatever its extent: nobody is there to count.
+    /// whatever its extent: no connection is there to count requests.
     pub async fn inflict(&self, fault: Fault, extent: Extent) {
         self.shared.state().fault = Some((fault, extent));
         self.order(match fault {
@@ -255,7 +255,7 @@ enum Order {
 
 async fn run(
     listener: std::net::TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServer>,
     mut orders: mpsc::Receiver<(Order, oneshot::Sender<()>)>,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
@@ -301,7 +301,7 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
 }
 
 /// One connection, request by request, until one side has enough of it.
-async fn serve(stream: TcpStream, number: usize, shared: Arc<Shared>) {
+async fn serve(stream: TcpStream, number: usize, shared: Arc<SharedServer>) {
     let mut connection = Connection::new(stream);
     while let Ok(Some(request)) = connection.request().await {
         let (acts, count) = {

@@ -8,10 +8,10 @@ use throughline_wire::{Losses, codec};
 use super::fault::{Extent, Fault};
 use super::frames;
 use super::http::{Act, Head, Incoming};
-use super::inflict::{self, Answer, Shape, To};
+use super::inflict::{self, PreparedResponse, Shape, To};
 use super::memory::Memory;
 use super::recorded::{Recorded, Verdict};
-use super::reply::{Part, Raw, Reply, ReplyId, Said, Script, What};
+use super::reply::{Part, PlainReply, Raw, Reply, ReplyId, Script, What};
 use super::say;
 use super::strict::{self, Accepted};
 use super::vendor::{self, Refusal};
@@ -37,7 +37,7 @@ pub struct Counts {
     pub faults: usize,
 }
 
-pub(super) struct State {
+pub(super) struct ServerState {
     pub(super) profile: Profile,
     pub(super) script: Script,
     pub(super) memory: Memory,
@@ -45,11 +45,11 @@ pub(super) struct State {
     pub(super) recorded: Vec<Recorded>,
     pub(super) counts: Counts,
     pub(super) origin: String,
-    /// What it holds at most, if anybody asks.
+    /// The size of the context window, if requests are held against one.
     pub(super) window: Option<Window>,
 }
 
-impl State {
+impl ServerState {
     /// Record a request and decide what to do on its connection.
     pub(super) fn answer(&mut self, request: &Incoming, connection: usize) -> Vec<Act> {
         self.counts.requests += 1;
@@ -138,14 +138,14 @@ impl State {
         accepted: &Accepted,
         reply: Reply,
         fault: Option<Fault>,
-    ) -> Option<Answer> {
+    ) -> Option<PreparedResponse> {
         let stored = strict::stores(to.wire, &accepted.body);
         let body = match reply.what {
             What::Raw(raw) => return Some(raw_answer(raw)),
             What::Response(response) => {
                 codec(to.wire)?.encode_response(&response, &mut Losses::default())
             }
-            What::Said(mut said) => {
+            What::Plain(mut said) => {
                 if fault == Some(Fault::BrokenCall) {
                     break_call(&mut said);
                 }
@@ -153,7 +153,7 @@ impl State {
                     let made = said.usage.map_or(7, |(_, made)| made);
                     said.usage = Some((tokens, made));
                 }
-                let asked = say::Asked {
+                let asked = say::RequestContext {
                     model: &accepted.model,
                     body: &accepted.body,
                     number: to.number,
@@ -179,7 +179,7 @@ impl State {
                 Shape::Streamed(frames)
             }
         };
-        Some(Answer { head, shape })
+        Some(PreparedResponse { head, shape })
     }
 }
 
@@ -190,8 +190,8 @@ fn event_stream(wire: &Wire) -> &'static str {
     }
 }
 
-fn raw_answer(raw: Raw) -> Answer {
-    Answer {
+fn raw_answer(raw: Raw) -> PreparedResponse {
+    PreparedResponse {
         head: Head {
             status: raw.status,
             headers: raw.headers,
@@ -201,7 +201,7 @@ fn raw_answer(raw: Raw) -> Answer {
 }
 
 /// End an answer inside of its last call, of which there is one from now on.
-fn break_call(said: &mut Said) {
+fn break_call(said: &mut PlainReply) {
     said.cut_off = true;
     let broken = r#"{"port": "Bre"#.to_owned();
     for part in said.parts.iter_mut().rev() {

@@ -60,7 +60,7 @@ pub(super) fn judge(
     })
 }
 
-fn place(wire: &Wire, request: &Incoming) -> Result<vendor::Place, Refusal> {
+fn place(wire: &Wire, request: &Incoming) -> Result<vendor::Endpoint, Refusal> {
     let path = request.target.split('?').next().unwrap_or_default();
     let Some(place) = vendor::place(wire, &request.target) else {
         let message = match family(wire) {

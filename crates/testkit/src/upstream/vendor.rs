@@ -141,7 +141,7 @@ fn request_id(wire: &Wire, number: usize) -> String {
 
 /// Where a request goes, if the vendor has such a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Endpoint {
     /// The model, where the address names it.
     pub(super) model: Option<String>,
     /// Whole or streamed, where the address says it.
@@ -149,9 +149,9 @@ pub(super) struct Place {
 }
 
 /// Find the operation that an address names.
-pub(super) fn place(wire: &Wire, target: &str) -> Option<Place> {
+pub(super) fn place(wire: &Wire, target: &str) -> Option<Endpoint> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let nowhere = Place {
+    let nowhere = Endpoint {
         model: None,
         reading: None,
     };
@@ -166,11 +166,11 @@ pub(super) fn place(wire: &Wire, target: &str) -> Option<Place> {
             let (model, operation) = path.strip_prefix("/v1beta/models/")?.split_once(':')?;
             let reading = match (operation, query) {
                 ("generateContent", "") => Reading::Whole,
-                // Without `alt=sse` the vendor would stream an array, which nobody here reads.
+                // Without `alt=sse` the vendor would stream an array, which no client here reads.
                 ("streamGenerateContent", "alt=sse") => Reading::Streamed,
                 _ => return None,
             };
-            (!model.is_empty() && !model.contains('/')).then(|| Place {
+            (!model.is_empty() && !model.contains('/')).then(|| Endpoint {
                 model: Some(model.to_owned()),
                 reading: Some(reading),
             })

@@ -23,12 +23,12 @@ pub enum Cut {
 /// Passes bytes on between clients and one server, until it is told to cut.
 pub struct Cutter {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<CutControl>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-struct Shared {
+struct CutControl {
     server: SocketAddr,
     /// Cuts so far, and what the last one was.
     cuts: watch::Sender<(u64, Cut)>,
@@ -49,7 +49,7 @@ impl Cutter {
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound port has an address");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CutControl {
             server,
             cuts: watch::Sender::new((0, Cut::Reset)),
             left: Mutex::new(None),
@@ -110,7 +110,7 @@ impl Drop for Cutter {
     }
 }
 
-impl Shared {
+impl CutControl {
     fn left(&self) -> std::sync::MutexGuard<'_, Option<usize>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +134,7 @@ impl Shared {
 
 async fn run(
     listener: std::net::TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<CutControl>,
     mut stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
@@ -151,7 +151,7 @@ async fn run(
     }
 }
 
-async fn pass(mut client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+async fn pass(mut client: TcpStream, shared: Arc<CutControl>) -> io::Result<()> {
     let mut server = TcpStream::connect(shared.server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use throughline_testkit::loopkill::{Counts, Kind};
+use throughline_testkit::loopkill::{Kind, LoopCounts};
 use throughline_testkit::{Rng, property};
 
 use crate::loopkill::line::{End, Line};
@@ -16,7 +16,7 @@ const THREADS: usize = 5;
 fn r25_an_approval_is_used_once_whoever_is_killed() {
     let (mut cases, mut killed) = (0, 0);
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
-    let mut counts = Counts::default();
+    let mut counts = LoopCounts::default();
     property("r25 loop approvals", 5, |rng: &mut Rng, _| {
         let mut line = Line::new(THREADS);
         let stages: [(&[&str], Stage); 5] = [

@@ -49,7 +49,7 @@ fn before(seed: u64) -> Result<usize, String> {
     Ok(turns - 1)
 }
 
-/// Somebody else says something on the same record.
+/// Another process appends to the same record.
 fn append(store: &Store, thread: &ThreadId) -> Result<(), String> {
     let append = Append {
         run: store.ids().run(),
@@ -63,8 +63,8 @@ fn append(store: &Store, thread: &ThreadId) -> Result<(), String> {
     said.map(drop).map_err(|error| error.to_string())
 }
 
-/// R20: a process stands still in the middle of an epoch, for ever. Whoever appends to what the
-/// same record branches into, and whoever leaves a message for the thread itself, does not wait for it; when it
+/// R20: a process stands still in the middle of an epoch, for ever. A process that appends to what the
+/// same record branches into, and one that leaves a message for the thread itself, does not wait for it; when it
 /// is dead, the thread has the old view, and goes on.
 #[test]
 fn r20_appends_go_on_while_an_epoch_is_being_made() {

@@ -1,4 +1,4 @@
-use throughline_testkit::loopkill::Counts;
+use throughline_testkit::loopkill::LoopCounts;
 use throughline_testkit::{Rng, property};
 
 use crate::loopkill::line::{End, Fate, Line};
@@ -9,7 +9,7 @@ use crate::loopkill::thread::{Aim, Modes};
 #[test]
 fn r4_every_thread_of_a_killed_loop_goes_on_with_every_vendor() {
     let (mut killed, mut threads, mut turns) = (0, 0, 0);
-    let mut counts = Counts::default();
+    let mut counts = LoopCounts::default();
     property("r4 loop survivors", 2, |rng: &mut Rng, _| {
         let mut line = Line::new(8);
         for _ in 0..4 {

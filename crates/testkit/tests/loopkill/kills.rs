@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use throughline_testkit::loopkill::Counts;
+use throughline_testkit::loopkill::LoopCounts;
 use throughline_testkit::{Rng, property};
 
 use crate::loopkill::line::{End, Fate, Line};
@@ -49,7 +49,7 @@ const THREADS: usize = 4;
 const LIVES: usize = 16;
 
 /// R3, and with it R1, R2 and R4: a process is killed at each point of the loop, or stopped until
-/// somebody has taken its runs over. What was acknowledged is there, nothing that finished is done
+/// another process has taken its runs over. What was acknowledged is there, nothing that finished is done
 /// again, no tool runs twice that is not declared safe, a view is that of one epoch, and every thread
 /// goes on with every vendor.
 #[test]
@@ -58,7 +58,7 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     let (mut threads, mut turns, mut fenced) = (0, 0, 0);
     let mut kills: BTreeMap<&str, u32> = BTreeMap::new();
     let mut reached = BTreeSet::new();
-    let mut counts = Counts::default();
+    let mut counts = LoopCounts::default();
     let mut next = 0;
     let mut epochs = 0;
     let aim = Aim::Work(Modes::Both);
@@ -127,7 +127,7 @@ fn stop(line: &mut Line, rng: &mut Rng) -> Result<(), String> {
     line.ledger.returned();
     line.work(&mut first, aim, Some(1 + rng.below(20)), rng, || Ok(()))?;
     first.worker.stop();
-    // One that holds the file would hold up everybody: it is let go on until it does not.
+    // One that holds the file would hold up every process: it is let go on until it does not.
     while line.is_locked()? {
         first.worker.go_on();
         std::thread::yield_now();

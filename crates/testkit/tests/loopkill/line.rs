@@ -7,7 +7,9 @@ use std::time::Duration;
 use throughline_store::{
     At, Heartbeat, ManualClock, Options, RunState, Store, TenantScope, ThreadId,
 };
-use throughline_testkit::loopkill::{Asked, Code, Kind, Ledger, Mark, Ran, WIRES, brackets, fold};
+use throughline_testkit::loopkill::{
+    Code, Kind, LoopLedger, Mark, ModelCall, Ran, WIRES, brackets, fold,
+};
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, Scratch};
 
@@ -84,13 +86,13 @@ pub(crate) struct Line {
     scratch: Scratch,
     pub(crate) url: String,
     servers: Servers,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: LoopLedger,
     pub(crate) threads: Vec<Thread>,
     started: u64,
     next: u32,
     /// Answers of approvals, by what came of them.
     pub(crate) decided: BTreeMap<String, u64>,
-    /// Runs that failed because somebody else owns them by now.
+    /// Runs that failed because another process owns them by now.
     pub(crate) fenced: u64,
     /// Whether two processes work at once.
     pub(crate) racing: bool,
@@ -113,7 +115,7 @@ impl Line {
             url,
             scratch,
             servers: Servers::start(),
-            ledger: Ledger::default(),
+            ledger: LoopLedger::default(),
             threads: threads.collect(),
             started: 0,
             next: 0,
@@ -202,7 +204,7 @@ impl Line {
         let Some(order) = self.threads[place].next(aim, rng) else {
             return;
         };
-        // Now and then somebody cancels what has just begun.
+        // Now and then a run that has just begun is cancelled.
         let may = aim != Aim::Settle;
         let begins = order.sends.is_some() && may;
         let cancel = begins && rng.chance(0.04);
@@ -311,7 +313,7 @@ impl Line {
             return Ok(());
         }
         if why.contains("cannot be answered") || why.contains("has another answer") {
-            // Somebody else's word stands, and the run waits to be gone on with.
+            // Another answer stands, and the run waits to be gone on with.
             *self.decided.entry("late".to_owned()).or_default() += 1;
             self.threads[sent.thread].standing = Standing::Answered;
             return Ok(());
@@ -404,7 +406,7 @@ impl Line {
                 ["asked", _, code, round, _, shown @ ..] => {
                     let shown = shown.iter().filter(|mark| !mark.is_empty());
                     let shown = shown.map(|mark| mark.parse::<Mark>());
-                    self.ledger.asked(Asked {
+                    self.ledger.asked(ModelCall {
                         code: code.parse()?,
                         round: round.parse().map_err(|_| line.clone())?,
                         shown: shown.collect::<Result<_, _>>()?,
@@ -434,7 +436,7 @@ impl Line {
         block_on(store.close()).map_err(|error| error.to_string())
     }
 
-    /// Whether somebody holds the file for writing.
+    /// Whether a process holds the file for writing.
     pub(crate) fn is_locked(&self) -> Result<bool, String> {
         let path = self.url.strip_prefix("sqlite://").unwrap_or(&self.url);
         let file = rusqlite::Connection::open(path).map_err(|error| error.to_string())?;

@@ -44,7 +44,7 @@ fn r9_orphans_of_the_loop_are_settled_and_poison_is_given_up() {
         poisoned += 1;
         let mut attempts = 0;
         let mut sent = false;
-        // It is given up by whoever has something else to say.
+        // It is given up by the next run with new input.
         loop {
             // Giving up can be cut short too.
             let faults = match attempts {

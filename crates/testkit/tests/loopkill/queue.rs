@@ -59,7 +59,7 @@ struct Round {
     clock: Arc<ManualClock>,
     thread: ThreadId,
     workers: Vec<Option<Process>>,
-    /// What they said and nobody has asked for.
+    /// Lines that they wrote and no test has asked for.
     said: Vec<Vec<String>>,
 }
 
@@ -254,7 +254,7 @@ fn round(rng: &mut Rng, counts: &mut Counts) -> Result<(), String> {
     drain(&mut round, at, &mut waiters, rng, counts)
 }
 
-/// The thread becomes free: everybody has a turn.
+/// The thread becomes free: every run has its turn.
 fn drain(
     round: &mut Round,
     first: usize,
@@ -262,7 +262,7 @@ fn drain(
     rng: &mut Rng,
     counts: &mut Counts,
 ) -> Result<(), String> {
-    // Somebody who waits for nothing tries to begin in between.
+    // A process that does not wait tries to begin in between.
     let mut living: Vec<usize> = (0..3).filter(|at| round.workers[*at].is_some()).collect();
     let newcomer = living.remove(rng.below(living.len()));
     round.tell(newcomer, &format!("try {NEWCOMER} t"));
@@ -354,7 +354,7 @@ fn drain(
 }
 
 /// R5: of the runs that wait for a thread, in three processes, the one that was accepted first begins
-/// first, whoever goes away, fails or dies.
+/// first, whichever run goes away, fails or dies.
 #[test]
 fn r5_runs_that_wait_begin_in_the_order_of_acceptance() {
     let mut counts = Counts::default();

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use throughline_testkit::loopkill::{Counts, Readers};
+use throughline_testkit::loopkill::{LoopCounts, Readers};
 use throughline_testkit::{Rng, property};
 
 use crate::loopkill::line::{End, Fate, Line, open};
@@ -14,10 +14,10 @@ const POLLS: u64 = 5_000;
 #[test]
 fn r2_readers_of_a_killed_loop_see_none_or_all_of_a_run() {
     let (mut killed, mut polls) = (0, 0);
-    let mut counts = Counts::default();
+    let mut counts = LoopCounts::default();
     property("r2 loop readers", 2, |rng: &mut Rng, _| {
         let mut line = Line::new(4);
-        // The store is made before anybody reads it.
+        // The store is made before a reader opens it.
         line.live(&Fate::none(1), Aim::Work(Modes::PerRun), rng, || Ok(()))?;
         let (url, names) = (line.url.clone(), line.names());
         let done = AtomicBool::new(false);

@@ -20,7 +20,7 @@ pub(crate) enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeper {
     Us,
-    /// The service is to keep it, and nobody has said so yet.
+    /// The service is to keep it, and no turn has asked for that yet.
     ServiceNext,
     Service,
 }

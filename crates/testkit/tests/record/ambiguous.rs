@@ -2,7 +2,7 @@ use throughline_store::{
     Anchor, Append, At, CallState, Claim, Error, ErrorKind, Flush, Fork, Lease, NewItem, NewThread,
     NodeRef, RunFilter, RunId, RunState, Store, TenantScope, ThreadId, Version,
 };
-use throughline_testkit::disk::{Disk, Fault, Injection, Place};
+use throughline_testkit::disk::{Disk, DiskFault, FileKind, Injection};
 use throughline_testkit::record::{Turn, assistant, begin, block_on};
 use throughline_testkit::{Rng, Scratch, property};
 
@@ -103,7 +103,7 @@ impl Life {
         }
     }
 
-    /// The lease of whoever began the run.
+    /// The lease of the worker that began the run.
     fn lease(&self) -> Lease {
         Lease {
             run: self.run,
@@ -202,7 +202,7 @@ impl Life {
     }
 }
 
-/// What happens after a commit of which nobody knows whether it was made.
+/// What happens after a commit whose outcome is unknown.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     /// It is sent again.
@@ -228,13 +228,13 @@ fn r14_an_ambiguous_commit_is_an_error_and_is_made_once() {
         // Events alone wait for no sync that could fail.
         let syncs = |no: &usize| !matches!(writes[*no], Write::Flush(_));
         let struck = *rng.pick(&(0..writes.len()).filter(syncs).collect::<Vec<_>>());
-        let fault = *rng.pick(&[Fault::SyncKept, Fault::SyncLost]);
+        let fault = *rng.pick(&[DiskFault::SyncKept, DiskFault::SyncLost]);
         let then = *rng.pick(&[Then::Again, Then::Killed, Then::Cut]);
         let place = format!("{:?} with {fault:?} then {then:?}", writes[struck]);
         let problem = |why: String| format!("{place}: {why}");
         for (no, write) in writes.iter().enumerate() {
             if no == struck {
-                disk.inject(Injection::once(fault).within(Place::Log));
+                disk.inject(Injection::once(fault).within(FileKind::Log));
                 match block_on(life.write(&store, *write, life.lease())) {
                     Err(Error::Io { .. }) => {}
                     other => return Err(problem(format!("{other:?}"))),
@@ -308,7 +308,7 @@ fn r14_a_group_whose_commit_is_ambiguous_is_done_once() {
             texts.push(text);
         }
         let faults = [Injection::once(
-            *rng.pick(&[Fault::SyncKept, Fault::SyncLost]),
+            *rng.pick(&[DiskFault::SyncKept, DiskFault::SyncLost]),
         )];
         let futures = appends.iter().map(|append| store.append(&scope, append));
         for done in as_a_group(&directory, &disk, &store, &faults, futures) {
@@ -355,10 +355,10 @@ fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
         }
         let room = rng.range(10_000..=2_000_000);
         let fault = if rng.bool() {
-            Injection::always(Fault::Full { room: room as u64 })
+            Injection::always(DiskFault::Full { room: room as u64 })
         } else {
             // Two writes for each page of the log.
-            Injection::once(Fault::Write).after(room as u64 / 4096)
+            Injection::once(DiskFault::Write).after(room as u64 / 4096)
         };
         let futures = appends.iter().map(|append| store.append(&scope, append));
         let answers = as_a_group(&directory, &disk, &store, &[fault], futures);
@@ -370,7 +370,7 @@ fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
         for (answer, text) in answers.iter().zip(&texts) {
             match (answer, fault.fault) {
                 (Ok(_), _) => expected.push(text.clone()),
-                (Err(Error::Full), Fault::Full { .. }) => failed += 1,
+                (Err(Error::Full), DiskFault::Full { .. }) => failed += 1,
                 (other, fault) => return Err(format!("{other:?} with {fault:?}")),
             }
         }
@@ -396,7 +396,7 @@ fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
 /// each was tried again.
 #[test]
 fn r14_of_two_claims_in_an_ambiguous_group_one_is_granted() {
-    for fault in [Fault::SyncKept, Fault::SyncLost] {
+    for fault in [DiskFault::SyncKept, DiskFault::SyncLost] {
         let directory = Scratch::new("claims");
         let disk = Disk::below(directory.path());
         let scope = TenantScope::local();
@@ -433,8 +433,8 @@ fn r14_no_space_after_an_ambiguous_commit_does_not_mean_unwritten() {
     block_on(store.open_or_create(&scope, &new, 0)).unwrap();
     let appends = [(); 2].map(|()| append_of(store.ids().run(), thread.clone(), 10));
     let faults = [
-        Injection::once(Fault::SyncKept),
-        Injection::always(Fault::Full { room: 0 }),
+        Injection::once(DiskFault::SyncKept),
+        Injection::always(DiskFault::Full { room: 0 }),
     ];
     let futures = appends
         .iter()

@@ -37,7 +37,7 @@ fn r22_a_backup_under_load_restores_to_its_point() {
         writer.kill(&mut Ledger::default())?;
         let place = scratch.path().join(format!("restored-{cycle}.db"));
         sqlite::restore(&backup, &place).map_err(|error| error.to_string())?;
-        // Long after every lease: still nobody may go on by themselves.
+        // Long after every lease: still no worker may go on by itself.
         let clock = Arc::new(ManualClock::at(SystemClock.now()));
         clock.advance(Duration::from_secs(3600));
         let options = Options {

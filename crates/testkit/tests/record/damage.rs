@@ -107,7 +107,7 @@ impl std::fmt::Display for Flipped {
 fn flip(connection: &Connection, rng: &mut Rng) -> Option<Flipped> {
     let (table, columns) = rng.pick(&COVERED);
     let column = rng.pick(columns);
-    // The head of a deleted thread is nobody's.
+    // The head of a deleted thread belongs to no thread.
     let table_and_rows = match *table {
         "thread" => "thread WHERE stage=0",
         "run" => "run WHERE pub_tl IS NOT NULL",

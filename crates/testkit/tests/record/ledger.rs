@@ -14,7 +14,7 @@ pub(crate) enum Met {
     /// Their process was killed, at the most.
     Kill,
     /// The power was cut. Events that were flushed since something else of their run was stored
-    /// may be missing, the last ones first, and runs that were begun early and that nobody waited for.
+    /// may be missing, the last ones first, and runs that were begun early and not waited for.
     PowerCut,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Ledger {
     done: BTreeMap<RunId, (String, Vec<String>)>,
     /// Forks, and the run they start from.
     forks: Vec<(String, RunId)>,
-    /// Threads that somebody began to delete.
+    /// Threads that a worker began to delete.
     deleting: BTreeSet<String>,
     /// Threads that are gone.
     deleted: BTreeSet<String>,

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use throughline_store::{
     Anchor, Begin, Error, ErrorKind, Leasing, NewThread, RunId, Store, TenantScope,
 };
-use throughline_testkit::disk::{Disk, Fault, Injection, Place, Tally};
+use throughline_testkit::disk::{Disk, DiskFault, FileKind, Injection, Tally};
 use throughline_testkit::record::{Turn, begin, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
 
@@ -145,8 +145,8 @@ fn early(store: &Store, turn: &Turn, run: RunId) -> Begin {
     }
 }
 
-/// R1: a run that was begun without waiting for the disk is there after a power cut if somebody has
-/// waited since; if nobody has, it is there whole or not at all. Nothing else is written meanwhile.
+/// R1: a run that was begun without waiting for the disk is there after a power cut if a caller has
+/// waited since; if none has, it is there whole or not at all. Nothing else is written meanwhile.
 #[test]
 fn r1_a_power_cut_after_an_early_beginning_takes_nothing_that_was_waited_for() {
     let (mut sure, mut unsure, mut gone) = (0, 0, 0);
@@ -180,7 +180,7 @@ fn r1_a_power_cut_after_an_early_beginning_takes_nothing_that_was_waited_for() {
             begun
         })
         .map_err(said)?;
-        // Whoever asks a disk that is gone is answered, and by a yes only if it has it.
+        // A caller that asks a disk that is gone is answered, and by a yes only if it has it.
         let is_sure = waits | block_on(store.on_disk()).is_ok();
         drop(store);
         disk.write_image(image.path())
@@ -223,7 +223,7 @@ fn r1_what_follows_a_sync_that_lost_something_survives_a_power_cut() {
         let turn = turn_of(run, rng);
         let early = early(&store, &turn, run);
         // Of the beginning itself, or of what comes next.
-        let lost = Injection::once(Fault::SyncLost).within(Place::Log);
+        let lost = Injection::once(DiskFault::SyncLost).within(FileKind::Log);
         let (at_once, waits) = (rng.bool(), rng.bool());
         if at_once {
             disk.inject(lost);
@@ -280,7 +280,7 @@ fn r1_a_power_cut_during_a_checkpoint_loses_nothing() {
         let disk = Disk::below(directory.path());
         let store = open(&url(directory.path())).map_err(said)?;
         // Only a checkpoint writes to the file itself.
-        disk.cut_within(Place::Main, rng.range(1..=200) as u64, rng.next_u64());
+        disk.cut_within(FileKind::Main, rng.range(1..=200) as u64, rng.next_u64());
         let mode = *rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"]);
         let path = directory.path().join("store.db");
         let job = |writer: &mut Writer<'_>| {

@@ -79,7 +79,7 @@ fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
                 agents[place] = Some(start(rng));
                 events.crashes += 1;
             }
-            // Nobody heard of the owner for longer than its lease; it may still be alive.
+            // The owner was silent for longer than its lease; it may still be alive.
             5..9 => {
                 clock.advance(LEASE * 2);
                 events.expired += 1;
@@ -99,7 +99,7 @@ fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
         }
     }
     drop(agents);
-    // Everybody is gone. Somebody else settles what is left.
+    // All workers are gone. Another one settles what is left.
     clock.advance(LEASE * 2);
     let store = process();
     let last = Driver::new(store.clone(), None, heard(false));

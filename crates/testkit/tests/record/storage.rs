@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use throughline_store::{Anchor, At, Error, NewThread, Span, Store, TenantScope, ThreadId};
-use throughline_testkit::disk::{Disk, Fault, Injection, Place};
+use throughline_testkit::disk::{Disk, DiskFault, FileKind, Injection};
 use throughline_testkit::property::MAX_SIZE;
 use throughline_testkit::record::{begin, block_on, shorts};
 use throughline_testkit::{Rng, Scratch, property};
@@ -37,10 +37,10 @@ pub(crate) fn history(store: &Store, thread: &ThreadId) -> Result<Vec<String>, S
 }
 
 /// Whether an error is the one that a fault should be reported as.
-fn is_said(fault: Fault, error: &Error) -> bool {
+fn is_said(fault: DiskFault, error: &Error) -> bool {
     match fault {
-        Fault::Full { .. } => matches!(error, Error::Full),
-        Fault::Read | Fault::Write | Fault::SyncKept | Fault::SyncLost => {
+        DiskFault::Full { .. } => matches!(error, Error::Full),
+        DiskFault::Read | DiskFault::Write | DiskFault::SyncKept | DiskFault::SyncLost => {
             matches!(error, Error::Io { .. })
         }
     }
@@ -50,7 +50,7 @@ fn is_said(fault: Fault, error: &Error) -> bool {
 struct Storm<'a> {
     store: &'a Store,
     disk: &'a Disk,
-    fault: Fault,
+    fault: DiskFault,
     stop: AtomicBool,
     acknowledged: AtomicU64,
     failed: AtomicU64,
@@ -118,7 +118,7 @@ impl<'a> Storm<'a> {
         expected
     }
 
-    fn new(store: &'a Store, disk: &'a Disk, fault: Fault) -> Self {
+    fn new(store: &'a Store, disk: &'a Disk, fault: DiskFault) -> Self {
         Self {
             store,
             disk,
@@ -143,7 +143,7 @@ impl<'a> Storm<'a> {
         for _ in 0..4 {
             self.more(&self.acknowledged, "writes before the fault")?;
             let fault = match self.fault {
-                Fault::Full { .. } => Fault::Full {
+                DiskFault::Full { .. } => DiskFault::Full {
                     room: rng.below(40_000) as u64,
                 },
                 other => other,
@@ -151,7 +151,7 @@ impl<'a> Storm<'a> {
             self.disk.inject(Injection::always(fault));
             self.more(&self.failed, "failed writes")?;
             // Readers need no space and no sync.
-            for thread in threads.iter().filter(|_| fault != Fault::Read) {
+            for thread in threads.iter().filter(|_| fault != DiskFault::Read) {
                 history(self.store, thread)?;
             }
             self.disk.heal();
@@ -167,11 +167,11 @@ impl<'a> Storm<'a> {
 #[test]
 fn r14_faults_of_the_disk_are_said_and_writes_heal_by_themselves() {
     let faults = [
-        Fault::Full { room: 0 },
-        Fault::Write,
-        Fault::SyncKept,
-        Fault::SyncLost,
-        Fault::Read,
+        DiskFault::Full { room: 0 },
+        DiskFault::Write,
+        DiskFault::SyncKept,
+        DiskFault::SyncLost,
+        DiskFault::Read,
     ];
     let (mut acknowledged, mut failed, mut slowest) = (0, 0, Duration::ZERO);
     let mut storms = 0;
@@ -235,7 +235,7 @@ fn r14_faults_of_the_disk_are_said_and_writes_heal_by_themselves() {
 fn r14_a_store_opens_on_a_full_disk_and_writes_once_there_is_room() {
     let directory = Scratch::new("full");
     let disk = Disk::below(directory.path());
-    disk.inject(Injection::always(Fault::Full { room: 0 }));
+    disk.inject(Injection::always(DiskFault::Full { room: 0 }));
     let options = throughline_store::Options::default();
     let refused = block_on(Store::open_with(&url(directory.path()), options)).err();
     assert!(matches!(refused, Some(Error::Full)), "{refused:?}");
@@ -248,7 +248,7 @@ fn r14_a_store_opens_on_a_full_disk_and_writes_once_there_is_room() {
     let (append, text) = append_of(store.ids().run(), thread.clone(), 100);
     block_on(store.append(&scope, &append)).unwrap();
     block_on(store.close()).unwrap();
-    disk.inject(Injection::always(Fault::Full { room: 0 }));
+    disk.inject(Injection::always(DiskFault::Full { room: 0 }));
     let store = open(&url(directory.path()));
     assert_eq!(
         history(&store, &thread).unwrap(),
@@ -266,12 +266,16 @@ fn r14_a_store_opens_on_a_full_disk_and_writes_once_there_is_room() {
 /// is made as soon as it can be.
 #[test]
 fn r14_a_checkpoint_that_fails_is_made_later() {
-    for fault in [Fault::Write, Fault::SyncKept, Fault::Full { room: 0 }] {
+    for fault in [
+        DiskFault::Write,
+        DiskFault::SyncKept,
+        DiskFault::Full { room: 0 },
+    ] {
         let directory = Scratch::new("checkpoint");
         let disk = Disk::below(directory.path());
         let store = open(&url(directory.path()));
         let scope = TenantScope::local();
-        disk.inject(Injection::always(fault).within(Place::Main));
+        disk.inject(Injection::always(fault).within(FileKind::Main));
         for name in ["gone", "kept"] {
             let new = NewThread::new(named(name));
             block_on(store.open_or_create(&scope, &new, 0)).unwrap();
@@ -324,7 +328,7 @@ pub(crate) fn writer_waits(disk: &Disk, start: impl FnOnce()) {
     wait("the writer at the lock", || disk.counts().locks > before).unwrap();
 }
 
-/// R14: a lock that is let go in time costs time only; one that is not is said, to everybody who
+/// R14: a lock that is let go in time costs time only; one that is not is reported, to every caller that
 /// waits, readers go on, and writes go on by themselves once it is free.
 #[test]
 fn r14_a_lock_of_another_is_waited_for_or_said() {

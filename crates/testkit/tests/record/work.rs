@@ -145,7 +145,7 @@ impl Writer<'_> {
         };
         let lease = begin(store, &scope, &early).await?.lease;
         self.say(&format!("begins {run}"));
-        // One that the disk may not have is sure when somebody has waited for it, or with what comes
+        // One that the disk may not have is sure when a worker has waited for it, or with what comes
         // next.
         let waits = self.rng.bool();
         if early.early && waits {
@@ -238,7 +238,7 @@ impl Writer<'_> {
     }
 }
 
-/// Close what somebody left behind.
+/// Close what another worker left behind.
 pub(crate) async fn settle(store: &Store, run: &Run) -> Result<(), Error> {
     if run.state != RunState::Interrupted {
         return Ok(());

@@ -154,7 +154,7 @@ impl<'w> Caller<'w> {
                 Came::GivenUp => return Err(format!("{} is given up too early", sending.code)),
                 Came::Wait(response) => {
                     self.world.state().counts.waited += 1;
-                    // Whoever reads it hears when it is over.
+                    // A reader of the stream sees when it is over.
                     self.read(&address, &response, None)?;
                 }
             }

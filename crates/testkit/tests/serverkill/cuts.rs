@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use throughline_testkit::serverkill::{Exchange, Guard, Ledger, Request, Turn, said};
+use throughline_testkit::serverkill::{Exchange, Guard, Request, ServerLedger, Turn, said};
 use throughline_testkit::{Rng, Scratch, property};
 
 use crate::serverkill::process::Process;
@@ -13,7 +13,7 @@ struct Place {
     models: Process,
     _server: Process,
     world: World,
-    ledger: Ledger,
+    ledger: ServerLedger,
     lines: Vec<String>,
     store: String,
     /// How many events of the next stream are read before it is cut.
@@ -34,7 +34,7 @@ impl Place {
             models,
             _server: server,
             world,
-            ledger: Ledger::default(),
+            ledger: ServerLedger::default(),
             lines: Vec::new(),
             store,
             index: 0,

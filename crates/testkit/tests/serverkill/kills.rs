@@ -95,7 +95,7 @@ fn r1_a_killed_server_loses_nothing_and_doubles_nothing() {
     );
 }
 
-/// One store, its servers one after the other, and everybody who talks to them.
+/// One store, its servers one after the other, and all clients that talk to them.
 fn line(wire: &str, rng: &mut Rng, sum: &mut Sum) -> Result<(), String> {
     let scratch = Scratch::in_memory("serverkill");
     let store = scratch.sqlite("store.db");

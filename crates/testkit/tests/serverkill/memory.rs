@@ -1,4 +1,4 @@
-//! What peers make a server hold: answers that nobody reads, answers of upstreams that never end, and
+//! What peers make a server hold: answers that are not read, answers of upstreams that never end, and
 //! large bodies. Its memory stays within `limits.memory`, and other clients are served meanwhile.
 
 use std::io::{BufReader, Write};
@@ -222,7 +222,7 @@ fn r15_over_http_memory_stays_within_its_limit_whatever_peers_do() {
         let requests = (0..some).map(|_| large(10 * MEBIBYTE)).collect();
         taken += all_at_once(&address, requests, 200).unwrap();
     }
-    // Whoever is refused may come again later, and is taken when nobody else is there.
+    // A client that is refused may come again later, and is served when no other is there.
     for _ in 0..60 {
         taken += all_at_once(&address, vec![large(10 * MEBIBYTE)], 200).unwrap();
         if taken > 0 {

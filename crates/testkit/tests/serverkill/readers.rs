@@ -40,7 +40,7 @@ pub(crate) fn stream(world: &World, answer: &mut Exchange, span: Span) -> Result
     }
     loop {
         if span.enough.is_some_and(|enough| heard >= enough) {
-            // Whoever heard the end does not ask again.
+            // A reader that received the end does not ask again.
             return Ok(match end {
                 Some(response) => Read::Whole(response),
                 None => Read::Cut(id, last),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use throughline_store::{Authority, RunFilter, Store, Tenant};
 use throughline_testkit::Rng;
 use throughline_testkit::record::block_on;
-use throughline_testkit::serverkill::{Asked, Exchange, Request, Turn};
+use throughline_testkit::serverkill::{Exchange, ModelCall, Request, Turn};
 
 use crate::serverkill::callers::{Caller, same};
 use crate::serverkill::readers::{Read, Span, again, stream};
@@ -103,8 +103,8 @@ fn counted(world: &World, end: &Turn) -> Result<(), String> {
 }
 
 /// What the upstream was asked; it refused nothing.
-pub(crate) fn asked(lines: &[String]) -> Result<Vec<Asked>, String> {
-    let read = lines.iter().map(|line| match Asked::read(line) {
+pub(crate) fn asked(lines: &[String]) -> Result<Vec<ModelCall>, String> {
+    let read = lines.iter().map(|line| match ModelCall::read(line) {
         Some(asked) => Ok(asked),
         None => Err(format!("the upstream says {line}")),
     });

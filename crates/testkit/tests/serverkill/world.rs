@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use throughline_testkit::serverkill::{Event, Ledger, Told, Turn};
+use throughline_testkit::serverkill::{Event, ServerLedger, Told, Turn};
 
 /// What callers and readers share.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct State {
     is_over: bool,
     wrong: Option<String>,
     pub(crate) told: Told,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: ServerLedger,
     /// Responses that are streamed, for readers to choose from.
     pub(crate) streams: Vec<String>,
     /// What each turn goes on from, whether or not it was acknowledged.
@@ -73,11 +73,11 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// A server at an address cannot be reached: wait until somebody notices that it is dead.
+    /// A server at an address cannot be reached: wait until another task notices that it is dead.
     pub(crate) fn unreachable(&self, address: &str) {
         let state = self.state();
         if state.address.as_deref() == Some(address) && state.wrong.is_none() {
-            // Whoever wakes looks for himself.
+            // Each task that wakes looks for itself.
             let woken = self.changed.wait_timeout(state, Duration::from_millis(20));
             drop(woken);
         }
@@ -139,7 +139,7 @@ impl World {
         let mut state = self.state();
         let enough = state.seen + more;
         while state.seen < enough && state.wrong.is_none() && !gone() {
-            // A process that ends by itself wakes nobody.
+            // A process that ends by itself wakes no task.
             let (woken, _) = self
                 .changed
                 .wait_timeout(state, Duration::from_millis(20))

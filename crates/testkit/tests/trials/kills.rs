@@ -129,7 +129,7 @@ fn r1_a_process_killed_at_any_point_loses_nothing_it_acknowledged() {
         let pass = if point == "migrate.each" { 1 } else { pass };
         let plan = format!("{point}=kill@{pass}");
         let mut worker = line.worker(mode, rng.next_u64(), 60, &plan);
-        // A lease is lost to somebody whose clock says that it is over.
+        // A lease is lost to a worker whose clock says that it is over.
         let rival = (point == "lease.lost").then(|| line.worker(mode, rng.next_u64(), 60, ""));
         let store = if line.started > 1 {
             Some(open(&line.url)?)

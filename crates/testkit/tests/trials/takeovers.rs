@@ -96,7 +96,7 @@ fn r3_no_call_is_dispatched_twice_through_takeovers() {
         for rival in rivals {
             rival.end(true);
         }
-        // What is left is settled by somebody whom nothing happens to.
+        // What is left is settled by a worker that meets no fault.
         std::thread::sleep(Duration::from_millis(150));
         start(30).end(false);
         let store = super::kills::open(&url)?;

@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         calls_of_tools,
         long_threads,
     ];
-    // One part alone, for whoever works on it.
+    // One part alone, for work on it.
     let chosen = match arguments.first().map(String::as_str) {
         Some("--tools") => &reports[1..2],
         Some("--long") => &reports[2..],

@@ -63,7 +63,7 @@ enum Whose {
     Own,
     /// Another vendor: everything is said anew.
     Others,
-    /// Nobody: the messages have no vendor's form.
+    /// No vendor: the messages have no vendor's form.
     Neutral,
 }
 

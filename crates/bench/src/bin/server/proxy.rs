@@ -2,8 +2,8 @@
 //!
 //! `/bare` sends on; `/turn` does one read and two grouped commits besides. Both send as many bytes
 //! as the header `x-bytes` says, and answer with what came back. `/stream` passes on what comes as it
-//! comes, with a commit at either end: the first one while the other side is asked, but nobody hears
-//! anything before it.
+//! comes, with a commit at either end: the first one while the other side is asked, but the client
+//! receives nothing before it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -27,7 +27,7 @@ const ROUNDS: usize = 9;
 
 fn main() -> ExitCode {
     let mut holds = true;
-    // One part alone, for whoever works on it.
+    // One part alone, for work on it.
     match std::env::args().nth(1).as_deref() {
         Some("--streams") => return ExitCode::from(u8::from(!finish(&streams()))),
         Some("--export") => return ExitCode::from(u8::from(!finish(&export::report()))),
@@ -410,7 +410,7 @@ fn bytes() -> Report {
     let text = kilobyte(&mut Rng::new(5));
     let path = scratch.path().join("store.db");
     let mut known: Vec<Known> = Vec::new();
-    // The file is measured while nobody has it open, so that nothing is left in the log.
+    // The file is measured while no process has it open, so that nothing is left in the log.
     let mut grow = |turns: usize| {
         let store = open(&scratch);
         if known.is_empty() {

@@ -122,7 +122,7 @@ pub(crate) fn connect(path: &Path, threads: usize) -> Connection {
     connection
 }
 
-/// Commit what waits in groups, and tell whoever waits for it.
+/// Commit queued writes in groups, and notify the callers that wait for them.
 pub(crate) fn writer<A>(
     connection: &Connection,
     waiting: &mpsc::Receiver<(Job, A)>,

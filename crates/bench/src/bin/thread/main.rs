@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         ("--lengths", lengths::reports),
         ("--modes", modes::reports),
     ];
-    // One part alone, for whoever works on it.
+    // One part alone, for work on it.
     let word = std::env::args().nth(1);
     let known = reports
         .iter()

@@ -45,7 +45,7 @@ fn persistence() -> Report {
     bench.run()
 }
 
-/// A turn that somebody listens to, against one that is awaited.
+/// A turn whose events are read, against one that is awaited.
 fn readers() -> Report {
     let scratch = Scratch::new("bench-readers");
     let store = open(&scratch);

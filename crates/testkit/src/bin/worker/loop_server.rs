@@ -19,7 +19,7 @@ use throughline_testkit::upstream::{Upstream, Verdict};
 /// One write for each line, so that lines of several threads stay whole.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever listened is gone, and with it the reason to go on.
+    // The test that read the output is gone, and with it the reason to go on.
     if out.write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(1);
     }

@@ -146,7 +146,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Try until nobody is in the way.
+    /// Try until no other run is in the way.
     async fn insist(&self, no: u8, thread: &Thread) -> Result<(), String> {
         let mut tries = 0;
         loop {
@@ -155,7 +155,7 @@ impl Worker {
                 Ok(_) => break,
                 Err(failed) => match failed.source {
                     RunError::Store(Error::Busy { .. }) => tries += 1,
-                    // What somebody left is settled first, and may fail.
+                    // What another process left is settled first, and may fail.
                     RunError::Client(_) => {}
                     other => return Err(format!("{other:?}")),
                 },

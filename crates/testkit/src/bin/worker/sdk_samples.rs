@@ -29,7 +29,7 @@ const LARGEST: usize = 10;
 /// One history in this many also makes a request, a response and a stream.
 const BODIES_EVERY: u64 = 3;
 
-struct Settings {
+struct SampleOptions {
     wire: Wire,
     count: u64,
     seed: u64,
@@ -67,7 +67,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn settings(arguments: &[String]) -> Result<Settings, String> {
+fn settings(arguments: &[String]) -> Result<SampleOptions, String> {
     let value = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name);
         at.and_then(|at| arguments.get(at + 1))
@@ -81,14 +81,14 @@ fn settings(arguments: &[String]) -> Result<Settings, String> {
         };
         number.ok_or_else(|| format!("{name} {text} is not a number"))
     };
-    Ok(Settings {
+    Ok(SampleOptions {
         wire: Wire::named(value("--wire")?),
         count: number("--count")?,
         seed: number("--seed")?,
     })
 }
 
-fn write_all(target: &dyn Codec, settings: &Settings) -> Result<(), String> {
+fn write_all(target: &dyn Codec, settings: &SampleOptions) -> Result<(), String> {
     let others = others(target)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut rng = Rng::new(settings.seed);

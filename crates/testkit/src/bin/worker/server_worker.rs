@@ -15,14 +15,14 @@ use std::sync::Arc;
 use throughline_model::Wire;
 use throughline_server::{Config, Flags, Sources, serve_on};
 use throughline_store::{Clock, Millis, Options, Store, SystemClock};
-use throughline_testkit::disk::{Disk, Fault, Injection};
+use throughline_testkit::disk::{Disk, DiskFault, Injection};
 use throughline_testkit::serverkill::model;
 use throughline_testkit::upstream::{KEY, Upstream, Verdict};
 
 /// One write for each line, so that a kill cannot tear it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever listened is gone, and with it the reason to go on.
+    // The test that read the output is gone, and with it the reason to go on.
     if out.write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(1);
     }
@@ -114,7 +114,7 @@ fn server(
         let Some(disk) = &disk else { continue };
         match line.strip_prefix("full ").map(str::parse) {
             Some(Ok(writes)) => {
-                let full = Fault::Full { room: 0 };
+                let full = DiskFault::Full { room: 0 };
                 disk.inject(Injection::always(full).after(writes));
             }
             _ => disk.heal(),

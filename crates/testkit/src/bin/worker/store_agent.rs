@@ -7,7 +7,7 @@
 //! by which that clock jumps now and then, and `deletes` as a share of visits.
 //!
 //! With `work=drain` they begin nothing and settle what others left. With `work=turns` they are plain writers instead, `agents` on each thread, who take turns of
-//! few items and read the thread from time to time (`throughline_testkit::agent::turns::Said`).
+//! few items and read the thread from time to time (`throughline_testkit::agent::turns::WriterEvent`).
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,9 +21,9 @@ use throughline_testkit::agent::{Driver, Halt, Told, Word, turns};
 use throughline_testkit::record::block_on;
 
 /// Standard output, one write for each line, so that a kill cannot tear it.
-struct Said;
+struct StandardOutput;
 
-impl Told for Said {
+impl Told for StandardOutput {
     fn word(&self, word: Word) {
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(format!("{word}\n").as_bytes());
@@ -43,12 +43,12 @@ impl Clock for Skewed {
     }
 }
 
-struct Settings {
+struct AgentSettings {
     url: String,
     values: Vec<(String, String)>,
 }
 
-impl Settings {
+impl AgentSettings {
     fn number(&self, name: &str, otherwise: i64) -> Result<i64, String> {
         match self.text(name) {
             None => Ok(otherwise),
@@ -68,7 +68,7 @@ pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            Said.word(Word::Trouble { what });
+            StandardOutput.word(Word::Trouble { what });
             ExitCode::FAILURE
         }
     }
@@ -85,7 +85,7 @@ fn run() -> Result<(), String> {
             Ok((key.to_owned(), value.to_owned()))
         })
         .collect::<Result<_, String>>()?;
-    let settings = Settings { url, values };
+    let settings = AgentSettings { url, values };
     let clock = Arc::new(Skewed(AtomicI64::new(settings.number("clock", 0)?)));
     let options = Options {
         clock: clock.clone(),
@@ -109,8 +109,8 @@ fn run() -> Result<(), String> {
     if settings.text("work") == Some("turns") {
         return turns(&settings, &store, &clock, step);
     }
-    let driver = Driver::new(store, mode, Said);
-    Said.word(Word::Ready);
+    let driver = Driver::new(store, mode, StandardOutput);
+    StandardOutput.word(Word::Ready);
     if settings.text("work") == Some("drain") {
         // A run may be parked once more for each of its rounds.
         for _ in 0..8 {
@@ -118,7 +118,7 @@ fn run() -> Result<(), String> {
                 break;
             }
         }
-        Said.word(driver.count());
+        StandardOutput.word(driver.count());
         return block_on(driver.store().close()).map_err(|error| error.to_string());
     }
     std::thread::scope(|scope| {
@@ -143,7 +143,7 @@ fn run() -> Result<(), String> {
             });
         }
     });
-    Said.word(driver.count());
+    StandardOutput.word(driver.count());
     block_on(driver.store().close()).map_err(|error| error.to_string())
 }
 
@@ -155,13 +155,13 @@ fn jump(clock: &Skewed, step: i64, rng: &mut Rng) {
     }
 }
 
-fn turns(settings: &Settings, store: &Store, clock: &Skewed, step: i64) -> Result<(), String> {
+fn turns(settings: &AgentSettings, store: &Store, clock: &Skewed, step: i64) -> Result<(), String> {
     let (seed, visits) = (settings.number("seed", 1)?, settings.number("visits", 10)?);
     let (threads, agents) = (
         settings.number("threads", 2)?,
         settings.number("agents", 8)?,
     );
-    let say = |said: turns::Said| {
+    let say = |said: turns::WriterEvent| {
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(format!("{said}\n").as_bytes());
     };

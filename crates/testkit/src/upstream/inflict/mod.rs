@@ -16,7 +16,7 @@ use stream::in_stream;
 
 /// An answer that is ready to leave.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct PreparedResponse {
     pub(super) head: Head,
     pub(super) shape: Shape,
 }
@@ -37,7 +37,7 @@ pub(super) struct To<'a> {
 }
 
 /// An answer without a fault.
-pub(super) fn plain(to: &To<'_>, answer: &Answer) -> Vec<Act> {
+pub(super) fn plain(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
     match &answer.shape {
         Shape::Whole(body) => whole(to, &answer.head, body),
         Shape::Streamed(frames) => streamed(&answer.head, &events(to, frames)),
@@ -52,7 +52,7 @@ pub(super) fn refusal(to: &To<'_>, refusal: &Refusal) -> Vec<Act> {
 }
 
 /// An answer with a fault in it.
-pub(super) fn faulty(to: &To<'_>, fault: Fault, answer: &Answer) -> Vec<Act> {
+pub(super) fn faulty(to: &To<'_>, fault: Fault, answer: &PreparedResponse) -> Vec<Act> {
     match fault {
         // The listener is closed; a connection that was open already ends like this.
         Fault::Refused | Fault::Reset => vec![Act::Reset],
@@ -138,7 +138,7 @@ fn streamed(head: &Head, events: &[Vec<u8>]) -> Vec<Act> {
     acts
 }
 
-fn drip(to: &To<'_>, answer: &Answer) -> Vec<Act> {
+fn drip(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
     match &answer.shape {
         Shape::Whole(body) => {
             let mut bytes = answer.head.sized(body.len());
@@ -155,7 +155,7 @@ fn drip(to: &To<'_>, answer: &Answer) -> Vec<Act> {
     }
 }
 
-fn oversized(to: &To<'_>, answer: &Answer) -> Vec<Act> {
+fn oversized(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
     let mut acts = match &answer.shape {
         Shape::Whole(_) => vec![
             Act::Send(answer.head.chunked()),

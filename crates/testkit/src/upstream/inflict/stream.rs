@@ -115,7 +115,7 @@ fn error_frame(to: &To<'_>) -> Frame {
     }
 }
 
-/// What nobody knows, between all that everybody knows.
+/// Unknown events and members between the known ones.
 fn strangers(wire: &Wire, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut comment = String::new();
     sse::write_comment(&mut comment, "PROCESSING");

@@ -39,9 +39,9 @@ impl Clock for Skewed {
 }
 
 /// What the process was started with.
-pub(crate) struct Settings(Vec<(String, String)>);
+pub(crate) struct WorkerSettings(Vec<(String, String)>);
 
-impl Settings {
+impl WorkerSettings {
     pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
         let found = self.0.iter().find(|(key, _)| key == name);
         let value = found.map(|(_, value)| value.as_str());
@@ -79,7 +79,7 @@ fn run() -> Result<(), String> {
             Ok((key.to_owned(), value.to_owned()))
         })
         .collect::<Result<_, String>>()?;
-    let settings = Settings(values);
+    let settings = WorkerSettings(values);
     let clock = Arc::new(Skewed(settings.number("clock", 0)?));
     let options = Options {
         clock: clock.clone(),

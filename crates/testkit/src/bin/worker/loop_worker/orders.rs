@@ -15,13 +15,13 @@ use throughline::{
 use throughline_testkit::loopkill::{BUDGET, Code, Kind, TOOLS, ask, fold};
 
 use super::hands::Hand;
-use super::{Settings, say};
+use super::{WorkerSettings, say};
 
 /// What orders are followed with.
 pub(crate) struct Orders {
     threads: Threads,
     clock: Arc<dyn Clock>,
-    settings: Settings,
+    settings: WorkerSettings,
     /// By wire, and whether answers are streamed.
     agents: Mutex<HashMap<(String, bool), Agent>>,
     open: Mutex<HashMap<String, Thread>>,
@@ -46,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Orders {
-    pub(crate) fn new(store: &Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+    pub(crate) fn new(store: &Store, clock: Arc<dyn Clock>, settings: WorkerSettings) -> Self {
         Self {
             threads: Threads::of(store),
             clock,
@@ -228,7 +228,7 @@ impl Orders {
                     .await
             }
             "forged" => {
-                // Somebody was shown other arguments.
+                // The approver was shown other arguments.
                 let mut shown = approval.clone();
                 shown.shown[0] ^= 1;
                 self.threads
