@@ -251,7 +251,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
             command.env("THROUGHLINE_SEED", seed);
         }
         let begun = Instant::now();
-        let (holds, text) = hear(&mut command)?;
+        let (holds, text) = captured(&mut command)?;
         show(&text, holds);
         if text.lines().any(|line| line.starts_with("skipped ")) {
             left += 1;
@@ -286,7 +286,7 @@ fn run(campaign: &Campaign) -> Command {
     command
 }
 
-fn hear(command: &mut Command) -> Result<(bool, String), Failure> {
+fn captured(command: &mut Command) -> Result<(bool, String), Failure> {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -371,7 +371,7 @@ fn find(programs: &[Program], mistakes: &[Mistake]) -> Result<bool, Failure> {
         let finder = nearest
             .iter()
             .filter(|suite| {
-                if mistake.kind == Kind::Large {
+                if mistake.kind == MistakeKind::Large {
                     suite.is_campaign
                 } else {
                     suite.is_quick
@@ -387,7 +387,7 @@ fn find(programs: &[Program], mistakes: &[Mistake]) -> Result<bool, Failure> {
                 );
                 *found_by.entry(finder).or_default() += 1;
             }
-            None if mistake.kind == Kind::Reviewed => {
+            None if mistake.kind == MistakeKind::Reviewed => {
                 println!(
                     "table planted {:<20} not found, reviewed: {}",
                     mistake.name, mistake.what
@@ -415,15 +415,15 @@ fn find(programs: &[Program], mistakes: &[Mistake]) -> Result<bool, Failure> {
 struct Mistake {
     name: String,
     what: String,
-    kind: Kind,
+    kind: MistakeKind,
 }
 
 impl Mistake {
     /// Whether a word of the command line means it: its name, the start of its name, its kind.
     fn is_meant(&self, word: &str) -> bool {
         match (word, word.strip_suffix('*')) {
-            ("--large", _) => self.kind == Kind::Large,
-            ("--small", _) => self.kind != Kind::Large,
+            ("--large", _) => self.kind == MistakeKind::Large,
+            ("--small", _) => self.kind != MistakeKind::Large,
             (_, Some(start)) => self.name.starts_with(start),
             (_, None) => self.name == word,
         }
@@ -431,7 +431,7 @@ impl Mistake {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MistakeKind {
     /// For the campaigns.
     Large,
     /// For any test.
@@ -445,7 +445,7 @@ fn listed(programs: &[Program]) -> Result<Vec<Mistake>, Failure> {
     for program in programs {
         let mut command = tool::command(&program.path);
         command.args(["--exact", "--nocapture", "trials::the_mistakes_are_listed"]);
-        let (_, text) = hear(&mut command)?;
+        let (_, text) = captured(&mut command)?;
         let mistakes: Vec<Mistake> = text.lines().filter_map(mistake).collect();
         if !mistakes.is_empty() {
             return Ok(mistakes);
@@ -459,9 +459,9 @@ fn mistake(line: &str) -> Option<Mistake> {
     let mut words = rest.splitn(3, ' ');
     Some(Mistake {
         kind: match words.next()? {
-            "large" => Kind::Large,
-            "small" => Kind::Small,
-            "reviewed" => Kind::Reviewed,
+            "large" => MistakeKind::Large,
+            "small" => MistakeKind::Small,
+            "reviewed" => MistakeKind::Reviewed,
             _ => return None,
         },
         name: words.next()?.to_owned(),
@@ -612,7 +612,7 @@ fn suites(programs: &[Program], campaigns: &[Campaign]) -> Vec<Suite> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Campaign, Kind, Layer, Tier, guarantee, mistake, parse, program};
+    use super::{Campaign, Layer, MistakeKind, Tier, guarantee, mistake, parse, program};
 
     #[test]
     fn guarantees_are_named_by_their_numbers() {
@@ -687,7 +687,7 @@ mod tests {
     #[test]
     fn mistakes_are_read() {
         let found = mistake("mistake small run-version the statement says so").expect("it is one");
-        assert_eq!(found.kind, Kind::Small);
+        assert_eq!(found.kind, MistakeKind::Small);
         assert_eq!(
             (&*found.name, &*found.what),
             ("run-version", "the statement says so")

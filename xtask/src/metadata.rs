@@ -20,13 +20,13 @@ pub(crate) struct Package {
 #[derive(Debug, Clone)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: DependencyKind,
     /// The folder it is taken from, when that is one of ours.
     pub(crate) folder: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DependencyKind {
     Normal,
     Dev,
     Build,
@@ -83,9 +83,9 @@ fn dependency(value: &Value<'_>, root: &str) -> Dependency {
     Dependency {
         name: string(value, "name").unwrap_or_default(),
         kind: match string(value, "kind").as_deref() {
-            Some("dev") => Kind::Dev,
-            Some("build") => Kind::Build,
-            _ => Kind::Normal,
+            Some("dev") => DependencyKind::Dev,
+            Some("build") => DependencyKind::Build,
+            _ => DependencyKind::Normal,
         },
         folder: string(value, "path").map(|path| relative(&path, root)),
     }
@@ -105,7 +105,7 @@ fn relative(path: &str, root: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, packages};
+    use super::{DependencyKind, packages};
 
     #[test]
     fn packages_carry_their_folder_licence_and_needs() {
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(read[0].folder.as_deref(), Some("crates/a"));
         assert_eq!(read[0].licence.as_deref(), Some("MIT"));
         assert_eq!(read[0].dependencies[0].folder.as_deref(), Some("crates/b"));
-        let kinds: Vec<Kind> = read[0].dependencies.iter().map(|d| d.kind).collect();
-        assert_eq!(kinds, [Kind::Dev, Kind::Normal]);
+        let kinds: Vec<DependencyKind> = read[0].dependencies.iter().map(|d| d.kind).collect();
+        assert_eq!(kinds, [DependencyKind::Dev, DependencyKind::Normal]);
         assert_eq!(
             (read[1].folder.as_deref(), read[1].licence.as_deref()),
             (None, None)

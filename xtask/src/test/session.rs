@@ -38,12 +38,12 @@ const CARGO: &str = "#!/bin/sh\n\
 pub(super) struct Step {
     line: usize,
     text: String,
-    kind: Kind,
+    kind: StepKind,
     output: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StepKind {
     Command,
     Program,
 }
@@ -55,23 +55,23 @@ pub(super) fn steps(readme: &str) -> Vec<Step> {
     for (index, line) in readme.lines().enumerate() {
         if let Some(info) = line.strip_prefix("```") {
             block = match (block, info.trim()) {
-                (None, "console session") => Some(Some(Kind::Command)),
-                (None, "python session") => Some(Some(Kind::Program)),
+                (None, "console session") => Some(Some(StepKind::Command)),
+                (None, "python session") => Some(Some(StepKind::Program)),
                 (None, _) => Some(None),
                 (Some(_), _) => None,
             };
-            if block == Some(Some(Kind::Program)) {
-                steps.push(Step::new(index + 1, Kind::Program, ""));
+            if block == Some(Some(StepKind::Program)) {
+                steps.push(Step::new(index + 1, StepKind::Program, ""));
             }
             continue;
         }
         match (block, steps.last_mut()) {
-            (Some(Some(Kind::Command)), last) => match (line.strip_prefix("$ "), last) {
-                (Some(command), _) => steps.push(Step::new(index + 1, Kind::Command, command)),
+            (Some(Some(StepKind::Command)), last) => match (line.strip_prefix("$ "), last) {
+                (Some(command), _) => steps.push(Step::new(index + 1, StepKind::Command, command)),
                 (None, Some(step)) => step.output.push(line.trim_end().to_owned()),
                 (None, None) => {}
             },
-            (Some(Some(Kind::Program)), Some(step)) => {
+            (Some(Some(StepKind::Program)), Some(step)) => {
                 step.text.push_str(line);
                 step.text.push('\n');
                 let prints = line.trim_start().starts_with("print(");
@@ -91,7 +91,7 @@ pub(super) fn steps(readme: &str) -> Vec<Step> {
 }
 
 impl Step {
-    fn new(line: usize, kind: Kind, text: &str) -> Self {
+    fn new(line: usize, kind: StepKind, text: &str) -> Self {
         Self {
             line,
             text: text.to_owned(),
@@ -100,10 +100,10 @@ impl Step {
         }
     }
 
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         match self.kind {
-            Kind::Command => format!("README.md:{}: $ {}", self.line, self.text),
-            Kind::Program => format!("README.md:{}: the program", self.line),
+            StepKind::Command => format!("README.md:{}: $ {}", self.line, self.text),
+            StepKind::Program => format!("README.md:{}: the program", self.line),
         }
     }
 }
@@ -125,7 +125,7 @@ pub(super) fn run(steps: &[Step], python: Option<&Path>) -> Counts {
         match session.step(step) {
             Ok(()) => counts.passed += 1,
             Err(failure) => {
-                println!("{}\n{failure}", step.told());
+                println!("{}\n{failure}", step.label());
                 counts.failed += 1;
                 break;
             }
@@ -147,15 +147,15 @@ struct Session {
 
 impl Session {
     fn start(python: Option<&Path>) -> Result<Self, Failure> {
-        let told = |error: std::io::Error| Failure::new(format!("no session starts: {error}"));
+        let failed = |error: std::io::Error| Failure::new(format!("no session starts: {error}"));
         let folder = tool::root().join("target/readme");
         let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(folder.join("bin")).map_err(told)?;
+        fs::create_dir_all(folder.join("bin")).map_err(failed)?;
         let cargo = folder.join("bin/cargo");
-        fs::write(&cargo, CARGO).map_err(told)?;
+        fs::write(&cargo, CARGO).map_err(failed)?;
         tool::run(tool::command("chmod").arg("+x").arg(&cargo))?;
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(told)?;
-        let port = listener.local_addr().map_err(told)?.port().to_string();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port().to_string();
         // The port is free again when this ends; no other process knows its number meanwhile.
         drop(listener);
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -163,7 +163,7 @@ impl Session {
         let folders = folders.into_iter().chain(std::env::split_paths(&path));
         let path = std::env::join_paths(folders)
             .map_err(|error| Failure::new(format!("the search path: {error}")))?;
-        let log = fs::File::create(folder.join("shell.log")).map_err(told)?;
+        let log = fs::File::create(folder.join("shell.log")).map_err(failed)?;
         let mut shell = tool::command("sh")
             .current_dir(&folder)
             .env("PATH", path)
@@ -173,7 +173,7 @@ impl Session {
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
-            .map_err(told)?;
+            .map_err(failed)?;
         let (sender, lines) = mpsc::channel();
         if let Some(stdout) = shell.stdout.take() {
             // It ends with the shell and with whatever the shell has left behind.
@@ -198,8 +198,8 @@ impl Session {
     fn step(&mut self, step: &Step) -> Result<(), Failure> {
         let text = step.text.replace(PORT, &self.port);
         let printed = match step.kind {
-            Kind::Command => self.command(&text)?,
-            Kind::Program => self.program(&text)?,
+            StepKind::Command => self.command(&text)?,
+            StepKind::Program => self.program(&text)?,
         };
         let wanted: Vec<String> = step
             .output
@@ -277,7 +277,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Step, steps};
+    use super::{Step, StepKind, steps};
 
     #[test]
     fn sessions_are_taken_apart_into_steps() {
@@ -303,11 +303,11 @@ $ throughline no
             output: output.iter().map(|&line| line.to_owned()).collect(),
         };
         let wanted = [
-            step(2, Kind::Command, "cargo run --release &", &[]),
-            step(3, Kind::Command, "curl -s x", &["{\"a\":1}"]),
+            step(2, StepKind::Command, "cargo run --release &", &[]),
+            step(3, StepKind::Command, "curl -s x", &["{\"a\":1}"]),
             step(
                 7,
-                Kind::Program,
+                StepKind::Program,
                 "import x\nprint(x.y)  # the words\n",
                 &["the words"],
             ),

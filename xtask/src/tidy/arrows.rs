@@ -2,7 +2,7 @@
 
 use super::Violation;
 use super::files::Files;
-use crate::metadata::{Kind, Package};
+use crate::metadata::{DependencyKind, Package};
 
 /// Folder, and the folders it may use. An arrow that is missing here usually means that a type is in the
 /// wrong crate.
@@ -91,7 +91,8 @@ pub(super) fn check(packages: &[Package], files: &Files) -> Vec<Violation> {
                 continue;
             };
             // A crate may name itself there, to see features of its own in its tests.
-            let in_tests = dependency.kind == Kind::Dev && (target == IN_TESTS || target == folder);
+            let in_tests =
+                dependency.kind == DependencyKind::Dev && (target == IN_TESTS || target == folder);
             if !in_tests && !allowed.contains(&target) {
                 violations.push(Violation::new(
                     &manifest,
@@ -108,11 +109,11 @@ pub(super) fn check(packages: &[Package], files: &Files) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::metadata::{Dependency, Kind, Package};
+    use crate::metadata::{Dependency, DependencyKind, Package};
     use crate::tidy::files::{Files, Source};
 
-    fn package(folder: &str, uses: &[(&str, Kind)]) -> Package {
-        let dependency = |(folder, kind): &(&str, Kind)| Dependency {
+    fn package(folder: &str, uses: &[(&str, DependencyKind)]) -> Package {
+        let dependency = |(folder, kind): &(&str, DependencyKind)| Dependency {
             name: folder.rsplit('/').next().unwrap_or_default().to_owned(),
             kind: *kind,
             folder: Some((*folder).to_owned()),
@@ -142,17 +143,23 @@ mod tests {
     #[test]
     fn a_crate_names_itself_in_its_tests_only() {
         let own = |kind| complaints(package("crates/wire", &[("crates/wire", kind)]));
-        assert_eq!(own(Kind::Dev), [""; 0]);
-        assert_eq!(own(Kind::Normal).len(), 1);
+        assert_eq!(own(DependencyKind::Dev), [""; 0]);
+        assert_eq!(own(DependencyKind::Normal).len(), 1);
     }
 
     #[test]
     fn arrows_go_down_only() {
         assert_eq!(
-            complaints(package("crates/wire", &[("crates/model", Kind::Normal)])),
+            complaints(package(
+                "crates/wire",
+                &[("crates/model", DependencyKind::Normal)]
+            )),
             [""; 0]
         );
-        let upwards = complaints(package("crates/store", &[("crates/wire", Kind::Normal)]));
+        let upwards = complaints(package(
+            "crates/store",
+            &[("crates/wire", DependencyKind::Normal)],
+        ));
         assert_eq!(
             upwards,
             [
@@ -160,15 +167,23 @@ mod tests {
             ]
         );
         assert_eq!(
-            complaints(package("crates/store", &[("crates/wire", Kind::Dev)])).len(),
+            complaints(package(
+                "crates/store",
+                &[("crates/wire", DependencyKind::Dev)]
+            ))
+            .len(),
             1
         );
         assert_eq!(
-            complaints(package("crates/testkit", &[("crates/cli", Kind::Normal)])).len(),
+            complaints(package(
+                "crates/testkit",
+                &[("crates/cli", DependencyKind::Normal)]
+            ))
+            .len(),
             1
         );
         assert_eq!(
-            complaints(package("xtask", &[("crates/model", Kind::Build)])).len(),
+            complaints(package("xtask", &[("crates/model", DependencyKind::Build)])).len(),
             1
         );
     }
@@ -176,11 +191,18 @@ mod tests {
     #[test]
     fn tests_of_every_crate_may_use_the_testkit() {
         assert_eq!(
-            complaints(package("crates/model", &[("crates/testkit", Kind::Dev)])),
+            complaints(package(
+                "crates/model",
+                &[("crates/testkit", DependencyKind::Dev)]
+            )),
             [""; 0]
         );
         assert_eq!(
-            complaints(package("crates/model", &[("crates/testkit", Kind::Normal)])).len(),
+            complaints(package(
+                "crates/model",
+                &[("crates/testkit", DependencyKind::Normal)]
+            ))
+            .len(),
             1
         );
     }

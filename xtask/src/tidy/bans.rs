@@ -180,13 +180,13 @@ pub(super) fn check(packages: &[Package], files: &Files) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::metadata::{Dependency, Kind, Package};
+    use crate::metadata::{Dependency, DependencyKind, Package};
     use crate::tidy::files::Files;
 
     fn complaints(folder: Option<&str>, name: &str, uses: &str) -> usize {
         let dependency = Dependency {
             name: uses.to_owned(),
-            kind: Kind::Normal,
+            kind: DependencyKind::Normal,
             folder: None,
         };
         let package = Package {

@@ -55,7 +55,7 @@ fn report(connections: usize) -> Report {
         }
     }
     let mut report = Report::new(format!("a stateful turn, {connections} connections"));
-    let limit = Some(Limit::AtMost(1.5));
+    let limit = Some(Limit::AtMost(2.0));
     for (name, place, against, limit) in [
         ("a bare two-hop proxy", 2, None, None),
         ("the proxy, one read and two commits", 1, None, None),
