@@ -32,105 +32,113 @@ pub enum Entry {
 pub fn entries(wire: &Wire, body: &Value) -> Vec<Entry> {
     let mut entries = Vec::new();
     match wire {
-        Wire::OpenAiChat => {
-            for message in list(&body["messages"]) {
-                let said = texts(&message["content"]);
-                match string(&message["role"]) {
-                    "tool" => entries.push(Entry::Result {
-                        id: string(&message["tool_call_id"]).to_owned(),
-                        text: said,
-                    }),
-                    "assistant" => {
-                        push_text(&mut entries, said, Entry::Assistant);
-                        for call in list(&message["tool_calls"]) {
-                            let arguments = string(&call["function"]["arguments"]);
-                            entries.push(Entry::Call {
-                                id: string(&call["id"]).to_owned(),
-                                arguments: parsed(arguments),
-                            });
-                        }
-                    }
-                    "user" => push_text(&mut entries, said, Entry::User),
-                    _ => {}
+        Wire::OpenAiChat => chat(body, &mut entries),
+        Wire::Anthropic => anthropic(body, &mut entries),
+        Wire::Gemini => gemini(body, &mut entries),
+        _ => responses(body, &mut entries),
+    }
+    entries
+}
+
+fn chat(body: &Value, entries: &mut Vec<Entry>) {
+    for message in list(&body["messages"]) {
+        let said = texts(&message["content"]);
+        match string(&message["role"]) {
+            "tool" => entries.push(Entry::Result {
+                id: string(&message["tool_call_id"]).to_owned(),
+                text: said,
+            }),
+            "assistant" => {
+                push_text(entries, said, Entry::Assistant);
+                for call in list(&message["tool_calls"]) {
+                    let arguments = string(&call["function"]["arguments"]);
+                    entries.push(Entry::Call {
+                        id: string(&call["id"]).to_owned(),
+                        arguments: parsed(arguments),
+                    });
                 }
             }
+            "user" => push_text(entries, said, Entry::User),
+            _ => {}
         }
-        Wire::Anthropic => {
-            for message in list(&body["messages"]) {
-                let said = if message["role"] == "assistant" {
-                    Entry::Assistant
-                } else {
-                    Entry::User
-                };
-                if let Some(text) = message["content"].as_str() {
-                    push_text(&mut entries, text.to_owned(), said);
-                }
-                for block in list(&message["content"]) {
-                    match string(&block["type"]) {
-                        "text" => {
-                            push_text(&mut entries, string(&block["text"]).to_owned(), said);
-                        }
-                        "tool_use" => entries.push(Entry::Call {
-                            id: string(&block["id"]).to_owned(),
-                            arguments: block["input"].clone(),
-                        }),
-                        "tool_result" => entries.push(Entry::Result {
-                            id: string(&block["tool_use_id"]).to_owned(),
-                            text: texts(&block["content"]),
-                        }),
-                        _ => {}
-                    }
-                }
-            }
+    }
+}
+
+fn anthropic(body: &Value, entries: &mut Vec<Entry>) {
+    for message in list(&body["messages"]) {
+        let said = if message["role"] == "assistant" {
+            Entry::Assistant
+        } else {
+            Entry::User
+        };
+        if let Some(text) = message["content"].as_str() {
+            push_text(entries, text.to_owned(), said);
         }
-        Wire::Gemini => {
-            for content in list(&body["contents"]) {
-                let said = if content["role"] == "model" {
-                    Entry::Assistant
-                } else {
-                    Entry::User
-                };
-                for part in list(&content["parts"]) {
-                    if let Some(call) = part.get("functionCall") {
-                        entries.push(Entry::Call {
-                            id: string(&call["id"]).to_owned(),
-                            arguments: call["args"].clone(),
-                        });
-                    } else if let Some(result) = part.get("functionResponse") {
-                        entries.push(Entry::Result {
-                            id: string(&result["id"]).to_owned(),
-                            text: only_text(&result["response"]),
-                        });
-                    } else {
-                        push_text(&mut entries, string(&part["text"]).to_owned(), said);
-                    }
+        for block in list(&message["content"]) {
+            match string(&block["type"]) {
+                "text" => {
+                    push_text(entries, string(&block["text"]).to_owned(), said);
                 }
-            }
-        }
-        _ => {
-            for item in list(&body["input"]) {
-                match item["type"].as_str().unwrap_or("message") {
-                    "function_call" => entries.push(Entry::Call {
-                        id: string(&item["call_id"]).to_owned(),
-                        arguments: parsed(string(&item["arguments"])),
-                    }),
-                    "function_call_output" => entries.push(Entry::Result {
-                        id: string(&item["call_id"]).to_owned(),
-                        text: texts(&item["output"]),
-                    }),
-                    "message" => {
-                        let said = match string(&item["role"]) {
-                            "assistant" => Entry::Assistant,
-                            _ => Entry::User,
-                        };
-                        push_text(&mut entries, texts(&item["content"]), said);
-                    }
-                    _ => {}
-                }
+                "tool_use" => entries.push(Entry::Call {
+                    id: string(&block["id"]).to_owned(),
+                    arguments: block["input"].clone(),
+                }),
+                "tool_result" => entries.push(Entry::Result {
+                    id: string(&block["tool_use_id"]).to_owned(),
+                    text: texts(&block["content"]),
+                }),
+                _ => {}
             }
         }
     }
-    entries
+}
+
+fn gemini(body: &Value, entries: &mut Vec<Entry>) {
+    for content in list(&body["contents"]) {
+        let said = if content["role"] == "model" {
+            Entry::Assistant
+        } else {
+            Entry::User
+        };
+        for part in list(&content["parts"]) {
+            if let Some(call) = part.get("functionCall") {
+                entries.push(Entry::Call {
+                    id: string(&call["id"]).to_owned(),
+                    arguments: call["args"].clone(),
+                });
+            } else if let Some(result) = part.get("functionResponse") {
+                entries.push(Entry::Result {
+                    id: string(&result["id"]).to_owned(),
+                    text: only_text(&result["response"]),
+                });
+            } else {
+                push_text(entries, string(&part["text"]).to_owned(), said);
+            }
+        }
+    }
+}
+
+fn responses(body: &Value, entries: &mut Vec<Entry>) {
+    for item in list(&body["input"]) {
+        match item["type"].as_str().unwrap_or("message") {
+            "function_call" => entries.push(Entry::Call {
+                id: string(&item["call_id"]).to_owned(),
+                arguments: parsed(string(&item["arguments"])),
+            }),
+            "function_call_output" => entries.push(Entry::Result {
+                id: string(&item["call_id"]).to_owned(),
+                text: texts(&item["output"]),
+            }),
+            "message" => {
+                let said = match string(&item["role"]) {
+                    "assistant" => Entry::Assistant,
+                    _ => Entry::User,
+                };
+                push_text(entries, texts(&item["content"]), said);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn push_text(entries: &mut Vec<Entry>, text: String, said: fn(String) -> Entry) {
