@@ -63,6 +63,15 @@ impl ApiError {
         Self::new(500, "server_error", message)
     }
 
+    /// Too much at once: 503, and when to try again.
+    pub(crate) fn overloaded(message: &str, code: &'static str) -> Self {
+        let mut error = Self::new(503, "server_error", format!("{message} Try again soon."))
+            .code(code)
+            .retry(true);
+        error.retry_after = Some(Duration::from_secs(1));
+        error
+    }
+
     /// A feature that is not built.
     pub fn not_implemented(feature: &str) -> Self {
         Self::new(

@@ -1,19 +1,28 @@
 //! Stateful Responses for any vendor, over HTTP.
 //!
-//! [`serve`] takes a [`Config`] and gives a [`Server`] that listens. What it is told is in `config`,
-//! whom it asks in `upstreams`, the tools that it runs itself in `mcp`, and what every request and
-//! answer have in common in `net`.
+//! [`serve`] takes a [`Config`] and gives a [`Server`] that listens. `config` is the configuration,
+//! `upstreams` routes models to vendors, `mcp` has the tools that the server runs itself, `service`
+//! the runs, `net` and `auth` what all requests have in common, and `api` the HTTP APIs. `app` joins
+//! them for handlers, `routes` and `server` make a server of all.
 
 pub mod api;
+mod app;
+mod auth;
 mod config;
 mod error;
+mod health;
 mod mcp;
 mod net;
+mod routes;
+mod server;
 mod service;
+mod stopping;
 mod suggest;
 mod trials;
 mod upstreams;
 
+pub use app::{App, ServeError};
+pub use auth::Caller;
 pub use config::{
     AgentConfig, Auth, CompactionConfig, Config, ConfigError, Credential, Dialect, Flags, KEYS,
     Keeping, Key, Kind, LimitsConfig, LogFormat, McpConfig, McpReach, Origin, SHORT, Section,
@@ -22,8 +31,9 @@ pub use config::{
 pub use error::ApiError;
 pub use mcp::McpServers;
 pub use net::{
-    Answered, App, BadLog, Caller, HttpCounters, Payload, RequestId, ServeError, Server, Signals,
-    Stopping, json, log_to_stderr, resume, serve, serve_on, serve_with,
+    Answered, BadLog, HttpCounters, NetState, Payload, RequestId, Signals, json, log_to_stderr,
 };
+pub use server::{Server, resume, serve, serve_on, serve_with};
 pub use service::SweepCounters;
+pub use stopping::Stopping;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

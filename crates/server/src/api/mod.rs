@@ -1,3 +1,4 @@
 //! The HTTP APIs, one folder for each vendor's.
 
+mod delivery;
 pub mod openai;

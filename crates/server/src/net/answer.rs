@@ -1,13 +1,11 @@
 //! Answers: JSON, and errors in OpenAI's shape.
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
-use futures_util::stream;
 use throughline_model::json::RawJson;
 
-use crate::api::openai::responses::wire::Pieces;
 use crate::error::ApiError;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -17,15 +15,6 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 pub fn json(status: StatusCode, body: &RawJson) -> Response<Body> {
     let mut response = Response::new(Body::from(body.get().to_owned()));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
-    response
-}
-
-/// An answer that is JSON, in pieces.
-pub(crate) fn json_pieces(body: &Pieces) -> Response<Body> {
-    let pieces = body.as_slice().to_vec().into_iter();
-    let chunks = stream::iter(pieces.map(Ok::<Bytes, std::convert::Infallible>));
-    let mut response = Response::new(Body::from_stream(chunks));
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }

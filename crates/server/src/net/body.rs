@@ -1,17 +1,18 @@
 //! The body of a request, within bounds: its size before and after decompression, how much it may
 //! grow, how long it may take, how deep its JSON is, and how much memory all bodies together take.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRef, FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use futures_util::StreamExt as _;
 use throughline::Reservation;
 
-use super::app::{App, overloaded};
 use super::decode::{Decoder, Encoding, Refused};
+use super::state::NetState;
 use crate::config::LimitsConfig;
 use crate::error::ApiError;
 
@@ -35,14 +36,19 @@ impl Payload {
     }
 }
 
-impl FromRequest<App> for Payload {
+impl<S> FromRequest<S> for Payload
+where
+    Arc<NetState>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let net = Arc::<NetState>::from_ref(state);
         let (parts, body) = request.into_parts();
-        let limits = &app.config.limits;
+        let limits = &net.limits;
         let mut frames = body.into_data_stream();
-        let reading = read(&parts.headers, &mut frames, app);
+        let reading = read(&parts.headers, &mut frames, &net);
         match tokio::time::timeout(limits.body_time, reading).await {
             Ok(Err(error)) => {
                 // Whoever waits to be told to go on has not sent anything yet.
@@ -85,9 +91,9 @@ const LINGER: Duration = Duration::from_secs(1);
 async fn read(
     headers: &HeaderMap,
     frames: &mut BodyDataStream,
-    app: &App,
+    net: &NetState,
 ) -> Result<Payload, ApiError> {
-    let limits = &app.config.limits;
+    let limits = &net.limits;
     let encoding = encoding(headers)?;
     let announced = headers
         .get(CONTENT_LENGTH)
@@ -95,7 +101,7 @@ async fn read(
     if announced.is_some_and(|length| length > limits.body_bytes as u64) {
         return Err(too_large(limits));
     }
-    let mut memory = app.memory.reservation();
+    let mut memory = net.memory.reservation();
     let mut decoder = Decoder::new(encoding, limits.body_bytes, limits.decoded_ratio)
         .map_err(|refused| refuse(&refused, limits))?;
     while let Some(frame) = frames.next().await {
@@ -107,7 +113,7 @@ async fn read(
             decoder
                 .push(piece)
                 .map_err(|refused| refuse(&refused, limits))?;
-            reserve((app, &mut memory), decoder.decoded(), decoder.window())?;
+            reserve((net, &mut memory), decoder.decoded(), decoder.window())?;
         }
     }
     let bytes = decoder
@@ -121,7 +127,7 @@ async fn read(
         )));
     }
     // The window is gone.
-    reserve((app, &mut memory), bytes.len(), 0)?;
+    reserve((net, &mut memory), bytes.len(), 0)?;
     Ok(Payload {
         bytes: bytes.into(),
         memory,
@@ -137,15 +143,15 @@ const COPIES: usize = 6;
 
 /// Have room for a body of so many bytes, for what is made of it, and for decompressing it.
 fn reserve(
-    (app, memory): (&App, &mut Reservation),
+    (net, memory): (&NetState, &mut Reservation),
     bytes: usize,
     window: usize,
 ) -> Result<(), ApiError> {
     let needed = bytes * COPIES + window;
-    if needed > app.memory.largest() {
+    if needed > net.memory.largest() {
         let text = format!(
             "The body is larger than {} bytes, which is all that limits.memory has room for.",
-            app.memory.largest() / COPIES
+            net.memory.largest() / COPIES
         );
         let error = ApiError::new(413, "invalid_request_error", text);
         return Err(error.code("request_too_large"));
@@ -160,7 +166,7 @@ fn reserve(
     }
     memory.try_resize(needed).map_err(|error| {
         tracing::info!(%error, "a body is refused");
-        overloaded(
+        ApiError::overloaded(
             "The server has no memory left for a request of this size (limits.memory).",
             "out_of_memory",
         )

@@ -21,10 +21,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::app::App;
 use super::idle::{self, Idle};
 use super::lanes::{Lane, Lanes};
 use super::refuse;
+use super::state::NetState;
 use super::watched::{Link, Watched};
 
 /// More connections are refused with words at once than this; the rest is just closed.
@@ -42,8 +42,8 @@ const CUT: Duration = Duration::from_secs(2);
 /// Bodies above this are not worked on where other connections would wait for it.
 const LONG: u64 = 256 * 1024;
 
-pub(super) struct Connections {
-    app: App,
+pub(crate) struct Connections {
+    net: Arc<NetState>,
     router: Router,
     lanes: Vec<Lane>,
     /// Where requests are worked on that would keep a lane busy.
@@ -58,13 +58,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(app: &App, router: Router, lanes: &Lanes) -> Self {
+    pub(crate) fn new(net: &Arc<NetState>, router: Router, lanes: &Lanes) -> Self {
         Self {
-            app: app.clone(),
+            net: Arc::clone(net),
             router,
             lanes: lanes.all(),
             aside: Handle::current(),
-            places: Arc::new(Semaphore::new(app.config.limits.connections)),
+            places: Arc::new(Semaphore::new(net.limits.connections)),
             idle: Idle::default(),
             refusing: Arc::new(Semaphore::new(REFUSED_POLITELY)),
             working: TaskTracker::new(),
@@ -76,7 +76,7 @@ impl Connections {
     ///
     /// While it drains it still accepts, for whoever asks whether it is ready; everything else is
     /// refused there with 503, so that nobody waits in vain.
-    pub(super) async fn run(self: Arc<Self>, listener: net::TcpListener) {
+    pub(crate) async fn run(self: Arc<Self>, listener: net::TcpListener) {
         let listener = Arc::new(listener);
         let (accepting, over) = (TaskTracker::new(), CancellationToken::new());
         for lane in &self.lanes {
@@ -89,7 +89,7 @@ impl Connections {
         Arc::clone(&self).drained().await;
         over.cancel();
         drop(listener);
-        self.app.stopping.close();
+        self.net.stopping.close();
         for tracker in [&accepting, &self.working, &self.others] {
             tracker.close();
         }
@@ -143,7 +143,7 @@ impl Connections {
 
     /// Wait until the server is told to stop, and then until nothing is at work or its time is over.
     async fn drained(self: Arc<Self>) {
-        let stopping = &self.app.stopping;
+        let stopping = &self.net.stopping;
         stopping.draining().await;
         self.working.close();
         let done = async {
@@ -155,7 +155,7 @@ impl Connections {
         tokio::select! {
             () = done => {}
             () = stopping.closing() => {}
-            () = tokio::time::sleep(self.app.config.limits.drain) => {
+            () = tokio::time::sleep(self.net.limits.drain) => {
                 tracing::warn!("requests that are still at work are cut off");
             }
         }
@@ -183,7 +183,7 @@ impl Connections {
 
     /// There is no room for it.
     fn refuse(&self, stream: TcpStream) {
-        self.app.http.refused();
+        self.net.counters.refused();
         if let Ok(place) = Arc::clone(&self.refusing).try_acquire_owned() {
             self.others.spawn(async move {
                 refuse::politely(stream).await;
@@ -195,14 +195,14 @@ impl Connections {
     fn serve(self: &Arc<Self>, lane: &Lane, stream: TcpStream, place: OwnedSemaphorePermit) {
         // Whoever drains the server waits for this one from here on, or it is one of the others.
         let _token = self.working.token();
-        let draining = self.app.stopping.is_draining();
+        let draining = self.net.stopping.is_draining();
         let tracker = match draining {
             true => &self.others,
             false => &self.working,
         };
         let (connections, on_lane) = (Arc::clone(self), Arc::clone(&lane.place));
         tracker.spawn(async move {
-            let open = connections.app.http.opened();
+            let open = connections.net.counters.opened();
             connections.answer(stream, draining).await;
             drop((place, on_lane));
             drop(open);
@@ -213,7 +213,7 @@ impl Connections {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
-            .header_read_timeout(self.app.config.limits.header_time)
+            .header_read_timeout(self.net.limits.header_time)
             // Whether the client is there is looked for below.
             .half_close(true)
             .keep_alive(!draining);
@@ -224,7 +224,7 @@ impl Connections {
         let aside = self.aside.clone();
         let accepted = Arc::new(self.idle.accepted());
         let idle = Arc::clone(&accepted);
-        let memory = self.app.memory.clone();
+        let memory = self.net.memory.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(link.next());
             let at_work = accepted.begin();
@@ -241,7 +241,7 @@ impl Connections {
         });
         let connection = builder.serve_connection(stream, service);
         tokio::pin!(connection);
-        let stopping = &self.app.stopping;
+        let stopping = &self.net.stopping;
         let takes_no_more = async {
             tokio::select! {
                 () = idle.closed() => {}
@@ -252,7 +252,7 @@ impl Connections {
             biased;
             ended = connection.as_mut() => ended,
             () = client.gone() => Ok(()),
-            () = client.stalled(self.app.config.limits.stall, &self.app.memory) => {
+            () = client.stalled(self.net.limits.stall, &self.net.memory) => {
                 tracing::info!("a client left its answer unread, and its connection is closed");
                 Ok(())
             }

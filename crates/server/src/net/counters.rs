@@ -1,13 +1,12 @@
 //! What is counted of requests and connections.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use throughline::MemoryBudget;
-
-use crate::api::openai::responses::wire::MEMBERS;
 
 /// Upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 13] = [
@@ -16,14 +15,16 @@ const BOUNDS: [f64; 13] = [
 
 /// Counters of requests and connections. There are as many as there are routes, methods and
 /// statuses: nothing that a client writes is a label.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HttpCounters {
     requests: RwLock<Vec<(Labels, Arc<Times>)>>,
     active: AtomicU64,
     connections: AtomicU64,
     refused: AtomicU64,
-    /// One for each known member of a request, and one for all others.
-    ignored: [AtomicU64; MEMBERS.len() + 1],
+    /// Known members of requests that were not carried out.
+    ignored: Mutex<BTreeMap<&'static str, u64>>,
+    /// All other members that were not carried out.
+    ignored_others: AtomicU64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,18 +51,6 @@ impl Drop for Going<'_> {
     }
 }
 
-impl Default for HttpCounters {
-    fn default() -> Self {
-        Self {
-            requests: RwLock::default(),
-            active: AtomicU64::default(),
-            connections: AtomicU64::default(),
-            refused: AtomicU64::default(),
-            ignored: std::array::from_fn(|_| AtomicU64::default()),
-        }
-    }
-}
-
 impl HttpCounters {
     /// A connection was opened.
     pub(super) fn opened(&self) -> Going<'_> {
@@ -74,16 +63,15 @@ impl HttpCounters {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Members of a request that are not carried out, by their paths.
-    pub(crate) fn ignored<'p>(&self, paths: impl Iterator<Item = &'p str>) {
-        for path in paths {
-            let name = path.split(['.', '[']).next().unwrap_or_default();
-            let place = MEMBERS.iter().position(|(known, _)| *known == name);
-            // What no specification has counts as one: nothing that a client writes is a label.
-            let place = place.unwrap_or(MEMBERS.len());
-            if let Some(counter) = self.ignored.get(place) {
-                counter.fetch_add(1, Ordering::Relaxed);
+    /// A member of a request is not carried out. A member that no specification has is `None`:
+    /// nothing that a client writes is a label.
+    pub(crate) fn ignored(&self, member: Option<&'static str>) {
+        match member {
+            Some(member) => {
+                let mut ignored = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
+                *ignored.entry(member).or_default() += 1;
             }
+            None => drop(self.ignored_others.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
@@ -136,7 +124,7 @@ impl HttpCounters {
     }
 
     /// Append what Prometheus reads. Names follow OpenTelemetry's for HTTP servers.
-    pub(super) fn write(&self, out: &mut String, streams: usize, memory: &MemoryBudget) {
+    pub(crate) fn write(&self, out: &mut String, streams: usize, memory: &MemoryBudget) {
         // Writing to a string cannot fail.
         let _ = self.try_write(out, streams, memory);
     }
@@ -225,12 +213,15 @@ impl HttpCounters {
             "# HELP {name} Members of requests that were not carried out."
         )?;
         writeln!(out, "# TYPE {name} counter")?;
-        let names = MEMBERS.iter().map(|(name, _)| *name).chain(["other"]);
-        for (member, counter) in names.zip(&self.ignored) {
-            let value = plain(counter);
-            if value > 0 {
-                writeln!(out, "{name}{{member=\"{member}\"}} {value}")?;
-            }
+        let ignored = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = [("other", plain(&self.ignored_others))];
+        let others = others.into_iter().filter(|(_, value)| *value > 0);
+        for (member, value) in ignored
+            .iter()
+            .map(|(name, value)| (*name, *value))
+            .chain(others)
+        {
+            writeln!(out, "{name}{{member=\"{member}\"}} {value}")?;
         }
         Ok(())
     }

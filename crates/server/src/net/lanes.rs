@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 const SHARE: usize = 16;
 
 /// Threads that run until this is dropped.
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     threads: Vec<Thread>,
     lanes: Vec<Lane>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Lane {
 impl Lanes {
     /// As many as a runtime has threads. One that has a single thread is the lane itself: whoever
     /// chose that wants everything on it, or has set its clock.
-    pub(super) fn beside(runtime: &Handle) -> io::Result<Self> {
+    pub(crate) fn beside(runtime: &Handle) -> io::Result<Self> {
         let mut lanes = Self {
             threads: Vec::new(),
             lanes: Vec::new(),
@@ -74,7 +74,7 @@ impl Lanes {
     }
 
     /// End the threads, and wait until whatever was left on them is gone.
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         let ended: Vec<_> = self
             .threads
             .into_iter()

@@ -16,9 +16,8 @@ use axum::response::IntoResponse;
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use throughline_store::RunId;
 
-use super::app::App;
 use super::counters::HttpCounters;
-use super::guard;
+use super::state::NetState;
 use crate::error::ApiError;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -34,21 +33,21 @@ pub struct RequestId(pub Arc<str>);
 pub struct Answered(pub RunId);
 
 /// Around everything.
-pub(super) async fn observe(
-    State(app): State<App>,
+pub(crate) async fn observe(
+    State(net): State<Arc<NetState>>,
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    let id: Arc<str> = format!("req_{}", app.store.ids().run().to_hex()).into();
+    let id: Arc<str> = format!("req_{}", net.store.ids().run().to_hex()).into();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
-    let mut seen = Seen::begin(&app.http, request.method(), route, &id);
+    let mut seen = Seen::begin(&net.counters, request.method(), route, &id);
     let is_health = matches!(seen.route.as_str(), "/healthz" | "/readyz");
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
 
     let refused = match is_health {
         true => None,
-        false => refusal(&app, &request).err(),
+        false => refusal(&net).err(),
     };
     let mut response = match refused {
         Some(error) => error.into_response(),
@@ -65,7 +64,7 @@ pub(super) async fn observe(
     response = shaped(response);
     seen.status = response.status().as_u16();
     seen.answered = response.extensions().get::<Answered>().copied();
-    mark(&app, response.headers_mut(), &seen, is_health);
+    mark(&net, response.headers_mut(), &seen, is_health);
     let is_stream = response
         .headers()
         .get(CONTENT_TYPE)
@@ -78,13 +77,13 @@ pub(super) async fn observe(
 }
 
 /// Why a request is not even looked at.
-fn refusal(app: &App, request: &Request) -> Result<(), ApiError> {
-    if app.stopping.is_draining() {
-        let mut error = super::app::overloaded("The server is stopping.", "shutting_down");
+fn refusal(net: &NetState) -> Result<(), ApiError> {
+    if net.stopping.is_draining() {
+        let mut error = ApiError::overloaded("The server is stopping.", "shutting_down");
         error.headers.push(("connection", "close".to_owned()));
         return Err(error);
     }
-    guard::check(request.headers(), app.config.server.auth)
+    Ok(())
 }
 
 /// Errors that the framework words itself, such as a path that is not text, in the usual shape.
@@ -105,7 +104,7 @@ fn shaped(response: Response<Body>) -> Response<Body> {
 }
 
 /// The headers that every answer has.
-fn mark(app: &App, headers: &mut HeaderMap, seen: &Seen, is_health: bool) {
+fn mark(net: &NetState, headers: &mut HeaderMap, seen: &Seen, is_health: bool) {
     if let Ok(id) = HeaderValue::try_from(&*seen.id) {
         headers.insert(REQUEST_ID, id);
     }
@@ -115,7 +114,7 @@ fn mark(app: &App, headers: &mut HeaderMap, seen: &Seen, is_health: bool) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(VARY, HeaderValue::from_static("authorization"));
     }
-    if app.durability() == "relaxed" {
+    if net.is_relaxed {
         headers.insert(DURABILITY, HeaderValue::from_static("relaxed"));
     }
 }

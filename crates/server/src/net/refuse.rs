@@ -6,7 +6,7 @@ use throughline_model::json::RawJson;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::app::overloaded;
+use crate::error::ApiError;
 
 /// All of it must be over in this time.
 const TIME: Duration = Duration::from_secs(2);
@@ -20,7 +20,7 @@ pub(super) async fn politely(stream: TcpStream) {
 }
 
 async fn say(mut stream: TcpStream) -> std::io::Result<()> {
-    let error = overloaded("There are too many connections.", "too_many_connections");
+    let error = ApiError::overloaded("There are too many connections.", "too_many_connections");
     let body: RawJson = error.body();
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\

@@ -7,14 +7,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use throughline_store::{RunId, Store, TenantScope};
 use tokio::sync::Notify;
 
+use super::Runs;
 use super::repeats::Delivery;
-use crate::net::App;
 
 /// How long deliveries wait for others.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -91,18 +91,18 @@ impl Deliveries {
 }
 
 /// Note deliveries now and then, until the server drains. Those after that are noted when it ends.
-pub(crate) async fn note_deliveries(app: App) {
-    let deliveries = &app.runs.repeats.deliveries;
+pub(crate) async fn note_deliveries(runs: Arc<Runs>) {
+    let deliveries = &runs.repeats.deliveries;
     loop {
         let some = async {
             deliveries.some().await;
             tokio::time::sleep(INTERVAL).await;
         };
         tokio::select! {
-            () = app.stopping.draining() => return,
+            () = runs.stopping.draining() => return,
             () = some => {}
         }
-        deliveries.note(&app.store).await;
+        deliveries.note(&runs.store).await;
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use throughline::{MemoryBudget, Reservation};
 use throughline_store::RunId;
 use tokio::sync::watch;
 
-use crate::api::openai::responses::wire::{Frame, Pieces, Shared, held_bytes};
+use super::pieces::{Pieces, Shared, held_bytes};
 use crate::error::ApiError;
 
 /// Where a run stands, for readers.
@@ -108,12 +109,12 @@ impl Frames {
         }
     }
 
-    fn push(&mut self, frames: &mut Vec<Frame>) {
+    fn push(&mut self, frames: &mut Vec<Bytes>) {
         // What comes now is kept in any case: readers had no chance to take it yet.
         while self.recorded && self.bytes > KEPT && self.forget_first() {}
         for frame in frames.drain(..) {
-            self.bytes += frame.bytes.len();
-            self.kept.push_back(self.shared.pieces(frame.bytes));
+            self.bytes += frame.len();
+            self.kept.push_back(self.shared.pieces(frame));
         }
         self.forget_read();
     }
@@ -239,7 +240,7 @@ impl Live {
     }
 
     /// Something happened.
-    pub(crate) fn push(&self, frames: &mut Vec<Frame>) {
+    pub(crate) fn push(&self, frames: &mut Vec<Bytes>) {
         if frames.is_empty() {
             return;
         }
@@ -268,7 +269,7 @@ impl Live {
     }
 
     /// It is over. The last frames are there before anybody hears of it.
-    pub(crate) fn end(&self, frames: &mut Vec<Frame>, answer: Answer) {
+    pub(crate) fn end(&self, frames: &mut Vec<Bytes>, answer: Answer) {
         let mut state = self.state();
         state.frames.push(frames);
         state.stage = Stage::Over(match answer {
@@ -420,11 +421,7 @@ mod tests {
 
     /// Tell so many frames of a size.
     fn tell(live: &Live, numbers: std::ops::Range<u64>, size: usize) {
-        let frame = |number: u64| Frame {
-            number,
-            bytes: vec![number as u8; size].into(),
-            kind: "told",
-        };
+        let frame = |number: u64| Bytes::from(vec![number as u8; size]);
         live.push(&mut numbers.map(frame).collect());
     }
 

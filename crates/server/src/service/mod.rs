@@ -4,6 +4,8 @@ mod attended;
 mod deliveries;
 mod live;
 mod orphans;
+mod pieces;
+mod projection;
 mod repeats;
 mod run_memory;
 mod sweep;
@@ -17,19 +19,26 @@ use throughline::{Agent, MemoryBudget, Threads, Views};
 use throughline_store::{RunId, Store, TenantScope};
 
 use crate::config::LimitsConfig;
+use crate::stopping::Stopping;
 
 pub(crate) use attended::Attended;
 pub(crate) use deliveries::note_deliveries;
 pub(crate) use live::{Answer, Behind, Left, Live, Next, Reader, Stage};
-pub(crate) use orphans::{resume, watch};
-pub(crate) use repeats::{Delivery, Repeats, begun_at, body_of, key};
+pub(crate) use orphans::{ResumeRun, watch};
+pub(crate) use pieces::{Pieces, Shared, held_bytes};
+pub(crate) use projection::Projection;
+pub(crate) use repeats::{ClientConnection, Delivery, Repeats, begun_at, body_of, key};
 pub(crate) use run_memory::RunMemory;
 pub use sweep::SweepCounters;
 pub(crate) use sweep::sweep;
-pub(crate) use work::{Log, ending, work};
+pub(crate) use work::{Log, work};
 
 /// The runs that this process works on.
 pub(crate) struct Runs {
+    pub(crate) store: Store,
+    pub(crate) stopping: Stopping,
+    /// What the sweeper has removed.
+    pub(crate) swept: Arc<SweepCounters>,
     live: Mutex<HashMap<RunId, Arc<Live>>>,
     agents: Mutex<HashMap<String, Agent>>,
     views: Views,
@@ -43,8 +52,16 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn new(limits: &LimitsConfig, memory: &MemoryBudget) -> Self {
+    pub(crate) fn new(
+        limits: &LimitsConfig,
+        memory: &MemoryBudget,
+        store: &Store,
+        stopping: &Stopping,
+    ) -> Self {
         Self {
+            store: store.clone(),
+            stopping: stopping.clone(),
+            swept: Arc::default(),
             live: Mutex::default(),
             agents: Mutex::default(),
             views: Views::new(limits.history_bytes),
@@ -56,8 +73,8 @@ impl Runs {
     }
 
     /// The threads of a tenant.
-    pub(crate) fn threads(&self, store: &Store, scope: &TenantScope) -> Threads {
-        Threads::scoped(store, scope.clone()).with_views(self.views.clone())
+    pub(crate) fn threads(&self, scope: &TenantScope) -> Threads {
+        Threads::scoped(&self.store, scope.clone()).with_views(self.views.clone())
     }
 
     /// Forget the histories that are kept in memory; they are read again when they are needed.
@@ -72,7 +89,7 @@ impl Runs {
     /// A run that this process begins. It is forgotten when it is over.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        (store, scope): (&Store, &TenantScope),
+        scope: &TenantScope,
         run: RunId,
         streamed: bool,
         recorded: bool,
@@ -87,7 +104,6 @@ impl Runs {
         Begun {
             runs: Arc::clone(self),
             live,
-            store: store.clone(),
             scope: scope.clone(),
             is_stored: recorded,
         }
@@ -107,7 +123,7 @@ impl Runs {
     }
 
     /// A run of this process is left before its end.
-    fn leave_unsettled(&self, scope: &TenantScope, run: RunId) {
+    pub(crate) fn leave_unsettled(&self, scope: &TenantScope, run: RunId) {
         self.unsettled().insert(run, scope.clone());
     }
 
@@ -141,7 +157,6 @@ impl Runs {
 pub(crate) struct Begun {
     runs: Arc<Runs>,
     pub(crate) live: Arc<Live>,
-    store: Store,
     scope: TenantScope,
     is_stored: bool,
 }

@@ -9,12 +9,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use throughline_store::{Millis, RunFilter, RunId, Store, TenantScope};
+use async_trait::async_trait;
+use throughline_store::{Error, Millis, RunFilter, RunId, Store, TenantScope};
 
 use super::deliveries::Deliveries;
-use crate::api::openai::responses::fail;
-use crate::error::ApiError;
-use crate::net::Way;
 use crate::trials::planted;
 
 /// How long a run can be attached to.
@@ -25,6 +23,19 @@ const LOOKED: usize = 2_000;
 
 /// How many bodies are remembered.
 const REMEMBERED: usize = 16_384;
+
+/// The connection to the client of one request, as far as delivery is concerned.
+///
+/// An answer that was written may still be lost: the kernel accepts bytes long before the client reads
+/// them. Implementations tell a connection that the client broke off from one that it read.
+#[async_trait]
+pub(crate) trait ClientConnection: std::fmt::Debug + Send + Sync {
+    /// Whether it is known by now that the client broke the connection off.
+    fn is_known_broken(&self) -> bool;
+
+    /// The same, after a short wait if nothing is known yet. Dropping the future has no effect.
+    async fn is_broken(&self) -> bool;
+}
 
 /// Whether an answer was delivered whole, as far as a server can know.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +61,7 @@ struct Delivered {
     attempt: u64,
     is_written: bool,
     /// How it went, if that can be known.
-    way: Option<Way>,
+    way: Option<Arc<dyn ClientConnection>>,
 }
 
 impl Delivery {
@@ -59,13 +70,13 @@ impl Delivery {
     }
 
     /// It goes to this client now.
-    pub(crate) fn by(self, way: Option<&Way>) -> Self {
+    pub(crate) fn by(self, way: Option<Arc<dyn ClientConnection>>) -> Self {
         let mut state = self.state();
         let attempt = state.attempt + 1;
         *state = Delivered {
             attempt,
             is_written: false,
-            way: way.cloned(),
+            way,
         };
         drop(state);
         Self { attempt, ..self }
@@ -89,7 +100,7 @@ impl Delivery {
     /// The run to note, if the client has its answer as far as is known now.
     pub(super) fn to_note(&self) -> Option<(&TenantScope, RunId)> {
         let state = self.state();
-        let is_lost = state.way.as_ref().is_some_and(Way::is_known_broken);
+        let is_lost = state.way.as_ref().is_some_and(|way| way.is_known_broken());
         let note = self.note.as_ref()?;
         (state.is_written && !is_lost).then_some((&note.scope, note.run))
     }
@@ -209,7 +220,7 @@ impl Repeats {
         scope: &TenantScope,
         digest: &[u8; 16],
         now: Millis,
-    ) -> Result<Option<(RunId, Delivery)>, ApiError> {
+    ) -> Result<Option<(RunId, Delivery)>, Error> {
         let since = now.saturating_sub(WINDOW);
         let known = {
             let known = self.known();
@@ -240,13 +251,12 @@ async fn stored(
     digest: &[u8; 16],
     since: Millis,
     delivered: &[RunId],
-) -> Result<Option<RunId>, ApiError> {
+) -> Result<Option<RunId>, Error> {
     let prefix = prefix(digest);
     let mut after = None;
     let mut looked = 0;
     while looked < LOOKED {
-        let page = store.runs(scope, &RunFilter::default(), after, 100).await;
-        let page = page.map_err(|error| fail::store(&error))?;
+        let page = store.runs(scope, &RunFilter::default(), after, 100).await?;
         looked += page.found.len();
         for run in page.found {
             if run.created < since {

@@ -4,12 +4,13 @@
 //! [`Engine::purge`](throughline_store::Engine::purge) says what is removed, and what spares a thread.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use throughline_store::{Purged, Result};
 
-use crate::net::App;
+use super::Runs;
 use crate::trials::planted;
 
 /// How often the sweeper looks. What is due must be gone after 60 s: that leaves time for several
@@ -77,35 +78,35 @@ impl SweepCounters {
 }
 
 /// Sweep now and then again in every interval, until the server drains.
-pub(crate) async fn sweep(app: App) {
+pub(crate) async fn sweep(runs: Arc<Runs>) {
     if planted("server-no-sweep") {
         return;
     }
     loop {
-        if let Err(error) = all(&app).await {
-            app.swept.errors.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = all(&runs).await {
+            runs.swept.errors.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "threads whose time is over cannot be removed now"
             );
         }
         tokio::select! {
-            () = app.stopping.draining() => return,
+            () = runs.stopping.draining() => return,
             () = tokio::time::sleep(INTERVAL) => {}
         }
     }
 }
 
 /// Remove everything that is due, batch by batch.
-async fn all(app: &App) -> Result<()> {
+async fn all(runs: &Runs) -> Result<()> {
     let mut gone = Purged::default();
     let result = loop {
-        if app.stopping.is_draining() {
+        if runs.stopping.is_draining() {
             break Ok(());
         }
-        match app.store.purge(BATCH).await {
+        match runs.store.purge(BATCH).await {
             Ok(purged) => {
-                app.swept.count(purged);
+                runs.swept.count(purged);
                 gone.threads += purged.threads;
                 gone.items += purged.items;
                 if !purged.more {
@@ -117,7 +118,7 @@ async fn all(app: &App) -> Result<()> {
     };
     if gone != Purged::default() {
         // The store does not say of which threads: none may be remembered that is gone.
-        app.runs.forget_views();
+        runs.forget_views();
         tracing::info!(
             threads = gone.threads,
             items = gone.items,

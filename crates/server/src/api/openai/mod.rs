@@ -1,4 +1,6 @@
-//! OpenAI's APIs: `items` has what they share, `responses` the Responses API.
+//! OpenAI's APIs: `items` has what they share, `responses` the Responses API, `models` the list of
+//! models.
 
 pub mod items;
+pub(crate) mod models;
 pub mod responses;

@@ -12,8 +12,8 @@ use super::fail;
 use super::host::Host;
 use super::tale::dialect;
 use crate::api::openai::items::{Asked, Item, ItemId, Labels, Listing, Spoke, Spoken, input_items};
+use crate::app::App;
 use crate::error::ApiError;
-use crate::net::App;
 
 /// Where each message of a chain stands, by who said it: what a run was given comes before what it
 /// said, and each answer of a model is a step.

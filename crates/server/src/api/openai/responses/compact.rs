@@ -18,9 +18,11 @@ use super::said::said;
 use super::wire::{CompactionAsked, CreateRequest, Tally};
 use super::{fail, input_tokens, showing, tale};
 use crate::api::openai::items::{InputItems, InputPart, Item, PARCEL_PURPOSE, Parcel};
+use crate::app::App;
+use crate::auth::Caller;
 use crate::config::Dialect;
 use crate::error::ApiError;
-use crate::net::{App, Caller, Payload, json};
+use crate::net::{Payload, json};
 use crate::service::begun_at;
 
 /// `POST /v1/responses/compact`.

@@ -17,20 +17,24 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::asked::call_at;
 use super::host::Host;
+use super::projection::ResponseProjection;
 use super::recipe::{Recipe, recipe};
 use super::retry::{self, Key};
 use super::said::{Said, said};
 use super::tale::{Tale, dialect};
 use super::trigger::{Whole, answer_in_short};
 use super::unsupported::{header, judged};
-use super::wire::{CreateRequest, Pieces, RequestTool, Scene};
+use super::wire::{CreateRequest, RequestTool, Scene, member_of};
 use super::{fail, get, sse};
 use crate::api::openai::items::{InputItems, KnownCall};
+use crate::app::App;
+use crate::auth::Caller;
 use crate::config::Keeping;
 use crate::error::ApiError;
-use crate::net::{Answered, App, Caller, Payload, Way};
+use crate::net::{Answered, Payload, Way};
 use crate::service::{
-    Answer, Attended, Delivery, Left, Live, Log, Reader, RunMemory, Stage, begun_at, key, work,
+    Answer, Attended, ClientConnection, Delivery, Left, Live, Log, Pieces, Reader, RunMemory,
+    Stage, begun_at, key, work,
 };
 use crate::trials::planted;
 
@@ -73,7 +77,7 @@ async fn created(
     let mut asked = Asked {
         app: &app,
         scope: &caller.scope,
-        way: way.map(|Extension(way)| way),
+        connection: way.map(|Extension(way)| Arc::new(way) as Arc<dyn ClientConnection>),
         input,
         in_short,
         request: Arc::new(request),
@@ -169,7 +173,7 @@ struct Asked<'a> {
     input: InputItems,
     /// Whether the conversation is put in short, and no model is asked.
     in_short: bool,
-    way: Option<Way>,
+    connection: Option<Arc<dyn ClientConnection>>,
     /// What the request takes of memory, as long as it or its run is at work.
     memory: Arc<Reservation>,
     /// What of it is not carried out, for the header of its answer.
@@ -196,8 +200,9 @@ impl Asked<'_> {
     async fn again(&mut self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let (app, scope) = (self.app, self.scope);
         let now = begun_at(app.store.ids().run());
-        let found = app.runs.repeats.find(&app.store, scope, &digest, now);
-        let Some((run, delivery)) = found.await? else {
+        let found = app.runs.repeats.find(&app.store, scope, &digest, now).await;
+        let found = found.map_err(|error| fail::store(&error))?;
+        let Some((run, delivery)) = found else {
             return self.marked(digest).await;
         };
         let live = app.runs.find(run);
@@ -206,7 +211,7 @@ impl Asked<'_> {
         {
             return self.begin(app.store.ids().run(), Some(key)).await;
         }
-        let delivery = delivery.by(self.way.as_ref());
+        let delivery = delivery.by(self.connection.clone());
         if let Some(live) = live {
             return match (self.request.stream(), live.streamed) {
                 (true, true) => self.streamed(live.reader(0), app.stream()?, delivery),
@@ -277,7 +282,7 @@ impl Asked<'_> {
                     Some(body) => app.runs.repeats.begun(self.scope, body, run),
                     None => Delivery::default(),
                 };
-                let delivery = delivery.by(self.way.as_ref());
+                let delivery = delivery.by(self.connection.clone());
                 match place {
                     Some(place) => {
                         // Readers come and go, and the slow ones hold up nobody.
@@ -314,7 +319,7 @@ impl Asked<'_> {
     /// Begin a run; it goes on by itself once nobody waits for it here.
     async fn started(&mut self, run: RunId, key: Option<Key>) -> Result<Began, ApiError> {
         let (app, request) = (self.app, Arc::clone(&self.request));
-        let threads = app.runs.threads(&app.store, self.scope);
+        let threads = app.runs.threads(self.scope);
         let adopts = key.as_ref().and_then(|key| key.adopts);
         let previous = match adopts {
             Some(adopts) => Some(adopts.run),
@@ -378,8 +383,9 @@ impl Asked<'_> {
             ignored: recipe.host.ignored.clone(),
         };
         self.ignored = header(&recipe.host.ignored);
-        app.http
-            .ignored(recipe.host.ignored.iter().map(|one| one.path.as_str()));
+        for one in &recipe.host.ignored {
+            app.http.ignored(member_of(&one.path));
+        }
         if let Some(ignored) = &self.ignored {
             let id = fail::response_id(run);
             tracing::info!(
@@ -409,15 +415,18 @@ impl Asked<'_> {
         let asked = self
             .replied(asked.options(&options), &said, previous, &thread)
             .await?;
-        let kept_in = (&app.store, self.scope);
         let begun = app
             .runs
-            .begin(kept_in, run, request.stream(), request.store());
+            .begin(self.scope, run, request.stream(), request.store());
         let live = Arc::clone(&begun.live);
         let memory = RunMemory::new(&app.memory, Arc::clone(&self.memory));
+        let streamed = request.stream();
+        let projection = move || ResponseProjection::new(scene, streamed);
         // The run outlives the request: whoever asked for it may leave.
-        let mut attended =
-            Attended::new(app.stopping.work(), work(begun, asked, scene, log, memory));
+        let mut attended = Attended::new(
+            app.stopping.work(),
+            work(begun, asked, projection, log, memory),
+        );
         match attended
             .until(|| live.begun())
             .await

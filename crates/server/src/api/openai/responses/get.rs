@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Response, StatusCode};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, Stream};
@@ -14,11 +15,13 @@ use throughline_store::{Error, EventNo, RunId, TenantScope};
 use super::query::Query;
 use super::sse::Batch;
 use super::tale::{Tale, ending_of};
-use super::wire::{Frame, Pieces, Projector, Shared};
+use super::wire::{Frame, Projector};
 use super::{fail, sse};
+use crate::app::App;
+use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::net::{Answered, App, Caller, json, json_pieces};
-use crate::service::{Behind, Delivery, Next, Reader};
+use crate::net::{Answered, json};
+use crate::service::{Behind, Delivery, Next, Pieces, Reader, Shared};
 use crate::trials::planted;
 
 /// `GET /v1/responses/{id}`.
@@ -132,6 +135,16 @@ async fn streaming_stored(
     Ok(sse::events(batches, app, with))
 }
 
+/// An answer that is JSON, in pieces.
+fn json_pieces(body: &Pieces) -> Response<Body> {
+    let pieces = body.as_slice().to_vec().into_iter();
+    let chunks = stream::iter(pieces.map(Ok::<Bytes, std::convert::Infallible>));
+    let mut response = Response::new(Body::from_stream(chunks));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
 /// The bytes of frames from a number on.
 fn pieces(frames: Vec<Frame>, from: u64, shared: &mut Shared) -> Vec<Pieces> {
     let wanted = frames.into_iter().filter(|frame| frame.number >= from);
@@ -222,7 +235,7 @@ fn tailing(
     tale: Tale,
     from: u64,
 ) -> impl Stream<Item = Batch> + Send + 'static {
-    let threads = app.runs.threads(&app.store, scope);
+    let threads = app.runs.threads(scope);
     let mut tail = Tail {
         app: app.clone(),
         scope: scope.clone(),
@@ -303,7 +316,7 @@ impl Tail {
                 return Some(Ok(frames));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
-            let threads = self.app.runs.threads(&self.app.store, &self.scope);
+            let threads = self.app.runs.threads(&self.scope);
             self.told = threads.attach(self.run, self.last);
         }
         None

@@ -10,8 +10,10 @@ use super::chain::{Shown, entries, spoken};
 use super::query::{Query, wrong};
 use super::tale::Tale;
 use crate::api::openai::items::Item;
+use crate::app::App;
+use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::net::{App, Caller, json};
+use crate::net::json;
 
 /// List them.
 pub(super) async fn list(

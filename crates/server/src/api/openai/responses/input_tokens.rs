@@ -15,8 +15,10 @@ use throughline_store::Error;
 use super::fail;
 use super::said::said;
 use super::wire::{CreateRequest, RequestTool};
+use crate::app::App;
+use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::net::{App, Caller, Payload, json};
+use crate::net::{Payload, json};
 
 /// How many bytes a token stands for, about.
 const BYTES_OF_A_TOKEN: usize = 4;

@@ -4,15 +4,17 @@ mod asked;
 mod chain;
 mod compact;
 mod create;
-pub(crate) mod fail;
+mod fail;
 mod get;
-pub(crate) mod host;
+mod host;
 mod input_items;
 mod input_tokens;
 mod offered;
+mod projection;
 mod query;
-pub(crate) mod recipe;
+mod recipe;
 mod resolve;
+mod resume;
 mod retry;
 mod said;
 mod showing;
@@ -22,10 +24,12 @@ mod trigger;
 mod unsupported;
 pub mod wire;
 
+pub(crate) use resume::{Resume, resume};
+
 use axum::Router;
 use axum::routing::{get, post};
 
-use crate::net::App;
+use crate::app::App;
 
 /// The routes.
 pub(crate) fn router() -> Router<App> {

@@ -17,9 +17,9 @@ use super::trigger::put_in_short;
 use super::unsupported::{ModelCall, judged};
 use super::wire::{CreateRequest, McpTool, RequestTool};
 use crate::api::openai::items::{InputItems, ServerTool, ToolList};
+use crate::app::App;
 use crate::config::Kind;
 use crate::error::ApiError;
-use crate::net::App;
 use crate::upstreams::{Route, Upstream};
 
 /// What it takes to answer a request.

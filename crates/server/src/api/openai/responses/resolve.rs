@@ -14,8 +14,8 @@ use throughline_store::{RunId, TenantScope};
 use super::chain::{self, KeptRun};
 use super::said::no_item;
 use crate::api::openai::items::{InputItem, ItemId, messages_of, named, same_item};
+use crate::app::App;
 use crate::error::ApiError;
-use crate::net::App;
 
 /// What stands behind an item of an input.
 pub(super) enum Found {

@@ -10,8 +10,8 @@ use throughline_model::{Message, Role, Source};
 use throughline_store::{Error, Journal, RunId, RunState, TenantScope};
 
 use super::fail;
+use crate::app::App;
 use crate::error::ApiError;
-use crate::net::App;
 use crate::service::body_of;
 use crate::trials::planted;
 

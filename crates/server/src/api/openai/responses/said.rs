@@ -13,8 +13,8 @@ use crate::api::openai::items::{
     Brought, InputItem, InputItems, InputPart, ItemId, PARCEL_PURPOSE, Parcel, duplicate_item,
     not_ours, parts, same_item,
 };
+use crate::app::App;
 use crate::error::{ApiError, MISSING_ITEM};
-use crate::net::App;
 
 /// What is said, ready for a run.
 #[derive(Default)]

@@ -12,9 +12,9 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use throughline::Reservation;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::wire::{DONE, Pieces, held_bytes};
-use crate::net::App;
-use crate::service::Delivery;
+use super::wire::DONE;
+use crate::app::App;
+use crate::service::{Delivery, Pieces, held_bytes};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 

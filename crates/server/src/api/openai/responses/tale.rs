@@ -11,12 +11,13 @@ use throughline_store::{CallState, Error, Journal, Run, RunId, RunKind, TenantSc
 use super::asked::{asked, taken_by};
 use super::fail;
 use super::host::Host;
+use super::projection::ending;
 use super::wire::{CreateRequest, Ending, Projector, Scene};
 use crate::api::openai::items::KnownCall;
+use crate::app::App;
 use crate::config::Dialect;
 use crate::error::ApiError;
-use crate::net::App;
-use crate::service::{begun_at, ending};
+use crate::service::begun_at;
 
 /// A response as the record has it.
 pub(crate) struct Tale {
@@ -82,7 +83,7 @@ impl Tale {
         let mut projector = Projector::silent(self.scene.clone());
         let mut frames = Vec::new();
         projector.begin(&mut frames);
-        let threads = app.runs.threads(&app.store, scope);
+        let threads = app.runs.threads(scope);
         let mut events = threads.so_far(self.run());
         while let Some(event) = events.next().await {
             let (_, event): (_, RunEvent) = event.map_err(|error| {

@@ -18,8 +18,8 @@ use super::recipe::Recipe;
 use super::wire::{CompactionAsked, CreateRequest};
 use super::{compact, showing};
 use crate::api::openai::items::{InputItems, OWN_WIRE};
+use crate::app::App;
 use crate::error::ApiError;
-use crate::net::App;
 
 /// What is put in short.
 pub(super) struct Whole<'a> {

@@ -83,7 +83,7 @@ pub(crate) enum Handling {
 }
 
 /// Every member of the request in OpenAI's and in the Open Responses specification, and our own.
-pub(crate) const MEMBERS: [(&str, Handling); 34] = [
+const MEMBERS: [(&str, Handling); 34] = [
     ("background", Handling::NotBuilt),
     ("context_management", Handling::Here),
     ("conversation", Handling::NotBuilt),
@@ -119,6 +119,13 @@ pub(crate) const MEMBERS: [(&str, Handling); 34] = [
     ("truncation", Handling::Here),
     ("user", Handling::Setting),
 ];
+
+/// The member that a path begins with, if a specification has it.
+pub(crate) fn member_of(path: &str) -> Option<&'static str> {
+    let name = path.split(['.', '[']).next().unwrap_or_default();
+    let mut known = MEMBERS.iter().map(|(known, _)| *known);
+    known.find(|known| *known == name)
+}
 
 /// What becomes of a member by its name; `None` if no specification has it.
 pub(crate) fn handling(name: &str) -> Option<Handling> {

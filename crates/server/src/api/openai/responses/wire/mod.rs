@@ -9,7 +9,6 @@ mod echo;
 mod frame;
 mod ignored;
 mod object;
-mod pieces;
 mod project;
 pub(crate) mod request;
 pub(crate) mod scene;
@@ -18,9 +17,10 @@ use crate::api::openai::items;
 
 pub use frame::{DONE, Frame};
 pub use ignored::Ignored;
-pub(crate) use ignored::{Handling, MEMBERS, handling, is_content, left_out, of_history, of_loss};
+pub(crate) use ignored::{
+    Handling, handling, is_content, left_out, member_of, of_history, of_loss,
+};
 pub(in crate::api::openai::responses) use object::Tally;
-pub use pieces::{Pieces, Shared, held_bytes};
 pub use project::Projector;
 pub use request::{
     Allowed, CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,

@@ -6,11 +6,11 @@ use axum::extract::{Path, State};
 use axum::http::{Response, StatusCode};
 use throughline_model::json::{ArrayWriter, RawJson};
 
-use super::answer::json;
-use super::app::App;
+use crate::app::App;
 use crate::error::ApiError;
+use crate::net::json;
 
-pub(super) async fn list(State(app): State<App>) -> Response<Body> {
+pub(crate) async fn list(State(app): State<App>) -> Response<Body> {
     let body = RawJson::object(|object| {
         object.str("object", "list");
         let mut data = ArrayWriter::new(object.key("data"));
@@ -23,7 +23,7 @@ pub(super) async fn list(State(app): State<App>) -> Response<Body> {
 }
 
 /// Any name that would be taken, listed or not.
-pub(super) async fn one(
+pub(crate) async fn one(
     State(app): State<App>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response<Body>, ApiError> {

@@ -5,13 +5,15 @@
 //! machine can too, with requests of its own or by a name of its own that points to 127.0.0.1. Both
 //! are told apart by what browsers always say: the page's `Origin`, and the name in `Host`.
 
-use axum::extract::FromRequestParts;
+use axum::body::Body;
+use axum::extract::{FromRef, FromRequestParts, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use throughline_store::TenantScope;
 
-use super::app::App;
 use crate::config::Auth;
 use crate::error::ApiError;
 
@@ -22,11 +24,15 @@ pub struct Caller {
     pub scope: TenantScope,
 }
 
-impl FromRequestParts<App> for Caller {
+impl<S> FromRequestParts<S> for Caller
+where
+    Auth: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = ApiError;
 
-    async fn from_request_parts(_parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        match app.config.server.auth {
+    async fn from_request_parts(_parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Auth::from_ref(state) {
             Auth::Open => Ok(Self {
                 scope: TenantScope::local(),
             }),
@@ -34,8 +40,19 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// Refuse requests that a web page from elsewhere makes a browser send.
-pub(super) fn check(headers: &HeaderMap, auth: Auth) -> Result<(), ApiError> {
+/// Middleware that refuses requests which a web page from elsewhere makes a browser send.
+pub(crate) async fn guard(
+    State(auth): State<Auth>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    match check(request.headers(), auth) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn check(headers: &HeaderMap, auth: Auth) -> Result<(), ApiError> {
     match auth {
         Auth::Open => {}
     }

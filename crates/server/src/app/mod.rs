@@ -1,22 +1,26 @@
 //! What handlers work with.
 
+mod error;
+
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use axum::extract::FromRef;
 use throughline::{MemoryBudget, Metrics};
 use throughline_store::{Durability, Profile, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::counters::HttpCounters;
-use super::error::ServeError;
-use super::stopping::Stopping;
-use crate::config::{Config, LimitsConfig};
+use crate::config::{Auth, Config, LimitsConfig};
 use crate::error::ApiError;
 use crate::mcp::McpServers;
+use crate::net::{HttpCounters, NetState};
 use crate::service::{Runs, SweepCounters};
+use crate::stopping::Stopping;
 use crate::trials::planted;
 use crate::upstreams::Upstreams;
+
+pub use error::ServeError;
 
 /// What handlers work with. Cheap to clone: every layer of every request has one.
 #[derive(Clone)]
@@ -56,7 +60,8 @@ pub struct Parts {
     pub started: u64,
     /// What bodies, answers and unread events may take of memory.
     pub(crate) memory: MemoryBudget,
-    pub(super) streams: Arc<Semaphore>,
+    pub(crate) net: Arc<NetState>,
+    streams: Arc<Semaphore>,
 }
 
 fn memory(limits: &LimitsConfig) -> MemoryBudget {
@@ -73,7 +78,7 @@ impl App {
     }
 
     /// The same, with a store that is open already if there is one.
-    pub(super) async fn with(config: Config, store: Option<Store>) -> Result<Self, ServeError> {
+    pub(crate) async fn with(config: Config, store: Option<Store>) -> Result<Self, ServeError> {
         let metrics = Metrics::new();
         let memory = memory(&config.limits);
         let upstreams = Upstreams::watched(&config, &metrics, &memory)?;
@@ -83,15 +88,26 @@ impl App {
         };
         let profile = store.profile().await?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let stopping = Stopping::default();
+        let net = Arc::new(NetState {
+            limits: config.limits.clone(),
+            counters: Arc::default(),
+            stopping: stopping.clone(),
+            memory: memory.clone(),
+            store: store.clone(),
+            is_relaxed: durability(&profile) == "relaxed",
+        });
+        let runs = Arc::new(Runs::new(&config.limits, &memory, &store, &stopping));
         Ok(Self(Arc::new(Parts {
             upstreams: Arc::new(upstreams),
             mcp: Arc::new(McpServers::of(&config)),
             store,
             metrics,
-            runs: Arc::new(Runs::new(&config.limits, &memory)),
-            http: Arc::default(),
-            swept: Arc::default(),
-            stopping: Stopping::default(),
+            swept: Arc::clone(&runs.swept),
+            runs,
+            http: Arc::clone(&net.counters),
+            net,
+            stopping,
             profile: Arc::new(profile),
             started: now.unwrap_or(Duration::ZERO).as_secs(),
             streams: Arc::new(Semaphore::new(config.limits.streams)),
@@ -102,31 +118,38 @@ impl App {
 
     /// The word for what an acknowledged write survives: `durable` or `relaxed`.
     pub fn durability(&self) -> &'static str {
-        match self.profile.durability {
-            Durability::Durable => "durable",
-            Durability::Relaxed | Durability::Memory => "relaxed",
-        }
+        durability(&self.profile)
     }
 
     /// A place among the open event streams; it is free again when it is dropped.
     pub fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        Arc::clone(&self.streams)
-            .try_acquire_owned()
-            .map_err(|_| overloaded("There are too many open event streams.", "too_many_streams"))
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            ApiError::overloaded("There are too many open event streams.", "too_many_streams")
+        })
     }
 
     /// How many event streams are open.
-    pub(super) fn open_streams(&self) -> usize {
+    pub(crate) fn open_streams(&self) -> usize {
         let most = self.config.limits.streams;
         most.saturating_sub(self.streams.available_permits())
     }
 }
 
-/// Too much at once: 503, and when to try again.
-pub(super) fn overloaded(message: &str, code: &'static str) -> ApiError {
-    let mut error = ApiError::new(503, "server_error", format!("{message} Try again soon."))
-        .code(code)
-        .retry(true);
-    error.retry_after = Some(Duration::from_secs(1));
-    error
+fn durability(profile: &Profile) -> &'static str {
+    match profile.durability {
+        Durability::Durable => "durable",
+        Durability::Relaxed | Durability::Memory => "relaxed",
+    }
+}
+
+impl FromRef<App> for Arc<NetState> {
+    fn from_ref(app: &App) -> Self {
+        Self::clone(&app.net)
+    }
+}
+
+impl FromRef<App> for Auth {
+    fn from_ref(app: &App) -> Self {
+        app.config.server.auth
+    }
 }

@@ -32,11 +32,11 @@ impl Stopping {
         &self.work
     }
 
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.draining.cancel();
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.draining.cancel();
         self.closing.cancel();
     }

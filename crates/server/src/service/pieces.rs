@@ -15,7 +15,7 @@ const LONG_TEXT: usize = 16 << 10;
 
 /// Bytes in one piece or in several, some of which others have too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pieces {
+pub(crate) enum Pieces {
     /// One piece.
     One(Bytes),
     /// Several.
@@ -24,17 +24,12 @@ pub enum Pieces {
 
 impl Pieces {
     /// How many bytes there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.as_slice().iter().map(Bytes::len).sum()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// In their order.
-    pub fn as_slice(&self) -> &[Bytes] {
+    pub(crate) fn as_slice(&self) -> &[Bytes] {
         match self {
             Self::One(piece) => std::slice::from_ref(piece),
             Self::Many(pieces) => pieces,
@@ -44,13 +39,13 @@ impl Pieces {
 
 /// Finds texts that came before, and shares them.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub(crate) struct Shared {
     texts: Vec<Bytes>,
 }
 
 impl Shared {
     /// The same bytes, which are JSON or a frame around it, with long texts shared.
-    pub fn pieces(&mut self, whole: Bytes) -> Pieces {
+    pub(crate) fn pieces(&mut self, whole: Bytes) -> Pieces {
         if whole.len() < LONG_FRAME {
             return Pieces::One(whole);
         }
@@ -79,13 +74,13 @@ impl Shared {
     }
 
     /// Share nothing of what came before any longer.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.texts.clear();
     }
 }
 
 /// How many bytes of memory pieces take, each text once.
-pub fn held_bytes<'p>(all: impl IntoIterator<Item = &'p Pieces>) -> usize {
+pub(crate) fn held_bytes<'p>(all: impl IntoIterator<Item = &'p Pieces>) -> usize {
     let mut seen = Vec::new();
     let mut held = 0;
     for piece in all.into_iter().flat_map(Pieces::as_slice) {

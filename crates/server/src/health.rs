@@ -6,11 +6,11 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Response, StatusCode};
 use throughline_model::json::RawJson;
 
-use super::answer::json;
-use super::app::App;
+use crate::app::App;
+use crate::net::json;
 
 /// The process is alive, and this is what it promises.
-pub(super) async fn healthz(State(app): State<App>) -> Response<Body> {
+pub(crate) async fn healthz(State(app): State<App>) -> Response<Body> {
     let body = RawJson::object(|object| {
         object
             .str("status", "ok")
@@ -22,7 +22,7 @@ pub(super) async fn healthz(State(app): State<App>) -> Response<Body> {
 }
 
 /// Whether to send requests here: not while it stops, and not while the store does not answer.
-pub(super) async fn readyz(State(app): State<App>) -> Response<Body> {
+pub(crate) async fn readyz(State(app): State<App>) -> Response<Body> {
     if app.stopping.is_draining() {
         return not_ready("stopping");
     }
@@ -49,7 +49,7 @@ fn state(word: &str) -> RawJson {
 }
 
 /// Everything that is counted, as Prometheus reads it.
-pub(super) async fn metrics(State(app): State<App>) -> Response<Body> {
+pub(crate) async fn metrics(State(app): State<App>) -> Response<Body> {
     let mut text = app.metrics.to_prometheus();
     app.http.write(&mut text, app.open_streams(), &app.memory);
     app.swept.write(&mut text);

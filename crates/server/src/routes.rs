@@ -5,15 +5,17 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{ALLOW, HeaderValue, UPGRADE};
 use axum::http::{HeaderMap, Method, Response, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get};
 
-use super::app::App;
-use super::{health, models, observe};
+use crate::api::openai::{models, responses};
+use crate::app::App;
 use crate::error::ApiError;
+use crate::{auth, health, net};
 
 /// Routes of features that later versions bring: path, and what the feature is called.
-pub(super) const NOT_BUILT: &[(&str, &str)] = &[
+pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("/v1/conversations", "conversations"),
     ("/v1/conversations/{*rest}", "conversations"),
     ("/v1/responses/{id}/cancel", "cancel"),
@@ -30,10 +32,12 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
 ];
 
 /// The whole server, and more routes of whoever embeds it.
-pub(super) fn router(app: App, more: Router<App>) -> Router {
-    let mut router = Router::new()
+pub(crate) fn router(app: App, more: Router<App>) -> Router {
+    let health = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .method_not_allowed_fallback(wrong_method);
+    let mut router = Router::new()
         .route("/metrics", get(health::metrics))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::one))
@@ -42,14 +46,13 @@ pub(super) fn router(app: App, more: Router<App>) -> Router {
         router = router.route(path, not_built(feature));
     }
     router
-        .merge(crate::api::openai::responses::router())
+        .merge(responses::router())
         .merge(more)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(axum::middleware::from_fn_with_state(
-            app.clone(),
-            observe::observe,
-        ))
+        .layer(from_fn_with_state(app.clone(), auth::guard))
+        .merge(health)
+        .layer(from_fn_with_state(app.clone(), net::observe))
         .with_state(app)
 }
 

@@ -10,17 +10,16 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::app::App;
-use super::connections::Connections;
-use super::error::ServeError;
-use super::lanes::Lanes;
-use super::routes;
-use super::signals::Signals;
-use super::stopping::Stopping;
 use throughline::StopReason;
 use throughline_store::{RunId, TenantScope};
 
+use crate::api::openai::responses;
+use crate::app::{App, ServeError};
 use crate::config::Config;
+use crate::net::{Connections, Lanes, Signals};
+use crate::routes;
+use crate::service;
+use crate::stopping::Stopping;
 
 /// How long processes of MCP servers may take to end.
 const MCP_CLOSE: Duration = Duration::from_secs(2);
@@ -63,7 +62,7 @@ pub async fn serve(config: Config) -> Result<Server, ServeError> {
 }
 
 /// The same, with more routes of one's own beside those of the server. They pass what every request
-/// passes; [`Payload`](super::Payload) bounds their bodies. In a runtime of several threads each
+/// passes; [`Payload`](crate::Payload) bounds their bodies. In a runtime of several threads each
 /// connection has a runtime of one thread: handlers must not block it, nor call `block_in_place`.
 pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, ServeError> {
     start(config, more, None).await
@@ -95,14 +94,15 @@ async fn start(
     let address = listener.local_addr().map_err(listen)?;
     let lanes = Lanes::beside(&Handle::current()).map_err(ServeError::Threads)?;
     let app = App::with(config, store).await?;
-    let connections = Connections::new(&app, routes::router(app.clone(), more), &lanes);
+    let connections = Connections::new(&app.net, routes::router(app.clone(), more), &lanes);
     // Ends when the server stops; what it was about is then for whoever comes next.
-    tokio::spawn(crate::service::watch(app.clone()));
+    let resume = Arc::new(responses::Resume(app.clone()));
+    tokio::spawn(service::watch(Arc::clone(&app.runs), resume));
     // Ends when the server drains, and draining waits for it.
     app.stopping
         .work()
-        .spawn(crate::service::sweep(app.clone()));
-    let notes = crate::service::note_deliveries(app.clone());
+        .spawn(service::sweep(Arc::clone(&app.runs)));
+    let notes = service::note_deliveries(Arc::clone(&app.runs));
     app.stopping.work().spawn(notes);
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(async move {
@@ -121,7 +121,7 @@ pub async fn resume(
     run: RunId,
 ) -> Result<StopReason, ServeError> {
     let app = App::open(config).await?;
-    let resumed = crate::service::resume(&app, scope, run).await;
+    let resumed = responses::resume(&app, scope, run).await;
     app.mcp.close().await;
     app.store.close().await?;
     match resumed {

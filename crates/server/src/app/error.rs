@@ -1,3 +1,5 @@
+//! Why a server cannot start.
+
 use std::net::SocketAddr;
 
 use throughline_store::RunId;

@@ -1,0 +1,17 @@
+//! Joins what connections know with what the service asks of them.
+
+use async_trait::async_trait;
+
+use crate::net::Way;
+use crate::service::ClientConnection;
+
+#[async_trait]
+impl ClientConnection for Way {
+    fn is_known_broken(&self) -> bool {
+        Way::is_known_broken(self)
+    }
+
+    async fn is_broken(&self) -> bool {
+        Way::is_broken(self).await
+    }
+}

@@ -1,0 +1,131 @@
+//! A run as a response: the view that the service shows to its readers.
+
+use bytes::Bytes;
+use throughline::{Outcome, RunEnd, RunError, RunEvent, RunFailed, StopReason};
+use throughline_store::Millis;
+
+use super::fail;
+use super::wire::{Ending, Frame, Projector, Scene, of_history};
+use crate::api::openai::items::Asked;
+use crate::error::ApiError;
+use crate::service::{Answer, Pieces, Projection};
+
+/// A response that is being made.
+pub(super) struct ResponseProjection {
+    projector: Projector,
+    scene: Facts,
+    /// The model call that the run is at.
+    step: u32,
+    /// Used by every call, so that it is allocated once.
+    frames: Vec<Frame>,
+}
+
+/// What is needed of the scene after the projector has taken it.
+struct Facts {
+    run: throughline_store::RunId,
+    created: Millis,
+    previous: Option<throughline_store::RunId>,
+}
+
+impl ResponseProjection {
+    /// `streamed`: frames are written; otherwise they are counted.
+    pub(super) fn new(scene: Scene, streamed: bool) -> Self {
+        Self {
+            scene: Facts {
+                run: scene.run,
+                created: scene.created,
+                previous: scene.previous,
+            },
+            projector: match streamed {
+                true => Projector::new(scene),
+                false => Projector::silent(scene),
+            },
+            step: 0,
+            frames: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, frames: &mut Vec<Bytes>) {
+        frames.extend(self.frames.drain(..).map(|frame| frame.bytes));
+    }
+
+    /// The response as the answer to the request.
+    fn response(&self) -> Answer {
+        let response = self.projector.response().get().to_owned();
+        Answer::Response(Pieces::One(response.into()))
+    }
+}
+
+impl Projection for ResponseProjection {
+    fn begin(&mut self, frames: &mut Vec<Bytes>) {
+        self.projector.begin(&mut self.frames);
+        self.take(frames);
+    }
+
+    fn event(&mut self, event: &RunEvent, frames: &mut Vec<Bytes>) {
+        if let RunEvent::Asked { step } = event {
+            self.step = *step;
+        }
+        self.projector.tell(event, &mut self.frames);
+        self.take(frames);
+    }
+
+    fn finish(&mut self, result: &Result<Outcome, RunFailed>, frames: &mut Vec<Bytes>) -> Answer {
+        let ending = ended(result, self.step, self.scene.created);
+        self.projector.finish(&ending, &mut self.frames);
+        self.take(frames);
+        if let Err(failed) = result {
+            let finished = |one: &throughline::Step| matches!(one, throughline::Step::Model { .. });
+            // What was done stands, and the response says how it ended.
+            if !failed.outcome().steps.iter().any(finished) {
+                return Answer::Error(fail::failed(&failed.source, self.scene.run));
+            }
+        }
+        self.response()
+    }
+
+    fn refused(&self, error: &RunError) -> ApiError {
+        fail::refused(error, self.scene.previous)
+    }
+}
+
+/// How a run ended, as every reader is told, now and later.
+fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> Ending {
+    let (outcome, end) = match result {
+        Ok(outcome) => (outcome, RunEnd::from(outcome)),
+        Err(failed) => (failed.outcome(), RunEnd::from(failed)),
+    };
+    let asked = match outcome.stop {
+        StopReason::Parked => outcome
+            .pending
+            .iter()
+            .filter_map(|pending| {
+                Some(Asked {
+                    step,
+                    call: pending.call.value().to_owned(),
+                    occurrence: pending.occurrence,
+                    approval: pending.approval?,
+                })
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let said = outcome.messages.iter().rev();
+    let at = said.filter_map(|message| message.created).next();
+    ending(end, asked, at.unwrap_or(created))
+}
+
+/// The ending of a run in the words of the API.
+pub(super) fn ending(end: RunEnd, asked: Vec<Asked>, at: Millis) -> Ending {
+    Ending {
+        // What is set and offered was looked at before.
+        ignored: end.losses.iter().filter_map(of_history).collect(),
+        stop: end.stop,
+        finish: end.finish,
+        error: end
+            .error
+            .map(|(kind, text)| (fail::code(&kind).to_owned(), text)),
+        asked,
+        at,
+    }
+}
