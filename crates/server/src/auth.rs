@@ -1,6 +1,6 @@
 //! Who is asking.
 //!
-//! With `auth = "open"` whoever can reach the address is let in as tenant `local`. The address is a
+//! With `auth = "open"` every client that can reach the address is let in as tenant `local`. The address is a
 //! loopback one, so that only programs of this machine can; but a web page in a browser of this
 //! machine can too, with requests of its own or by a name of its own that points to 127.0.0.1. Both
 //! are told apart by what browsers always say: the page's `Origin`, and the name in `Host`.
@@ -17,10 +17,10 @@ use throughline_store::TenantScope;
 use crate::config::Auth;
 use crate::error::ApiError;
 
-/// Whoever sent a request, let in.
+/// The authenticated sender of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Whose data they may see.
+    /// The tenant whose data it may see.
     pub scope: TenantScope,
 }
 

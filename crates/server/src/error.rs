@@ -1,4 +1,4 @@
-//! What a client is told when something does not go as it asked.
+//! Errors of the HTTP API.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct ApiError {
     pub message: String,
     /// When to try again.
     pub retry_after: Option<Duration>,
-    /// Whether SDKs may send it again by themselves; nothing is said if `None`.
+    /// Whether SDKs may send it again by themselves; no header if `None`.
     pub should_retry: Option<bool>,
     /// More headers, names in lower case.
     pub headers: Vec<(&'static str, String)>,

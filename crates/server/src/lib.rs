@@ -25,8 +25,8 @@ pub use app::{App, ServeError};
 pub use auth::Caller;
 pub use config::{
     AgentConfig, Auth, CompactionConfig, Config, ConfigError, Credential, Dialect, Flags, KEYS,
-    Keeping, Key, Kind, LimitsConfig, LogFormat, McpConfig, McpReach, Origin, SHORT, Section,
-    ServerConfig, Sources, Takes, Unsupported, UpstreamConfig, When,
+    Keeping, Key, Kind, LimitsConfig, LogFormat, McpConfig, McpReach, Origin, Runtimes, SHORT,
+    Section, ServerConfig, Sources, Takes, Unsupported, UpstreamConfig, When,
 };
 pub use error::ApiError;
 pub use mcp::McpServers;

@@ -31,7 +31,7 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("/console/{*rest}", "the console"),
 ];
 
-/// The whole server, and more routes of whoever embeds it.
+/// All routes of the server, and those of the embedding program.
 pub(crate) fn router(app: App, more: Router<App>) -> Router {
     let health = Router::new()
         .route("/healthz", get(health::healthz))
@@ -85,7 +85,7 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
     .code("method_not_allowed")
 }
 
-/// A path as it is repeated to whoever sent it.
+/// A path as error messages repeat it.
 fn shown(uri: &Uri) -> String {
     uri.path().chars().take(128).collect()
 }

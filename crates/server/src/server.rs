@@ -16,7 +16,7 @@ use throughline_store::{RunId, TenantScope};
 use crate::api::openai::responses;
 use crate::app::{App, ServeError};
 use crate::config::Config;
-use crate::net::{Connections, Lanes, Signals};
+use crate::net::{ConnRuntimes, Connections, Signals};
 use crate::routes;
 use crate::service;
 use crate::stopping::Stopping;
@@ -25,7 +25,7 @@ use crate::stopping::Stopping;
 const MCP_CLOSE: Duration = Duration::from_secs(2);
 
 /// How long threads of connections may take to end: nothing waits there any more.
-const LANES_END: Duration = Duration::from_secs(2);
+const CONN_RUNTIMES_END: Duration = Duration::from_secs(2);
 
 /// A server that listens. Dropping it lets it go on; [`Server::stop`] ends it.
 pub struct Server {
@@ -33,7 +33,7 @@ pub struct Server {
     pub address: SocketAddr,
     app: App,
     /// Accepts connections, until the server has stopped; then the threads that they are on.
-    task: JoinHandle<Lanes>,
+    task: JoinHandle<ConnRuntimes>,
 }
 
 /// Start a server: open the store, listen, answer.
@@ -62,13 +62,14 @@ pub async fn serve(config: Config) -> Result<Server, ServeError> {
 }
 
 /// The same, with more routes of one's own beside those of the server. They pass what every request
-/// passes; [`Payload`](crate::Payload) bounds their bodies. In a runtime of several threads each
-/// connection has a runtime of one thread: handlers must not block it, nor call `block_in_place`.
+/// passes; [`Payload`](crate::Payload) bounds their bodies. Unless
+/// `server.runtimes` is `shared`, each connection runs on a single-threaded runtime: handlers must
+/// neither block it nor call `block_in_place`.
 pub async fn serve_with(config: Config, more: Router<App>) -> Result<Server, ServeError> {
     start(config, more, None).await
 }
 
-/// The same as [`serve`], on a store that was opened by whoever embeds the server: one with a clock
+/// The same as [`serve`], on a store that the embedding program opened: one with a clock
 /// or an engine of its own. `server.store` is not opened.
 pub async fn serve_on(config: Config, store: Store) -> Result<Server, ServeError> {
     start(config, Router::new(), Some(store)).await
@@ -92,10 +93,11 @@ async fn start(
     // Each thread that has connections hears of them by itself.
     let listener = listener.into_std().map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let lanes = Lanes::beside(&Handle::current()).map_err(ServeError::Threads)?;
+    let runtimes = ConnRuntimes::new(&Handle::current(), config.server.runtimes)
+        .map_err(ServeError::Threads)?;
     let app = App::with(config, store).await?;
-    let connections = Connections::new(&app.net, routes::router(app.clone(), more), &lanes);
-    // Ends when the server stops; what it was about is then for whoever comes next.
+    let connections = Connections::new(&app.net, routes::router(app.clone(), more), &runtimes);
+    // Ends when the server stops; unfinished orphans are left to the next process.
     let resume = Arc::new(responses::Resume(app.clone()));
     tokio::spawn(service::watch(Arc::clone(&app.runs), resume));
     // Ends when the server drains, and draining waits for it.
@@ -107,14 +109,14 @@ async fn start(
     // The handle owns it, and join waits for it.
     let task = tokio::spawn(async move {
         Arc::new(connections).run(listener).await;
-        lanes
+        runtimes
     });
     Ok(Server { address, app, task })
 }
 
 /// Go on with a run that was left, with the agents of a configuration, and wait for its end.
 ///
-/// One that somebody works on, or that a server did not begin, is refused.
+/// A run that another process works on, or that a server did not begin, is refused.
 pub async fn resume(
     config: Config,
     scope: &TenantScope,
@@ -154,7 +156,7 @@ impl Server {
         self.app.stopping.close();
     }
 
-    /// What tells others that it stops.
+    /// The shutdown signal.
     pub fn stopping(&self) -> &Stopping {
         &self.app.stopping
     }
@@ -162,7 +164,7 @@ impl Server {
     /// Wait until it has stopped and the store is closed.
     pub async fn join(self) {
         // What is closed below may be at work there.
-        let lanes = self.task.await.inspect_err(|error| {
+        let runtimes = self.task.await.inspect_err(|error| {
             tracing::error!(
                 error = error as &dyn std::error::Error,
                 "the server broke off"
@@ -173,8 +175,7 @@ impl Server {
             tracing::warn!("some MCP servers did not end in time");
         }
         // What was delivered last.
-        let deliveries = &self.app.runs.repeats.deliveries;
-        deliveries.note(&self.app.store).await;
+        self.app.runs.deliveries.note(&self.app.store).await;
         if let Err(error) = self.app.store.close().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -182,8 +183,10 @@ impl Server {
             );
         }
         // Processes that did not end in time do with the threads that they were started on.
-        if let Ok(lanes) = lanes
-            && tokio::time::timeout(LANES_END, lanes.end()).await.is_err()
+        if let Ok(runtimes) = runtimes
+            && tokio::time::timeout(CONN_RUNTIMES_END, runtimes.end())
+                .await
+                .is_err()
         {
             tracing::warn!("some threads of connections did not end in time");
         }

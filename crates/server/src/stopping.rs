@@ -1,9 +1,9 @@
-//! How a server stops: first nobody new is let in, then whoever is left is cut off.
+//! Graceful shutdown in two phases: new requests are refused, then remaining connections are closed.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The two moments of stopping, for whoever must know. Clones are the same.
+/// The two phases of a shutdown. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct Stopping {
     draining: CancellationToken,
@@ -27,7 +27,7 @@ impl Stopping {
         self.closing.cancelled().await;
     }
 
-    /// Work that a server waits for while it drains, whoever asked for it.
+    /// Background tasks that a draining server waits for.
     pub fn work(&self) -> &TaskTracker {
         &self.work
     }

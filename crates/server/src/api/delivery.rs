@@ -2,16 +2,16 @@
 
 use async_trait::async_trait;
 
-use crate::net::Way;
+use crate::net::DeliveryProbe;
 use crate::service::ClientConnection;
 
 #[async_trait]
-impl ClientConnection for Way {
+impl ClientConnection for DeliveryProbe {
     fn is_known_broken(&self) -> bool {
-        Way::is_known_broken(self)
+        DeliveryProbe::is_known_broken(self)
     }
 
     async fn is_broken(&self) -> bool {
-        Way::is_broken(self).await
+        DeliveryProbe::is_broken(self).await
     }
 }

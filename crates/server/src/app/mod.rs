@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! The state of all handlers.
 
 mod error;
 
@@ -22,7 +22,7 @@ use crate::upstreams::Upstreams;
 
 pub use error::ServeError;
 
-/// What handlers work with. Cheap to clone: every layer of every request has one.
+/// The state of all handlers. Cheap to clone: every layer of every request has one.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
@@ -36,13 +36,13 @@ impl Deref for App {
 
 /// The parts of a server.
 pub struct Parts {
-    /// What the server was told.
+    /// The configuration.
     pub config: Arc<Config>,
-    /// Whom it asks.
+    /// Routes models to vendors.
     pub upstreams: Arc<Upstreams>,
     /// Tools that it runs itself.
     pub mcp: Arc<McpServers>,
-    /// Where it keeps everything.
+    /// The store.
     pub store: Store,
     /// What agents and clients count.
     pub metrics: Metrics,
@@ -72,7 +72,7 @@ fn memory(limits: &LimitsConfig) -> MemoryBudget {
 }
 
 impl App {
-    /// Open the store and set up everything else. Nobody is listened to or asked yet.
+    /// Open the store and set up everything else, without listening or calling upstreams.
     pub async fn open(config: Config) -> Result<Self, ServeError> {
         Self::with(config, None).await
     }

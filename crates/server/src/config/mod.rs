@@ -1,4 +1,4 @@
-//! What a server is told: a file, the environment and the command line, as typed values.
+//! Configuration: a file, the environment and the command line, as typed values.
 //!
 //! Flags win over variables, variables over the file, the file over defaults. Whatever is wrong is
 //! refused when the server starts, with the place where it stands and the name of the key; nothing
@@ -26,13 +26,13 @@ pub use error::{ConfigError, Origin};
 pub use keys::{KEYS, Key, SHORT, Section, Takes};
 pub use types::{
     AgentConfig, Auth, CompactionConfig, Credential, Dialect, Keeping, Kind, LimitsConfig,
-    LogFormat, McpConfig, McpReach, ServerConfig, Unsupported, UpstreamConfig, When,
+    LogFormat, McpConfig, McpReach, Runtimes, ServerConfig, Unsupported, UpstreamConfig, When,
 };
 
 use crate::suggest::{did_you_mean, suggest};
 use tree::{Located, Raw, Table, Tree};
 
-/// Everything that a server is told.
+/// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How it is reached and where it keeps things.

@@ -12,8 +12,8 @@ use super::keys::{Key, Section};
 use super::read::Meaning::{self, Is, NotBuilt};
 use super::tree::{Located, Raw, Table};
 use super::types::{
-    AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, ServerConfig,
-    Unsupported,
+    AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, Runtimes,
+    ServerConfig, Unsupported,
 };
 use crate::suggest::{did_you_mean, suggest};
 
@@ -56,6 +56,10 @@ pub(super) fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         ("report", Is(Unsupported::Report)),
         ("refuse", Is(Unsupported::Refuse)),
     ];
+    let runtimes = [
+        ("per_core", Is(Runtimes::PerCore)),
+        ("shared", Is(Runtimes::Shared)),
+    ];
     let locked = [("409", Is(409)), ("400", NotBuilt(CONVERSATIONS))];
     let format = [("text", Is(LogFormat::Text)), ("json", Is(LogFormat::Json))];
     let need = |key| missing(table, key);
@@ -65,6 +69,7 @@ pub(super) fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         auth: table.word("auth", &auth)?.ok_or_else(|| need("auth"))?,
         dialect: table.word("dialect", &dialect)?.unwrap_or_default(),
         unsupported: table.word("unsupported", &unsupported)?.unwrap_or_default(),
+        runtimes: table.word("runtimes", &runtimes)?.unwrap_or_default(),
         locked_status: table.word("locked_status", &locked)?.unwrap_or(409),
         log: table.filled("log")?.ok_or_else(|| need("log"))?,
         log_format: table.word("log_format", &format)?.unwrap_or_default(),

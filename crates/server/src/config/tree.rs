@@ -1,4 +1,4 @@
-//! What was written, in whatever place, before anybody asks what it means.
+//! Configuration values as they were written, with their origins, before they are interpreted.
 
 use std::collections::BTreeMap;
 

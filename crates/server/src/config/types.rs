@@ -21,6 +21,8 @@ pub struct ServerConfig {
     pub dialect: Dialect,
     /// What becomes of a request that cannot be carried out as it stands.
     pub unsupported: Unsupported,
+    /// Which runtimes connections run on.
+    pub runtimes: Runtimes,
     /// The status for a conversation that is busy.
     pub locked_status: u16,
     /// What is logged.
@@ -54,6 +56,17 @@ pub enum Unsupported {
     Report,
     /// It is refused.
     Refuse,
+}
+
+/// Which runtimes connections run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Runtimes {
+    /// One single-threaded runtime for each worker thread; a connection stays on the one that accepted
+    /// it.
+    #[default]
+    PerCore,
+    /// The multi-threaded runtime in which the server was started.
+    Shared,
 }
 
 /// How a line of the log looks.
@@ -190,7 +203,7 @@ pub struct AgentConfig {
     pub id: String,
     /// The model that it asks.
     pub model: String,
-    /// What it is told before everything else.
+    /// Its system instructions.
     pub instructions: Option<String>,
     /// The labels of the MCP servers whose tools it has.
     pub mcp: Vec<String>,
@@ -280,7 +293,7 @@ pub struct LimitsConfig {
     pub keep_alive: Duration,
     /// How long a client may leave an answer unread.
     pub stall: Duration,
-    /// How long requests may go on after the server was told to stop.
+    /// How long requests may go on after a shutdown began.
     pub drain: Duration,
 }
 

@@ -166,7 +166,7 @@ fn credential(
             "token_command",
             "is missing: a command that prints a token, or api_key_env with a bearer token",
         )),
-        // A key for the vendor is not for whoever stands in for it.
+        // A key for the vendor must not be sent to another host.
         (None, None) if elsewhere => Ok(Credential::None),
         (None, None) => {
             let usual = kind.usual_keys();
@@ -237,7 +237,7 @@ fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<UpstreamConfig>, Co
     }
     add("anthropic", Kind::Anthropic, None, &["claude-*"]);
     add("gemini", Kind::Gemini, None, &["gemini-*"]);
-    // A server of one's own has models of any name, and there is nobody else to ask for them.
+    // A self-hosted server may have models of any name, and no other upstream has them.
     if let [only] = upstreams.as_mut_slice()
         && only.base_url.is_some()
     {

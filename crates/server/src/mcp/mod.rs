@@ -4,7 +4,7 @@
 //! costs the request that wanted it an error, and the next ones too until a growing pause is over;
 //! it never keeps the server from starting.
 
-mod link;
+mod connection;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use throughline::Tool;
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::suggest::{did_you_mean, suggest};
-use link::Link;
+use connection::McpConnection;
 
 /// The MCP servers of the configuration, by label.
 #[derive(Debug)]
 pub struct McpServers {
-    links: BTreeMap<String, Link>,
+    links: BTreeMap<String, McpConnection>,
 }
 
 impl McpServers {
-    /// The servers of a configuration. Nobody is connected yet.
+    /// The servers of a configuration, not connected yet.
     pub fn of(config: &Config) -> Self {
         let links = config.mcp.iter();
         Self {
             links: links
-                .map(|(label, server)| (label.clone(), Link::new(label, server)))
+                .map(|(label, server)| (label.clone(), McpConnection::new(label, server)))
                 .collect(),
         }
     }
@@ -44,7 +44,7 @@ impl McpServers {
     /// An unknown label is a mistake of the request (400); a server that cannot be reached is 502.
     pub async fn tools(&self, label: &str) -> Result<Vec<Arc<dyn Tool>>, ApiError> {
         match self.links.get(label) {
-            Some(link) => link.tools().await,
+            Some(connection) => connection.tools().await,
             None => {
                 let shown: String = label.chars().take(128).collect();
                 let meant = did_you_mean(&suggest(label, self.labels()));
@@ -58,6 +58,6 @@ impl McpServers {
 
     /// End all connections, and wait until processes have ended.
     pub async fn close(&self) {
-        futures_util::future::join_all(self.links.values().map(Link::close)).await;
+        futures_util::future::join_all(self.links.values().map(McpConnection::close)).await;
     }
 }

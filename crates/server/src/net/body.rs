@@ -51,7 +51,7 @@ where
         let reading = read(&parts.headers, &mut frames, &net);
         match tokio::time::timeout(limits.body_time, reading).await {
             Ok(Err(error)) => {
-                // Whoever waits to be told to go on has not sent anything yet.
+                // A client that waits for `100 Continue` has not sent anything yet.
                 if !parts.headers.contains_key(EXPECT) {
                     linger(&mut frames, limits).await;
                 }

@@ -21,11 +21,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::conn_runtimes::{ConnRuntime, ConnRuntimes};
+use super::conn_state::{ConnState, TrackedStream};
 use super::idle::{self, Idle};
-use super::lanes::{Lane, Lanes};
 use super::refuse;
 use super::state::NetState;
-use super::watched::{Link, Watched};
 
 /// More connections are refused with words at once than this; the rest is just closed.
 const REFUSED_POLITELY: usize = 64;
@@ -45,24 +45,24 @@ const LONG: u64 = 256 * 1024;
 pub(crate) struct Connections {
     net: Arc<NetState>,
     router: Router,
-    lanes: Vec<Lane>,
-    /// Where requests are worked on that would keep a lane busy.
+    runtimes: Vec<ConnRuntime>,
+    /// Where requests are worked on that would keep a runtime busy.
     aside: Handle,
     places: Arc<Semaphore>,
     idle: Idle,
     refusing: Arc<Semaphore>,
-    /// Those from before the server was told to stop.
+    /// Connections from before the shutdown began.
     working: TaskTracker,
     /// Those that came later, and those that are refused.
     others: TaskTracker,
 }
 
 impl Connections {
-    pub(crate) fn new(net: &Arc<NetState>, router: Router, lanes: &Lanes) -> Self {
+    pub(crate) fn new(net: &Arc<NetState>, router: Router, runtimes: &ConnRuntimes) -> Self {
         Self {
             net: Arc::clone(net),
             router,
-            lanes: lanes.all(),
+            runtimes: runtimes.all(),
             aside: Handle::current(),
             places: Arc::new(Semaphore::new(net.limits.connections)),
             idle: Idle::default(),
@@ -74,16 +74,16 @@ impl Connections {
 
     /// Accept connections until the server has stopped.
     ///
-    /// While it drains it still accepts, for whoever asks whether it is ready; everything else is
-    /// refused there with 503, so that nobody waits in vain.
+    /// A draining server still accepts connections, so that readiness probes get an answer; every other
+    /// request is refused with 503.
     pub(crate) async fn run(self: Arc<Self>, listener: net::TcpListener) {
         let listener = Arc::new(listener);
         let (accepting, over) = (TaskTracker::new(), CancellationToken::new());
-        for lane in &self.lanes {
+        for runtime in &self.runtimes {
             let connections = Arc::clone(&self);
-            let accepted = connections.accept_on(lane.clone(), Arc::clone(&listener));
+            let accepted = connections.accept_on(runtime.clone(), Arc::clone(&listener));
             let until_over = over.clone().run_until_cancelled_owned(accepted);
-            accepting.spawn_on(until_over, &lane.runtime);
+            accepting.spawn_on(until_over, &runtime.handle);
         }
         self.pass_turn();
         Arc::clone(&self).drained().await;
@@ -103,14 +103,14 @@ impl Connections {
         }
     }
 
-    /// Accept a connection whenever it is the turn of a lane, on that lane.
+    /// Accept a connection whenever it is the turn of a runtime, on that runtime.
     ///
-    /// The lane hears of connections only then. If all of them did, each connection would wake all;
+    /// The runtime hears of connections only then. If all of them did, each connection would wake all;
     /// if one did for all, each connection would wait until its own thread is awake.
-    async fn accept_on(self: Arc<Self>, lane: Lane, listener: Arc<net::TcpListener>) {
+    async fn accept_on(self: Arc<Self>, runtime: ConnRuntime, listener: Arc<net::TcpListener>) {
         loop {
-            lane.turn.notified().await;
-            while let Err(error) = self.accept(&lane, &listener).await {
+            runtime.turn.notified().await;
+            while let Err(error) = self.accept(&runtime, &listener).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "a connection cannot be accepted"
@@ -121,27 +121,31 @@ impl Connections {
         }
     }
 
-    /// Accept connections until it is the turn of another lane.
-    async fn accept(self: &Arc<Self>, lane: &Lane, listener: &net::TcpListener) -> io::Result<()> {
-        // Another handle on the same socket, in the runtime of the lane.
+    /// Accept connections until it is the turn of another runtime.
+    async fn accept(
+        self: &Arc<Self>,
+        runtime: &ConnRuntime,
+        listener: &net::TcpListener,
+    ) -> io::Result<()> {
+        // Another handle on the same socket, registered with this runtime.
         let listener = TcpListener::from_std(listener.try_clone()?)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            self.take_in(lane, stream);
-            if !lane.keeps_turn(&self.lanes) {
+            self.take_in(runtime, stream);
+            if !runtime.keeps_turn(&self.runtimes) {
                 return Ok(());
             }
         }
     }
 
-    /// Have the lane that has the fewest connections accept the next one.
+    /// Have the runtime that has the fewest connections accept the next one.
     fn pass_turn(&self) {
-        if let Some(lane) = Lane::freest(&self.lanes) {
-            lane.turn.notify_one();
+        if let Some(runtime) = ConnRuntime::least_loaded(&self.runtimes) {
+            runtime.turn.notify_one();
         }
     }
 
-    /// Wait until the server is told to stop, and then until nothing is at work or its time is over.
+    /// Wait for the shutdown to begin, and then for running requests or the drain timeout.
     async fn drained(self: Arc<Self>) {
         let stopping = &self.net.stopping;
         stopping.draining().await;
@@ -161,18 +165,18 @@ impl Connections {
         }
     }
 
-    fn take_in(self: &Arc<Self>, lane: &Lane, stream: TcpStream) {
+    fn take_in(self: &Arc<Self>, runtime: &ConnRuntime, stream: TcpStream) {
         // Small frames must not wait for each other. If it cannot be set, they only come later.
         let _ = stream.set_nodelay(true);
         let places = Arc::clone(&self.places);
         match places.try_acquire_owned() {
-            Ok(place) => self.serve(lane, stream, place),
+            Ok(place) => self.serve(runtime, stream, place),
             Err(_) if self.idle.close_longest() => {
-                let (connections, lane) = (Arc::clone(self), lane.clone());
+                let (connections, runtime) = (Arc::clone(self), runtime.clone());
                 let places = Arc::clone(&self.places);
                 self.others.spawn(async move {
                     match tokio::time::timeout(MADE_ROOM, places.acquire_owned()).await {
-                        Ok(Ok(place)) => connections.serve(&lane, stream, place),
+                        Ok(Ok(place)) => connections.serve(&runtime, stream, place),
                         _ => connections.refuse(stream),
                     }
                 });
@@ -192,19 +196,24 @@ impl Connections {
         }
     }
 
-    fn serve(self: &Arc<Self>, lane: &Lane, stream: TcpStream, place: OwnedSemaphorePermit) {
-        // Whoever drains the server waits for this one from here on, or it is one of the others.
+    fn serve(
+        self: &Arc<Self>,
+        runtime: &ConnRuntime,
+        stream: TcpStream,
+        place: OwnedSemaphorePermit,
+    ) {
+        // Draining waits for this connection from here on, unless it has begun already.
         let _token = self.working.token();
         let draining = self.net.stopping.is_draining();
         let tracker = match draining {
             true => &self.others,
             false => &self.working,
         };
-        let (connections, on_lane) = (Arc::clone(self), Arc::clone(&lane.place));
+        let (connections, on_runtime) = (Arc::clone(self), Arc::clone(&runtime.connections));
         tracker.spawn(async move {
             let open = connections.net.counters.opened();
             connections.answer(stream, draining).await;
-            drop((place, on_lane));
+            drop((place, on_runtime));
             drop(open);
         });
     }
@@ -218,8 +227,8 @@ impl Connections {
             .half_close(true)
             .keep_alive(!draining);
         let service = TowerToHyperService::new(self.router.clone());
-        let link = Arc::<Link>::default();
-        let stream = Watched::new(stream, &link);
+        let link = Arc::<ConnState>::default();
+        let stream = TrackedStream::new(stream, &link);
         let client = stream.clone();
         let aside = self.aside.clone();
         let accepted = Arc::new(self.idle.accepted());
@@ -278,7 +287,7 @@ impl Connections {
     }
 }
 
-/// Have an answer worked on in another runtime, for as long as somebody waits for it.
+/// Run a handler on another runtime; it is aborted when the connection stops waiting for it.
 async fn worked_on(
     runtime: &Handle,
     answer: impl Future<Output = Result<Response, Infallible>> + Send + 'static,

@@ -17,7 +17,7 @@ const BOUNDS: [f64; 13] = [
 /// statuses: nothing that a client writes is a label.
 #[derive(Debug, Default)]
 pub struct HttpCounters {
-    requests: RwLock<Vec<(Labels, Arc<Times>)>>,
+    requests: RwLock<Vec<(RequestLabels, Arc<Times>)>>,
     active: AtomicU64,
     connections: AtomicU64,
     refused: AtomicU64,
@@ -28,7 +28,7 @@ pub struct HttpCounters {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Labels {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
@@ -43,9 +43,9 @@ struct Times {
 
 /// Something that is going on; it is over when this is dropped.
 #[derive(Debug)]
-pub(super) struct Going<'c>(&'c AtomicU64);
+pub(super) struct GaugeGuard<'c>(&'c AtomicU64);
 
-impl Drop for Going<'_> {
+impl Drop for GaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -53,9 +53,9 @@ impl Drop for Going<'_> {
 
 impl HttpCounters {
     /// A connection was opened.
-    pub(super) fn opened(&self) -> Going<'_> {
+    pub(super) fn opened(&self) -> GaugeGuard<'_> {
         self.connections.fetch_add(1, Ordering::Relaxed);
-        Going(&self.connections)
+        GaugeGuard(&self.connections)
     }
 
     /// A connection was refused.
@@ -97,7 +97,7 @@ impl HttpCounters {
     }
 
     fn times(&self, method: &'static str, route: &str, status: u16) -> Arc<Times> {
-        let is = |labels: &Labels| {
+        let is = |labels: &RequestLabels| {
             labels.status == status && labels.method == method && labels.route == route
         };
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner);
@@ -109,11 +109,11 @@ impl HttpCounters {
             .requests
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        // Somebody may have been faster.
+        // Another request may have inserted it meanwhile.
         if let Some((_, times)) = known.iter().find(|(labels, _)| is(labels)) {
             return Arc::clone(times);
         }
-        let labels = Labels {
+        let labels = RequestLabels {
             method,
             route: route.to_owned(),
             status,
@@ -143,7 +143,7 @@ impl HttpCounters {
         writeln!(out, "# TYPE {name} histogram")?;
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner);
         for (labels, times) in known.iter() {
-            let Labels {
+            let RequestLabels {
                 method,
                 route,
                 status,

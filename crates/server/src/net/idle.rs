@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 /// All idle connections. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Idle(Arc<Mutex<List>>);
+pub(super) struct Idle(Arc<Mutex<IdleList>>);
 
 #[derive(Debug, Default)]
-struct List {
+struct IdleList {
     next: u64,
     /// By when they became idle.
     idle: BTreeMap<u64, CancellationToken>,
@@ -27,11 +27,11 @@ struct List {
 pub(super) struct Connection {
     all: Idle,
     close: CancellationToken,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConnectionUse>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionUse {
     /// Its place among the idle ones.
     place: Option<u64>,
     /// Requests that are at work on it.
@@ -43,7 +43,7 @@ struct State {
 pub(super) struct AtWork {
     all: Idle,
     close: CancellationToken,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConnectionUse>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -17,7 +17,7 @@ pub enum BadLog {
         /// Why.
         source: ParseError,
     },
-    /// Somebody else has the log already.
+    /// A global subscriber is installed already.
     #[error("the log goes elsewhere already")]
     Taken,
 }

@@ -6,26 +6,26 @@
 
 mod answer;
 mod body;
+mod conn_runtimes;
+mod conn_state;
 mod connections;
 mod counters;
 mod decode;
 mod idle;
-mod lanes;
 mod logs;
 mod observe;
 mod refuse;
 mod signals;
 mod state;
-mod watched;
 
 pub use answer::json;
 pub use body::Payload;
+pub(crate) use conn_runtimes::ConnRuntimes;
+pub(crate) use conn_state::DeliveryProbe;
 pub(crate) use connections::Connections;
 pub use counters::HttpCounters;
-pub(crate) use lanes::Lanes;
 pub use logs::{BadLog, log_to_stderr};
 pub(crate) use observe::observe;
 pub use observe::{Answered, RequestId};
 pub use signals::Signals;
 pub use state::NetState;
-pub(crate) use watched::Way;

@@ -41,8 +41,8 @@ pub(crate) async fn observe(
     let id: Arc<str> = format!("req_{}", net.store.ids().run().to_hex()).into();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
-    let mut seen = Seen::begin(&net.counters, request.method(), route, &id);
-    let is_health = matches!(seen.route.as_str(), "/healthz" | "/readyz");
+    let mut observed = ObservedRequest::begin(&net.counters, request.method(), route, &id);
+    let is_health = matches!(observed.route.as_str(), "/healthz" | "/readyz");
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
 
     let refused = match is_health {
@@ -61,17 +61,17 @@ pub(crate) async fn observe(
             })
         }
     };
-    response = shaped(response);
-    seen.status = response.status().as_u16();
-    seen.answered = response.extensions().get::<Answered>().copied();
-    mark(&net, response.headers_mut(), &seen, is_health);
+    response = normalize_error(response);
+    observed.status = response.status().as_u16();
+    observed.answered = response.extensions().get::<Answered>().copied();
+    set_headers(&net, response.headers_mut(), &observed, is_health);
     let is_stream = response
         .headers()
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    seen.whole = !is_stream;
+    observed.whole = !is_stream;
     match is_stream {
-        true => response.map(|body| Body::from_stream(until_end(body, seen))),
+        true => response.map(|body| Body::from_stream(until_end(body, observed))),
         false => response,
     }
 }
@@ -87,7 +87,7 @@ fn refusal(net: &NetState) -> Result<(), ApiError> {
 }
 
 /// Errors that the framework words itself, such as a path that is not text, in the usual shape.
-fn shaped(response: Response<Body>) -> Response<Body> {
+fn normalize_error(response: Response<Body>) -> Response<Body> {
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
     let kind = response.headers().get(CONTENT_TYPE);
@@ -104,11 +104,16 @@ fn shaped(response: Response<Body>) -> Response<Body> {
 }
 
 /// The headers that every answer has.
-fn mark(net: &NetState, headers: &mut HeaderMap, seen: &Seen, is_health: bool) {
-    if let Ok(id) = HeaderValue::try_from(&*seen.id) {
+fn set_headers(
+    net: &NetState,
+    headers: &mut HeaderMap,
+    observed: &ObservedRequest,
+    is_health: bool,
+) {
+    if let Ok(id) = HeaderValue::try_from(&*observed.id) {
         headers.insert(REQUEST_ID, id);
     }
-    let millis = u64::try_from(seen.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let millis = u64::try_from(observed.since.elapsed().as_millis()).unwrap_or(u64::MAX);
     headers.insert(PROCESSING, HeaderValue::from(millis));
     if !is_health {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -119,25 +124,28 @@ fn mark(net: &NetState, headers: &mut HeaderMap, seen: &Seen, is_health: bool) {
     }
 }
 
-/// The body of a stream, with its request seen until the end of it.
+/// The body of a stream, with its request observed until the end of it.
 fn until_end(
     body: Body,
-    seen: Seen,
+    observed: ObservedRequest,
 ) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
     let frames = body.into_data_stream();
-    futures_util::stream::unfold((frames, seen), |(mut frames, mut seen)| async move {
-        match frames.next().await {
-            Some(frame) => Some((frame, (frames, seen))),
-            None => {
-                seen.end();
-                None
+    futures_util::stream::unfold(
+        (frames, observed),
+        |(mut frames, mut observed)| async move {
+            match frames.next().await {
+                Some(frame) => Some((frame, (frames, observed))),
+                None => {
+                    observed.end();
+                    None
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// One request, from its head to the end of its answer.
-struct Seen {
+struct ObservedRequest {
     counters: Arc<HttpCounters>,
     method: &'static str,
     route: String,
@@ -149,16 +157,16 @@ struct Seen {
     whole: bool,
 }
 
-impl Seen {
+impl ObservedRequest {
     fn begin(counters: &Arc<HttpCounters>, method: &Method, route: String, id: &Arc<str>) -> Self {
         counters.begun();
         Self {
             counters: Arc::clone(counters),
-            method: plain(method),
+            method: method_label(method),
             route,
             id: Arc::clone(id),
             since: Instant::now(),
-            // What is seen of a client that leaves before it is answered.
+            // What is observed of a client that leaves before it is answered.
             status: 499,
             answered: None,
             whole: false,
@@ -171,7 +179,7 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for ObservedRequest {
     fn drop(&mut self) {
         let time = self.since.elapsed();
         self.counters
@@ -193,8 +201,8 @@ impl Drop for Seen {
     }
 }
 
-/// A method that everybody knows; others could be anything.
-fn plain(method: &Method) -> &'static str {
+/// A standard method; others would let clients choose a label.
+fn method_label(method: &Method) -> &'static str {
     let known = [
         "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT",
     ];

@@ -1,4 +1,4 @@
-//! A connection too many: it is told so, in words that clients understand, and closed.
+//! Connections above the limit: answered with 503 and closed.
 
 use std::time::Duration;
 

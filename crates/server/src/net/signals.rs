@@ -2,8 +2,8 @@
 
 /// The signals that ask a process to stop: SIGTERM, and SIGINT as Ctrl-C sends it.
 ///
-/// From the moment that this is made they are heard here and end the process no more, so make it
-/// before anybody is told that the server is up.
+/// Once this is made, the signals are delivered here and no longer end the process, so make it before
+/// the server is announced as ready.
 #[derive(Debug)]
 pub struct Signals {
     #[cfg(unix)]

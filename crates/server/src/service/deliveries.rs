@@ -92,7 +92,7 @@ impl Deliveries {
 
 /// Note deliveries now and then, until the server drains. Those after that are noted when it ends.
 pub(crate) async fn note_deliveries(runs: Arc<Runs>) {
-    let deliveries = &runs.repeats.deliveries;
+    let deliveries = &runs.deliveries;
     loop {
         let some = async {
             deliveries.some().await;
@@ -111,7 +111,7 @@ mod tests {
     use throughline_store::{Anchor, Begin, NewItem, NewThread};
 
     use super::*;
-    use crate::service::Repeats;
+    use crate::service::repeats::{ProcessRepeats, Repeats as _};
 
     async fn begun(store: &Store, scope: &TenantScope) -> RunId {
         let run = store.ids().run();
@@ -132,19 +132,20 @@ mod tests {
         let store = Store::open("memory:").await.unwrap();
         let scope = TenantScope::local();
         let (told, left) = (begun(&store, &scope).await, begun(&store, &scope).await);
-        let repeats = Repeats::default();
-        let first = repeats.begun(&scope, [1; 16], told).by(None);
-        let second = repeats.begun(&scope, [2; 16], left).by(None);
-        first.done();
-        second.done();
+        let deliveries = Arc::new(Deliveries::default());
+        let repeats = ProcessRepeats::new(store.clone(), Arc::clone(&deliveries));
+        let first = repeats.begun(&scope, [1; 16], told).next_attempt(None);
+        let second = repeats.begun(&scope, [2; 16], left).next_attempt(None);
+        first.written();
+        second.written();
         // It goes to another client now.
-        let _third = second.clone().by(None);
+        let _third = second.clone().next_attempt(None);
         let closed = Store::open("memory:").await.unwrap();
         closed.close().await.unwrap();
-        repeats.deliveries.note(&closed).await;
-        assert_eq!(repeats.deliveries.waiting().len(), 1);
-        repeats.deliveries.note(&store).await;
-        assert!(repeats.deliveries.waiting().is_empty());
+        deliveries.note(&closed).await;
+        assert_eq!(deliveries.waiting().len(), 1);
+        deliveries.note(&store).await;
+        assert!(deliveries.waiting().is_empty());
         for (run, delivered) in [(told, true), (left, false)] {
             let run = store.run(&scope, run).await.unwrap();
             assert_eq!(run.delivered, delivered);

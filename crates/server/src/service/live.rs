@@ -1,14 +1,15 @@
-//! A run that this process works on, for everybody who reads it.
+//! Runs that are being worked on, and the frames that their readers have not taken yet.
 //!
 //! What readers get is kept once, and only until all of them have it: each has a place of its own, so
-//! one that reads slowly costs nobody else anything, and one that leaves is not missed. Whoever comes
+//! a slow reader does not hold up the others, and one that leaves is not waited for. A reader that comes
 //! later, or falls far behind, reads the record instead.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use throughline::{MemoryBudget, Reservation};
 use throughline_store::RunId;
@@ -17,9 +18,51 @@ use tokio::sync::watch;
 use super::pieces::{Pieces, Shared, held_bytes};
 use crate::error::ApiError;
 
+/// The runs that are being worked on, by id.
+///
+/// Readers and retries look here first, and read the store if the run is not found: a run that is
+/// missing here is never wrong, only slower. An implementation that several servers share would also
+/// find the runs of other processes.
+#[async_trait]
+pub(crate) trait LiveRuns: Send + Sync {
+    /// Register a run before its first event. Called once for each run.
+    fn insert(&self, run: Arc<LiveRun>);
+
+    /// Find a run. Dropping the future has no effect.
+    async fn find(&self, run: RunId) -> Option<Arc<LiveRun>>;
+
+    /// Remove a run whose answer is set. Called once, also when its worker panicked.
+    fn remove(&self, run: RunId);
+}
+
+/// The runs of this process.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessRuns(Mutex<HashMap<RunId, Arc<LiveRun>>>);
+
+impl ProcessRuns {
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Arc<LiveRun>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl LiveRuns for ProcessRuns {
+    fn insert(&self, run: Arc<LiveRun>) {
+        self.runs().insert(run.run, run);
+    }
+
+    async fn find(&self, run: RunId) -> Option<Arc<LiveRun>> {
+        self.runs().get(&run).cloned()
+    }
+
+    fn remove(&self, run: RunId) {
+        self.runs().remove(&run);
+    }
+}
+
 /// Where a run stands, for readers.
 #[derive(Clone, Debug)]
-pub(crate) enum Stage {
+pub(crate) enum RunPhase {
     /// Nothing is stored yet.
     Starting,
     /// It began; nothing is refused any more.
@@ -38,12 +81,12 @@ pub(crate) enum Answer {
     /// The same was asked before; this run answers it.
     Repeated(RunId),
     /// The run is not over, and this process does not work on it any more.
-    Left(Left),
+    Unfinished(Unfinished),
 }
 
 /// Why this process stopped working on a run that is not over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum Unfinished {
     /// Another process has taken it over: its end is the end.
     TakenOver,
     /// Its end could not be stored. It is resumed when the store takes writes again.
@@ -52,23 +95,23 @@ pub(crate) enum Left {
 
 /// A run that this process works on.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveRun {
     /// The run.
     pub(crate) run: RunId,
     /// Whether its events are kept as frames.
     pub(crate) streamed: bool,
     /// How long readers may read nothing.
     stall: Duration,
-    state: Mutex<State>,
+    state: Mutex<LiveState>,
     changed: watch::Sender<()>,
     /// A reader has taken frames, or left.
     taken: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct State {
-    stage: Stage,
-    frames: Frames,
+struct LiveState {
+    stage: RunPhase,
+    frames: FrameBuffer,
     /// Whether something of it is stored.
     is_begun: bool,
 }
@@ -78,7 +121,7 @@ const KEPT: usize = 256 * 1024;
 
 /// The newest frames.
 #[derive(Debug)]
-struct Frames {
+struct FrameBuffer {
     kept: VecDeque<Pieces>,
     shared: Shared,
     memory: Reservation,
@@ -92,10 +135,10 @@ struct Frames {
     next_reader: u64,
 }
 
-/// Whoever asked for a run: what is told before they listen is kept for them.
-const ASKER: u64 = 0;
+/// The reader of the request that began the run: frames from before it reads are kept for it.
+const REQUESTER: u64 = 0;
 
-impl Frames {
+impl FrameBuffer {
     fn new(recorded: bool, memory: Reservation) -> Self {
         Self {
             kept: VecDeque::new(),
@@ -104,8 +147,8 @@ impl Frames {
             first: 0,
             bytes: 0,
             recorded,
-            readers: vec![(ASKER, 0)],
-            next_reader: ASKER + 1,
+            readers: vec![(REQUESTER, 0)],
+            next_reader: REQUESTER + 1,
         }
     }
 
@@ -143,7 +186,7 @@ impl Frames {
         true
     }
 
-    /// Forget what everybody has.
+    /// Drop the frames that all readers have.
     fn forget_read(&mut self) {
         let next = self.readers.iter().map(|(_, next)| *next).min();
         let next = next.unwrap_or(usize::MAX);
@@ -175,8 +218,8 @@ impl Frames {
     }
 
     /// What a reader gets next: nothing if there is nothing yet, an error if it is no longer here.
-    fn take(&mut self, reader: u64, from: usize) -> Result<Vec<Pieces>, Behind> {
-        let place = from.checked_sub(self.first).ok_or(Behind { from })?;
+    fn take(&mut self, reader: u64, from: usize) -> Result<Vec<Pieces>, Lagged> {
+        let place = from.checked_sub(self.first).ok_or(Lagged { from })?;
         let fresh: Vec<Pieces> = self.kept.iter().skip(place).cloned().collect();
         if let Some((_, next)) = self.readers.iter_mut().find(|(one, _)| *one == reader) {
             *next = from + fresh.len();
@@ -189,7 +232,7 @@ impl Frames {
 /// The next frame of a reader is not in memory: it was dropped, or another process makes it now. The
 /// reader goes on from the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Behind {
+pub(crate) struct Lagged {
     /// The number of it.
     pub(crate) from: usize,
 }
@@ -204,7 +247,7 @@ pub(crate) enum Next {
     NotStored(usize),
 }
 
-impl Live {
+impl LiveRun {
     /// `recorded`: its events are stored.
     pub(crate) fn new(
         run: RunId,
@@ -216,9 +259,9 @@ impl Live {
             run,
             streamed,
             stall,
-            state: Mutex::new(State {
-                stage: Stage::Starting,
-                frames: Frames::new(recorded, memory.reservation()),
+            state: Mutex::new(LiveState {
+                stage: RunPhase::Starting,
+                frames: FrameBuffer::new(recorded, memory.reservation()),
                 is_begun: false,
             }),
             changed: watch::Sender::new(()),
@@ -226,14 +269,14 @@ impl Live {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// It began.
     pub(crate) fn begin(&self) {
         let mut state = self.state();
-        state.stage = Stage::Begun;
+        state.stage = RunPhase::Begun;
         state.is_begun = true;
         drop(state);
         self.changed.send_replace(());
@@ -268,11 +311,11 @@ impl Live {
         }
     }
 
-    /// It is over. The last frames are there before anybody hears of it.
+    /// The run is over. Its last frames are stored before its readers are woken.
     pub(crate) fn end(&self, frames: &mut Vec<Bytes>, answer: Answer) {
         let mut state = self.state();
         state.frames.push(frames);
-        state.stage = Stage::Over(match answer {
+        state.stage = RunPhase::Over(match answer {
             // Its last frame says the same.
             Answer::Response(Pieces::One(whole)) => {
                 Answer::Response(state.frames.shared.pieces(whole))
@@ -284,36 +327,36 @@ impl Live {
     }
 
     /// This process stops working on the run before its end. Readers get no terminal event.
-    pub(crate) fn leave(&self, left: Left) {
-        self.end(&mut Vec::new(), Answer::Left(left));
+    pub(crate) fn leave(&self, left: Unfinished) {
+        self.end(&mut Vec::new(), Answer::Unfinished(left));
     }
 
-    /// The response, once it is over. Before that the record tells how it stands: nobody was told
-    /// of anything that is not there.
+    /// The response, once it is over. Before that the store has its state:
+    /// nothing is shown that is not there.
     pub(crate) fn response(&self) -> Option<Pieces> {
         match &self.state().stage {
-            Stage::Over(Answer::Response(response)) => Some(response.clone()),
-            Stage::Over(_) | Stage::Starting | Stage::Begun => None,
+            RunPhase::Over(Answer::Response(response)) => Some(response.clone()),
+            RunPhase::Over(_) | RunPhase::Starting | RunPhase::Begun => None,
         }
     }
 
     /// Whether it is over and never began.
     pub(crate) fn is_refused(&self) -> bool {
         let state = self.state();
-        matches!(state.stage, Stage::Over(_)) && !state.is_begun
+        matches!(state.stage, RunPhase::Over(_)) && !state.is_begun
     }
 
     /// Where it stands, once it has begun or is over.
-    pub(crate) fn begun(&self) -> Option<Stage> {
+    pub(crate) fn begun(&self) -> Option<RunPhase> {
         let stage = &self.state().stage;
-        (!matches!(stage, Stage::Starting)).then(|| stage.clone())
+        (!matches!(stage, RunPhase::Starting)).then(|| stage.clone())
     }
 
     /// What came of it, if it is over.
     pub(crate) fn answer(&self) -> Option<Answer> {
         match &self.state().stage {
-            Stage::Over(answer) => Some(answer.clone()),
-            Stage::Starting | Stage::Begun => None,
+            RunPhase::Over(answer) => Some(answer.clone()),
+            RunPhase::Starting | RunPhase::Begun => None,
         }
     }
 
@@ -327,16 +370,16 @@ impl Live {
             }
             // The sender lives as long as this.
             if changed.changed().await.is_err() {
-                return Answer::Left(Left::NotStored);
+                return Answer::Unfinished(Unfinished::NotStored);
             }
         }
     }
 
-    /// Read it as whoever asked for it.
-    pub(crate) fn asker(self: &Arc<Self>) -> Reader {
+    /// Read it as the request that began it.
+    pub(crate) fn requester(self: &Arc<Self>) -> Reader {
         Reader {
             live: Arc::clone(self),
-            number: ASKER,
+            number: REQUESTER,
             from: 0,
         }
     }
@@ -354,7 +397,7 @@ impl Live {
 /// A reader of a run. What it has not read is kept for it.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    live: Arc<Live>,
+    live: Arc<LiveRun>,
     number: u64,
     from: usize,
 }
@@ -365,7 +408,7 @@ impl Reader {
     }
 
     /// The frames that come next, once there are any, or how the reading ends.
-    pub(crate) async fn next(&mut self) -> Result<Next, Behind> {
+    pub(crate) async fn next(&mut self) -> Result<Next, Lagged> {
         let mut changed = self.live.changed.subscribe();
         loop {
             changed.borrow_and_update();
@@ -379,14 +422,14 @@ impl Reader {
                     return Ok(Next::Frames(fresh));
                 }
                 match &state.stage {
-                    Stage::Over(Answer::Left(Left::TakenOver)) => {
-                        return Err(Behind { from: self.from });
+                    RunPhase::Over(Answer::Unfinished(Unfinished::TakenOver)) => {
+                        return Err(Lagged { from: self.from });
                     }
-                    Stage::Over(Answer::Left(Left::NotStored)) => {
+                    RunPhase::Over(Answer::Unfinished(Unfinished::NotStored)) => {
                         return Ok(Next::NotStored(self.from));
                     }
-                    Stage::Over(_) => return Ok(Next::End),
-                    Stage::Starting | Stage::Begun => {}
+                    RunPhase::Over(_) => return Ok(Next::End),
+                    RunPhase::Starting | RunPhase::Begun => {}
                 }
             }
             if changed.changed().await.is_err() {
@@ -409,9 +452,9 @@ mod tests {
 
     const STALL: Duration = Duration::from_secs(60);
 
-    fn live(recorded: bool) -> Arc<Live> {
+    fn live(recorded: bool) -> Arc<LiveRun> {
         let memory = MemoryBudget::new(64 << 20);
-        Arc::new(Live::new(
+        Arc::new(LiveRun::new(
             RunId::from_bytes([7; 16]),
             (true, recorded),
             STALL,
@@ -420,12 +463,12 @@ mod tests {
     }
 
     /// Tell so many frames of a size.
-    fn tell(live: &Live, numbers: std::ops::Range<u64>, size: usize) {
+    fn tell(live: &LiveRun, numbers: std::ops::Range<u64>, size: usize) {
         let frame = |number: u64| Bytes::from(vec![number as u8; size]);
         live.push(&mut numbers.map(frame).collect());
     }
 
-    fn kept(live: &Live) -> (usize, usize) {
+    fn kept(live: &LiveRun) -> (usize, usize) {
         let state = live.state();
         (state.frames.kept.len(), state.frames.bytes)
     }
@@ -441,52 +484,52 @@ mod tests {
     async fn frames_are_kept_until_everybody_has_them() {
         let live = live(true);
         tell(&live, 0..3, 10);
-        assert_eq!(kept(&live), (3, 30), "whoever asked has not come yet");
-        let mut asker = live.asker();
-        assert_eq!(read(&mut asker).await, [0, 1, 2]);
+        assert_eq!(kept(&live), (3, 30), "the requester has not read yet");
+        let mut requester = live.requester();
+        assert_eq!(read(&mut requester).await, [0, 1, 2]);
         assert_eq!(kept(&live), (0, 0));
         let mut second = live.reader(3);
         tell(&live, 3..5, 10);
-        assert_eq!(read(&mut asker).await, [3, 4]);
+        assert_eq!(read(&mut requester).await, [3, 4]);
         assert_eq!(kept(&live), (2, 20), "the second has not read them");
         assert_eq!(read(&mut second).await, [3, 4]);
         tell(&live, 5..6, 10);
         drop(second);
-        assert_eq!(read(&mut asker).await, [5]);
+        assert_eq!(read(&mut requester).await, [5]);
         assert_eq!(kept(&live), (0, 0), "one that left is not waited for");
     }
 
     #[tokio::test]
     async fn who_comes_late_or_is_slow_reads_the_record() {
         let live = live(true);
-        let mut asker = live.asker();
+        let mut requester = live.requester();
         tell(&live, 0..2, 10);
-        read(&mut asker).await;
-        assert_eq!(live.reader(1).next().await, Err(Behind { from: 1 }));
+        read(&mut requester).await;
+        assert_eq!(live.reader(1).next().await, Err(Lagged { from: 1 }));
         // Far behind: what was there before is let go of, what has just come is not.
         tell(&live, 2..4, KEPT);
         assert_eq!(kept(&live), (2, 2 * KEPT));
         tell(&live, 4..5, 10);
         assert_eq!(kept(&live).0, 2, "one of the large ones, and the new one");
-        assert_eq!(asker.next().await, Err(Behind { from: 2 }));
+        assert_eq!(requester.next().await, Err(Lagged { from: 2 }));
     }
 
     #[tokio::test]
     async fn what_is_recorded_nowhere_is_kept_for_a_slow_reader() {
         let live = live(false);
-        let mut asker = live.asker();
+        let mut requester = live.requester();
         tell(&live, 0..4, KEPT);
         tell(&live, 4..5, KEPT);
-        assert_eq!(read(&mut asker).await, [0, 1, 2, 3, 4]);
+        assert_eq!(read(&mut requester).await, [0, 1, 2, 3, 4]);
         assert_eq!(kept(&live), (0, 0));
         live.end(&mut Vec::new(), Answer::Repeated(live.run));
-        assert_eq!(asker.next().await, Ok(Next::End));
+        assert_eq!(requester.next().await, Ok(Next::End));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_recorded_nowhere_waits_for_its_reader_up_to_a_limit() {
         let live = live(false);
-        let mut asker = live.asker();
+        let mut requester = live.requester();
         tell(&live, 0..1, KEPT);
         live.has_room().await;
         tell(&live, 1..2, 1);
@@ -496,30 +539,30 @@ mod tests {
         });
         tokio::time::sleep(STALL / 2).await;
         assert!(!waiting.is_finished());
-        assert_eq!(read(&mut asker).await, [0, 1]);
+        assert_eq!(read(&mut requester).await, [0, 1]);
         waiting.await.unwrap();
         tell(&live, 2..3, KEPT + 1);
         live.has_room().await;
         assert_eq!(kept(&live), (0, 0), "it has waited long enough");
-        assert_eq!(asker.next().await, Err(Behind { from: 2 }));
+        assert_eq!(requester.next().await, Err(Lagged { from: 2 }));
     }
 
     #[tokio::test]
     async fn readers_of_a_run_that_is_left_hear_of_no_end() {
         for (left, next) in [
-            (Left::TakenOver, Err(Behind { from: 2 })),
-            (Left::NotStored, Ok(Next::NotStored(2))),
+            (Unfinished::TakenOver, Err(Lagged { from: 2 })),
+            (Unfinished::NotStored, Ok(Next::NotStored(2))),
         ] {
             let live = live(true);
-            let mut asker = live.asker();
+            let mut requester = live.requester();
             tell(&live, 0..2, 10);
             live.leave(left);
             assert_eq!(
-                read(&mut asker).await,
+                read(&mut requester).await,
                 [0, 1],
                 "what was told before is read"
             );
-            assert_eq!(asker.next().await, next);
+            assert_eq!(requester.next().await, next);
             assert!(live.response().is_none());
         }
     }

@@ -1,7 +1,8 @@
-//! Runs at work: who reads them, who asked for them, and those that others left.
+//! Runs that are being worked on: their readers, retries of their requests, and orphans. Nothing here
+//! knows HTTP or the format of an API; an API brings a [`Projection`] and a [`ResumeRun`].
 
-mod attended;
 mod deliveries;
+mod detach_on_drop;
 mod live;
 mod orphans;
 mod pieces;
@@ -21,17 +22,19 @@ use throughline_store::{RunId, Store, TenantScope};
 use crate::config::LimitsConfig;
 use crate::stopping::Stopping;
 
-pub(crate) use attended::Attended;
-pub(crate) use deliveries::note_deliveries;
-pub(crate) use live::{Answer, Behind, Left, Live, Next, Reader, Stage};
+pub(crate) use deliveries::{Deliveries, note_deliveries};
+pub(crate) use detach_on_drop::DetachOnDrop;
+use live::ProcessRuns;
+pub(crate) use live::{Answer, Lagged, LiveRun, LiveRuns, Next, Reader, RunPhase, Unfinished};
 pub(crate) use orphans::{ResumeRun, watch};
 pub(crate) use pieces::{Pieces, Shared, held_bytes};
 pub(crate) use projection::Projection;
+use repeats::ProcessRepeats;
 pub(crate) use repeats::{ClientConnection, Delivery, Repeats, begun_at, body_of, key};
 pub(crate) use run_memory::RunMemory;
 pub use sweep::SweepCounters;
 pub(crate) use sweep::sweep;
-pub(crate) use work::{Log, work};
+pub(crate) use work::{EventLog, work};
 
 /// The runs that this process works on.
 pub(crate) struct Runs {
@@ -39,7 +42,7 @@ pub(crate) struct Runs {
     pub(crate) stopping: Stopping,
     /// What the sweeper has removed.
     pub(crate) swept: Arc<SweepCounters>,
-    live: Mutex<HashMap<RunId, Arc<Live>>>,
+    live: Box<dyn LiveRuns>,
     agents: Mutex<HashMap<String, Agent>>,
     views: Views,
     /// How long readers may read nothing.
@@ -47,8 +50,10 @@ pub(crate) struct Runs {
     memory: MemoryBudget,
     /// Runs that this process began and whose end it could not store.
     unsettled: Mutex<HashMap<RunId, TenantScope>>,
-    /// Requests that may come again.
-    pub(crate) repeats: Repeats,
+    /// Requests that may be sent again.
+    pub(crate) repeats: Box<dyn Repeats>,
+    /// Deliveries that are still to be noted in the store.
+    pub(crate) deliveries: Arc<Deliveries>,
 }
 
 impl Runs {
@@ -58,17 +63,19 @@ impl Runs {
         store: &Store,
         stopping: &Stopping,
     ) -> Self {
+        let deliveries = Arc::<Deliveries>::default();
         Self {
             store: store.clone(),
             stopping: stopping.clone(),
             swept: Arc::default(),
-            live: Mutex::default(),
+            live: Box::<ProcessRuns>::default(),
             agents: Mutex::default(),
             views: Views::new(limits.history_bytes),
             stall: limits.stall,
             memory: memory.clone(),
             unsettled: Mutex::default(),
-            repeats: Repeats::default(),
+            repeats: Box::new(ProcessRepeats::new(store.clone(), Arc::clone(&deliveries))),
+            deliveries,
         }
     }
 
@@ -82,10 +89,6 @@ impl Runs {
         self.views.clear();
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A run that this process begins. It is forgotten when it is over.
     pub(crate) fn begin(
         self: &Arc<Self>,
@@ -93,15 +96,15 @@ impl Runs {
         run: RunId,
         streamed: bool,
         recorded: bool,
-    ) -> Begun {
-        let live = Arc::new(Live::new(
+    ) -> ActiveRun {
+        let live = Arc::new(LiveRun::new(
             run,
             (streamed, recorded),
             self.stall,
             &self.memory,
         ));
-        self.live().insert(run, Arc::clone(&live));
-        Begun {
+        self.live.insert(Arc::clone(&live));
+        ActiveRun {
             runs: Arc::clone(self),
             live,
             scope: scope.clone(),
@@ -128,13 +131,13 @@ impl Runs {
     }
 
     /// A run is settled, or another process settles it.
-    fn is_settled(&self, run: RunId) {
+    fn mark_settled(&self, run: RunId) {
         self.unsettled().remove(&run);
     }
 
     /// A run that this process works on.
-    pub(crate) fn find(&self, run: RunId) -> Option<Arc<Live>> {
-        self.live().get(&run).cloned()
+    pub(crate) async fn find(&self, run: RunId) -> Option<Arc<LiveRun>> {
+        self.live.find(run).await
     }
 
     /// The agent for an upstream, made when it is first needed.
@@ -154,29 +157,29 @@ impl Runs {
 }
 
 /// A run that this process works on, as long as it does.
-pub(crate) struct Begun {
+pub(crate) struct ActiveRun {
     runs: Arc<Runs>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<LiveRun>,
     scope: TenantScope,
     is_stored: bool,
 }
 
-impl Begun {
+impl ActiveRun {
     /// Stop working on it before it is over.
-    pub(crate) fn leave(&self, left: Left) {
-        if left == Left::NotStored && self.is_stored {
+    pub(crate) fn leave(&self, left: Unfinished) {
+        if left == Unfinished::NotStored && self.is_stored {
             self.runs.leave_unsettled(&self.scope, self.live.run);
         }
         self.live.leave(left);
     }
 }
 
-impl Drop for Begun {
+impl Drop for ActiveRun {
     fn drop(&mut self) {
         // The work broke down in the middle.
         if self.live.answer().is_none() {
-            self.leave(Left::NotStored);
+            self.leave(Unfinished::NotStored);
         }
-        self.runs.live().remove(&self.live.run);
+        self.runs.live.remove(self.live.run);
     }
 }

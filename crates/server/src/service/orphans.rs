@@ -17,14 +17,14 @@ use super::Runs;
 use crate::error::ApiError;
 use crate::trials::planted;
 
-/// How often somebody looks for runs that were left.
-const LOOK: Duration = Duration::from_secs(2);
+/// How often the sweeper looks for orphaned runs.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How many are listed at once.
-const LISTED: usize = 256;
+const PAGE: usize = 256;
 
 /// How many are begun at once.
-const AT_ONCE: usize = 64;
+const STARTED_AT_ONCE: usize = 64;
 
 /// After this time a run goes on without its place among those.
 const PLACE: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ pub(crate) trait ResumeRun: Send + Sync {
 }
 
 /// The runs that are being settled.
-struct Settling {
+struct OrphanSweeper {
     runs: Arc<Runs>,
     resume: Arc<dyn ResumeRun>,
     at_work: Mutex<HashSet<RunId>>,
@@ -53,27 +53,27 @@ struct Settling {
 
 /// Look for runs that were left, until the server stops.
 pub(crate) async fn watch(runs: Arc<Runs>, resume: Arc<dyn ResumeRun>) {
-    let settling = Arc::new(Settling {
+    let sweeper = Arc::new(OrphanSweeper {
         runs: Arc::clone(&runs),
         resume,
         at_work: Mutex::default(),
-        places: Arc::new(Semaphore::new(AT_ONCE)),
+        places: Arc::new(Semaphore::new(STARTED_AT_ONCE)),
     });
     loop {
-        settling.look().await;
+        sweeper.look().await;
         tokio::select! {
             () = runs.stopping.draining() => return,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
-impl Settling {
+impl OrphanSweeper {
     /// Begin with every run that was left and is not worked on.
     async fn look(self: &Arc<Self>) {
         let runs = &self.runs;
         let mut found = runs.to_settle();
-        if let Ok(orphans) = runs.store.orphans(LISTED).await {
+        if let Ok(orphans) = runs.store.orphans(PAGE).await {
             let orphans = orphans.into_iter();
             found.extend(orphans.map(|orphan| (orphan.run, orphan.scope)));
         }
@@ -84,9 +84,9 @@ impl Settling {
             let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
                 return;
             };
-            let settling = Arc::clone(self);
+            let sweeper = Arc::clone(self);
             let work = async move {
-                let mut work = Box::pin(settling.settle(&scope, run));
+                let mut work = Box::pin(sweeper.settle(&scope, run));
                 let holds_place = match planted("server-orphans-in-turn") {
                     true => DEADLINE,
                     false => PLACE,
@@ -96,10 +96,10 @@ impl Settling {
                 drop(place);
                 if begun.is_err() && tokio::time::timeout(DEADLINE, &mut work).await.is_err() {
                     tracing::warn!(%run, "a run that was left is let go of, it took too long");
-                    settling.runs.leave_unsettled(&scope, run);
+                    sweeper.runs.leave_unsettled(&scope, run);
                 }
                 drop(work);
-                settling.at_work().remove(&run);
+                sweeper.at_work().remove(&run);
             };
             runs.stopping.work().spawn(work);
         }
@@ -128,7 +128,7 @@ impl Settling {
             Err(_) => true,
         };
         if !open {
-            self.runs.is_settled(run);
+            self.runs.mark_settled(run);
         }
     }
 }

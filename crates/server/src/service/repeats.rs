@@ -44,12 +44,12 @@ pub(crate) struct Delivery {
     /// Which of the attempts this one is.
     attempt: u64,
     /// What is noted in the store when it is delivered, if something is.
-    note: Option<Arc<Note>>,
+    note: Option<Arc<DeliveryRecord>>,
 }
 
 /// Whose answer is delivered, and who notes it.
 #[derive(Debug)]
-struct Note {
+struct DeliveryRecord {
     scope: TenantScope,
     run: RunId,
     deliveries: Arc<Deliveries>,
@@ -70,7 +70,7 @@ impl Delivery {
     }
 
     /// It goes to this client now.
-    pub(crate) fn by(self, way: Option<Arc<dyn ClientConnection>>) -> Self {
+    pub(crate) fn next_attempt(self, way: Option<Arc<dyn ClientConnection>>) -> Self {
         let mut state = self.state();
         let attempt = state.attempt + 1;
         *state = Delivered {
@@ -84,7 +84,7 @@ impl Delivery {
 
     /// All of it was written. An attempt that was given up may still be written to its end, to a
     /// client that is not there: that says nothing about the one that came after it.
-    pub(crate) fn done(&self) {
+    pub(crate) fn written(&self) {
         {
             let mut state = self.state();
             if state.attempt != self.attempt {
@@ -107,7 +107,7 @@ impl Delivery {
 
     /// Whether the client has it. What was written may be lost all the same: a client that breaks
     /// off has not read it.
-    async fn is_done(&self) -> bool {
+    async fn is_delivered(&self) -> bool {
         let way = {
             let state = self.state();
             if !state.is_written {
@@ -122,19 +122,44 @@ impl Delivery {
     }
 }
 
-/// Bodies and the runs that were begun for them.
-#[derive(Debug, Default)]
-pub(crate) struct Repeats {
-    known: Mutex<Known>,
+/// The runs that were begun for request bodies, so that a retry without a key finds its run.
+///
+/// A body is remembered by its tenant and digest for [`WINDOW`]. Forgetting one is allowed: the store
+/// is asked next. An implementation that several servers share would make a retry independent of the
+/// server that it reaches.
+#[async_trait]
+pub(crate) trait Repeats: Send + Sync {
+    /// Remember a run that was begun for a body. Returns the handle that tracks the delivery of its
+    /// answer.
+    fn begun(&self, scope: &TenantScope, digest: [u8; 16], run: RunId) -> Delivery;
+
+    /// Mark a failed run as delivered because another run retries it: the next retry of this body must
+    /// find that one.
+    fn superseded(&self, scope: &TenantScope, digest: &[u8; 16], failed: RunId);
+
+    /// The newest run of a body whose answer was not delivered, if there is one. Dropping the future
+    /// has no effect.
+    async fn find(
+        &self,
+        scope: &TenantScope,
+        digest: &[u8; 16],
+        now: Millis,
+    ) -> Result<Option<(RunId, Delivery)>, Error>;
+}
+
+/// The runs that this process began, and those that its store knows.
+pub(crate) struct ProcessRepeats {
+    store: Store,
+    known: Mutex<RunsByBody>,
     /// Deliveries that are still to be noted in the store.
-    pub(crate) deliveries: Arc<Deliveries>,
+    deliveries: Arc<Deliveries>,
 }
 
 /// Runs by whose they are and by the digest of their body.
-type Known = HashMap<(TenantScope, [u8; 16]), Vec<One>>;
+type RunsByBody = HashMap<(TenantScope, [u8; 16]), Vec<RememberedRun>>;
 
 #[derive(Clone, Debug)]
-struct One {
+struct RememberedRun {
     run: RunId,
     delivery: Delivery,
 }
@@ -167,22 +192,32 @@ pub(crate) fn body_of(key: &str) -> Option<[u8; 16]> {
     Some(u128::from_str_radix(digest, 16).ok()?.to_be_bytes())
 }
 
-impl Repeats {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+impl ProcessRepeats {
+    pub(crate) fn new(store: Store, deliveries: Arc<Deliveries>) -> Self {
+        Self {
+            store,
+            known: Mutex::default(),
+            deliveries,
+        }
     }
 
-    /// Remember a run that is begun for a body.
-    pub(crate) fn begun(&self, scope: &TenantScope, digest: [u8; 16], run: RunId) -> Delivery {
+    fn known(&self) -> MutexGuard<'_, RunsByBody> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Repeats for ProcessRepeats {
+    fn begun(&self, scope: &TenantScope, digest: [u8; 16], run: RunId) -> Delivery {
         let delivery = Delivery {
-            note: Some(Arc::new(Note {
+            note: Some(Arc::new(DeliveryRecord {
                 scope: scope.clone(),
                 run,
                 deliveries: Arc::clone(&self.deliveries),
             })),
             ..Delivery::default()
         };
-        let one = One {
+        let one = RememberedRun {
             run,
             delivery: delivery.clone(),
         };
@@ -200,23 +235,19 @@ impl Repeats {
         delivery
     }
 
-    /// Another run retries the failed one: the next retry of this body must find that run, so the
-    /// failed one is marked as delivered.
-    pub(crate) fn followed(&self, scope: &TenantScope, digest: &[u8; 16], failed: RunId) {
+    fn superseded(&self, scope: &TenantScope, digest: &[u8; 16], failed: RunId) {
         let known = self.known();
         let runs = known.get(&(scope.clone(), *digest));
         let one = runs.and_then(|runs| runs.iter().find(|one| one.run == failed));
         let delivery = one.map(|one| one.delivery.clone());
         drop(known);
         if let Some(delivery) = delivery {
-            delivery.by(None).done();
+            delivery.next_attempt(None).written();
         }
     }
 
-    /// The run that a request which comes again is about, if there is one.
-    pub(crate) async fn find(
+    async fn find(
         &self,
-        store: &Store,
         scope: &TenantScope,
         digest: &[u8; 16],
         now: Millis,
@@ -229,7 +260,7 @@ impl Repeats {
         };
         let mut delivered = Vec::new();
         for one in known.iter().rev() {
-            if begun_at(one.run) < since || one.delivery.is_done().await {
+            if begun_at(one.run) < since || one.delivery.is_delivered().await {
                 delivered.push(one.run);
                 continue;
             }
@@ -238,7 +269,7 @@ impl Repeats {
         if planted("server-retry-anew") {
             return Ok(None);
         }
-        let found = stored(store, scope, digest, since, &delivered).await?;
+        let found = stored(&self.store, scope, digest, since, &delivered).await?;
         Ok(found.map(|run| (run, self.begun(scope, *digest, run))))
     }
 }
@@ -282,14 +313,14 @@ mod tests {
 
     #[tokio::test]
     async fn an_attempt_that_was_given_up_says_nothing_of_the_next() {
-        let first = Delivery::default().by(None);
-        let second = first.clone().by(None);
+        let first = Delivery::default().next_attempt(None);
+        let second = first.clone().next_attempt(None);
         // It is written to its end although its client has gone.
-        first.done();
-        assert!(!second.is_done().await);
-        second.done();
-        assert!(second.is_done().await);
-        // Whoever finds the run sees the last attempt.
-        assert!(first.is_done().await);
+        first.written();
+        assert!(!second.is_delivered().await);
+        second.written();
+        assert!(second.is_delivered().await);
+        // All handles see the last attempt.
+        assert!(first.is_delivered().await);
     }
 }

@@ -1,4 +1,4 @@
-//! Working on a run: its events become frames, its end an answer. Nobody who asked for it is needed.
+//! Drives a run: its events become frames, its end an answer. No client needs to be connected.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -7,30 +7,30 @@ use throughline::order::Order;
 use throughline::{Run, RunError, RunEvent, RunFailed};
 use throughline_store::{Error, ErrorKind};
 
-use super::{Answer, Begun, Left, Projection, RunMemory};
+use super::{ActiveRun, Answer, Projection, RunMemory, Unfinished};
 use crate::trials::planted;
 
 /// Whether the events of a run are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Log {
-    /// They are if it is streamed; otherwise its journal tells it.
+pub(crate) enum EventLog {
+    /// If it is streamed; otherwise it is projected from its journal.
     IfStreamed,
-    /// They are: something that its response says is in no journal.
+    /// Always: its response shows something that is in no journal.
     Always,
 }
 
 /// Work until the run is over.
 pub(crate) async fn work<P: Projection>(
-    begun: Begun,
+    begun: ActiveRun,
     run: Run<impl Order>,
     projection: impl FnOnce() -> P,
-    log: Log,
+    log: EventLog,
     mut memory: RunMemory,
 ) {
     let live = &begun.live;
     let mut frames: Vec<Bytes> = Vec::new();
     let run = run.in_place();
-    let mut stream = match live.streamed || log == Log::Always {
+    let mut stream = match live.streamed || log == EventLog::Always {
         true => run.stream(),
         false => run.unstored(),
     };
@@ -68,18 +68,18 @@ pub(crate) async fn work<P: Projection>(
 }
 
 /// Whether a run that failed for its caller is not over, and why.
-async fn left(begun: &Begun, failed: &RunFailed, is_begun: bool) -> Option<Left> {
+async fn left(begun: &ActiveRun, failed: &RunFailed, is_begun: bool) -> Option<Unfinished> {
     let RunError::Store(error) = &failed.source else {
-        return (is_begun && !failed.is_recorded()).then_some(Left::NotStored);
+        return (is_begun && !failed.is_recorded()).then_some(Unfinished::NotStored);
     };
     match (is_begun, error.kind()) {
-        (true, ErrorKind::Fenced) if !failed.is_recorded() => Some(Left::TakenOver),
-        (true, _) => (!failed.is_recorded()).then_some(Left::NotStored),
+        (true, ErrorKind::Fenced) if !failed.is_recorded() => Some(Unfinished::TakenOver),
+        (true, _) => (!failed.is_recorded()).then_some(Unfinished::NotStored),
         // The store did not say whether it began.
         (false, ErrorKind::Unavailable | ErrorKind::Full) => {
             let run = begun.runs.store.run(&begun.scope, begun.live.run).await;
             let is_there = !matches!(run, Err(Error::NotFound { .. }));
-            is_there.then_some(Left::NotStored)
+            is_there.then_some(Unfinished::NotStored)
         }
         (false, _) => None,
     }

@@ -51,7 +51,7 @@ pub(super) fn make(
     if let (Some(url), false) = (&config.base_url, config.kind == Kind::Foundry) {
         builder = builder.base_url(url.clone());
     }
-    // Those that nobody changed are shared by all clients, and so is what was rendered with them.
+    // Unchanged ones are shared by all clients, and so is what was rendered with them.
     if compaction.markers != Markers::default() {
         builder = builder.text_markers(compaction.markers.clone());
     }

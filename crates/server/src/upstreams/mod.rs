@@ -71,7 +71,7 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// The clients for a configuration. Nobody is asked yet.
+    /// The clients for a configuration. No upstream is called yet.
     pub fn of(config: &Config) -> Result<Self, ConfigError> {
         let memory = MemoryBudget::new(config.limits.working_memory());
         Self::watched(config, &Metrics::new(), &memory)
@@ -124,7 +124,7 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// Whether somebody answers for an agent. It does not stand for another one.
+    /// Whether an upstream serves the model of an agent, which must not be another agent.
     fn answers(&self, agent: &AgentConfig) -> Result<(), ConfigError> {
         let problem = match self.plain(&agent.model) {
             _ if agent.model.starts_with("agent/") => {

@@ -27,7 +27,7 @@ impl ModelInfo {
 }
 
 impl Upstreams {
-    /// Every name that is known without asking anybody: agents, and what `models` names without a
+    /// Every name that is known without calling an upstream: agents, and what `models` names without a
     /// star.
     pub fn models(&self) -> Vec<ModelInfo> {
         let agents = self.agents.keys().map(|id| ModelInfo {

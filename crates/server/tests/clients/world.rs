@@ -61,7 +61,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A server that nobody has talked to, with all vendors behind it.
+    /// A fresh server with all vendors behind it.
     pub(crate) async fn start() -> Self {
         Self::with_windows(None).await
     }
@@ -92,7 +92,7 @@ impl World {
         found.unwrap_or_else(|| panic!("there is no vendor {name}"))
     }
 
-    /// Stop the server, say what its file weighs while nobody has it open, and start it again.
+    /// Stop the server, report the size of its file while it is closed, and start it again.
     pub(crate) async fn weigh(self) -> (Self, u64) {
         let Self {
             vendors,

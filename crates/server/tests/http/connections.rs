@@ -165,7 +165,7 @@ async fn a_client_with_no_more_to_say_is_told_the_rest() {
     client
         .write(b"GET /long HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         .await;
-    // The answer has begun, and nobody reads on.
+    // The answer has begun, and the client stops reading.
     assert!(!client.stream.fill_buf().await.unwrap().is_empty());
     client.stream.get_mut().shutdown().await.unwrap();
     // The server hears of it while it cannot write.

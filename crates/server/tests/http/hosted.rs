@@ -1,5 +1,5 @@
 //! Tools that run on the server, and agents that have them: listed once, called inside the run, and
-//! only with somebody's leave where that is needed.
+//! only with approval where that is needed.
 
 use serde_json::{Value, json};
 use throughline_server::Server;

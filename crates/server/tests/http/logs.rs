@@ -1,4 +1,4 @@
-//! The log: one line for each request, and nothing in it that somebody said.
+//! The log: one line for each request, without any content.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

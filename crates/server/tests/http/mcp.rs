@@ -191,7 +191,7 @@ async fn a_label_that_nobody_has_is_a_mistake_of_the_request() {
 
 #[tokio::test]
 async fn a_server_that_is_down_is_an_error_and_tried_again_later() {
-    // A port that nobody listens on, until somebody does.
+    // A port without a listener, until there is one.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -210,7 +210,7 @@ async fn a_server_that_is_down_is_an_error_and_tried_again_later() {
     );
 
     let scripted = Scripted::on(TcpListener::bind(address).await.unwrap());
-    // Nobody tries before the pause is over.
+    // There is no attempt before the pause is over.
     let resting = servers.tools("orders").await.err().unwrap();
     assert!(resting.retry_after.unwrap() <= wait);
     assert_eq!(scripted.connected.load(Ordering::SeqCst), 0);

@@ -54,7 +54,7 @@ async fn a_name_that_a_client_gave_is_known_in_its_own_chain_newest_first() {
     let line = format!("GET /v1/responses/{id}/input_items?order=desc&limit=1");
     let listed = client.send(&line, &[], b"").await;
     assert!(listed.body.contains("Buoys are green."), "{}", listed.body);
-    // Elsewhere nobody knows it.
+    // Another store does not know it.
     let (status, refused) = create(
         &server,
         &json!({"model": "demo", "input": [reference("msg_note")]}),

@@ -265,7 +265,7 @@ async fn r8_after_a_dispatch_a_retry_goes_on_with_the_journal_of_the_failed_run(
         assert_eq!(world.runs().await.len(), before, "and now the key is used");
         let other = world.send(NAMED, &order(!streamed)).await;
         assert_eq!(other.status, 422, "{}", other.body);
-        // Whoever goes on from there has everything in the history.
+        // A run that continues there has everything in its history.
         let next = json!({"model": "up/a-model", "input": "Thanks.",
             "previous_response_id": done["id"]});
         response(&world.send(FIRST, &next.to_string()).await);
@@ -311,7 +311,7 @@ async fn r8_retries_at_once_are_one_run() {
                     status => assert!([409, 503].contains(&status), "{}", answer.body),
                 }
             }
-            // Whoever got the same failure again would ask for ever.
+            // A client that got the same failure again would retry for ever.
             assert!(done.iter().all(|one| one["id"] != failed["id"]), "{done:?}");
             done.retain(|done| done["status"] == "completed");
         }

@@ -59,7 +59,7 @@ async fn named(axum::extract::Path(name): axum::extract::Path<String>) -> String
     name
 }
 
-/// More than what a connection takes before somebody reads it.
+/// More than what a connection buffers before it is read.
 pub(crate) const LONG: usize = 32 << 20;
 
 async fn long() -> String {

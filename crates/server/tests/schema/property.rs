@@ -9,48 +9,48 @@ use throughline_model::json::RawJson;
 use throughline_model::{CallId, Content, Message, Role, ToolCall};
 use throughline_server::Dialect;
 use throughline_server::api::openai::items::{
-    Item, ItemId, ItemPlace, Listing, Spoke, Spoken, input_items, same_item,
+    Item, ItemId, ItemPlace, Listing, MessagePosition, PositionedMessage, input_items, same_item,
 };
-use throughline_server::api::openai::responses::wire::Scene;
+use throughline_server::api::openai::responses::wire::ResponseContext;
 use throughline_store::RunId;
 use throughline_testkit::{Rng, property};
 
 use crate::schema::grammar::check;
 use crate::schema::runs::{Fate, Told, known, labels, run, tool_list};
-use crate::schema::support::{projected, scene};
+use crate::schema::support::{context, projected};
 
-/// A scene with tools of ours, and sometimes calls of the history.
-fn staged(rng: &mut Rng, dialect: Dialect) -> Scene {
+/// A context with tools of ours, and sometimes calls of the history.
+fn staged(rng: &mut Rng, dialect: Dialect) -> ResponseContext {
     let body = *rng.pick(&[
         r#"{"model":"demo"}"#,
         r#"{"model":"demo","store":false}"#,
         r#"{"model":"demo","include":["message.output_text.logprobs","reasoning.encrypted_content"]}"#,
     ]);
-    let mut scene = scene(body, dialect);
-    scene.labels = labels();
+    let mut context = context(body, dialect);
+    context.labels = labels();
     if rng.chance(0.2) {
-        scene.lists = vec![tool_list()];
+        context.lists = vec![tool_list()];
     }
     if rng.chance(0.2) {
         for number in 0..rng.range(1..=3) {
             let id = CallId::natural(&format!("known_{number}")).unwrap();
-            scene
+            context
                 .known_calls
                 .push(known(ToolCall::function(id, "place_order", "{}")));
         }
     }
     if rng.bool() {
-        scene.previous = Some(RunId::from_bytes([3; 16]));
+        context.previous = Some(RunId::from_bytes([3; 16]));
     }
-    scene
+    context
 }
 
 fn streams_hold(name: &str, cases: u64, fate: Fate, dialect: Dialect) {
     let kinds: RefCell<BTreeMap<&'static str, usize>> = RefCell::default();
     let items: RefCell<BTreeMap<String, usize>> = RefCell::default();
     property(name, cases, |rng, size| {
-        let scene = staged(rng, dialect);
-        let told = run(rng, size, fate, scene);
+        let context = staged(rng, dialect);
+        let told = run(rng, size, fate, context);
         let checked = checked(&told, &told.streamed, "streamed")?;
         for (kind, count) in &checked.1 {
             *kinds.borrow_mut().entry(kind).or_default() += count;
@@ -94,7 +94,7 @@ fn checked_response(told: &Told, events: &[RunEvent], what: &str) -> Result<Valu
 type Response = (Value, BTreeMap<&'static str, usize>);
 
 fn checked(told: &Told, events: &[RunEvent], what: &str) -> Result<Response, String> {
-    let (frames, projector) = projected(&told.scene, events, &told.ending);
+    let (frames, projector) = projected(&told.context, events, &told.ending);
     let checked = check(&frames).map_err(|why| format!("{what}: {why}\n{events:?}"))?;
     let whole: Value = serde_json::from_str(projector.response().get()).unwrap();
     if whole != checked.response {
@@ -193,10 +193,10 @@ fn streams_of_failing_runs_hold() {
 #[test]
 fn whoever_reads_gets_the_same_frames_whenever() {
     property("frames are a function of events", 300, |rng, size| {
-        let scene = staged(rng, Dialect::OpenAi);
-        let told = run(rng, size, Fate::Redone, scene);
-        let (one, _) = projected(&told.scene, &told.streamed, &told.ending);
-        let (two, _) = projected(&told.scene, &told.streamed, &told.ending);
+        let context = staged(rng, Dialect::OpenAi);
+        let told = run(rng, size, Fate::Redone, context);
+        let (one, _) = projected(&told.context, &told.streamed, &told.ending);
+        let (two, _) = projected(&told.context, &told.streamed, &told.ending);
         match one == two {
             true => Ok(()),
             false => Err("two readers disagree".to_owned()),
@@ -207,33 +207,35 @@ fn whoever_reads_gets_the_same_frames_whenever() {
 /// What the history of a run lists, from the messages that were recorded of it.
 fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
     let earlier = RunId::from_bytes([9; 16]);
-    let known = told.scene.known_calls.iter();
+    let known = told.context.known_calls.iter();
     let known = known.map(|known| Content::from(known.call.clone()));
     let known = Message::new(Role::Assistant, known.collect());
-    let mut spoken = vec![Spoken {
+    let mut spoken = vec![PositionedMessage {
         run: earlier,
-        place: Spoke::Step(0),
+        place: MessagePosition::Step(0),
         message: &known,
     }];
     let mut step = 0;
     for event in &told.replayed {
         match event {
             RunEvent::Asked { step: no } => step = *no,
-            RunEvent::Message(message) if message.role != Role::User => spoken.push(Spoken {
-                run: told.scene.run,
-                place: Spoke::Step(step),
-                message,
-            }),
+            RunEvent::Message(message) if message.role != Role::User => {
+                spoken.push(PositionedMessage {
+                    run: told.context.run,
+                    place: MessagePosition::Step(step),
+                    message,
+                })
+            }
             _ => {}
         }
     }
     let asked = told.ending.asked.iter().cloned();
-    let asked: Vec<_> = asked.map(|asked| (told.scene.run, asked)).collect();
+    let asked: Vec<_> = asked.map(|asked| (told.context.run, asked)).collect();
     let listing = Listing {
         dialect,
-        labels: &told.scene.labels,
-        seals: told.scene.request.seals_reasoning(),
-        summarizes: told.scene.request.summarizes(),
+        labels: &told.context.labels,
+        seals: told.context.request.seals_reasoning(),
+        summarizes: told.context.request.summarizes(),
         model: "demo",
         asked: &asked,
     };
@@ -243,10 +245,10 @@ fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
 fn lists_what_was_shown(name: &str, dialect: Dialect) {
     let count = RefCell::new(0);
     property(name, 500, |rng, size| {
-        let mut scene = staged(rng, dialect);
+        let mut context = staged(rng, dialect);
         // Tools are listed by the request that asks for them, not by the history.
-        scene.lists.clear();
-        let told = run(rng, size, Fate::Plain, scene);
+        context.lists.clear();
+        let told = run(rng, size, Fate::Plain, context);
         let response = checked_response(&told, &told.streamed, "streamed")?;
         let mut shown: BTreeMap<String, Value> = BTreeMap::new();
         for item in response["output"].as_array().into_iter().flatten() {

@@ -9,8 +9,10 @@ use throughline_model::{
     Body, CallId, Citation, Content, Extra, Family, Message, Outcome, Output, Place, Reasoning,
     Role, Source, Status, Stop, Text, ToolCall, Usage, Vendor, Wire,
 };
-use throughline_server::api::openai::items::{Asked, KnownCall, Labels, ServerTool, ToolList};
-use throughline_server::api::openai::responses::wire::{Ending, Scene};
+use throughline_server::api::openai::items::{
+    AwaitingApproval, KnownCall, Labels, ServerTool, ToolList,
+};
+use throughline_server::api::openai::responses::wire::{Ending, ResponseContext};
 use throughline_store::{ApprovalId, RunId, ThreadId};
 use throughline_testkit::{Rng, generate};
 use throughline_wire::Codec;
@@ -31,7 +33,7 @@ pub(crate) enum Fate {
 
 /// One run, told in both ways.
 pub(crate) struct Told {
-    pub(crate) scene: Scene,
+    pub(crate) context: ResponseContext,
     pub(crate) streamed: Vec<RunEvent>,
     /// As its journal tells it.
     pub(crate) replayed: Vec<RunEvent>,
@@ -55,7 +57,7 @@ struct Maker<'r> {
     streamed: Vec<RunEvent>,
     replayed: Vec<RunEvent>,
     calls: usize,
-    asked: Vec<Asked>,
+    asked: Vec<AwaitingApproval>,
     in_turn: bool,
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn tool_list() -> ToolList {
 }
 
 /// A random run.
-pub(crate) fn run(rng: &mut Rng, size: usize, fate: Fate, scene: Scene) -> Told {
+pub(crate) fn run(rng: &mut Rng, size: usize, fate: Fate, context: ResponseContext) -> Told {
     let mut maker = Maker {
         rng,
         size,
@@ -97,13 +99,13 @@ pub(crate) fn run(rng: &mut Rng, size: usize, fate: Fate, scene: Scene) -> Told 
         asked: Vec::new(),
         in_turn: true,
     };
-    let ending = maker.tell(fate, scene.run, &scene);
+    let ending = maker.tell(fate, context.run, &context);
     Told {
         streamed: maker.streamed,
         replayed: maker.replayed,
         ending,
         in_turn: maker.in_turn,
-        scene,
+        context,
     }
 }
 
@@ -113,7 +115,7 @@ impl Maker<'_> {
         self.replayed.push(event);
     }
 
-    fn tell(&mut self, fate: Fate, run: RunId, scene: &Scene) -> Ending {
+    fn tell(&mut self, fate: Fate, run: RunId, context: &ResponseContext) -> Ending {
         let thread = ThreadId::new("thr_1").unwrap();
         self.both(RunEvent::Started { run, thread });
         if self.rng.chance(0.3) {
@@ -130,7 +132,7 @@ impl Maker<'_> {
         let mut input = Message::user("hi");
         input.source = Some(Source::Caller);
         self.both(RunEvent::Message(input));
-        self.take_over(scene);
+        self.take_over(context);
         let steps = self.rng.range(1..=3);
         let fated = self.rng.below(steps);
         for step in 0..steps as u32 {
@@ -187,11 +189,11 @@ impl Maker<'_> {
     }
 
     /// Calls of the history get their results.
-    fn take_over(&mut self, scene: &Scene) {
-        if scene.known_calls.is_empty() {
+    fn take_over(&mut self, context: &ResponseContext) {
+        if context.known_calls.is_empty() {
             return;
         }
-        let calls: Vec<ToolCall> = scene
+        let calls: Vec<ToolCall> = context
             .known_calls
             .iter()
             .map(|one| one.call.clone())
@@ -199,7 +201,7 @@ impl Maker<'_> {
         self.round(0, &calls);
     }
 
-    /// A model call that is answered. Whether the run waits for somebody now.
+    /// A model call that is answered. Returns whether the run waits for the client now.
     fn answered(&mut self, step: u32, last: bool) -> bool {
         let mut contents = Vec::new();
         for _ in 0..self.rng.range(0..=3) {
@@ -223,7 +225,7 @@ impl Maker<'_> {
                 }
                 if last && call.name == "place_order" && self.rng.chance(0.7) {
                     waits = true;
-                    self.asked.push(Asked {
+                    self.asked.push(AwaitingApproval {
                         step,
                         call: call.call.value().to_owned(),
                         occurrence: 0,
@@ -383,7 +385,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A model call that is cut off by whoever listens.
+    /// A model call that its reader cancels.
     fn cut(&mut self, step: u32) {
         let mut contents = Vec::new();
         for _ in 0..self.rng.range(0..=2) {

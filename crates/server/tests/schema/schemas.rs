@@ -7,15 +7,15 @@ use throughline::StopReason;
 use throughline_model::{CallId, Message, Stop, ToolCall};
 use throughline_server::Dialect;
 use throughline_server::api::openai::items::{
-    InputPart, Item, Listing, Spoke, Spoken, input_items,
+    InputPart, Item, Listing, MessagePosition, PositionedMessage, input_items,
 };
-use throughline_server::api::openai::responses::wire::{CreateRequest, Frame, Scene};
+use throughline_server::api::openai::responses::wire::{CreateRequest, Frame, ResponseContext};
 use throughline_store::RunId;
 use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::{Rng, property};
 
 use crate::schema::runs::{Fate, known, labels, run, tool_list};
-use crate::schema::support::{ending, fixture, projected, scene};
+use crate::schema::support::{context, ending, fixture, projected};
 
 /// Two descriptions and which of their schemas each event has.
 struct Published {
@@ -150,20 +150,20 @@ const BODIES: [&str; 7] = [
     r#"{"model":"demo","tools":[{"type":"mcp","server_label":"orders","require_approval":"never"},{"type":"web_search"},{"type":"custom","name":"c"}],"tool_choice":{"type":"mcp","server_label":"orders"},"client_metadata":{"x":1}}"#,
 ];
 
-fn staged(rng: &mut Rng, dialect: Dialect) -> Scene {
+fn staged(rng: &mut Rng, dialect: Dialect) -> ResponseContext {
     let body = *rng.pick(&BODIES);
-    let mut scene = scene(body, dialect);
-    scene.labels = labels();
+    let mut context = context(body, dialect);
+    context.labels = labels();
     if rng.chance(0.3) {
-        scene.lists = vec![tool_list()];
+        context.lists = vec![tool_list()];
     }
     if rng.chance(0.2) {
         let id = CallId::natural("known_0").unwrap();
-        scene
+        context
             .known_calls
             .push(known(ToolCall::function(id, "place_order", "{}")));
     }
-    scene
+    context
 }
 
 #[test]
@@ -179,9 +179,9 @@ fn every_event_fits_the_published_schemas() {
             Fate::Cut,
             Fate::Fails,
         ]);
-        let scene = staged(rng, dialect);
-        let told = run(rng, size, fate, scene);
-        let (frames, projector) = projected(&told.scene, &told.streamed, &told.ending);
+        let context = staged(rng, dialect);
+        let told = run(rng, size, fate, context);
+        let (frames, projector) = projected(&told.context, &told.streamed, &told.ending);
         for frame in &frames {
             published.frame(frame, dialect, &mut counts)?;
         }
@@ -232,9 +232,9 @@ fn a_response_has_all_members_of_both_specifications() {
     let published = published();
     for body in BODIES {
         for dialect in [Dialect::OpenAi, Dialect::OpenResponses] {
-            let scene = scene(body, dialect);
+            let context = context(body, dialect);
             let end = ending(StopReason::Done, Some(Stop::Done));
-            let (_, projector) = projected(&scene, &[], &end);
+            let (_, projector) = projected(&context, &[], &end);
             let response: Value = serde_json::from_str(projector.response().get()).unwrap();
             if dialect == Dialect::OpenAi {
                 let openai = published
@@ -272,8 +272,8 @@ fn what_was_compacted_is_in_the_response_and_in_no_event_of_its_own() {
     }];
     let end = ending(StopReason::Done, Some(Stop::Done));
     for dialect in [Dialect::OpenAi, Dialect::OpenResponses] {
-        let scene = scene(r#"{"model":"demo","truncation":"auto"}"#, dialect);
-        let (frames, projector) = projected(&scene, &events, &end);
+        let context = context(r#"{"model":"demo","truncation":"auto"}"#, dialect);
+        let (frames, projector) = projected(&context, &events, &end);
         let kinds: Vec<&str> = frames.iter().map(|frame| frame.kind).collect();
         assert_eq!(
             kinds,
@@ -301,9 +301,9 @@ fn what_was_compacted_is_in_the_response_and_in_no_event_of_its_own() {
 #[test]
 fn the_schemas_refuse_what_is_wrong() {
     let published = published();
-    let scene = scene(r#"{"model":"demo"}"#, Dialect::OpenAi);
+    let context = context(r#"{"model":"demo"}"#, Dialect::OpenAi);
     let end = ending(StopReason::Done, Some(Stop::Done));
-    let (_, projector) = projected(&scene, &[], &end);
+    let (_, projector) = projected(&context, &[], &end);
     let good: Value = serde_json::from_str(projector.response().get()).unwrap();
     let required = [
         "id",
@@ -349,18 +349,18 @@ fn listed(body: &Value) -> Vec<Item> {
     let messages: Vec<Message> = parts
         .filter_map(|part| match part {
             InputPart::Messages(messages) => Some(messages.clone()),
-            InputPart::Parcel { brought, .. } => {
-                Some(vec![brought.parcel.message("cmp_1", &brought.seal)])
-            }
+            InputPart::CompactionToken { brought, .. } => Some(vec![
+                brought.compaction_token.message("cmp_1", &brought.seal),
+            ]),
             InputPart::Reference { .. } | InputPart::Approval { .. } => None,
         })
         .flatten()
         .collect();
-    let spoken: Vec<Spoken<'_>> = messages
+    let spoken: Vec<PositionedMessage<'_>> = messages
         .iter()
-        .map(|message| Spoken {
+        .map(|message| PositionedMessage {
             run: RunId::from_bytes([1; 16]),
-            place: Spoke::Input,
+            place: MessagePosition::Input,
             message,
         })
         .collect();

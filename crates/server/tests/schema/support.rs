@@ -7,7 +7,7 @@ use throughline_model::Stop;
 use throughline_server::Dialect;
 use throughline_server::api::openai::items::Labels;
 use throughline_server::api::openai::responses::wire::{
-    CreateRequest, Ending, Frame, Projector, Scene,
+    CreateRequest, Ending, Frame, Projector, ResponseContext,
 };
 use throughline_store::{RunId, ThreadId};
 
@@ -26,9 +26,9 @@ pub(crate) fn request(body: &str) -> Arc<CreateRequest> {
     Arc::new(request.unwrap_or_else(|error| panic!("{body}: {error:?}")))
 }
 
-/// A scene for a request.
-pub(crate) fn scene(body: &str, dialect: Dialect) -> Scene {
-    Scene {
+/// A context for a request.
+pub(crate) fn context(body: &str, dialect: Dialect) -> ResponseContext {
+    ResponseContext {
         run: RunId::from_bytes([0x5a; 16]),
         thread: Some(ThreadId::new("thr_1").unwrap()),
         created: 1_790_000_000_500,
@@ -56,15 +56,15 @@ pub(crate) fn ending(stop: StopReason, finish: Option<Stop>) -> Ending {
 
 /// All frames of a run, and the projector at its end.
 pub(crate) fn projected(
-    scene: &Scene,
+    context: &ResponseContext,
     events: &[RunEvent],
     ending: &Ending,
 ) -> (Vec<Frame>, Projector) {
-    let mut projector = Projector::new(scene.clone());
+    let mut projector = Projector::new(context.clone());
     let mut frames = Vec::new();
     projector.begin(&mut frames);
     for event in events {
-        projector.tell(event, &mut frames);
+        projector.apply(event, &mut frames);
     }
     projector.finish(ending, &mut frames);
     (frames, projector)

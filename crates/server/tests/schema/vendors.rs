@@ -10,7 +10,7 @@ use throughline_wire::sse::Frame;
 use throughline_wire::{StreamDecoder, Wire, codec};
 
 use crate::schema::grammar::check;
-use crate::schema::support::{ending, projected, scene};
+use crate::schema::support::{context, ending, projected};
 
 /// The recorded streams of a format: name and events.
 fn recorded(folder: &str, file: &str, api: Option<&str>) -> Vec<(String, Vec<String>)> {
@@ -230,13 +230,13 @@ fn recorded_streams_of_all_vendors_become_streams_of_ours() {
         };
         let streamed: Vec<RunEvent> = streamed.into_iter().chain(messages(&response)).collect();
         for dialect in [Dialect::OpenAi, Dialect::OpenResponses] {
-            let scene = scene(r#"{"model":"m","store":false}"#, dialect);
+            let context = context(r#"{"model":"m","store":false}"#, dialect);
             let end = ending(StopReason::Done, Some(response.stop.clone()));
-            let (frames, one) = projected(&scene, &streamed, &end);
+            let (frames, one) = projected(&context, &streamed, &end);
             let checked =
                 check(&frames).unwrap_or_else(|why| panic!("{wire} {name}: {why}\n{streamed:?}"));
             items += checked.response["output"].as_array().unwrap().len();
-            let (frames, two) = projected(&scene, &retold(&response), &end);
+            let (frames, two) = projected(&context, &retold(&response), &end);
             check(&frames).unwrap_or_else(|why| panic!("{wire} {name} retold: {why}"));
             // Some vendors' contents are whole only at the end, so their items stand in another order.
             let (one, two) = (one.response(), two.response());

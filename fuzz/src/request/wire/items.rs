@@ -1,13 +1,11 @@
 //! The items that a client sends.
 
-#[path = "../../../../crates/server/src/api/openai/items/base64.rs"]
-mod base64;
+#[path = "../../../../crates/server/src/api/openai/items/compaction_token.rs"]
+mod compaction_token;
 #[path = "../../../../crates/server/src/api/openai/items/envelope.rs"]
 mod envelope;
 #[path = "../../../../crates/server/src/api/openai/items/input/mod.rs"]
 pub(crate) mod input;
-#[path = "../../../../crates/server/src/api/openai/items/parcel.rs"]
-mod parcel;
 #[path = "../../../../crates/server/src/api/openai/items/read.rs"]
 pub(crate) mod read;
 #[path = "../../../../crates/server/src/api/openai/items/tool_name.rs"]

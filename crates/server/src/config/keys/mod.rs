@@ -103,7 +103,7 @@ pub enum Takes {
     Command,
     /// Names, each with a word.
     Map,
-    /// Anything: nobody reads it.
+    /// Any value; it is not read.
     Anything,
 }
 

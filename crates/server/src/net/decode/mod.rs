@@ -38,7 +38,7 @@ pub(super) enum Refused {
     Damaged,
 }
 
-/// Below this size nobody minds how much a body grew.
+/// Below this size the decompression ratio is not checked.
 const SMALL: usize = 1 << 20;
 
 /// The largest window of zstd, as a power of two: what decompressing may take of memory.

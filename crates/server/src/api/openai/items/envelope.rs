@@ -3,7 +3,7 @@
 //! Vendors demand their reasoning back exactly, signatures included, and a client of this API has
 //! one string to carry it in. Ours is base 64 of an object with a version, the vendor's format, the
 //! model, and the content in the record's own form; so a loop that stores nothing works with every
-//! vendor. It is a parcel, not a secret: who holds it may read it, as with the vendor's own.
+//! vendor. It is encoded, not encrypted: its holder may read it, as with the vendor's own.
 //!
 //! Some vendors sign what is said or called, not what is thought; an item of this API has no place
 //! for that. Such a content travels in a reasoning item beside its own, and takes that one's place
@@ -11,10 +11,10 @@
 //!
 //! A string that does not begin like ours is another's and is left as it is.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use throughline_model::json::{Limits, ObjectWriter, RawJson, Value, parse_with};
 use throughline_model::{Body, Content, Form, Path, Wire};
-
-use super::base64;
 
 /// How every envelope begins, before it is written in base 64.
 const HEAD: &str = r#"{"throughline":"#;
@@ -50,7 +50,7 @@ pub(crate) fn seal(content: &Content, model: &str) -> String {
     object.end();
     text.push_str(&inner);
     text.push('}');
-    base64::encode(text.as_bytes())
+    STANDARD.encode(text)
 }
 
 /// Open an envelope; `None` if the string is not one of ours.
@@ -59,7 +59,7 @@ pub(crate) fn open(sealed: &str) -> Option<Result<Content, BadEnvelope>> {
 }
 
 fn read(sealed: &str) -> Result<Content, BadEnvelope> {
-    let bytes = base64::decode(sealed).ok_or(BadEnvelope::Damaged)?;
+    let bytes = STANDARD.decode(sealed).map_err(|_| BadEnvelope::Damaged)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| BadEnvelope::Damaged)?;
     let value = parse_with(text, Limits::default()).map_err(|_| BadEnvelope::Damaged)?;
     let inner = value.get("throughline").ok_or(BadEnvelope::Damaged)?;
@@ -119,7 +119,9 @@ mod tests {
     use throughline_model::json::RawJson;
     use throughline_model::{Reasoning, Vendor, Wire};
 
-    use super::{BadEnvelope, Body, Content, base64, name_of, named, open, seal};
+    use base64::Engine as _;
+
+    use super::{BadEnvelope, Body, Content, STANDARD, name_of, named, open, seal};
 
     fn thinking() -> Content {
         let reasoning = Reasoning {
@@ -153,7 +155,7 @@ mod tests {
         let refusal = Body::Refusal(throughline_model::Text::default());
         let other = seal(&Content::new(refusal), "claude");
         assert_eq!(open(&other), Some(Err(BadEnvelope::Damaged)));
-        let newer = base64::encode(br#"{"throughline":{"v":2}}"#);
+        let newer = STANDARD.encode(br#"{"throughline":{"v":2}}"#);
         assert_eq!(open(&newer), Some(Err(BadEnvelope::Newer)));
     }
 

@@ -29,7 +29,7 @@ pub enum ItemPlace {
 
 /// The id of an item that we name: a prefix that says what it is, the run, and the place in it.
 ///
-/// The same content of the same run always has the same id, whoever reads it, streamed or not.
+/// The same content of the same run always has the same id, for every reader, streamed or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ItemId {
     /// What it is: `msg`, `rs`, `fc`, …

@@ -15,7 +15,7 @@ pub struct ServerTool {
     pub label: String,
     /// Its name there.
     pub name: String,
-    /// Whether a call may wait for somebody's leave. Such a call is shown when it has a result, or
+    /// Whether a call may wait for approval. Such a call is shown when it has a result, or
     /// as a question when the response ends.
     pub asks: bool,
 }
@@ -73,9 +73,9 @@ pub struct KnownCall {
     pub occurrence: u32,
 }
 
-/// A call that waits for somebody's leave when a response ends.
+/// A call that waits for approval when a response ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct AwaitingApproval {
     /// Which model call asked for it.
     pub step: u32,
     /// The id of the call.

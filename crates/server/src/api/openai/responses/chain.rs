@@ -7,17 +7,22 @@ use throughline_store::{
     At, Entry, Error, ItemRef, Journal, NodeId, NodeRef, RunId, Span, TenantScope,
 };
 
-use super::asked::asked;
-use super::fail;
-use super::host::Host;
-use super::tale::dialect;
-use crate::api::openai::items::{Asked, Item, ItemId, Labels, Listing, Spoke, Spoken, input_items};
+use super::approvals::awaiting_approval;
+use super::errors;
+use super::stored_request::StoredRequest;
+use super::stored_response::dialect;
+use crate::api::openai::items::{
+    AwaitingApproval, Item, ItemId, Labels, Listing, MessagePosition, PositionedMessage,
+    input_items,
+};
 use crate::app::App;
 use crate::error::ApiError;
 
 /// Where each message of a chain stands, by who said it: what a run was given comes before what it
 /// said, and each answer of a model is a step.
-pub(super) fn spoken<'m>(messages: impl Iterator<Item = (RunId, &'m Message)>) -> Vec<Spoken<'m>> {
+pub(super) fn spoken<'m>(
+    messages: impl Iterator<Item = (RunId, &'m Message)>,
+) -> Vec<PositionedMessage<'m>> {
     let mut now: Option<(RunId, u32)> = None;
     let mut spoken = Vec::new();
     for (run, message) in messages {
@@ -28,17 +33,17 @@ pub(super) fn spoken<'m>(messages: impl Iterator<Item = (RunId, &'m Message)>) -
         let place = match message.source {
             Some(Source::Model) => {
                 next += 1;
-                Spoke::Step(next - 1)
+                MessagePosition::Step(next - 1)
             }
             Some(Source::Tool) => {
                 // Results that come before any answer are those of calls that were taken over.
                 next = next.max(1);
-                Spoke::Step(next - 1)
+                MessagePosition::Step(next - 1)
             }
-            _ => Spoke::Input,
+            _ => MessagePosition::Input,
         };
         now = Some((run, next));
-        spoken.push(Spoken {
+        spoken.push(PositionedMessage {
             run,
             place,
             message,
@@ -64,7 +69,7 @@ pub(super) async fn entries(
             .store
             .read(scope, &at, Span::After(after), usize::MAX)
             .await;
-        let page = page.map_err(|error| fail::store(&error))?;
+        let page = page.map_err(|error| errors::store(&error))?;
         let more = page.more && !page.entries.is_empty();
         entries.extend(page.entries);
         if !more {
@@ -79,7 +84,7 @@ pub(super) struct Shown {
     model: String,
     seals: bool,
     summarizes: bool,
-    asked: Vec<(RunId, Asked)>,
+    asked: Vec<(RunId, AwaitingApproval)>,
 }
 
 impl Shown {
@@ -104,8 +109,8 @@ impl Shown {
     }
 
     pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
-        let host = Host::of(journal.request.as_ref())?;
-        let asked = asked(journal, |_| true).into_iter();
+        let host = StoredRequest::of(journal.request.as_ref())?;
+        let asked = awaiting_approval(journal, |_| true).into_iter();
         let asked = asked.map(|asked| (journal.run.id, asked)).collect();
         Ok(match host {
             Some(host) => Self {
@@ -122,7 +127,7 @@ impl Shown {
         })
     }
 
-    pub(super) fn items(&self, app: &App, spoken: &[Spoken<'_>]) -> Vec<Item> {
+    pub(super) fn items(&self, app: &App, spoken: &[PositionedMessage<'_>]) -> Vec<Item> {
         let listing = Listing {
             dialect: dialect(app),
             labels: &self.labels,
@@ -150,7 +155,7 @@ pub(super) async fn kept_run(
     let journal = match app.store.journal(scope, run).await {
         Ok(journal) => journal,
         Err(Error::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(fail::store(&error)),
+        Err(error) => return Err(errors::store(&error)),
     };
     let shown = Shown::of(&journal)?;
     let messages: Vec<Message> = journal

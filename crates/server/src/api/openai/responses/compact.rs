@@ -14,10 +14,10 @@ use throughline_model::json::{ArrayWriter, RawJson, Value};
 use throughline_store::{RunId, TenantScope};
 
 use super::chain::{self, Shown};
-use super::said::said;
-use super::wire::{CompactionAsked, CreateRequest, Tally};
-use super::{fail, input_tokens, showing, tale};
-use crate::api::openai::items::{InputItems, InputPart, Item, PARCEL_PURPOSE, Parcel};
+use super::resolve_input::resolve_input;
+use super::wire::{CompactionRequest, CreateRequest, Tally};
+use super::{compaction_options, errors, input_tokens, stored_response};
+use crate::api::openai::items::{COMPACTION_PURPOSE, CompactionToken, InputItems, InputPart, Item};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::config::Dialect;
@@ -54,14 +54,14 @@ pub(super) async fn compact(
         .param("input"));
     }
     let history = input_tokens::history(&app, &caller, &request).await?;
-    let said = said(&app, &caller.scope, request.input(), &history).await?;
+    let said = resolve_input(&app, &caller.scope, request.input(), &history).await?;
     let mut messages = history;
     messages.extend(said.messages.into_iter().map(Arc::new));
-    let asked = CompactionAsked {
+    let asked = CompactionRequest {
         fits_window: true,
         ..*request.compaction()
     };
-    let policy = showing::policy(&app.config.compaction, route.upstream.window, &asked);
+    let policy = compaction_options::policy(&app.config.compaction, route.upstream.window, &asked);
     let short = condense(&messages, &policy);
     let shown = Shown::carried(request.model().unwrap_or_default());
     let items = items(
@@ -106,13 +106,13 @@ fn items(
 }
 
 /// Whether an item stays as it is: what users and instructions said, and what another server put in
-/// short, which nobody here can read.
+/// short, which this server cannot read.
 fn stays(item: &Item) -> bool {
     let value = item.json.value();
     let is = |key: &str, word: &str| value.get(key).is_some_and(|found| found.is_str(word));
     let foreign = || {
         let sealed = value.get("encrypted_content").and_then(Value::as_str);
-        sealed.is_some_and(|sealed| !Parcel::is_ours(&sealed))
+        sealed.is_some_and(|sealed| !CompactionToken::is_ours(&sealed))
     };
     is("type", "message") && !is("role", "assistant") || is("type", "compaction") && foreign()
 }
@@ -127,28 +127,28 @@ pub(super) fn sealed(
     // What was in short before goes on to stand for what it stood for.
     let mut earlier = input.parts().iter().rev();
     let earlier = earlier.find_map(|part| match part {
-        InputPart::Parcel { brought, .. } => brought.parcel.of.clone(),
+        InputPart::CompactionToken { brought, .. } => brought.compaction_token.of.clone(),
         _ => None,
     });
     let previous = request.previous_response_id().map(str::to_owned);
-    let parcel = Parcel {
+    let compaction_token = CompactionToken {
         text: short.text.clone(),
         sources: short.sources.clone(),
         of: previous.or(earlier),
     };
-    let bytes = parcel.bytes();
+    let bytes = compaction_token.bytes();
     let seal = app
         .store
-        .seal(scope, PARCEL_PURPOSE, bytes.get().as_bytes());
-    parcel.item(&Parcel::id(&seal), &seal)
+        .seal(scope, COMPACTION_PURPOSE, bytes.get().as_bytes());
+    compaction_token.item(&CompactionToken::id(&seal), &seal)
 }
 
 fn body(app: &App, items: &Staying, item: &RawJson, short: &Condensed) -> RawJson {
     let run = app.store.ids().run();
-    let dialect = tale::dialect(app);
+    let dialect = stored_response::dialect(app);
     RawJson::object(|object| {
         object
-            .str("id", &fail::response_id(run))
+            .str("id", &errors::response_id(run))
             .str("object", "response.compaction")
             .number("created_at", begun_at(run) / 1_000);
         let mut output = ArrayWriter::new(object.key("output"));
@@ -160,7 +160,7 @@ fn body(app: &App, items: &Staying, item: &RawJson, short: &Condensed) -> RawJso
             output.raw(item.json.get());
         }
         output.end();
-        // Nobody was asked, so that nothing was used.
+        // No model was called, so that no tokens were used.
         Tally::default().write(object.key("usage"), dialect);
         if dialect == Dialect::OpenAi {
             let report = short.report.to_json();

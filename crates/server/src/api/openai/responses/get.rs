@@ -14,14 +14,14 @@ use throughline_store::{Error, EventNo, RunId, TenantScope};
 
 use super::query::Query;
 use super::sse::Batch;
-use super::tale::{Tale, ending_of};
+use super::stored_response::{StoredResponse, ending_of};
 use super::wire::{Frame, Projector};
-use super::{fail, sse};
+use super::{errors, sse};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::net::{Answered, json};
-use crate::service::{Behind, Delivery, Next, Pieces, Reader, Shared};
+use crate::service::{Delivery, Lagged, Next, Pieces, Reader, Shared};
 use crate::trials::planted;
 
 /// `GET /v1/responses/{id}`.
@@ -43,15 +43,16 @@ pub(super) async fn get(
     let mut response = match streamed {
         true => streaming(&app, scope, &id, after, Delivery::default()).await?,
         false => {
-            let tale = Tale::read(&app, scope, &id).await?;
-            let live = app.runs.find(tale.run()).and_then(|live| live.response());
+            let stored = StoredResponse::read(&app, scope, &id).await?;
+            let live = app.runs.find(stored.run()).await;
+            let live = live.and_then(|live| live.response());
             match live {
                 Some(body) => json_pieces(&body),
-                None => json(StatusCode::OK, &tale.response(&app, scope).await?),
+                None => json(StatusCode::OK, &stored.response(&app, scope).await?),
             }
         }
     };
-    if let Some(run) = fail::run_of(&id) {
+    if let Some(run) = errors::run_of(&id) {
         response.extensions_mut().insert(Answered(run));
     }
     Ok(response)
@@ -63,14 +64,14 @@ pub(super) async fn delete(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response<Body>, ApiError> {
-    let tale = Tale::read(&app, &caller.scope, &id).await?;
-    if !tale.journal.run.state.is_settled() {
-        return Err(fail::not_final(tale.run()));
+    let stored = StoredResponse::read(&app, &caller.scope, &id).await?;
+    if !stored.journal.run.state.is_settled() {
+        return Err(errors::not_final(stored.run()));
     }
-    match app.store.hide(&caller.scope, tale.run()).await {
+    match app.store.hide(&caller.scope, stored.run()).await {
         Ok(()) => {}
-        Err(Error::NotFound { .. }) => return Err(fail::no_response(&id)),
-        Err(error) => return Err(fail::store(&error)),
+        Err(Error::NotFound { .. }) => return Err(errors::no_response(&id)),
+        Err(error) => return Err(errors::store(&error)),
     }
     let body = RawJson::object(|object| {
         object
@@ -88,12 +89,12 @@ pub(super) async fn streaming(
     after: Option<u64>,
     delivery: Delivery,
 ) -> Result<Response<Body>, ApiError> {
-    let tale = Tale::read(app, scope, id).await?;
+    let stored = StoredResponse::read(app, scope, id).await?;
     let place = app.stream()?;
     let next = u64::from(!planted("server-tells-again"));
     let from = after.map_or(0, |after| after.saturating_add(next));
     let with = (place, delivery);
-    if let Some(live) = app.runs.find(tale.run()) {
+    if let Some(live) = app.runs.find(stored.run()).await {
         if live.streamed {
             let from = usize::try_from(from).unwrap_or(usize::MAX);
             let batches = following(app, scope, live.reader(from));
@@ -101,13 +102,13 @@ pub(super) async fn streaming(
         }
         // It has no frames before it is over.
         live.over().await;
-        let tale = Tale::read(app, scope, id).await?;
-        return streaming_stored(app, scope, tale, from, with).await;
+        let stored = StoredResponse::read(app, scope, id).await?;
+        return streaming_stored(app, scope, stored, from, with).await;
     }
-    match tale.journal.run.state.is_settled() {
-        true => streaming_stored(app, scope, tale, from, with).await,
+    match stored.journal.run.state.is_settled() {
+        true => streaming_stored(app, scope, stored, from, with).await,
         false => {
-            let batches = tailing(app, scope, tale, from);
+            let batches = tailing(app, scope, stored, from);
             Ok(sse::events(batches, app, with))
         }
     }
@@ -117,12 +118,12 @@ pub(super) async fn streaming(
 async fn streaming_stored(
     app: &App,
     scope: &TenantScope,
-    tale: Tale,
+    stored: StoredResponse,
     from: u64,
     with: (tokio::sync::OwnedSemaphorePermit, Delivery),
 ) -> Result<Response<Body>, ApiError> {
     if from > 0 {
-        let last = tale.last_frame(app, scope).await?;
+        let last = stored.last_frame(app, scope).await?;
         if from > last + 1 {
             return Err(ApiError::invalid(format!(
                 "'starting_after' is {}, and the last event of this response is {last}.",
@@ -131,7 +132,7 @@ async fn streaming_stored(
             .param("starting_after"));
         }
     }
-    let batches = tailing(app, scope, tale, from);
+    let batches = tailing(app, scope, stored, from);
     Ok(sse::events(batches, app, with))
 }
 
@@ -174,8 +175,10 @@ pub(super) async fn settled(app: &App, scope: &TenantScope, run: RunId) -> Resul
         match app.store.run(scope, run).await {
             Ok(run) if run.state.is_settled() => return Ok(()),
             Ok(_) => {}
-            Err(Error::NotFound { .. }) => return Err(fail::no_response(&fail::response_id(run))),
-            Err(_) => return Err(fail::outcome_unknown(run)),
+            Err(Error::NotFound { .. }) => {
+                return Err(errors::no_response(&errors::response_id(run)));
+            }
+            Err(_) => return Err(errors::outcome_unknown(run)),
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
@@ -205,20 +208,20 @@ impl Following {
                     Ok(Next::Frames(frames)) => return Some(Ok(frames)),
                     Ok(Next::End) => return None,
                     Ok(Next::NotStored(from)) => {
-                        return Some(Err(fail::unknown_event(reader.run(), from as u64)));
+                        return Some(Err(errors::unknown_event(reader.run(), from as u64)));
                     }
-                    Err(Behind { from }) => {
+                    Err(Lagged { from }) => {
                         let run = reader.run();
-                        let id = fail::response_id(run);
-                        let tale = match Tale::read(&self.app, &self.scope, &id).await {
-                            Ok(tale) => tale,
+                        let id = errors::response_id(run);
+                        let stored = match StoredResponse::read(&self.app, &self.scope, &id).await {
+                            Ok(stored) => stored,
                             Err(error) => {
                                 let error = &error.message;
                                 tracing::warn!(id, error, "a stream cannot be read on");
-                                return Some(Err(fail::unknown_event(run, from as u64)));
+                                return Some(Err(errors::unknown_event(run, from as u64)));
                             }
                         };
-                        let batches = tailing(&self.app, &self.scope, tale, from as u64);
+                        let batches = tailing(&self.app, &self.scope, stored, from as u64);
                         self.from = Source::Record(batches.boxed());
                     }
                 },
@@ -228,21 +231,21 @@ impl Following {
 }
 
 /// The frames of a run that another process works on, or will: one whose worker is gone is waited
-/// for until somebody has taken it over.
+/// for until another process has taken it over.
 fn tailing(
     app: &App,
     scope: &TenantScope,
-    tale: Tale,
+    stored: StoredResponse,
     from: u64,
 ) -> impl Stream<Item = Batch> + Send + 'static {
     let threads = app.runs.threads(scope);
     let mut tail = Tail {
         app: app.clone(),
         scope: scope.clone(),
-        run: tale.run(),
-        told: threads.attach(tale.run(), None),
+        run: stored.run(),
+        told: threads.attach(stored.run(), None),
         last: None,
-        projector: Projector::new(tale.scene),
+        projector: Projector::new(stored.context),
         frames: 0,
         shared: Shared::default(),
         is_over: false,
@@ -259,7 +262,7 @@ fn tailing(
             }
             Err(Unreadable) => {
                 tail.is_over = true;
-                Err(fail::unknown_event(tail.run, tail.frames.max(from)))
+                Err(errors::unknown_event(tail.run, tail.frames.max(from)))
             }
         };
         Some((batch, tail))
@@ -267,7 +270,7 @@ fn tailing(
     stream::iter([Ok(first)]).chain(rest)
 }
 
-/// How often somebody looks whether a run was taken over.
+/// How often the record is read to see whether a run was taken over.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A reader of a run that this process does not work on.
@@ -294,7 +297,7 @@ impl Tail {
             match self.told.next().await {
                 Some(Ok((no, event))) => {
                     self.last = Some(no);
-                    self.projector.tell(&event, &mut frames);
+                    self.projector.apply(&event, &mut frames);
                     return Some(Ok(frames));
                 }
                 Some(Err(error)) => {

@@ -8,7 +8,7 @@ use throughline_model::json::{ArrayWriter, RawJson};
 
 use super::chain::{Shown, entries, spoken};
 use super::query::{Query, wrong};
-use super::tale::Tale;
+use super::stored_response::StoredResponse;
 use crate::api::openai::items::Item;
 use crate::app::App;
 use crate::auth::Caller;
@@ -33,14 +33,14 @@ pub(super) async fn list(
         Some("asc") => true,
         Some(_) => return Err(wrong("order", "'asc' or 'desc'")),
     };
-    let tale = Tale::read(&app, &caller.scope, &id).await?;
-    let before = entries(&app, &caller.scope, tale.journal.run.base).await?;
-    let inputs = tale.journal.inputs;
-    let own = tale.journal.entries.iter();
+    let stored = StoredResponse::read(&app, &caller.scope, &id).await?;
+    let before = entries(&app, &caller.scope, stored.journal.run.base).await?;
+    let inputs = stored.journal.inputs;
+    let own = stored.journal.entries.iter();
     let own = own.filter(|entry| entry.at.no <= inputs);
     let all = before.iter().chain(own);
     let messages = all.map(|entry| (entry.at.run, &entry.message));
-    let mut items = Shown::of(&tale.journal)?.items(&app, &spoken(messages));
+    let mut items = Shown::of(&stored.journal)?.items(&app, &spoken(messages));
     if !ascending {
         items.reverse();
     }

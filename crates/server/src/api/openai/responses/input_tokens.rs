@@ -1,6 +1,6 @@
 //! `POST /v1/responses/input_tokens`: about how many tokens a request would take.
 //!
-//! Nobody is asked: it is an estimate by the bytes of what a model would be given, history, tools and
+//! No model is called: it is an estimate by the bytes of what a model would be given, history, tools and
 //! instructions included. What a vendor bills differs.
 
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Body as BodyOf, Content, Message, Output};
 use throughline_store::Error;
 
-use super::fail;
-use super::said::said;
+use super::errors;
+use super::resolve_input::resolve_input;
 use super::wire::{CreateRequest, RequestTool};
 use crate::app::App;
 use crate::auth::Caller;
@@ -37,7 +37,7 @@ pub(super) async fn count(
 ) -> Result<Response<Body>, ApiError> {
     let request = CreateRequest::parse(payload.bytes())?;
     let history = history(&app, &caller, &request).await?;
-    let said = said(&app, &caller.scope, request.input(), &history).await?;
+    let said = resolve_input(&app, &caller.scope, request.input(), &history).await?;
     let mut tokens = 0;
     for message in history.iter().map(|one| &**one).chain(&said.messages) {
         tokens += tokens_of(message);
@@ -96,11 +96,11 @@ pub(super) async fn history(
     let Some(id) = request.previous_response_id() else {
         return Ok(Vec::new());
     };
-    let run = fail::run_of(id).ok_or_else(|| fail::no_previous(id))?;
+    let run = errors::run_of(id).ok_or_else(|| errors::no_previous(id))?;
     let threads = throughline::Threads::scoped(&app.store, caller.scope.clone());
     match threads.open_after(run).await {
         Ok(thread) => Ok(thread.history()),
-        Err(Error::NotFound { .. }) => Err(fail::no_previous(id)),
-        Err(error) => Err(fail::store(&error)),
+        Err(Error::NotFound { .. }) => Err(errors::no_previous(id)),
+        Err(error) => Err(errors::store(&error)),
     }
 }

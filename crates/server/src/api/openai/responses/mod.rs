@@ -1,25 +1,26 @@
-//! The Responses API: `wire` has its words, the rest what is done.
+//! The Responses API: `wire` has its formats, the other files its handlers.
 
-mod asked;
+mod approvals;
 mod chain;
 mod compact;
+mod compaction_options;
 mod create;
-mod fail;
+mod errors;
 mod get;
-mod host;
 mod input_items;
 mod input_tokens;
 mod offered;
 mod projection;
 mod query;
-mod recipe;
 mod resolve;
+mod resolve_input;
+mod resolve_target;
 mod resume;
 mod retry;
-mod said;
-mod showing;
 mod sse;
-mod tale;
+mod start;
+mod stored_request;
+mod stored_response;
 mod trigger;
 mod unsupported;
 pub mod wire;

@@ -17,7 +17,7 @@ use crate::api::openai::items::ToolName;
 
 /// The client's tools as a model is offered them.
 #[derive(Default)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedTools {
     /// Those that the client runs.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// Those that the vendor runs.
@@ -34,7 +34,7 @@ struct Place {
     name: String,
 }
 
-impl Offered {
+impl OfferedTools {
     /// The tools of a request. `native` says whether the upstream speaks this API.
     pub(crate) fn of(request: &CreateRequest, native: bool) -> Self {
         let mut offered = Self::default();

@@ -4,23 +4,23 @@ use bytes::Bytes;
 use throughline::{Outcome, RunEnd, RunError, RunEvent, RunFailed, StopReason};
 use throughline_store::Millis;
 
-use super::fail;
-use super::wire::{Ending, Frame, Projector, Scene, of_history};
-use crate::api::openai::items::Asked;
+use super::errors;
+use super::wire::{Ending, Frame, Projector, ResponseContext, of_history};
+use crate::api::openai::items::AwaitingApproval;
 use crate::error::ApiError;
 use crate::service::{Answer, Pieces, Projection};
 
 /// A response that is being made.
 pub(super) struct ResponseProjection {
     projector: Projector,
-    scene: Facts,
+    context: Facts,
     /// The model call that the run is at.
     step: u32,
     /// Used by every call, so that it is allocated once.
     frames: Vec<Frame>,
 }
 
-/// What is needed of the scene after the projector has taken it.
+/// What is needed of the context after the projector has taken it.
 struct Facts {
     run: throughline_store::RunId,
     created: Millis,
@@ -29,16 +29,16 @@ struct Facts {
 
 impl ResponseProjection {
     /// `streamed`: frames are written; otherwise they are counted.
-    pub(super) fn new(scene: Scene, streamed: bool) -> Self {
+    pub(super) fn new(context: ResponseContext, streamed: bool) -> Self {
         Self {
-            scene: Facts {
-                run: scene.run,
-                created: scene.created,
-                previous: scene.previous,
+            context: Facts {
+                run: context.run,
+                created: context.created,
+                previous: context.previous,
             },
             projector: match streamed {
-                true => Projector::new(scene),
-                false => Projector::silent(scene),
+                true => Projector::new(context),
+                false => Projector::silent(context),
             },
             step: 0,
             frames: Vec::new(),
@@ -66,30 +66,30 @@ impl Projection for ResponseProjection {
         if let RunEvent::Asked { step } = event {
             self.step = *step;
         }
-        self.projector.tell(event, &mut self.frames);
+        self.projector.apply(event, &mut self.frames);
         self.take(frames);
     }
 
     fn finish(&mut self, result: &Result<Outcome, RunFailed>, frames: &mut Vec<Bytes>) -> Answer {
-        let ending = ended(result, self.step, self.scene.created);
+        let ending = ended(result, self.step, self.context.created);
         self.projector.finish(&ending, &mut self.frames);
         self.take(frames);
         if let Err(failed) = result {
             let finished = |one: &throughline::Step| matches!(one, throughline::Step::Model { .. });
             // What was done stands, and the response says how it ended.
             if !failed.outcome().steps.iter().any(finished) {
-                return Answer::Error(fail::failed(&failed.source, self.scene.run));
+                return Answer::Error(errors::failed(&failed.source, self.context.run));
             }
         }
         self.response()
     }
 
     fn refused(&self, error: &RunError) -> ApiError {
-        fail::refused(error, self.scene.previous)
+        errors::refused(error, self.context.previous)
     }
 }
 
-/// How a run ended, as every reader is told, now and later.
+/// How a run ended, the same for every reader, now and later.
 fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> Ending {
     let (outcome, end) = match result {
         Ok(outcome) => (outcome, RunEnd::from(outcome)),
@@ -100,7 +100,7 @@ fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> End
             .pending
             .iter()
             .filter_map(|pending| {
-                Some(Asked {
+                Some(AwaitingApproval {
                     step,
                     call: pending.call.value().to_owned(),
                     occurrence: pending.occurrence,
@@ -116,7 +116,7 @@ fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> End
 }
 
 /// The ending of a run in the words of the API.
-pub(super) fn ending(end: RunEnd, asked: Vec<Asked>, at: Millis) -> Ending {
+pub(super) fn ending(end: RunEnd, asked: Vec<AwaitingApproval>, at: Millis) -> Ending {
     Ending {
         // What is set and offered was looked at before.
         ignored: end.losses.iter().filter_map(of_history).collect(),
@@ -124,7 +124,7 @@ pub(super) fn ending(end: RunEnd, asked: Vec<Asked>, at: Millis) -> Ending {
         finish: end.finish,
         error: end
             .error
-            .map(|(kind, text)| (fail::code(&kind).to_owned(), text)),
+            .map(|(kind, text)| (errors::code(&kind).to_owned(), text)),
         asked,
         at,
     }

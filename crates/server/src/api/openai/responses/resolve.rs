@@ -12,7 +12,7 @@ use throughline_model::{Body, Content, Message, Role, ToolCall};
 use throughline_store::{RunId, TenantScope};
 
 use super::chain::{self, KeptRun};
-use super::said::no_item;
+use super::resolve_input::no_item;
 use crate::api::openai::items::{InputItem, ItemId, messages_of, named, same_item};
 use crate::app::App;
 use crate::error::ApiError;

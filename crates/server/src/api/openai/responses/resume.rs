@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use throughline::{RunError, RunOptions, StopReason};
 use throughline_store::{Error, ErrorKind, RunId, TenantScope};
 
-use super::{fail, host, recipe};
+use super::stored_request::StoredRequest;
+use super::{errors, resolve_target};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::service::ResumeRun;
@@ -35,27 +36,27 @@ pub(crate) async fn resume(
     run: RunId,
 ) -> Result<Option<StopReason>, ApiError> {
     let journal = app.store.journal(scope, run).await;
-    let journal = journal.map_err(|error| fail::store(&error))?;
-    let Some(host) = host::Host::of(journal.request.as_ref())? else {
+    let journal = journal.map_err(|error| errors::store(&error))?;
+    let Some(host) = StoredRequest::of(journal.request.as_ref())? else {
         return Ok(None);
     };
-    let recipe = tokio::time::timeout(PREPARED_WITHIN, recipe::again(app, &host)).await;
-    let recipe = recipe.map_err(|_| {
+    let target = tokio::time::timeout(PREPARED_WITHIN, resolve_target::again(app, &host)).await;
+    let target = target.map_err(|_| {
         let text = "The tools or the upstream of this response cannot be reached.";
         ApiError::new(503, "server_error", text)
     })??;
     let threads = app.runs.threads(scope);
-    let resumed = recipe.agent.resume_run(&threads, run).await;
-    let resumed = resumed.map_err(|error| fail::store(&error))?;
+    let resumed = target.agent.resume_run(&threads, run).await;
+    let resumed = resumed.map_err(|error| errors::store(&error))?;
     let options = RunOptions {
         run: Some(run),
-        ..recipe.options
+        ..target.options
     };
     let resumed = resumed.options(&options);
-    // One that was streamed stores its events, whoever reads it.
+    // A run that was begun as a stream stores its events, with or without readers.
     match resumed.await {
         Ok(outcome) => Ok(Some(outcome.stop)),
-        Err(failed) if failed.messages().is_empty() => Err(fail::refused(&failed.source, None)),
+        Err(failed) if failed.messages().is_empty() => Err(errors::refused(&failed.source, None)),
         Err(failed) if failed.is_recorded() => Ok(Some(StopReason::Failed)),
         Err(failed) => {
             let fenced = |error: &Error| error.kind() == ErrorKind::Fenced;
@@ -63,7 +64,7 @@ pub(crate) async fn resume(
                 // It is this process's run now, and no orphan of another.
                 app.runs.leave_unsettled(scope, run);
             }
-            Err(fail::outcome_unknown(run))
+            Err(errors::outcome_unknown(run))
         }
     }
 }

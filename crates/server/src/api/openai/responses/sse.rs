@@ -27,7 +27,7 @@ pub(crate) fn events(
     app: &App,
     (place, delivery): (OwnedSemaphorePermit, Delivery),
 ) -> Response<Body> {
-    let told = Told {
+    let events_out = EventStream {
         batches: batches.boxed(),
         frames: Vec::new().into_iter(),
         pieces: VecDeque::new(),
@@ -37,9 +37,9 @@ pub(crate) fn events(
         delivery,
         _place: place,
     };
-    let chunks = stream::unfold(told, |mut told| async move {
-        let chunk = told.next().await?;
-        Some((Ok::<Bytes, std::convert::Infallible>(chunk), told))
+    let chunks = stream::unfold(events_out, |mut events_out| async move {
+        let chunk = events_out.next().await?;
+        Some((Ok::<Bytes, std::convert::Infallible>(chunk), events_out))
     });
     let mut response = Response::new(Body::from_stream(chunks));
     let headers = response.headers_mut();
@@ -55,7 +55,7 @@ pub(crate) fn events(
     response
 }
 
-struct Told {
+struct EventStream {
     batches: BoxStream<'static, Batch>,
     frames: std::vec::IntoIter<Pieces>,
     /// What is left of a frame.
@@ -75,7 +75,7 @@ enum End {
     BrokenOff,
 }
 
-impl Told {
+impl EventStream {
     /// The next chunk: one frame or a piece of a long one, a comment, or the mark of the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -93,7 +93,7 @@ impl Told {
             match self.end {
                 Some(End::Whole) => {
                     // What came before was taken by the connection.
-                    self.delivery.done();
+                    self.delivery.written();
                     return None;
                 }
                 Some(End::BrokenOff) => return None,

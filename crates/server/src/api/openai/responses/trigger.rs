@@ -14,57 +14,61 @@ use throughline_model::{
 };
 use throughline_store::TenantScope;
 
-use super::recipe::Recipe;
-use super::wire::{CompactionAsked, CreateRequest};
-use super::{compact, showing};
+use super::resolve_target::ResolvedTarget;
+use super::wire::{CompactionRequest, CreateRequest};
+use super::{compact, compaction_options};
 use crate::api::openai::items::{InputItems, OWN_WIRE};
 use crate::app::App;
 use crate::error::ApiError;
 
 /// What is put in short.
-pub(super) struct Whole<'a> {
+pub(super) struct WholeConversation<'a> {
     pub(super) request: &'a CreateRequest,
     pub(super) input: &'a InputItems,
     pub(super) messages: &'a [Arc<Message>],
 }
 
 /// Have a run answer with the conversation in short in place of a model.
-pub(super) fn answer_in_short(
+pub(super) fn answer_with_compaction(
     app: &App,
     scope: &TenantScope,
-    recipe: &mut Recipe,
-    whole: &Whole<'_>,
+    target: &mut ResolvedTarget,
+    whole: &WholeConversation<'_>,
 ) -> Result<(), ApiError> {
-    let asked = CompactionAsked {
+    let asked = CompactionRequest {
         fits_window: true,
         ..*whole.request.compaction()
     };
-    let policy = showing::policy(&app.config.compaction, recipe.upstream.window, &asked);
+    let policy = compaction_options::policy(&app.config.compaction, target.upstream.window, &asked);
     let short = condense(whole.messages, &policy);
     let item = compact::sealed(app, scope, (whole.request, whole.input), &short);
-    recipe.host.in_short = Some(item.clone());
-    recipe.options.host = Some(recipe.host.to_json());
-    put_in_short(app, recipe, item)
+    target.host.compaction_item = Some(item.clone());
+    target.options.host = Some(target.host.to_json());
+    set_compaction_answer(app, target, item)
 }
 
 /// Have a run answer with a conversation in short.
-pub(super) fn put_in_short(app: &App, recipe: &mut Recipe, item: RawJson) -> Result<(), ApiError> {
+pub(super) fn set_compaction_answer(
+    app: &App,
+    target: &mut ResolvedTarget,
+    item: RawJson,
+) -> Result<(), ApiError> {
     let client = InShort {
-        abilities: Abilities::of(recipe.upstream.name.clone()),
+        abilities: Abilities::of(target.upstream.name.clone()),
         item,
     };
     let agent = Agent::builder(client)
-        .name(recipe.upstream.name.clone())
+        .name(target.upstream.name.clone())
         .history(app.config.history)
         .metrics(app.metrics.clone())
         .build();
-    recipe.agent = agent.map_err(|error| ApiError::server(error.to_string()))?;
-    recipe.options = RunOptions {
+    target.agent = agent.map_err(|error| ApiError::server(error.to_string()))?;
+    target.options = RunOptions {
         tools: Vec::new(),
         hosted: Vec::new(),
         choice: ToolChoice::Auto,
         compaction: Some(Compaction::Off),
-        ..std::mem::take(&mut recipe.options)
+        ..std::mem::take(&mut target.options)
     };
     Ok(())
 }

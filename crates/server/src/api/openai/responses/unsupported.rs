@@ -3,7 +3,7 @@
 use throughline::{ChatRequest, HistoryOwner, View};
 use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 
-use super::offered::Offered;
+use super::offered::OfferedTools;
 use super::wire::{CreateRequest, Handling, Ignored, handling, is_content, left_out, of_loss};
 use crate::api::openai::items::{InputItem, InputItems, messages_of};
 use crate::config::Keeping;
@@ -19,7 +19,7 @@ pub(crate) struct ModelCall<'a> {
     pub(crate) choice: &'a ToolChoice,
     /// All tools on offer, and where the client's stand in the request.
     pub(crate) defs: &'a [ToolDef],
-    pub(crate) offered: &'a Offered,
+    pub(crate) offered: &'a OfferedTools,
 }
 
 impl ModelCall<'_> {
@@ -171,7 +171,7 @@ fn refuse_unsendable(request: &CreateRequest) -> Result<(), ApiError> {
 }
 
 /// Refuse a request that cannot be carried out as it stands, if that is how the server is set up.
-pub(crate) fn judged(ignored: &[Ignored], policy: Unsupported) -> Result<(), ApiError> {
+pub(crate) fn check_unsupported(ignored: &[Ignored], policy: Unsupported) -> Result<(), ApiError> {
     let Some(first) = ignored.first().filter(|_| policy == Unsupported::Refuse) else {
         return Ok(());
     };

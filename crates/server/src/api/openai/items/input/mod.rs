@@ -15,7 +15,7 @@ use throughline_model::{Message, Path};
 use throughline_wire::openai_responses::OpenAiResponses;
 use throughline_wire::{Codec, DecodeError, Problem};
 
-use super::parcel::{self, Brought};
+use super::compaction_token::{self, OpenedToken};
 use super::read;
 use crate::ApiError;
 
@@ -47,12 +47,12 @@ pub enum InputPart {
         /// Where the reference stands in the input.
         index: usize,
     },
-    /// A conversation in short that somebody of ours sealed. Whoever opens it looks at the seal.
-    Parcel {
+    /// A compacted conversation that a server of ours sealed. The seal is checked when it is used.
+    CompactionToken {
         /// Its id, if the client has one for it.
         id: Option<String>,
         /// What it is.
-        brought: Box<Brought>,
+        brought: Box<OpenedToken>,
         /// Where it stands in the input.
         index: usize,
     },
@@ -233,7 +233,11 @@ fn item(value: &Value<'_>, index: usize, path: &Path<'_>) -> Result<InputItem, A
         }
         "compaction" => {
             let sealed = read::required(value, "encrypted_content", path)?;
-            read::no_longer(&path.key("encrypted_content"), &sealed, parcel::LONGEST)?;
+            read::no_longer(
+                &path.key("encrypted_content"),
+                &sealed,
+                compaction_token::LONGEST,
+            )?;
         }
         "mcp_approval_response" => {
             read::required(value, "approval_request_id", path)?;
@@ -328,9 +332,9 @@ pub fn messages_of(item: &InputItem) -> Result<Vec<Message>, ApiError> {
 fn opened(item: &InputItem) -> Result<Option<InputPart>, ApiError> {
     let value = item.json.value();
     let sealed = value.get("encrypted_content").and_then(Value::as_str);
-    match sealed.and_then(|sealed| parcel::open(&sealed)) {
+    match sealed.and_then(|sealed| compaction_token::open(&sealed)) {
         None => Ok(None),
-        Some(Ok(brought)) => Ok(Some(InputPart::Parcel {
+        Some(Ok(brought)) => Ok(Some(InputPart::CompactionToken {
             id: item.id.clone(),
             brought: Box::new(brought),
             index: item.index,

@@ -1,4 +1,4 @@
-//! Items of a history, whoever said them: what `input_items` lists.
+//! Items of a history, from clients and models alike: what `input_items` lists.
 //!
 //! What a client sent comes back as it was sent, filled up where readers count on a member; what a
 //! model said comes back as the item that its response showed, under the same id.
@@ -15,11 +15,11 @@ use throughline_model::{
 };
 use throughline_store::RunId;
 
+use super::compaction_token;
 use super::envelope;
 use super::ids::{ItemId, ItemPlace, prefix_of};
-use super::output::{Carrier, Draft, Maker, Question, ServerCall, State, exact};
-use super::parcel;
-use crate::api::openai::items::{Asked, Labels};
+use super::output::{Carrier, Draft, ItemStatus, Maker, Question, ServerCall, exact};
+use crate::api::openai::items::{AwaitingApproval, Labels};
 use crate::config::Dialect;
 use fill::filled;
 
@@ -36,7 +36,7 @@ pub struct Item {
 
 /// Where in a run a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoke {
+pub enum MessagePosition {
     /// In its input.
     Input,
     /// In a model call, or among the results of its calls.
@@ -45,11 +45,11 @@ pub enum Spoke {
 
 /// A message of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct Spoken<'m> {
+pub struct PositionedMessage<'m> {
     /// The run.
     pub run: RunId,
     /// Where in it.
-    pub place: Spoke,
+    pub place: MessagePosition,
     /// The message.
     pub message: &'m Message,
 }
@@ -67,14 +67,14 @@ pub struct Listing<'l> {
     pub summarizes: bool,
     /// The model that was asked.
     pub model: &'l str,
-    /// Calls that wait or waited for somebody's leave, by run.
-    pub asked: &'l [(RunId, Asked)],
+    /// Calls that wait or waited for approval, by run.
+    pub asked: &'l [(RunId, AwaitingApproval)],
 }
 
 /// The items of a history, oldest first. All messages of a run that are listed stand together, from
 /// its first on: items are numbered as they come.
-pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> {
-    let mut list = List {
+pub fn input_items(messages: &[PositionedMessage<'_>], listing: &Listing<'_>) -> Vec<Item> {
+    let mut list = ItemList {
         listing,
         maker: Maker {
             dialect: listing.dialect,
@@ -105,8 +105,8 @@ pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> 
             list.list_closed();
         }
         match spoken.place {
-            Spoke::Input => list.input(spoken),
-            Spoke::Step(step) => list.output(spoken, step),
+            MessagePosition::Input => list.input(spoken),
+            MessagePosition::Step(step) => list.output(spoken, step),
         }
     }
     list.list_closed();
@@ -116,10 +116,10 @@ pub fn input_items(messages: &[Spoken<'_>], listing: &Listing<'_>) -> Vec<Item> 
 /// The results of a run by the ids of their calls, first ones first.
 type Results<'m> = HashMap<(RunId, String), Vec<&'m ToolResult>>;
 
-fn results<'m>(messages: &[Spoken<'m>]) -> Results<'m> {
+fn results<'m>(messages: &[PositionedMessage<'m>]) -> Results<'m> {
     let mut found: Results<'m> = HashMap::new();
     for spoken in messages {
-        if spoken.place == Spoke::Input && !closes_calls(spoken) {
+        if spoken.place == MessagePosition::Input && !closes_calls(spoken) {
             continue;
         }
         let contents = spoken.message.contents.iter();
@@ -132,12 +132,12 @@ fn results<'m>(messages: &[Spoken<'m>]) -> Results<'m> {
 }
 
 /// Whether a message has our results for calls of the response before that did not run.
-fn closes_calls(spoken: &Spoken<'_>) -> bool {
+fn closes_calls(spoken: &PositionedMessage<'_>) -> bool {
     let message = spoken.message;
     message.role == Role::Tool && message.source == Some(Source::Repair)
 }
 
-struct List<'m, 'l> {
+struct ItemList<'m, 'l> {
     listing: &'l Listing<'l>,
     maker: Maker<'l>,
     inputs: HashMap<RunId, u32>,
@@ -148,16 +148,16 @@ struct List<'m, 'l> {
     /// Calls that ran in no run so far.
     open: Vec<ServerCall>,
     /// Results of calls that did not run, until those of the same run that did are known.
-    closed: Vec<Spoken<'m>>,
+    closed: Vec<PositionedMessage<'m>>,
     items: Vec<Item>,
     /// Which message is listed now.
     message: usize,
 }
 
-impl<'m> List<'m, '_> {
+impl<'m> ItemList<'m, '_> {
     /// What a client said.
-    fn input(&mut self, spoken: &Spoken<'m>) {
-        if let Some((id, item)) = parcel::carried(spoken.message) {
+    fn input(&mut self, spoken: &PositionedMessage<'m>) {
+        if let Some((id, item)) = compaction_token::carried(spoken.message) {
             return self.push(id, item.get());
         }
         let mut run: Vec<Content> = Vec::new();
@@ -174,14 +174,14 @@ impl<'m> List<'m, '_> {
             if let Some(draft) = self.maker.draft(content, None, &mut None) {
                 let id = envelope::name_of(content);
                 let id = id.unwrap_or_else(|| self.input_id(spoken.run, draft.tag()));
-                self.push(id.clone(), &draft.whole(&id, State::Completed));
+                self.push(id.clone(), &draft.whole(&id, ItemStatus::Completed));
             }
         }
         self.sent(spoken, run);
     }
 
     /// Contents as the items that the client sent.
-    fn sent(&mut self, spoken: &Spoken<'m>, contents: Vec<Content>) {
+    fn sent(&mut self, spoken: &PositionedMessage<'m>, contents: Vec<Content>) {
         if contents.is_empty() {
             return;
         }
@@ -220,7 +220,7 @@ impl<'m> List<'m, '_> {
     }
 
     /// What a model said, or what tools of ours answered.
-    fn output(&mut self, spoken: &Spoken<'m>, step: u32) {
+    fn output(&mut self, spoken: &PositionedMessage<'m>, step: u32) {
         let message = spoken.message;
         if message.source == Some(Source::Repair) {
             return;
@@ -276,7 +276,7 @@ impl<'m> List<'m, '_> {
         let id = self.output_id(run, step, "reasoning");
         if let Carrier::Shown(thought) = carrier {
             let id = id.to_string();
-            self.push(id.clone(), &thought.item(&id, State::Completed));
+            self.push(id.clone(), &thought.item(&id, ItemStatus::Completed));
         }
     }
 
@@ -308,8 +308,11 @@ impl<'m> List<'m, '_> {
                 let json = question.item(&id);
                 self.push(id, &json);
             }
-            Draft::Said(_) | Draft::Thought(_) | Draft::Call(_) | Draft::Whole(_) => {
-                self.push(named.clone(), &draft.whole(&named, State::Completed));
+            Draft::MessageDraft(_)
+            | Draft::ReasoningDraft(_)
+            | Draft::Call(_)
+            | Draft::VendorItem(_) => {
+                self.push(named.clone(), &draft.whole(&named, ItemStatus::Completed));
             }
         }
     }
@@ -321,11 +324,11 @@ impl<'m> List<'m, '_> {
         }
         let rest = id.split_once('_').map_or("", |(_, rest)| rest);
         let named = format!("{}_{rest}", prefix_of("function_call"));
-        let json = call.as_function().item(&named, State::Completed);
+        let json = call.as_function().item(&named, ItemStatus::Completed);
         self.push(named, &json);
         if let Some(result) = result {
             let named = format!("{}_{rest}", prefix_of("function_call_output"));
-            let json = call.output_item(&named, result, State::Completed);
+            let json = call.output_item(&named, result, ItemStatus::Completed);
             self.push(named, &json);
         }
     }
@@ -336,14 +339,14 @@ impl<'m> List<'m, '_> {
         found.map(|(_, asked)| asked.approval.to_string())
     }
 
-    /// List results that wait for others.
+    /// ItemList results that wait for others.
     fn list_closed(&mut self) {
         let closed = std::mem::take(&mut self.closed);
         self.taken_over(closed.iter());
     }
 
     /// Results of calls that an earlier run had asked for, in the order of the calls.
-    fn taken_over<'s>(&mut self, spoken: impl Iterator<Item = &'s Spoken<'m>>)
+    fn taken_over<'s>(&mut self, spoken: impl Iterator<Item = &'s PositionedMessage<'m>>)
     where
         'm: 's,
     {

@@ -5,9 +5,9 @@ use throughline_model::{
 };
 use throughline_store::{ApprovalId, RunId};
 
-use super::{Listing, Spoke, Spoken, input_items};
+use super::{Listing, MessagePosition, PositionedMessage, input_items};
 use crate::api::openai::items::envelope;
-use crate::api::openai::items::{Asked, Labels, ServerTool};
+use crate::api::openai::items::{AwaitingApproval, Labels, ServerTool};
 use crate::api::openai::items::{InputPart, Item};
 use crate::api::openai::responses::wire::request::CreateRequest;
 use crate::config::Dialect;
@@ -28,10 +28,13 @@ fn labels() -> Labels {
     labels
 }
 
-fn list(messages: &[(RunId, Spoke, Message)], asked: &[(RunId, Asked)]) -> Vec<Item> {
-    let spoken: Vec<Spoken<'_>> = messages
+fn list(
+    messages: &[(RunId, MessagePosition, Message)],
+    asked: &[(RunId, AwaitingApproval)],
+) -> Vec<Item> {
+    let spoken: Vec<PositionedMessage<'_>> = messages
         .iter()
-        .map(|(run, place, message)| Spoken {
+        .map(|(run, place, message)| PositionedMessage {
             run: *run,
             place: *place,
             message,
@@ -48,13 +51,13 @@ fn list(messages: &[(RunId, Spoke, Message)], asked: &[(RunId, Asked)]) -> Vec<I
     input_items(&spoken, &listing)
 }
 
-fn sent(items: &str) -> Vec<(RunId, Spoke, Message)> {
+fn sent(items: &str) -> Vec<(RunId, MessagePosition, Message)> {
     let body = format!("{{\"input\":{items}}}");
     let request = CreateRequest::parse(body.as_bytes()).unwrap();
     let [InputPart::Messages(messages)] = request.input().parts() else {
         panic!("{:?}", request.input().parts());
     };
-    let place = |message: &Message| (RUN, Spoke::Input, message.clone());
+    let place = |message: &Message| (RUN, MessagePosition::Input, message.clone());
     messages.iter().map(place).collect()
 }
 
@@ -156,7 +159,7 @@ fn calls_that_ran_here_are_listed_with_their_results() {
     let mut cut = Message::new(Role::Assistant, vec![Content::text("b")]);
     cut.status = Some(Status::Incomplete);
     let approval = ApprovalId::from_bytes([1; 16]);
-    let asked = Asked {
+    let asked = AwaitingApproval {
         step: 0,
         call: "c2".to_owned(),
         occurrence: 0,
@@ -164,10 +167,14 @@ fn calls_that_ran_here_are_listed_with_their_results() {
     };
     let items = list(
         &[
-            (RUN, Spoke::Step(0), said),
-            (RUN, Spoke::Step(0), tool(vec![answer(&one, "1")])),
-            (NEXT, Spoke::Step(0), tool(vec![answer(&two, "2")])),
-            (NEXT, Spoke::Step(0), cut),
+            (RUN, MessagePosition::Step(0), said),
+            (RUN, MessagePosition::Step(0), tool(vec![answer(&one, "1")])),
+            (
+                NEXT,
+                MessagePosition::Step(0),
+                tool(vec![answer(&two, "2")]),
+            ),
+            (NEXT, MessagePosition::Step(0), cut),
         ],
         &[(RUN, asked)],
     );
@@ -193,5 +200,5 @@ fn repairs_are_not_listed() {
         call("c", "f").answer(Outcome::Withdrawn, Output::None),
     )]);
     repair.source = Some(Source::Repair);
-    assert_eq!(list(&[(RUN, Spoke::Step(0), repair)], &[]), []);
+    assert_eq!(list(&[(RUN, MessagePosition::Step(0), repair)], &[]), []);
 }

@@ -3,7 +3,7 @@
 use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{Arguments, ToolCall};
 
-use super::State;
+use super::ItemStatus;
 use crate::api::openai::items::ToolName;
 
 /// A call that the client runs.
@@ -58,16 +58,16 @@ impl Call {
     }
 
     /// The item.
-    pub(crate) fn item(&self, id: &str, state: State) -> String {
+    pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
         self.written(id, state, &self.arguments)
     }
 
     /// The item before its arguments.
     pub(crate) fn begun(&self, id: &str) -> String {
-        self.written(id, State::InProgress, "")
+        self.written(id, ItemStatus::InProgress, "")
     }
 
-    fn written(&self, id: &str, state: State, arguments: &str) -> String {
+    fn written(&self, id: &str, state: ItemStatus, arguments: &str) -> String {
         let mut out = String::with_capacity(arguments.len() + arguments.len() / 4 + 160);
         let mut object = ObjectWriter::new(&mut out);
         object

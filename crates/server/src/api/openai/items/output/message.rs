@@ -3,11 +3,11 @@
 use throughline_model::json::{ArrayWriter, ObjectWriter, Value};
 use throughline_model::{Body, Citation, Content, Form, Wire};
 
-use super::{Dialect, Maker, State};
+use super::{Dialect, ItemStatus, Maker};
 
 /// One text of the model, with what it cites.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct MessageDraft {
     pub(crate) text: String,
     pub(crate) refusal: bool,
     /// Each as JSON.
@@ -19,23 +19,23 @@ pub(crate) struct Said {
 
 impl Maker<'_> {
     /// The text of a content; none if there is nothing to read.
-    pub(crate) fn said(&self, content: &Content, phase: Option<&str>) -> Option<Said> {
+    pub(crate) fn said(&self, content: &Content, phase: Option<&str>) -> Option<MessageDraft> {
         let (text, refusal) = match &content.body {
             Body::Text(text) => (text, false),
             Body::Refusal(text) => (text, true),
             _ => return None,
         };
-        // Nobody could tell a message that says nothing from none.
+        // An empty message could not be told from a missing one.
         if text.text.is_empty() {
             return None;
         }
         let vendor = content.vendor.as_ref();
         let own = vendor.filter(|vendor| vendor.wire == Wire::OpenAiResponses);
-        let mut said = Said {
+        let mut said = MessageDraft {
             text: text.text.clone(),
             refusal,
             phase: phase.map(Into::into),
-            ..Said::default()
+            ..MessageDraft::default()
         };
         match own.map(|vendor| &vendor.form) {
             Some(Form::Part(part)) => {
@@ -112,7 +112,7 @@ pub(crate) fn carry_phase(content: &Content, phase: &mut Option<String>) {
     }
 }
 
-impl Said {
+impl MessageDraft {
     /// The part of the message that is the text.
     pub(crate) fn part(&self) -> String {
         let mut out = String::with_capacity(self.text.len() + self.text.len() / 8 + 96);
@@ -142,16 +142,16 @@ impl Said {
     }
 
     /// The message.
-    pub(crate) fn item(&self, id: &str, state: State) -> String {
+    pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
         self.written(id, state, Some(&self.part()))
     }
 
     /// The message before its part.
     pub(crate) fn begun(id: &str) -> String {
-        Self::default().written(id, State::InProgress, None)
+        Self::default().written(id, ItemStatus::InProgress, None)
     }
 
-    fn written(&self, id: &str, state: State, part: Option<&str>) -> String {
+    fn written(&self, id: &str, state: ItemStatus, part: Option<&str>) -> String {
         let mut out = String::with_capacity(part.map_or(0, str::len) + id.len() + 96);
         let mut object = ObjectWriter::new(&mut out);
         object

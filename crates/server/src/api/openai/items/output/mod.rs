@@ -19,21 +19,21 @@ use crate::config::Dialect;
 
 pub(crate) use call::Call;
 pub(crate) use exact::exact;
-pub(crate) use message::Said;
-pub(crate) use reasoning::Thought;
+pub(crate) use message::MessageDraft;
+pub(crate) use reasoning::ReasoningDraft;
 pub(crate) use server::{Listed, Question, ServerCall};
 pub(crate) use vendor::OWN_WIRE;
-pub(crate) use vendor::Whole;
+pub(crate) use vendor::VendorItem;
 
 /// How far an item got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ItemStatus {
     InProgress,
     Completed,
     Incomplete,
 }
 
-impl State {
+impl ItemStatus {
     /// The word for it in an item of a type: some have no word for what is not whole.
     pub(crate) fn of(self, tag: &str) -> &'static str {
         match (self, tag) {
@@ -55,9 +55,9 @@ impl State {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Draft {
     /// Words.
-    Said(Said),
+    MessageDraft(MessageDraft),
     /// Thoughts.
-    Thought(Thought),
+    ReasoningDraft(ReasoningDraft),
     /// A call that the client runs.
     Call(Call),
     /// A call that runs here.
@@ -65,7 +65,7 @@ pub(crate) enum Draft {
     /// Leave that a vendor's tool host asks for.
     Question(Question),
     /// A vendor's item as it came.
-    Whole(Whole),
+    VendorItem(VendorItem),
 }
 
 /// What carries the signature of a content.
@@ -76,7 +76,7 @@ pub(crate) enum Carrier {
     /// An item that is not shown.
     Unseen,
     /// An item.
-    Shown(Thought),
+    Shown(ReasoningDraft),
 }
 
 /// What items are made for.
@@ -88,7 +88,7 @@ pub(crate) struct Maker<'m> {
     pub(crate) seals: bool,
     /// Whether texts come with the likelihood of their words.
     pub(crate) logprobs: bool,
-    /// Whether a summary of reasoning was asked for: what a vendor tells of it is shown as one.
+    /// Whether a summary of reasoning was asked for: what a vendor sends of it is shown as one.
     pub(crate) summarizes: bool,
     /// The model that was asked.
     pub(crate) model: &'m str,
@@ -107,12 +107,12 @@ impl Maker<'_> {
         match &content.body {
             Body::Text(_) | Body::Refusal(_) => {
                 let said = self.said(content, phase.as_deref())?;
-                Some(Draft::Said(said))
+                Some(Draft::MessageDraft(said))
             }
-            Body::Reasoning(_) => Some(Draft::Thought(self.thought(content)?)),
+            Body::Reasoning(_) => Some(Draft::ReasoningDraft(self.thought(content)?)),
             Body::ToolCall(call) => self.call(content, call, next),
             Body::ApprovalRequest(request) => Question::of(request, self.dialect),
-            Body::Opaque(_) => Whole::of(content, None, self.dialect).map(Draft::Whole),
+            Body::Opaque(_) => VendorItem::of(content, None, self.dialect).map(Draft::VendorItem),
             // Within the item of its call, or nowhere.
             Body::ToolResult(_) => self.result_item(content),
             Body::Media(_) | Body::ApprovalResponse(_) | Body::Error(_) | Body::Unknown(_) => None,
@@ -135,17 +135,17 @@ impl Maker<'_> {
             }));
         }
         match (call.runner, self.dialect) {
-            // Whoever the client is, it knows functions.
+            // Every client knows functions.
             (Runner::Client, Dialect::OpenResponses) => Some(Draft::Call(Call::of(call, false))),
             (Runner::Client, Dialect::OpenAi) => {
-                Some(match Whole::of(content, next, self.dialect) {
-                    Some(whole) => Draft::Whole(whole),
+                Some(match VendorItem::of(content, next, self.dialect) {
+                    Some(whole) => Draft::VendorItem(whole),
                     None => Draft::Call(Call::of(call, call.family == Family::CUSTOM)),
                 })
             }
-            (Runner::Vendor, _) => Whole::of(content, next, self.dialect)
-                .or_else(|| Whole::of_another(call, self.dialect))
-                .map(Draft::Whole),
+            (Runner::Vendor, _) => VendorItem::of(content, next, self.dialect)
+                .or_else(|| VendorItem::of_another(call, self.dialect))
+                .map(Draft::VendorItem),
         }
     }
 
@@ -154,7 +154,7 @@ impl Maker<'_> {
         let result = content.as_tool_result()?;
         let own = content.vendor.as_ref()?;
         let apart = own.wire == Wire::OpenAiResponses && result.runner == Runner::Vendor;
-        apart.then(|| Whole::of(content, None, self.dialect).map(Draft::Whole))?
+        apart.then(|| VendorItem::of(content, None, self.dialect).map(Draft::VendorItem))?
     }
 
     /// The item that carries a signature beside the item of a content. It has a number of its own
@@ -163,10 +163,10 @@ impl Maker<'_> {
         match (envelope::is_signed(content), self.seals) {
             (false, _) => Carrier::None,
             (true, false) => Carrier::Unseen,
-            (true, true) => Carrier::Shown(Thought {
+            (true, true) => Carrier::Shown(ReasoningDraft {
                 sealed: Some(envelope::seal(content, self.model)),
                 dialect: self.dialect,
-                ..Thought::default()
+                ..ReasoningDraft::default()
             }),
         }
     }
@@ -188,35 +188,35 @@ impl Draft {
     pub(crate) fn with_occurrence(self, occurrence: u32) -> Self {
         match self {
             Self::Server(call) => Self::Server(call.with_occurrence(occurrence)),
-            Self::Said(_)
-            | Self::Thought(_)
+            Self::MessageDraft(_)
+            | Self::ReasoningDraft(_)
             | Self::Call(_)
             | Self::Question(_)
-            | Self::Whole(_) => self,
+            | Self::VendorItem(_) => self,
         }
     }
 
     /// The type of the item.
     pub(crate) fn tag(&self) -> &str {
         match self {
-            Self::Said(_) => "message",
-            Self::Thought(_) => "reasoning",
+            Self::MessageDraft(_) => "message",
+            Self::ReasoningDraft(_) => "reasoning",
             Self::Call(call) => call.tag(),
             Self::Server(call) => call.tag(),
             Self::Question(_) => "mcp_approval_request",
-            Self::Whole(whole) => &whole.tag,
+            Self::VendorItem(whole) => &whole.tag,
         }
     }
 
     /// The whole item.
-    pub(crate) fn whole(&self, id: &str, state: State) -> String {
+    pub(crate) fn whole(&self, id: &str, state: ItemStatus) -> String {
         match self {
-            Self::Said(said) => said.item(id, state),
-            Self::Thought(thought) => thought.item(id, state),
+            Self::MessageDraft(said) => said.item(id, state),
+            Self::ReasoningDraft(thought) => thought.item(id, state),
             Self::Call(call) => call.item(id, state),
             Self::Server(call) => call.item(id, None),
             Self::Question(question) => question.item(id),
-            Self::Whole(whole) => whole.item(id, state),
+            Self::VendorItem(whole) => whole.item(id, state),
         }
     }
 }

@@ -4,11 +4,11 @@ use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{Body, Content};
 
 use super::super::envelope;
-use super::{Dialect, Maker, State};
+use super::{Dialect, ItemStatus, Maker};
 
-/// What a model thought, as far as it can be read, and the parcel to send it back in.
+/// What a model thought, as far as it can be read, and the token to send it back in.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Thought {
+pub(crate) struct ReasoningDraft {
     pub(crate) summary: Vec<String>,
     /// The reasoning itself: one text, whatever number of pieces the vendor made of it.
     pub(crate) text: String,
@@ -18,7 +18,7 @@ pub(crate) struct Thought {
 
 impl Maker<'_> {
     /// The thought of a content; none if there is nothing of it to show or to carry.
-    pub(crate) fn thought(&self, content: &Content) -> Option<Thought> {
+    pub(crate) fn thought(&self, content: &Content) -> Option<ReasoningDraft> {
         let Body::Reasoning(reasoning) = &content.body else {
             return None;
         };
@@ -26,7 +26,7 @@ impl Maker<'_> {
         if self.summarizes && summary.is_empty() && !text.is_empty() {
             summary.push(std::mem::take(&mut text));
         }
-        Some(Thought {
+        Some(ReasoningDraft {
             summary,
             text,
             sealed: self.seals.then(|| envelope::seal(content, self.model)),
@@ -35,7 +35,7 @@ impl Maker<'_> {
     }
 }
 
-impl Thought {
+impl ReasoningDraft {
     /// One part of the summary.
     pub(crate) fn summary_part(text: &str) -> String {
         part("summary_text", text)
@@ -47,7 +47,7 @@ impl Thought {
     }
 
     /// The item.
-    pub(crate) fn item(&self, id: &str, state: State) -> String {
+    pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
         object.str("id", id).str("type", "reasoning");

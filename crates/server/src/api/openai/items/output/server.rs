@@ -4,8 +4,8 @@ use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{ApprovalRequest, Body, Outcome, Output, ToolCall, ToolResult};
 
 use super::call::{Call, json_text};
-use super::{Dialect, Draft, ServerTool, State};
-use crate::api::openai::items::{Asked, ToolList};
+use super::{Dialect, Draft, ItemStatus, ServerTool};
+use crate::api::openai::items::{AwaitingApproval, ToolList};
 
 /// A call that runs here.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,10 +120,10 @@ impl ServerCall {
     }
 
     /// Its result where calls and results are items apart.
-    pub(crate) fn output_item(&self, id: &str, result: &ToolResult, state: State) -> String {
+    pub(crate) fn output_item(&self, id: &str, result: &ToolResult, state: ItemStatus) -> String {
         let output = match state {
-            State::InProgress => String::new(),
-            State::Completed | State::Incomplete => output_text(&result.output),
+            ItemStatus::InProgress => String::new(),
+            ItemStatus::Completed | ItemStatus::Incomplete => output_text(&result.output),
         };
         let mut json = String::with_capacity(output.len() + 160);
         let mut object = ObjectWriter::new(&mut json);
@@ -212,7 +212,7 @@ impl Question {
     }
 
     /// Whether an approval record is about this question.
-    pub(crate) fn is_asked_by(&self, asked: &Asked) -> bool {
+    pub(crate) fn is_asked_by(&self, asked: &AwaitingApproval) -> bool {
         (&asked.call, asked.occurrence) == (&self.request, self.occurrence)
     }
 

@@ -4,11 +4,11 @@ use throughline_model::json::{ObjectWriter, RawJson, Value, push_string};
 use throughline_model::{Content, Family, Form, Message, Role, ToolCall, Wire};
 
 use super::call::json_text;
-use super::{Dialect, State, exact};
+use super::{Dialect, ItemStatus, exact};
 
 /// An item as its vendor made it, but for its id.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Whole {
+pub(crate) struct VendorItem {
     pub(crate) tag: String,
     pub(crate) json: RawJson,
 }
@@ -24,7 +24,7 @@ const OPEN: [&str; 4] = [
     "compaction",
 ];
 
-impl Whole {
+impl VendorItem {
     /// The item of a content, with the result that stood in it.
     pub(crate) fn of(content: &Content, next: Option<&Content>, dialect: Dialect) -> Option<Self> {
         let vendor = content.vendor.as_ref()?;
@@ -96,7 +96,7 @@ impl Whole {
     }
 
     /// The item under our id.
-    pub(crate) fn item(&self, id: &str, state: State) -> String {
+    pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
         let value = self.json.value();
         let mut name = String::new();
         push_string(&mut name, id);
@@ -105,7 +105,7 @@ impl Whole {
         if let Some(at) = value.get("id") {
             edits.push((at, &name));
         }
-        if let (Some(at), true) = (value.get("status"), state != State::Completed) {
+        if let (Some(at), true) = (value.get("status"), state != ItemStatus::Completed) {
             edits.push((at, &status));
         }
         let edited = RawJson::of_with(&value, &edits);
@@ -121,8 +121,8 @@ impl Whole {
 
     /// The item when it begins: without what comes in pieces.
     pub(crate) fn begun(&self, id: &str) -> String {
-        let Ok(whole) = RawJson::new(&self.item(id, State::InProgress)) else {
-            return self.item(id, State::InProgress);
+        let Ok(whole) = RawJson::new(&self.item(id, ItemStatus::InProgress)) else {
+            return self.item(id, ItemStatus::InProgress);
         };
         let value = whole.value();
         let key = match self.tag.as_str() {

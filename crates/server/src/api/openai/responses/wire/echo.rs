@@ -187,7 +187,7 @@ fn tools(
         if is(tool, "function") {
             function(list.slot(), tool, dialect, holds);
         } else if dialect == Dialect::OpenAi {
-            // What opens somebody's account is not repeated.
+            // Credentials are not echoed.
             let mut shown = ObjectWriter::new(list.slot());
             others(&mut shown, tool, &["authorization", "headers"], holds);
             shown.end();

@@ -1,4 +1,4 @@
-//! Frames of an event stream.
+//! FrameWriter of an event stream.
 
 use std::fmt::Write as _;
 
@@ -29,16 +29,16 @@ impl Frame {
 }
 
 /// Writes frames with running numbers.
-pub(super) struct Frames<'o> {
+pub(super) struct FrameWriter<'o> {
     out: &'o mut Vec<Frame>,
     numbers: &'o mut Numbers,
 }
 
-/// The number of the next event, and whether anybody is told of it.
+/// The number of the next event, and whether events are written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     next: u64,
-    /// Nobody reads: events are counted and not written.
+    /// There is no reader: events are counted and not written.
     pub(super) silent: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Spot<'s> {
     pub(super) index: usize,
 }
 
-impl<'o> Frames<'o> {
+impl<'o> FrameWriter<'o> {
     pub(super) fn new(out: &'o mut Vec<Frame>, numbers: &'o mut Numbers) -> Self {
         Self { out, numbers }
     }

@@ -5,16 +5,17 @@
 //! - `project`: the events of a run as the frames of a stream. The number of a frame and its bytes
 //!   follow from the events before it, for every reader and after every restart.
 
+pub(crate) mod context;
 mod echo;
 mod frame;
 mod ignored;
 mod object;
 mod project;
 pub(crate) mod request;
-pub(crate) mod scene;
 
 use crate::api::openai::items;
 
+pub use context::{Ending, ResponseContext};
 pub use frame::{DONE, Frame};
 pub use ignored::Ignored;
 pub(crate) use ignored::{
@@ -23,7 +24,6 @@ pub(crate) use ignored::{
 pub(in crate::api::openai::responses) use object::Tally;
 pub use project::Projector;
 pub use request::{
-    Allowed, CompactionAsked, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
+    Allowed, CompactionRequest, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
     RequireApproval, ToolFilter, ToolPick, Wished,
 };
-pub use scene::{Ending, Scene};

@@ -5,9 +5,9 @@ use throughline::compact::{NarrativeOutcome, Report, UnchangedReason};
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{Stop, Usage};
 
+use super::context::{Ending, ResponseContext};
 use super::echo;
 use super::ignored::Ignored;
-use super::scene::{Ending, Scene};
 use crate::config::Dialect;
 
 /// The codes that the error of a response may have.
@@ -136,26 +136,26 @@ pub(super) struct Object {
 }
 
 impl Object {
-    pub(super) fn new(scene: &Scene) -> Self {
-        let ours = (scene.dialect == Dialect::OpenAi).then(|| {
+    pub(super) fn new(context: &ResponseContext) -> Self {
+        let ours = (context.dialect == Dialect::OpenAi).then(|| {
             let mut text = String::with_capacity(128);
             let mut object = ObjectWriter::new(&mut text);
-            match &scene.thread {
+            match &context.thread {
                 Some(thread) => object.str("thread", thread.as_str()),
                 None => object.raw("thread", "null"),
             };
-            object.str("run", &scene.run.to_string());
+            object.str("run", &context.run.to_string());
             text
         });
         Self {
-            id: format!("resp_{}", scene.run.to_hex()),
-            created: scene.created / 1_000,
-            previous: scene.previous.map(|run| format!("resp_{}", run.to_hex())),
-            echo: echo::members(&scene.request, scene.dialect, &scene.ignored),
-            dialect: scene.dialect,
+            id: format!("resp_{}", context.run.to_hex()),
+            created: context.created / 1_000,
+            previous: context.previous.map(|run| format!("resp_{}", run.to_hex())),
+            echo: echo::members(&context.request, context.dialect, &context.ignored),
+            dialect: context.dialect,
             ours,
             compacted: None,
-            ignored: scene.ignored.clone(),
+            ignored: context.ignored.clone(),
         }
     }
 

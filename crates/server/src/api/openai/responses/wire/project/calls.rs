@@ -4,9 +4,9 @@ use throughline_model::{Content, Message, ToolResult};
 
 use super::Projector;
 use crate::api::openai::items::ids::{ItemId, ItemPlace, prefix_of};
-use crate::api::openai::items::output::{Question, ServerCall, State, succeeded};
+use crate::api::openai::items::output::{ItemStatus, Question, ServerCall, succeeded};
+use crate::api::openai::responses::wire::context::Ending;
 use crate::api::openai::responses::wire::frame::Frame;
-use crate::api::openai::responses::wire::scene::Ending;
 use crate::config::Dialect;
 
 /// A call that runs here and has no result yet.
@@ -16,9 +16,9 @@ pub(super) struct Waiting {
     pub(super) call: ServerCall,
 }
 
-/// A call that may have to wait for somebody's leave.
+/// A call that may have to wait for approval.
 #[derive(Clone, Debug)]
-pub(super) struct Asking {
+pub(super) struct ApprovalCandidate {
     /// The id that its item has if it runs.
     pub(super) id: String,
     pub(super) question: Question,
@@ -30,15 +30,15 @@ impl Projector {
     /// A call ended. An item that has begun ends with it; one that begins with it waits for the
     /// others of its round, so that items stand in the order of calls, whichever ended first.
     pub(super) fn result(&mut self, result: &ToolResult, out: &mut Vec<Frame>) {
-        self.stage.settle(out, State::Completed);
+        self.output.settle(out, ItemStatus::Completed);
         let waits = |waiting: &Waiting| waiting.call.is_answered_by(result);
-        if self.scene.dialect == Dialect::OpenAi
+        if self.context.dialect == Dialect::OpenAi
             && let Some(place) = self.waiting.iter().position(waits)
         {
             let Waiting { index, call } = self.waiting.remove(place);
             return self.end_server(index, &call, result, out);
         }
-        let asks = |asking: &Asking| {
+        let asks = |asking: &ApprovalCandidate| {
             let call = asking.call.as_ref();
             call.is_some_and(|call| call.is_answered_by(result))
         };
@@ -55,7 +55,7 @@ impl Projector {
         }
     }
 
-    /// Results that stand in a message: those that were not told before, and the end of a round.
+    /// Results that stand in a message: those that were not shown before, and the end of a round.
     pub(super) fn results(&mut self, message: &Message, out: &mut Vec<Frame>) {
         for result in message.contents.iter().filter_map(Content::as_tool_result) {
             self.result(result, out);
@@ -111,7 +111,7 @@ impl Projector {
     fn show_taken(&mut self, call: &ServerCall, result: &ToolResult, out: &mut Vec<Frame>) {
         let id = ItemId {
             prefix: prefix_of(call.tag()),
-            run: self.scene.run,
+            run: self.context.run,
             place: ItemPlace::Taken(self.taken_over),
         };
         self.taken_over += 1;
@@ -135,7 +135,7 @@ impl Projector {
         result: &ToolResult,
         out: &mut Vec<Frame>,
     ) {
-        let index = match self.scene.dialect {
+        let index = match self.context.dialect {
             Dialect::OpenAi => self.begin_server(id, call, out),
             Dialect::OpenResponses => self.show_call(id, call.as_function(), out),
         };
@@ -150,16 +150,16 @@ impl Projector {
         result: &ToolResult,
         out: &mut Vec<Frame>,
     ) {
-        if self.scene.dialect == Dialect::OpenResponses {
+        if self.context.dialect == Dialect::OpenResponses {
             return self.show_output(index, call, result, out);
         }
         let kind = match succeeded(result) {
             true => "response.mcp_call.completed",
             false => "response.mcp_call.failed",
         };
-        self.stage.at(out, kind, index, 0, |_| {});
-        let json = call.item(self.stage.id(index), Some(result));
-        self.stage.done(out, index, json);
+        self.output.at(out, kind, index, 0, |_| {});
+        let json = call.item(self.output.id(index), Some(result));
+        self.output.done(out, index, json);
     }
 
     /// A result as an item of its own, where calls and results are apart.
@@ -172,14 +172,14 @@ impl Projector {
     ) {
         // The same place as the call's, under another prefix.
         let prefix = prefix_of("function_call_output");
-        let id = match self.stage.id(index).split_once('_') {
+        let id = match self.output.id(index).split_once('_') {
             Some((_, place)) => format!("{prefix}_{place}"),
             None => prefix.to_owned(),
         };
-        let begun = call.output_item(&id, result, State::InProgress);
-        let done = call.output_item(&id, result, State::Completed);
-        let index = self.stage.add(out, id, &begun);
-        self.stage.done(out, index, done);
+        let begun = call.output_item(&id, result, ItemStatus::InProgress);
+        let done = call.output_item(&id, result, ItemStatus::Completed);
+        let index = self.output.add(out, id, &begun);
+        self.output.done(out, index, done);
     }
 
     /// Close what has no result, and ask what is to be asked.
@@ -187,12 +187,12 @@ impl Projector {
         self.end_round(out);
         self.end_taken(out);
         for Waiting { index, call } in std::mem::take(&mut self.waiting) {
-            if self.scene.dialect == Dialect::OpenAi {
-                let json = call.item(self.stage.id(index), None);
-                self.stage.done(out, index, json);
+            if self.context.dialect == Dialect::OpenAi {
+                let json = call.item(self.output.id(index), None);
+                self.output.done(out, index, json);
             }
         }
-        if self.scene.dialect == Dialect::OpenResponses {
+        if self.context.dialect == Dialect::OpenResponses {
             return;
         }
         for asking in std::mem::take(&mut self.asking) {
@@ -205,8 +205,8 @@ impl Projector {
                 (None, Some(_)) => continue,
             };
             let json = asking.question.item(&id);
-            let index = self.stage.add(out, id, &json);
-            self.stage.done(out, index, json);
+            let index = self.output.add(out, id, &json);
+            self.output.done(out, index, json);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use throughline_model::{Content, Place};
 
-use super::calls::Asking;
-use super::step::Told;
-use super::thought::LiveThought;
+use super::calls::ApprovalCandidate;
+use super::step::StepSlot;
+use super::thought::LiveReasoning;
 use super::{Projector, Waiting};
-use crate::api::openai::items::output::{Call, Carrier, Draft, ServerCall, Whole};
+use crate::api::openai::items::output::{Call, Carrier, Draft, ServerCall, VendorItem};
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::config::Dialect;
 
@@ -51,9 +51,9 @@ impl Projector {
         let step = self.step(no, out);
         let mut held: Vec<(Place, Content)> = Vec::new();
         for (at, told) in &mut step.told {
-            if let Told::Held(content) = told {
+            if let StepSlot::Held(content) = told {
                 held.push((*at, (**content).clone()));
-                *told = Told::Shown(None);
+                *told = StepSlot::Shown(None);
             }
         }
         for (place, (at, content)) in held.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Projector {
             };
             let id = self.next_id(draft.tag(), no, out);
             let shown = self.show_whole(id, draft, out);
-            self.step(no, out).told.insert(*at, Told::Shown(shown));
+            self.step(no, out).told.insert(*at, StepSlot::Shown(shown));
             self.carry(no, content, out);
         }
     }
@@ -81,9 +81,9 @@ impl Projector {
         };
         let id = self.next_id("reasoning", no, out);
         if let Some(thought) = thought {
-            let live = LiveThought::open(&mut self.stage, out, id, self.scene.dialect);
+            let live = LiveReasoning::open(&mut self.output, out, id, self.context.dialect);
             // It has no text that could differ from what was seen.
-            let _ = live.close(&mut self.stage, out, thought);
+            let _ = live.close(&mut self.output, out, thought);
         }
     }
 
@@ -91,10 +91,10 @@ impl Projector {
     fn show_whole(&mut self, id: String, draft: Draft, out: &mut Vec<Frame>) -> Option<usize> {
         match draft {
             Draft::Call(call) => Some(self.show_call(id, call, out)),
-            Draft::Whole(whole) => Some(self.show_vendor(id, whole, out)),
+            Draft::VendorItem(whole) => Some(self.show_vendor(id, whole, out)),
             Draft::Server(call) => self.show_server(id, call, out),
             Draft::Question(question) => {
-                self.asking.push(Asking {
+                self.asking.push(ApprovalCandidate {
                     id,
                     question,
                     call: None,
@@ -102,14 +102,14 @@ impl Projector {
                 None
             }
             // These grow.
-            Draft::Said(_) | Draft::Thought(_) => None,
+            Draft::MessageDraft(_) | Draft::ReasoningDraft(_) => None,
         }
     }
 
     /// A call that the client runs: all of it, but that it is done.
     pub(super) fn show_call(&mut self, id: String, call: Call, out: &mut Vec<Frame>) -> usize {
         let begun = call.begun(&id);
-        let index = self.stage.add(out, id, &begun);
+        let index = self.output.add(out, id, &begun);
         let (delta, done, key) = match call.custom {
             true => (
                 "response.custom_tool_call_input.delta",
@@ -124,7 +124,7 @@ impl Projector {
         };
         let name = (!call.custom).then_some(call.name.as_str());
         self.arguments(index, &call.arguments, (delta, done, key), name, out);
-        self.stage.owe(out, index, Draft::Call(call));
+        self.output.owe(out, index, Draft::Call(call));
         index
     }
 
@@ -139,13 +139,13 @@ impl Projector {
     ) {
         let room = text.len() + text.len() / 4 + 64;
         if !text.is_empty() {
-            self.stage.at(out, delta, index, room, |object| {
+            self.output.at(out, delta, index, room, |object| {
                 object.str("delta", text);
             });
         }
         // The other specification has no name here.
-        let name = name.filter(|_| self.scene.dialect == Dialect::OpenAi);
-        self.stage.at(out, done, index, room, |object| {
+        let name = name.filter(|_| self.context.dialect == Dialect::OpenAi);
+        self.output.at(out, done, index, room, |object| {
             if let Some(name) = name {
                 object.str("name", name);
             }
@@ -154,9 +154,9 @@ impl Projector {
     }
 
     /// An item as its vendor made it.
-    fn show_vendor(&mut self, id: String, whole: Whole, out: &mut Vec<Frame>) -> usize {
+    fn show_vendor(&mut self, id: String, whole: VendorItem, out: &mut Vec<Frame>) -> usize {
         let begun = whole.begun(&id);
-        let index = self.stage.add(out, id, &begun);
+        let index = self.output.add(out, id, &begun);
         match whole.tag.as_str() {
             "function_call" => {
                 let (delta, done) = (
@@ -182,12 +182,12 @@ impl Projector {
                     true => "response.mcp_call.failed",
                     false => "response.mcp_call.completed",
                 };
-                self.stage.at(out, kind, index, 0, |_| {});
+                self.output.at(out, kind, index, 0, |_| {});
             }
             tag => {
                 if let ("code_interpreter_call", Some(code)) = (tag, whole.text("code")) {
                     let kind = "response.code_interpreter_call.in_progress";
-                    self.stage.at(out, kind, index, 0, |_| {});
+                    self.output.at(out, kind, index, 0, |_| {});
                     let (delta, done) = (
                         "response.code_interpreter_call_code.delta",
                         "response.code_interpreter_call_code.done",
@@ -196,25 +196,25 @@ impl Projector {
                 }
                 let hosted = HOSTED.iter().find(|(known, _)| *known == tag);
                 for kind in hosted.map_or(&[][..], |(_, kinds)| *kinds) {
-                    self.stage.at(out, kind, index, 0, |_| {});
+                    self.output.at(out, kind, index, 0, |_| {});
                 }
             }
         }
-        self.stage.owe(out, index, Draft::Whole(whole));
+        self.output.owe(out, index, Draft::VendorItem(whole));
         index
     }
 
     /// A call that runs here, until it has its result.
     fn show_server(&mut self, id: String, call: ServerCall, out: &mut Vec<Frame>) -> Option<usize> {
         if call.asks {
-            self.asking.push(Asking {
+            self.asking.push(ApprovalCandidate {
                 id,
                 question: call.question(),
                 call: Some(call),
             });
             return None;
         }
-        let index = match self.scene.dialect {
+        let index = match self.context.dialect {
             Dialect::OpenAi => self.begin_server(id, &call, out),
             Dialect::OpenResponses => self.show_call(id, call.as_function(), out),
         };
@@ -230,7 +230,7 @@ impl Projector {
         out: &mut Vec<Frame>,
     ) -> usize {
         let begun = call.begun(&id);
-        let index = self.stage.add(out, id, &begun);
+        let index = self.output.add(out, id, &begun);
         self.server_arguments(index, &call.arguments, out);
         index
     }
@@ -242,6 +242,6 @@ impl Projector {
         );
         self.arguments(index, text, (delta, done, "arguments"), None, out);
         let kind = "response.mcp_call.in_progress";
-        self.stage.at(out, kind, index, 0, |_| {});
+        self.output.at(out, kind, index, 0, |_| {});
     }
 }

@@ -2,23 +2,23 @@
 
 use throughline_model::{Body, Content};
 
-use super::stage::Stage;
-use super::thought::LiveThought;
-use crate::api::openai::items::output::{Draft, Said, State};
+use super::output::OutputItems;
+use super::thought::LiveReasoning;
+use crate::api::openai::items::output::{Draft, ItemStatus, MessageDraft};
 use crate::api::openai::responses::wire::frame::Frame;
 
 /// An item that grows, and what readers have seen of it.
 #[derive(Clone, Debug)]
-pub(super) enum Live {
-    Said(LiveSaid),
-    Thought(LiveThought),
+pub(super) enum LiveItem {
+    MessageDraft(LiveMessage),
+    ReasoningDraft(LiveReasoning),
 }
 
 /// A text that grows.
 #[derive(Clone, Debug)]
-pub(super) struct LiveSaid {
+pub(super) struct LiveMessage {
     index: usize,
-    seen: Said,
+    seen: MessageDraft,
     torn: Torn,
 }
 
@@ -48,29 +48,29 @@ impl Torn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Differs;
 
-impl Live {
+impl LiveItem {
     /// Close it with what readers have seen. It is no part of the transcript.
-    pub(super) fn abandon(self, stage: &mut Stage, out: &mut Vec<Frame>) {
+    pub(super) fn abandon(self, output: &mut OutputItems, out: &mut Vec<Frame>) {
         match self {
-            Self::Said(mut live) => {
-                live.close_part(stage, out);
-                let draft = Draft::Said(live.seen);
-                stage.finish(out, live.index, &draft, State::Incomplete);
+            Self::MessageDraft(mut live) => {
+                live.close_part(output, out);
+                let draft = Draft::MessageDraft(live.seen);
+                output.finish(out, live.index, &draft, ItemStatus::Incomplete);
             }
-            Self::Thought(live) => live.abandon(stage, out),
+            Self::ReasoningDraft(live) => live.abandon(output, out),
         }
     }
 
     /// Whether a content may be what it grows to.
     pub(super) fn may_become(&self, content: &Content) -> bool {
         match (self, &content.body) {
-            (Self::Said(live), Body::Text(text)) => {
+            (Self::MessageDraft(live), Body::Text(text)) => {
                 !live.seen.refusal && text.text.starts_with(&live.seen.text)
             }
-            (Self::Said(live), Body::Refusal(text)) => {
+            (Self::MessageDraft(live), Body::Refusal(text)) => {
                 live.seen.refusal && text.text.starts_with(&live.seen.text)
             }
-            (Self::Thought(_), Body::Reasoning(_)) => true,
+            (Self::ReasoningDraft(_), Body::Reasoning(_)) => true,
             _ => false,
         }
     }
@@ -78,19 +78,24 @@ impl Live {
     /// Where the item stands in the output.
     pub(super) fn index(&self) -> usize {
         match self {
-            Self::Said(live) => live.index,
-            Self::Thought(live) => live.index(),
+            Self::MessageDraft(live) => live.index,
+            Self::ReasoningDraft(live) => live.index(),
         }
     }
 }
 
-impl LiveSaid {
+impl LiveMessage {
     /// Begin a message and its part.
-    pub(super) fn open(stage: &mut Stage, out: &mut Vec<Frame>, id: String, refusal: bool) -> Self {
-        let begun = Said::begun(&id);
-        let index = stage.add(out, id, &begun);
-        let seen = Said::empty(refusal);
-        stage.at(out, "response.content_part.added", index, 96, |object| {
+    pub(super) fn open(
+        output: &mut OutputItems,
+        out: &mut Vec<Frame>,
+        id: String,
+        refusal: bool,
+    ) -> Self {
+        let begun = MessageDraft::begun(&id);
+        let index = output.add(out, id, &begun);
+        let seen = MessageDraft::empty(refusal);
+        output.at(out, "response.content_part.added", index, 96, |object| {
             object.number("content_index", 0).raw("part", &seen.part());
         });
         Self {
@@ -106,12 +111,12 @@ impl LiveSaid {
     }
 
     /// More text.
-    pub(super) fn delta(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+    pub(super) fn delta(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>, delta: &str) {
         let sound = self.torn.sound(delta);
-        self.show(stage, out, sound);
+        self.show(output, out, sound);
     }
 
-    fn show(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+    fn show(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>, delta: &str) {
         if delta.is_empty() {
             return;
         }
@@ -121,7 +126,7 @@ impl LiveSaid {
             false => "response.output_text.delta",
         };
         let refusal = self.seen.refusal;
-        stage.at(out, kind, self.index, delta.len() + 64, |object| {
+        output.at(out, kind, self.index, delta.len() + 64, |object| {
             object.number("content_index", 0).str("delta", delta);
             if !refusal {
                 object.raw("logprobs", "[]");
@@ -132,19 +137,19 @@ impl LiveSaid {
     /// The text is whole.
     pub(super) fn close(
         mut self,
-        stage: &mut Stage,
+        output: &mut OutputItems,
         out: &mut Vec<Frame>,
-        whole: Said,
-    ) -> Result<(), (Live, Differs)> {
+        whole: MessageDraft,
+    ) -> Result<(), (LiveItem, Differs)> {
         let rest = whole.text.strip_prefix(&*self.seen.text);
         let Some(rest) = rest.filter(|_| whole.refusal == self.seen.refusal) else {
-            return Err((Live::Said(self), Differs));
+            return Err((LiveItem::MessageDraft(self), Differs));
         };
         let rest = rest.to_owned();
-        self.show(stage, out, &rest);
+        self.show(output, out, &rest);
         for (number, annotation) in whole.annotations.iter().enumerate() {
             let kind = "response.output_text.annotation.added";
-            stage.at(out, kind, self.index, annotation.len() + 64, |object| {
+            output.at(out, kind, self.index, annotation.len() + 64, |object| {
                 object
                     .number("content_index", 0)
                     .number("annotation_index", number as u64)
@@ -152,13 +157,13 @@ impl LiveSaid {
             });
         }
         self.seen = whole;
-        self.close_part(stage, out);
-        stage.owe(out, self.index, Draft::Said(self.seen));
+        self.close_part(output, out);
+        output.owe(out, self.index, Draft::MessageDraft(self.seen));
         Ok(())
     }
 
-    fn close_part(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
-        let Said {
+    fn close_part(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
+        let MessageDraft {
             text,
             refusal,
             logprobs,
@@ -168,7 +173,7 @@ impl LiveSaid {
             true => "response.refusal.done",
             false => "response.output_text.done",
         };
-        stage.at(out, kind, self.index, text.len() + 64, |object| {
+        output.at(out, kind, self.index, text.len() + 64, |object| {
             object.number("content_index", 0);
             match refusal {
                 true => object.str("refusal", text),
@@ -178,7 +183,7 @@ impl LiveSaid {
             };
         });
         let kind = "response.content_part.done";
-        stage.at(out, kind, self.index, text.len() + 128, |object| {
+        output.at(out, kind, self.index, text.len() + 128, |object| {
             let part = self.seen.part();
             object.number("content_index", 0).raw("part", &part);
         });

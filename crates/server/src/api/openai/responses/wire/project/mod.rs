@@ -1,18 +1,18 @@
 //! The events of a run as the frames of a stream.
 //!
-//! A pure function: the number of a frame and its bytes follow from the scene and the events before
+//! A pure function: the number of a frame and its bytes follow from the context and the events before
 //! it, so every reader gets the same, live or later, after restarts too. Whether a run was streamed
-//! or is told from its journal, the response at the end is the same; only the deltas are longer in
+//! or is projected from its journal, the response at the end is the same; only the deltas are longer in
 //! the latter.
 //!
 //! Words and thoughts are shown as they come. Calls are shown when the answer that they stand in is
-//! whole, so that nobody runs a call of an answer that broke off. The `done` of the last item waits
+//! whole, so that no client runs a call of an answer that broke off. The `done` of the last item waits
 //! for what comes next: an answer that ran out of tokens ends in an item that is incomplete.
 
 mod calls;
 mod flush;
 mod live;
-mod stage;
+mod output;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -22,29 +22,29 @@ use throughline::RunEvent;
 use throughline_model::json::RawJson;
 use throughline_model::{Message, Role, Source, ToolResult};
 
+use super::context::{Ending, ResponseContext};
 use super::frame::Frame;
 use super::items::ids::{ItemId, ItemPlace, prefix_of};
-use super::items::output::{Listed, Maker, ServerCall, State};
+use super::items::output::{ItemStatus, Listed, Maker, ServerCall};
 use super::object::{Object, Status, Tally};
 use super::request::Include;
-use super::scene::{Ending, Scene};
 use crate::config::Dialect;
-use calls::{Asking, Waiting};
-use stage::Stage;
+use calls::{ApprovalCandidate, Waiting};
+use output::OutputItems;
 use step::{Step, Words};
 
 /// Turns the events of one run into frames, one after the other.
 #[derive(Clone, Debug)]
 pub struct Projector {
-    scene: Scene,
+    context: ResponseContext,
     object: Object,
-    stage: Stage,
+    output: OutputItems,
     /// The model call that is being answered.
     step: Option<Step>,
     /// Calls that run here and have no result yet.
     waiting: Vec<Waiting>,
-    /// Calls that may have to wait for somebody's leave.
-    asking: Vec<Asking>,
+    /// Calls that may have to wait for approval.
+    asking: Vec<ApprovalCandidate>,
     /// Calls of earlier runs that may get their results here, in order.
     taken: Vec<ServerCall>,
     /// How many of them did.
@@ -57,11 +57,11 @@ pub struct Projector {
 
 impl Projector {
     /// Before the first event.
-    pub fn new(scene: Scene) -> Self {
+    pub fn new(context: ResponseContext) -> Self {
         let mut projector = Self {
-            object: Object::new(&scene),
-            scene,
-            stage: Stage::default(),
+            object: Object::new(&context),
+            context,
+            output: OutputItems::default(),
             step: None,
             waiting: Vec::new(),
             asking: Vec::new(),
@@ -71,7 +71,7 @@ impl Projector {
             tally: Tally::default(),
             ending: None,
         };
-        let known = projector.scene.known_calls.iter();
+        let known = projector.context.known_calls.iter();
         let taken = known.filter_map(|known| {
             let call = projector.maker().server_call(&known.call)?;
             Some(call.with_occurrence(known.occurrence))
@@ -80,47 +80,47 @@ impl Projector {
         projector
     }
 
-    /// Before the first event of a run that nobody reads as a stream: it makes no frames, only the
+    /// Before the first event of a run that is not read as a stream: it makes no frames, only the
     /// response.
-    pub fn silent(scene: Scene) -> Self {
-        let mut projector = Self::new(scene);
-        projector.stage.numbers.silent = true;
+    pub fn silent(context: ResponseContext) -> Self {
+        let mut projector = Self::new(context);
+        projector.output.numbers.silent = true;
         projector
     }
 
     /// The number of the next frame.
     pub fn next_number(&self) -> u64 {
-        self.stage.numbers.next()
+        self.output.numbers.next()
     }
 
     /// The first frames: `response.created`, `response.in_progress`, and the tools of servers.
     pub fn begin(&mut self, out: &mut Vec<Frame>) {
         self.show_response(&["response.created", "response.in_progress"], out);
-        if self.scene.dialect == Dialect::OpenResponses {
+        if self.context.dialect == Dialect::OpenResponses {
             return;
         }
-        for (list, number) in self.scene.lists.iter().zip(0..) {
+        for (list, number) in self.context.lists.iter().zip(0..) {
             let id = ItemId {
                 prefix: prefix_of("mcp_list_tools"),
-                run: self.scene.run,
+                run: self.context.run,
                 place: ItemPlace::Listed(number),
             };
             let id = id.to_string();
             let begun = Listed::item(&id, list, false);
             let done = Listed::item(&id, list, true);
-            let index = self.stage.add(out, id, &begun);
+            let index = self.output.add(out, id, &begun);
             for kind in [
                 "response.mcp_list_tools.in_progress",
                 "response.mcp_list_tools.completed",
             ] {
-                self.stage.at(out, kind, index, 0, |_| {});
+                self.output.at(out, kind, index, 0, |_| {});
             }
-            self.stage.done(out, index, done);
+            self.output.done(out, index, done);
         }
     }
 
     /// What an event of the run means for readers. Events after the end are passed over.
-    pub fn tell(&mut self, event: &RunEvent, out: &mut Vec<Frame>) {
+    pub fn apply(&mut self, event: &RunEvent, out: &mut Vec<Frame>) {
         if self.ending.is_some() {
             return;
         }
@@ -139,22 +139,22 @@ impl Projector {
                 delta,
             } => {
                 let part = *part as usize;
-                self.grow_thought((*step, *at), out, |live, stage, out| {
-                    live.summary(stage, out, part, delta);
+                self.grow_thought((*step, *at), out, |live, output, out| {
+                    live.summary(output, out, part, delta);
                 });
             }
             RunEvent::Reasoning { step, at, delta } => {
-                let summarizes = self.scene.request.summarizes();
-                self.grow_thought((*step, *at), out, |live, stage, out| {
+                let summarizes = self.context.request.summarizes();
+                self.grow_thought((*step, *at), out, |live, output, out| {
                     match summarizes && !live.has_summary_of_its_own() {
-                        true => live.text_as_summary(stage, out, delta),
-                        false => live.text(stage, out, delta),
+                        true => live.text_as_summary(output, out, delta),
+                        false => live.text(output, out, delta),
                     }
                 });
             }
             RunEvent::Content { step, at, content } => self.content(*step, *at, content, out),
             RunEvent::Incomplete { step, at } => self.broke_off(*step, *at, out),
-            RunEvent::Dispatched { .. } => self.stage.settle(out, State::Completed),
+            RunEvent::Dispatched { .. } => self.output.settle(out, ItemStatus::Completed),
             RunEvent::Result { result, .. } => self.result(result, out),
             RunEvent::Message(message) => {
                 if is_models(message) {
@@ -166,7 +166,7 @@ impl Projector {
             // Neither specification has an event for it; the response says it.
             RunEvent::Compacted { report, .. } => self.object.compacted(report),
             RunEvent::Narrated { narrated } => self.object.narrated(*narrated),
-            // How it ended is told by whoever knows the whole of it.
+            // The end is shown by `finish`, which knows the whole outcome.
             RunEvent::Started { .. } | RunEvent::Ended { .. } => {}
         }
     }
@@ -178,11 +178,11 @@ impl Projector {
         }
         let status = Status::of(ending);
         self.abandon(out);
-        self.stage.settle(
+        self.output.settle(
             out,
             match status {
-                Status::Incomplete(_) => State::Incomplete,
-                Status::Completed | Status::Cancelled | Status::Failed => State::Completed,
+                Status::Incomplete(_) => ItemStatus::Incomplete,
+                Status::Completed | Status::Cancelled | Status::Failed => ItemStatus::Completed,
             },
         );
         self.end_calls(ending, out);
@@ -201,18 +201,18 @@ impl Projector {
 
     /// Events that carry the response as it stands.
     fn show_response(&mut self, kinds: &[&'static str], out: &mut Vec<Frame>) {
-        let response = match self.stage.numbers.silent {
+        let response = match self.output.numbers.silent {
             true => RawJson::object(|_| {}),
             false => self.response(),
         };
         for kind in kinds {
-            self.stage.frames(out).response(kind, response.get());
+            self.output.frames(out).response(kind, response.get());
         }
     }
 
     /// The response as it stands: items that are done, and `in_progress` before the end.
     pub fn response(&self) -> RawJson {
-        let items = self.stage.done_items();
+        let items = self.output.done_items();
         self.object.write(self.ending.as_ref(), items, &self.tally)
     }
 
@@ -229,7 +229,7 @@ impl Projector {
                 .str("message", message)
                 .raw("param", "null");
         });
-        self.stage
+        self.output
             .frames(out)
             .push("error", 2 * message.len() + 160, |object| {
                 object
@@ -243,12 +243,12 @@ impl Projector {
     /// What items are made for.
     fn maker(&self) -> Maker<'_> {
         Maker {
-            dialect: self.scene.dialect,
-            labels: &self.scene.labels,
-            seals: self.scene.request.seals_reasoning(),
-            logprobs: self.scene.request.include().contains(&Include::Logprobs),
-            summarizes: self.scene.request.summarizes(),
-            model: self.scene.request.model().unwrap_or_default(),
+            dialect: self.context.dialect,
+            labels: &self.context.labels,
+            seals: self.context.request.seals_reasoning(),
+            logprobs: self.context.request.include().contains(&Include::Logprobs),
+            summarizes: self.context.request.summarizes(),
+            model: self.context.request.model().unwrap_or_default(),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! One model call: what was told of its answer, and what became of it.
+//! One model call: what readers have seen of its answer, and the items that it became.
 
 use std::collections::BTreeMap;
 
 use throughline_model::{Body, Content, Message, Place, Status as MessageStatus};
 
 use super::Projector;
-use super::live::{Live, LiveSaid};
-use super::stage::Stage;
-use super::thought::LiveThought;
+use super::live::{LiveItem, LiveMessage};
+use super::output::OutputItems;
+use super::thought::LiveReasoning;
 use crate::api::openai::items::ids::{ItemId, ItemPlace, prefix_of};
-use crate::api::openai::items::output::{Draft, State};
+use crate::api::openai::items::output::{Draft, ItemStatus};
 use crate::api::openai::responses::wire::frame::Frame;
 
 /// What kind of words grow.
@@ -19,11 +19,11 @@ pub(super) enum Words {
     Refusal,
 }
 
-/// What was told at a place of an answer.
+/// What readers have seen at a position of an answer.
 #[derive(Clone, Debug)]
-pub(super) enum Told {
+pub(super) enum StepSlot {
     /// An item that grows.
-    Live(Box<Live>),
+    LiveItem(Box<LiveItem>),
     /// A whole content that is shown when the answer is whole.
     Held(Box<Content>),
     /// An item that is whole, or nothing, where there is no item for it.
@@ -38,9 +38,9 @@ pub(super) struct Step {
     again: u32,
     /// The numbers of its next items, by the prefix of their ids.
     numbers: BTreeMap<&'static str, u32>,
-    pub(super) told: BTreeMap<Place, Told>,
+    pub(super) told: BTreeMap<Place, StepSlot>,
     /// Items that grew at a place where something else came in the end. They may stand elsewhere.
-    stray: Vec<Live>,
+    stray: Vec<LiveItem>,
     /// Something that readers saw came to nothing.
     broken: bool,
     pub(super) phase: Option<String>,
@@ -63,7 +63,7 @@ impl Step {
     }
 
     /// An item that grew elsewhere and may become a content.
-    fn astray(&mut self, content: &Content) -> Option<Live> {
+    fn astray(&mut self, content: &Content) -> Option<LiveItem> {
         let place = self
             .stray
             .iter()
@@ -109,7 +109,7 @@ impl Projector {
     /// A model call begins.
     pub(super) fn asked(&mut self, no: u32, out: &mut Vec<Frame>) {
         self.abandon(out);
-        self.stage.settle(out, State::Completed);
+        self.output.settle(out, ItemStatus::Completed);
         self.end_round(out);
         self.end_taken(out);
         let again = match self.step.take() {
@@ -129,7 +129,7 @@ impl Projector {
 
     /// The id of the next item of a call.
     pub(super) fn next_id(&mut self, tag: &str, no: u32, out: &mut Vec<Frame>) -> String {
-        let run = self.scene.run;
+        let run = self.context.run;
         let prefix = prefix_of(tag);
         let place = self.step(no, out).next(prefix);
         ItemId { prefix, run, place }.to_string()
@@ -145,7 +145,7 @@ impl Projector {
     ) {
         let refusal = words == Words::Refusal;
         let live = match self.grown(no, at, out) {
-            Some(Live::Said(live)) if live.is_refusal() == refusal => Some(live),
+            Some(LiveItem::MessageDraft(live)) if live.is_refusal() == refusal => Some(live),
             Some(other) => {
                 self.misled(other, out);
                 None
@@ -154,10 +154,10 @@ impl Projector {
         };
         let mut live = live.unwrap_or_else(|| {
             let id = self.next_id("message", no, out);
-            LiveSaid::open(&mut self.stage, out, id, refusal)
+            LiveMessage::open(&mut self.output, out, id, refusal)
         });
-        live.delta(&mut self.stage, out, delta);
-        let told = Told::Live(Box::new(Live::Said(live)));
+        live.delta(&mut self.output, out, delta);
+        let told = StepSlot::LiveItem(Box::new(LiveItem::MessageDraft(live)));
         self.step(no, out).told.insert(at, told);
     }
 
@@ -166,10 +166,10 @@ impl Projector {
         &mut self,
         (no, at): (u32, Place),
         out: &mut Vec<Frame>,
-        grow: impl FnOnce(&mut LiveThought, &mut Stage, &mut Vec<Frame>),
+        grow: impl FnOnce(&mut LiveReasoning, &mut OutputItems, &mut Vec<Frame>),
     ) {
         let live = match self.grown(no, at, out) {
-            Some(Live::Thought(live)) => Some(live),
+            Some(LiveItem::ReasoningDraft(live)) => Some(live),
             Some(other) => {
                 self.misled(other, out);
                 None
@@ -178,19 +178,19 @@ impl Projector {
         };
         let mut live = live.unwrap_or_else(|| {
             let id = self.next_id("reasoning", no, out);
-            LiveThought::open(&mut self.stage, out, id, self.scene.dialect)
+            LiveReasoning::open(&mut self.output, out, id, self.context.dialect)
         });
-        grow(&mut live, &mut self.stage, out);
-        let told = Told::Live(Box::new(Live::Thought(live)));
+        grow(&mut live, &mut self.output, out);
+        let told = StepSlot::LiveItem(Box::new(LiveItem::ReasoningDraft(live)));
         self.step(no, out).told.insert(at, told);
     }
 
     /// What readers saw is not what came: it stays as it was, and the truth is a new item. The id of
     /// that one, if it is of the same kind.
-    fn misled(&mut self, live: Live, out: &mut Vec<Frame>) -> Option<ItemId> {
+    fn misled(&mut self, live: LiveItem, out: &mut Vec<Frame>) -> Option<ItemId> {
         let index = live.index();
-        live.abandon(&mut self.stage, out);
-        let id: ItemId = self.stage.id(index).parse().ok()?;
+        live.abandon(&mut self.output, out);
+        let id: ItemId = self.output.id(index).parse().ok()?;
         let ItemPlace::Output {
             step,
             number,
@@ -208,10 +208,10 @@ impl Projector {
     }
 
     /// What grows at a place. If nothing does, what is whole and was held back comes first.
-    fn grown(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> Option<Live> {
+    fn grown(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> Option<LiveItem> {
         match self.step(no, out).told.remove(&at) {
-            Some(Told::Live(live)) => Some(*live),
-            Some(Told::Held(_) | Told::Shown(_)) | None => {
+            Some(StepSlot::LiveItem(live)) => Some(*live),
+            Some(StepSlot::Held(_) | StepSlot::Shown(_)) | None => {
                 self.flush(no, out);
                 None
             }
@@ -222,12 +222,12 @@ impl Projector {
     pub(super) fn content(&mut self, no: u32, at: Place, content: &Content, out: &mut Vec<Frame>) {
         if grows(content) {
             let shown = self.show(no, at, content, out);
-            self.step(no, out).told.insert(at, Told::Shown(shown));
+            self.step(no, out).told.insert(at, StepSlot::Shown(shown));
             return self.carry(no, content, out);
         }
-        let held = Told::Held(Box::new(content.clone()));
+        let held = StepSlot::Held(Box::new(content.clone()));
         let step = self.step(no, out);
-        if let Some(Told::Live(live)) = step.told.insert(at, held) {
+        if let Some(StepSlot::LiveItem(live)) = step.told.insert(at, held) {
             step.stray.push(*live);
         }
     }
@@ -272,12 +272,14 @@ impl Projector {
             None => self.next_id(draft.tag(), no, out),
         };
         let live = match &draft {
-            Draft::Said(said) => Live::Said(LiveSaid::open(&mut self.stage, out, id, said.refusal)),
-            _ => Live::Thought(LiveThought::open(
-                &mut self.stage,
+            Draft::MessageDraft(said) => {
+                LiveItem::MessageDraft(LiveMessage::open(&mut self.output, out, id, said.refusal))
+            }
+            _ => LiveItem::ReasoningDraft(LiveReasoning::open(
+                &mut self.output,
                 out,
                 id,
-                self.scene.dialect,
+                self.context.dialect,
             )),
         };
         let index = live.index();
@@ -287,11 +289,18 @@ impl Projector {
     }
 
     /// Close what grows with what it came to; it is given back if that differs from what was seen.
-    fn close(&mut self, live: Live, draft: Draft, out: &mut Vec<Frame>) -> Result<(), Live> {
+    fn close(
+        &mut self,
+        live: LiveItem,
+        draft: Draft,
+        out: &mut Vec<Frame>,
+    ) -> Result<(), LiveItem> {
         let closed = match (live, draft) {
-            (Live::Said(live), Draft::Said(said)) => live.close(&mut self.stage, out, said),
-            (Live::Thought(live), Draft::Thought(thought)) => {
-                live.close(&mut self.stage, out, thought)
+            (LiveItem::MessageDraft(live), Draft::MessageDraft(said)) => {
+                live.close(&mut self.output, out, said)
+            }
+            (LiveItem::ReasoningDraft(live), Draft::ReasoningDraft(thought)) => {
+                live.close(&mut self.output, out, thought)
             }
             (live, _) => return Err(live),
         };
@@ -307,15 +316,15 @@ impl Projector {
             return;
         };
         match told {
-            Told::Live(live) => {
+            StepSlot::LiveItem(live) => {
                 step.broken = true;
-                live.abandon(&mut self.stage, out);
+                live.abandon(&mut self.output, out);
             }
-            Told::Shown(Some(index)) => {
+            StepSlot::Shown(Some(index)) => {
                 step.broken = true;
-                self.stage.supersede(out, index);
+                self.output.supersede(out, index);
             }
-            Told::Held(_) | Told::Shown(None) => {}
+            StepSlot::Held(_) | StepSlot::Shown(None) => {}
         }
     }
 
@@ -339,7 +348,7 @@ impl Projector {
                     told.pop();
                     self.content(no, at, content, out);
                 }
-                // A worker died after it had recorded it and before it could tell.
+                // A worker died after it had recorded it and before it could publish it.
                 Some((_, Some(false))) | None => {
                     self.content(no, untold, content, out);
                     untold.item += 1;
@@ -348,7 +357,7 @@ impl Projector {
         }
         self.flush(no, out);
         if message.status == Some(MessageStatus::Incomplete) {
-            self.stage.settle(out, State::Incomplete);
+            self.output.settle(out, ItemStatus::Incomplete);
         }
         let step = self.step(no, out);
         let left: Vec<Place> = told;
@@ -358,8 +367,8 @@ impl Projector {
     /// Whether what grows at a place may become a content; none if nothing grows there.
     fn grows_to(&self, at: Place, content: &Content) -> Option<bool> {
         match self.step.as_ref()?.told.get(&at)? {
-            Told::Live(live) => Some(live.may_become(content)),
-            Told::Held(_) | Told::Shown(_) => None,
+            StepSlot::LiveItem(live) => Some(live.may_become(content)),
+            StepSlot::Held(_) | StepSlot::Shown(_) => None,
         }
     }
 
@@ -370,16 +379,16 @@ impl Projector {
         };
         let told = std::mem::take(&mut step.told);
         let live = told.into_values().filter_map(|told| match told {
-            Told::Live(live) => Some(*live),
-            Told::Held(_) | Told::Shown(_) => None,
+            StepSlot::LiveItem(live) => Some(*live),
+            StepSlot::Held(_) | StepSlot::Shown(_) => None,
         });
-        let live: Vec<Live> = live.chain(std::mem::take(&mut step.stray)).collect();
+        let live: Vec<LiveItem> = live.chain(std::mem::take(&mut step.stray)).collect();
         step.broken |= !live.is_empty();
         if !live.is_empty() {
-            self.stage.settle(out, State::Completed);
+            self.output.settle(out, ItemStatus::Completed);
         }
         for live in live {
-            live.abandon(&mut self.stage, out);
+            live.abandon(&mut self.output, out);
         }
     }
 }

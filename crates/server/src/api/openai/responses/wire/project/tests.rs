@@ -8,14 +8,14 @@ use throughline_model::{
 use throughline_store::{ApprovalId, RunId, ThreadId};
 
 use super::Projector;
-use crate::api::openai::items::{Asked, KnownCall, Labels, ServerTool};
+use crate::api::openai::items::{AwaitingApproval, KnownCall, Labels, ServerTool};
+use crate::api::openai::responses::wire::context::{Ending, ResponseContext};
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::api::openai::responses::wire::request::CreateRequest;
-use crate::api::openai::responses::wire::scene::{Ending, Scene};
 use crate::config::Dialect;
 
-fn scene(body: &str) -> Scene {
-    Scene {
+fn context(body: &str) -> ResponseContext {
+    ResponseContext {
         run: RunId::from_bytes([0xaa; 16]),
         thread: None,
         created: 1_700_000_000_123,
@@ -77,11 +77,11 @@ fn text_and_a_call_become_items() {
         whole(1, &call),
         answer(vec![text.clone(), call.clone()]),
     ];
-    let mut projector = Projector::new(scene(r#"{"model":"demo"}"#));
+    let mut projector = Projector::new(context(r#"{"model":"demo"}"#));
     let mut frames = Vec::new();
     projector.begin(&mut frames);
     for event in &events {
-        projector.tell(event, &mut frames);
+        projector.apply(event, &mut frames);
     }
     projector.finish(&ending(StopReason::Parked, Stop::ToolCalls), &mut frames);
     assert_eq!(
@@ -132,12 +132,12 @@ fn text_and_a_call_become_items() {
 }
 
 /// Tell events and end; the frames and the response.
-fn told(scene: Scene, events: &[RunEvent], ending: &Ending) -> (Vec<Frame>, RawJson) {
-    let mut projector = Projector::new(scene);
+fn told(context: ResponseContext, events: &[RunEvent], ending: &Ending) -> (Vec<Frame>, RawJson) {
+    let mut projector = Projector::new(context);
     let mut frames = Vec::new();
     projector.begin(&mut frames);
     for event in events {
-        projector.tell(event, &mut frames);
+        projector.apply(event, &mut frames);
     }
     projector.finish(ending, &mut frames);
     (frames, projector.response())
@@ -189,16 +189,16 @@ fn call(id: &str, name: &str) -> ToolCall {
     ToolCall::function(CallId::natural(id).unwrap(), name, "{}")
 }
 
-fn with_orders(mut scene: Scene) -> Scene {
+fn with_orders(mut context: ResponseContext) -> ResponseContext {
     for (name, asks) in [("get_order", false), ("place_order", true)] {
         let tool = ServerTool {
             label: "orders".to_owned(),
             name: name.to_owned(),
             asks,
         };
-        scene.labels.insert(name, tool);
+        context.labels.insert(name, tool);
     }
-    scene
+    context
 }
 
 fn result(call: &ToolCall, text: &str) -> RunEvent {
@@ -228,7 +228,7 @@ fn a_call_that_is_made_again_leaves_its_old_items_incomplete() {
         answer(vec![second.clone()]),
     ];
     let end = ending(StopReason::Done, Stop::Done);
-    let (frames, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    let (frames, response) = told(context(r#"{"model":"demo"}"#), &events, &end);
     assert_eq!(
         items(&response),
         [
@@ -237,7 +237,7 @@ fn a_call_that_is_made_again_leaves_its_old_items_incomplete() {
             "message msg_A_0_0r1 completed",
         ]
     );
-    // The call of the answer that broke off was never shown, so nobody runs it.
+    // The call of the answer that broke off was never shown, so no client runs it.
     assert!(!kinds(&frames).contains(&"response.function_call_arguments.done"));
     assert!(response.value().get("status").unwrap().is_str("completed"));
 }
@@ -252,7 +252,7 @@ fn a_message_whose_contents_were_not_told_is_shown_all_the_same() {
         answer(vec![said, call("c1", "f").into()]),
     ];
     let end = ending(StopReason::Parked, Stop::ToolCalls);
-    let (_, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    let (_, response) = told(context(r#"{"model":"demo"}"#), &events, &end);
     assert_eq!(
         items(&response),
         [
@@ -273,7 +273,7 @@ fn an_answer_that_ran_out_of_tokens_ends_in_an_incomplete_item() {
         answer(vec![said.clone()]),
     ];
     let end = ending(StopReason::Done, Stop::Length);
-    let (frames, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    let (frames, response) = told(context(r#"{"model":"demo"}"#), &events, &end);
     assert_eq!(items(&response), ["message msg_A_0_0 incomplete"]);
     assert_eq!(kinds(&frames).last(), Some(&"response.incomplete"));
     let value = response.value();
@@ -286,7 +286,7 @@ fn a_failure_is_said_in_both_shapes_and_keeps_its_code() {
     let mut end = ending(StopReason::Failed, Stop::Done);
     end.error = Some(("upstream_auth".to_owned(), "no key".to_owned()));
     let events = [RunEvent::Asked { step: 0 }, text(0, "hal")];
-    let (frames, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    let (frames, response) = told(context(r#"{"model":"demo"}"#), &events, &end);
     assert_eq!(items(&response), ["message msg_A_0_0 incomplete"]);
     let [.., error, last] = frames.as_slice() else {
         panic!("{frames:?}");
@@ -313,8 +313,8 @@ fn calls_that_run_here_end_with_their_results() {
         result(&one, "1"),
     ];
     let end = ending(StopReason::Done, Stop::Done);
-    let scene = with_orders(scene(r#"{"model":"demo"}"#));
-    let (frames, response) = told(scene, &events, &end);
+    let context = with_orders(context(r#"{"model":"demo"}"#));
+    let (frames, response) = told(context, &events, &end);
     assert_eq!(
         items(&response),
         [
@@ -363,9 +363,9 @@ fn calls_and_results_are_items_apart_in_the_other_specification() {
         answer(contents.clone()),
         result(&one, "1"),
     ];
-    let mut scene = with_orders(scene(r#"{"model":"demo"}"#));
-    scene.dialect = Dialect::OpenResponses;
-    let (_, response) = told(scene, &events, &ending(StopReason::Done, Stop::Done));
+    let mut context = with_orders(context(r#"{"model":"demo"}"#));
+    context.dialect = Dialect::OpenResponses;
+    let (_, response) = told(context, &events, &ending(StopReason::Done, Stop::Done));
     assert_eq!(
         items(&response),
         [
@@ -386,13 +386,13 @@ fn what_waits_for_leave_is_asked_at_the_end() {
     ];
     let approval = ApprovalId::from_bytes([7; 16]);
     let mut end = ending(StopReason::Parked, Stop::ToolCalls);
-    end.asked.push(Asked {
+    end.asked.push(AwaitingApproval {
         step: 0,
         call: "c1".to_owned(),
         occurrence: 0,
         approval,
     });
-    let asks = with_orders(scene(r#"{"model":"demo"}"#));
+    let asks = with_orders(context(r#"{"model":"demo"}"#));
     let (_, response) = told(asks.clone(), &events, &end);
     assert_eq!(
         items(&response),
@@ -416,13 +416,13 @@ fn what_a_client_said_is_not_an_answer() {
     said.source = Some(Source::Caller);
     let events = [RunEvent::Message(said), RunEvent::Asked { step: 0 }];
     let end = ending(StopReason::Done, Stop::Done);
-    let (_, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    let (_, response) = told(context(r#"{"model":"demo"}"#), &events, &end);
     assert_eq!(items(&response), [] as [String; 0]);
 }
 
 #[test]
 fn our_own_object_says_which_run_it_was() {
-    let mut with_thread = scene(r#"{"model":"demo"}"#);
+    let mut with_thread = context(r#"{"model":"demo"}"#);
     with_thread.thread = Some(ThreadId::new("ticket-1").unwrap());
     let end = ending(StopReason::RoundLimit, Stop::Done);
     let (_, response) = told(with_thread, &[], &end);
@@ -443,7 +443,7 @@ fn a_torn_character_is_shown_when_it_is_whole() {
         answer(vec![said.clone()]),
     ];
     let end = ending(StopReason::Done, Stop::Done);
-    let (frames, response) = told(scene(r#"{"model":"demo"}"#), &events, &end);
+    let (frames, response) = told(context(r#"{"model":"demo"}"#), &events, &end);
     assert_eq!(items(&response), ["message msg_A_0_0 completed"]);
     let deltas: Vec<&str> = frames
         .iter()

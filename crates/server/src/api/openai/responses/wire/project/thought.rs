@@ -2,17 +2,17 @@
 
 use throughline_model::json::ObjectWriter;
 
-use super::live::{Differs, Live, Torn};
-use super::stage::Stage;
-use crate::api::openai::items::output::{Draft, State, Thought};
+use super::live::{Differs, LiveItem, Torn};
+use super::output::OutputItems;
+use crate::api::openai::items::output::{Draft, ItemStatus, ReasoningDraft};
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::config::Dialect;
 
 /// A thought that grows: parts of a summary one after the other, and the reasoning itself.
 #[derive(Clone, Debug)]
-pub(super) struct LiveThought {
+pub(super) struct LiveReasoning {
     index: usize,
-    seen: Thought,
+    seen: ReasoningDraft,
     /// The last part of the summary is not done.
     summary_open: bool,
     /// The reasoning itself has begun.
@@ -25,32 +25,32 @@ pub(super) struct LiveThought {
 /// How many parts of a summary may be skipped.
 const MOST_SKIPPED: usize = 16;
 
-impl LiveThought {
+impl LiveReasoning {
     /// Where the item stands in the output.
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
     /// Close it with what readers have seen.
-    pub(super) fn abandon(mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
-        self.close_parts(stage, out);
-        let draft = Draft::Thought(self.seen);
-        stage.finish(out, self.index, &draft, State::Incomplete);
+    pub(super) fn abandon(mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
+        self.close_parts(output, out);
+        let draft = Draft::ReasoningDraft(self.seen);
+        output.finish(out, self.index, &draft, ItemStatus::Incomplete);
     }
 
     /// Begin a thought.
     pub(super) fn open(
-        stage: &mut Stage,
+        output: &mut OutputItems,
         out: &mut Vec<Frame>,
         id: String,
         dialect: Dialect,
     ) -> Self {
-        let seen = Thought {
+        let seen = ReasoningDraft {
             dialect,
-            ..Thought::default()
+            ..ReasoningDraft::default()
         };
-        let begun = seen.item(&id, State::InProgress);
-        let index = stage.add(out, id, &begun);
+        let begun = seen.item(&id, ItemStatus::InProgress);
+        let index = output.add(out, id, &begun);
         Self {
             index,
             seen,
@@ -61,37 +61,48 @@ impl LiveThought {
         }
     }
 
-    /// Whether the vendor tells a summary beside the reasoning itself.
+    /// Whether the vendor sends a summary beside the reasoning itself.
     pub(super) fn has_summary_of_its_own(&self) -> bool {
         !self.seen.summary.is_empty() && !self.text_is_summary
     }
 
     /// More of the reasoning itself, shown as its summary.
-    pub(super) fn text_as_summary(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+    pub(super) fn text_as_summary(
+        &mut self,
+        output: &mut OutputItems,
+        out: &mut Vec<Frame>,
+        delta: &str,
+    ) {
         self.text_is_summary = true;
-        self.summary(stage, out, 0, delta);
+        self.summary(output, out, 0, delta);
     }
 
     /// More of a part of the summary.
     pub(super) fn summary(
         &mut self,
-        stage: &mut Stage,
+        output: &mut OutputItems,
         out: &mut Vec<Frame>,
         part: usize,
         delta: &str,
     ) {
-        // Whoever counts further than that is not followed; the whole shows what it was.
+        // Higher indexes are not followed; the finished item shows all of them.
         if self.torn.is_torn() || part > self.seen.summary.len() + MOST_SKIPPED {
             return;
         }
         let sound = self.torn.sound(delta);
-        self.show_summary(stage, out, part, sound);
+        self.show_summary(output, out, part, sound);
     }
 
-    fn show_summary(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, part: usize, delta: &str) {
+    fn show_summary(
+        &mut self,
+        output: &mut OutputItems,
+        out: &mut Vec<Frame>,
+        part: usize,
+        delta: &str,
+    ) {
         while self.seen.summary.len() <= part {
-            self.close_summary(stage, out);
-            self.open_summary(stage, out);
+            self.close_summary(output, out);
+            self.open_summary(output, out);
         }
         // A part that is done does not grow; what comes late is shown with the whole.
         let last = part + 1 == self.seen.summary.len() && self.summary_open;
@@ -102,25 +113,25 @@ impl LiveThought {
             text.push_str(delta);
         }
         let kind = "response.reasoning_summary_text.delta";
-        stage.at(out, kind, self.index, delta.len() + 64, |object| {
+        output.at(out, kind, self.index, delta.len() + 64, |object| {
             object
                 .number("summary_index", part as u64)
                 .str("delta", delta);
         });
     }
 
-    fn open_summary(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
+    fn open_summary(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
         let number = self.seen.summary.len() as u64;
         self.seen.summary.push(String::new());
         self.summary_open = true;
-        let part = Thought::summary_part("");
+        let part = ReasoningDraft::summary_part("");
         let kind = "response.reasoning_summary_part.added";
-        stage.at(out, kind, self.index, part.len() + 32, |object| {
+        output.at(out, kind, self.index, part.len() + 32, |object| {
             object.number("summary_index", number).raw("part", &part);
         });
     }
 
-    fn close_summary(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
+    fn close_summary(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
         let (true, Some(text)) = (self.summary_open, self.seen.summary.last()) else {
             return;
         };
@@ -130,29 +141,29 @@ impl LiveThought {
             object.number("summary_index", number).str("text", text);
         };
         let kind = "response.reasoning_summary_text.done";
-        stage.at(out, kind, self.index, text.len() + 64, with_text);
-        let part = Thought::summary_part(text);
+        output.at(out, kind, self.index, text.len() + 64, with_text);
+        let part = ReasoningDraft::summary_part(text);
         let kind = "response.reasoning_summary_part.done";
-        stage.at(out, kind, self.index, part.len() + 32, |object| {
+        output.at(out, kind, self.index, part.len() + 32, |object| {
             object.number("summary_index", number).raw("part", &part);
         });
     }
 
     /// More of the reasoning itself.
-    pub(super) fn text(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+    pub(super) fn text(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>, delta: &str) {
         let sound = self.torn.sound(delta);
-        self.show_text(stage, out, sound);
+        self.show_text(output, out, sound);
     }
 
-    fn show_text(&mut self, stage: &mut Stage, out: &mut Vec<Frame>, delta: &str) {
+    fn show_text(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>, delta: &str) {
         if delta.is_empty() {
             return;
         }
-        self.close_summary(stage, out);
+        self.close_summary(output, out);
         if !self.text_open {
             self.text_open = true;
-            let part = Thought::text_part("");
-            stage.at(
+            let part = ReasoningDraft::text_part("");
+            output.at(
                 out,
                 "response.content_part.added",
                 self.index,
@@ -167,12 +178,12 @@ impl LiveThought {
             Dialect::OpenAi => "response.reasoning_text.delta",
             Dialect::OpenResponses => "response.reasoning.delta",
         };
-        stage.at(out, kind, self.index, delta.len() + 64, |object| {
+        output.at(out, kind, self.index, delta.len() + 64, |object| {
             object.number("content_index", 0).str("delta", delta);
         });
     }
 
-    fn close_text(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
+    fn close_text(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
         if !self.text_open {
             return;
         }
@@ -182,11 +193,11 @@ impl LiveThought {
             Dialect::OpenAi => "response.reasoning_text.done",
             Dialect::OpenResponses => "response.reasoning.done",
         };
-        stage.at(out, kind, self.index, text.len() + 64, |object| {
+        output.at(out, kind, self.index, text.len() + 64, |object| {
             object.number("content_index", 0).str("text", text);
         });
-        let part = Thought::text_part(text);
-        stage.at(
+        let part = ReasoningDraft::text_part(text);
+        output.at(
             out,
             "response.content_part.done",
             self.index,
@@ -197,38 +208,38 @@ impl LiveThought {
         );
     }
 
-    fn close_parts(&mut self, stage: &mut Stage, out: &mut Vec<Frame>) {
-        self.close_summary(stage, out);
-        self.close_text(stage, out);
+    fn close_parts(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
+        self.close_summary(output, out);
+        self.close_text(output, out);
     }
 
     /// The thought is whole.
     pub(super) fn close(
         mut self,
-        stage: &mut Stage,
+        output: &mut OutputItems,
         out: &mut Vec<Frame>,
-        whole: Thought,
-    ) -> Result<(), (Live, Differs)> {
+        whole: ReasoningDraft,
+    ) -> Result<(), (LiveItem, Differs)> {
         let Some((summary, text)) = self.rest(&whole) else {
-            return Err((Live::Thought(self), Differs));
+            return Err((LiveItem::ReasoningDraft(self), Differs));
         };
         if self.text_open {
-            self.show_text(stage, out, &text);
-            self.close_text(stage, out);
+            self.show_text(output, out, &text);
+            self.close_text(output, out);
         }
         for (part, more) in summary {
-            self.show_summary(stage, out, part, &more);
+            self.show_summary(output, out, part, &more);
         }
         if self.seen.text != whole.text {
-            self.show_text(stage, out, &text);
+            self.show_text(output, out, &text);
         }
-        self.close_parts(stage, out);
-        stage.owe(out, self.index, Draft::Thought(whole));
+        self.close_parts(output, out);
+        output.owe(out, self.index, Draft::ReasoningDraft(whole));
         Ok(())
     }
 
     /// What readers have not seen yet; nothing if it does not go on from what they saw.
-    fn rest(&self, whole: &Thought) -> Option<(Vec<(usize, String)>, String)> {
+    fn rest(&self, whole: &ReasoningDraft) -> Option<(Vec<(usize, String)>, String)> {
         let seen = &self.seen.summary;
         let mut summary = Vec::new();
         if seen.len() > whole.summary.len() {

@@ -14,7 +14,7 @@ const MOST: u64 = 1_000_000_000;
 
 /// What a request says about compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct CompactionRequest {
     /// `truncation: "auto"`: the model's window is not to overflow.
     pub fits_window: bool,
     /// `context_management`
@@ -23,7 +23,7 @@ pub struct Asked {
     pub wished: Wished,
 }
 
-impl Asked {
+impl CompactionRequest {
     /// Whether a request asks for less to be shown.
     pub fn is_asked(&self) -> bool {
         self.fits_window || self.managed != Managed::Unsaid || self.wished.is_on()
@@ -78,7 +78,7 @@ pub enum Wished {
     },
 }
 
-impl Asked {
+impl CompactionRequest {
     pub(super) fn of(body: &Value<'_>) -> Result<Self, ApiError> {
         let root = Path::Root;
         let truncation = read::word(body, "truncation", &["auto", "disabled"], &root)?;
@@ -169,17 +169,20 @@ fn unknown(path: &Path<'_>) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, Managed, Wished};
+    use super::{CompactionRequest, Managed, Wished};
     use crate::api::openai::responses::wire::CreateRequest;
 
-    fn asked(body: &str) -> Asked {
+    fn asked(body: &str) -> CompactionRequest {
         *CreateRequest::parse(body.as_bytes()).unwrap().compaction()
     }
 
     #[test]
     fn three_ways_to_ask_are_read() {
-        assert_eq!(asked("{}"), Asked::default());
-        assert_eq!(asked(r#"{"truncation":"disabled"}"#), Asked::default());
+        assert_eq!(asked("{}"), CompactionRequest::default());
+        assert_eq!(
+            asked(r#"{"truncation":"disabled"}"#),
+            CompactionRequest::default()
+        );
         assert!(asked(r#"{"truncation":"auto"}"#).fits_window);
         for (entries, managed) in [
             ("[]", Managed::Unsaid),

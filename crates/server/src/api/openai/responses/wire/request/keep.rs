@@ -6,7 +6,7 @@ use throughline_model::json::{ObjectWriter, RawJson, Value, push_compact};
 
 /// Members that are not stored with the run: the input is stored as messages, and the others say
 /// how one answer is to come and what it continues. Of our own extras only what decides about model
-/// calls is: whoever goes on with the run needs it.
+/// calls is: a process that resumes the run needs it.
 const LEFT: [&str; 6] = [
     "input",
     "stream",

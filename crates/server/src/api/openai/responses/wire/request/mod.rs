@@ -18,7 +18,7 @@ use super::items::input::InputItems;
 use super::items::read;
 use crate::ApiError;
 
-pub use compaction::{Asked as CompactionAsked, Managed, Wished};
+pub use compaction::{CompactionRequest, Managed, Wished};
 pub use extras::Extras;
 pub use tools::{Allowed, McpTool, RequestTool, RequireApproval, ToolFilter, ToolPick};
 
@@ -97,7 +97,7 @@ pub struct CreateRequest {
     max_tool_calls: Option<u64>,
     obfuscated: bool,
     extras: Extras,
-    compaction: CompactionAsked,
+    compaction: CompactionRequest,
     input: InputItems,
 }
 
@@ -148,7 +148,7 @@ impl CreateRequest {
             max_tool_calls: read::integer(body, "max_tool_calls", (1, u64::MAX), &root)?,
             obfuscated: check::obfuscation(body)?,
             extras: Extras::of(body)?,
-            compaction: CompactionAsked::of(body)?,
+            compaction: CompactionRequest::of(body)?,
             input: InputItems::of(body)?,
         };
         check::echoed(body)?;
@@ -266,7 +266,7 @@ impl CreateRequest {
     }
 
     /// What it says about how much of a long history a model is shown.
-    pub fn compaction(&self) -> &CompactionAsked {
+    pub fn compaction(&self) -> &CompactionRequest {
         &self.compaction
     }
 

@@ -50,7 +50,7 @@ pub(super) fn settings(body: &Value<'_>) -> Result<Settings, ApiError> {
     })
 }
 
-/// How much to think, and whether to tell of it.
+/// Reasoning effort and summary.
 fn reasoning(body: &Value<'_>) -> Result<(Option<Effort>, bool), ApiError> {
     let Some(reasoning) = read::object(body, "reasoning", &Path::Root)? else {
         return Ok((None, false));

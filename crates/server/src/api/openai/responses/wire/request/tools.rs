@@ -79,9 +79,9 @@ impl RequestTool {
 pub struct McpTool {
     /// The server, by the name that it has with us.
     pub label: String,
-    /// The tools that may be used; all of them if nothing is said.
+    /// The tools that may be used; all of them if absent.
     pub allowed: Option<ToolFilter>,
-    /// Which calls need somebody's leave.
+    /// Which calls need approval.
     pub require_approval: RequireApproval,
     /// The tool as it was sent.
     pub json: RawJson,
@@ -90,7 +90,7 @@ pub struct McpTool {
 /// Some tools of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// By name; any name if nothing is said.
+    /// By name; any name if absent.
     pub names: Option<Vec<String>>,
     /// Those that say that they only read, or those that do not.
     pub read_only: Option<bool>,
@@ -105,7 +105,7 @@ impl ToolFilter {
     }
 }
 
-/// Which calls of a server need somebody's leave, beyond those of the configuration.
+/// Which calls of a server need approval, beyond those of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RequireApproval {
     /// Nothing was said.
@@ -125,7 +125,7 @@ pub enum RequireApproval {
 }
 
 impl RequireApproval {
-    /// Whether a call of a tool needs leave, as far as the client says. Silence adds nothing: the
+    /// Whether a call of a tool needs approval, as far as the client says. Silence adds nothing: the
     /// configured list alone decides then.
     pub fn asks(&self, name: &str, read_only: bool) -> bool {
         let meant = |filter: &Option<ToolFilter>| {

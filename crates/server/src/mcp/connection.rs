@@ -17,23 +17,23 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct McpConnection {
     label: String,
     server: McpServer,
     /// Held while a connection is made, so that requests that come meanwhile wait for that one.
-    state: Mutex<State>,
+    state: Mutex<ConnectionAttempts>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionAttempts {
     tools: Option<Arc<McpTools>>,
     failures: u32,
-    /// Until when nobody tries again, and what to say meanwhile.
+    /// Until when no attempt is made, and the error meanwhile.
     resting: Option<(Instant, ApiError)>,
     closed: bool,
 }
 
-impl Link {
+impl McpConnection {
     pub(super) fn new(label: &str, config: &McpConfig) -> Self {
         let server = match &config.reach {
             McpReach::Url(url) => McpServer::http(url.clone()),
@@ -69,7 +69,7 @@ impl Link {
         }
         let listed = match &state.tools {
             None => self.connect(&mut state).await,
-            // A connection that was lost is made again by whoever calls a tool.
+            // A lost connection is made again by the next tool call.
             Some(tools) if !tools.have_changed() => return Ok(tools.tools()),
             Some(tools) => tools.refresh().await,
         };
@@ -83,7 +83,10 @@ impl Link {
         }
     }
 
-    async fn connect(&self, state: &mut State) -> Result<Vec<Arc<dyn Tool>>, McpError> {
+    async fn connect(
+        &self,
+        state: &mut ConnectionAttempts,
+    ) -> Result<Vec<Arc<dyn Tool>>, McpError> {
         let tools = Arc::new(self.server.clone().connect().await?);
         tracing::info!(server = self.label, "connected to the MCP server");
         let listed = tools.tools();
@@ -91,7 +94,7 @@ impl Link {
         Ok(listed)
     }
 
-    fn failed(&self, state: &mut State, error: &McpError) -> ApiError {
+    fn failed(&self, state: &mut ConnectionAttempts, error: &McpError) -> ApiError {
         tracing::warn!(
             server = self.label,
             error = error as &dyn Error,
@@ -120,7 +123,7 @@ impl Link {
     }
 }
 
-/// What a client is told: which server and what is wrong with it, but no address and no program.
+/// The error for clients: which server and what is wrong with it, but no address and no program.
 fn answer(label: &str, error: &McpError) -> ApiError {
     match error {
         McpError::Timeout { .. } => {
@@ -132,7 +135,7 @@ fn answer(label: &str, error: &McpError) -> ApiError {
         McpError::TooMany { limit, .. } => {
             down(label, &format!("it lists more than {limit} tools")).retry(false)
         }
-        // A slip in the configuration, which only whoever wrote it can mend.
+        // A mistake in the configuration, which a retry cannot mend.
         McpError::NoSuchTool { name, .. } => ApiError::server(format!(
             "The configuration of the MCP server {label:?} names a tool {name:?} that it does not \
              have; mend effects or approval of [mcp.{label}]"

@@ -1,5 +1,4 @@
-//! What is kept with a run so that any process can go on with it, and tell it again in the same
-//! words: the request, and the tools of ours that it was begun with.
+//! What is stored with a run so that any process can resume it, and show it again byte for byte: the request, and the tools of ours that it was begun with.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::error::ApiError;
 
 /// What is kept with a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Host {
+pub(crate) struct StoredRequest {
     /// What was asked for.
     pub(crate) request: Arc<CreateRequest>,
     /// The tools that run here, by the name that models know.
@@ -29,10 +28,10 @@ pub(crate) struct Host {
     /// What of the request is not carried out, as far as it was known at the beginning.
     pub(crate) ignored: Vec<Ignored>,
     /// The conversation in short that it answers with, in place of a model.
-    pub(crate) in_short: Option<RawJson>,
+    pub(crate) compaction_item: Option<RawJson>,
 }
 
-impl Host {
+impl StoredRequest {
     /// A request that uses no tools of ours.
     pub(crate) fn plain(request: Arc<CreateRequest>) -> Self {
         Self {
@@ -43,7 +42,7 @@ impl Host {
             previous: None,
             functions: false,
             ignored: Vec::new(),
-            in_short: None,
+            compaction_item: None,
         }
     }
 
@@ -110,7 +109,7 @@ impl Host {
                 }
                 ignored.end();
             }
-            if let Some(item) = &self.in_short {
+            if let Some(item) = &self.compaction_item {
                 object.raw("in_short", item.get());
             }
         })
@@ -158,7 +157,7 @@ impl Host {
             ignored: elements(host, "ignored")
                 .filter_map(Ignored::read_stored)
                 .collect(),
-            in_short: host.get("in_short").map(RawJson::of),
+            compaction_item: host.get("in_short").map(RawJson::of),
         }))
     }
 }

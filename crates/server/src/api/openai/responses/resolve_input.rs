@@ -10,15 +10,15 @@ use super::chain;
 use super::resolve::{Found, Resolving};
 use super::wire::Ignored;
 use crate::api::openai::items::{
-    Brought, InputItem, InputItems, InputPart, ItemId, PARCEL_PURPOSE, Parcel, duplicate_item,
-    not_ours, parts, same_item,
+    COMPACTION_PURPOSE, CompactionToken, InputItem, InputItems, InputPart, ItemId, OpenedToken,
+    duplicate_item, not_ours, parts, same_item,
 };
 use crate::app::App;
 use crate::error::{ApiError, MISSING_ITEM};
 
 /// What is said, ready for a run.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct ResolvedInput {
     pub(crate) messages: Vec<Message>,
     /// Answers to questions whether a tool may run.
     pub(crate) approvals: Vec<Approved>,
@@ -34,14 +34,14 @@ pub(crate) struct Approved {
 }
 
 /// What a request says on top of a history.
-pub(crate) async fn said(
+pub(crate) async fn resolve_input(
     app: &App,
     scope: &TenantScope,
     input: &InputItems,
     history: &[Arc<Message>],
-) -> Result<Said, ApiError> {
+) -> Result<ResolvedInput, ApiError> {
     let again = sent_again(app, scope, input, history).await?;
-    let mut said = Said::default();
+    let mut said = ResolvedInput::default();
     let mut resolving = Resolving::new(app, scope);
     let mut sent: Vec<&InputItem> = Vec::new();
     let mut last = None;
@@ -75,7 +75,7 @@ pub(crate) async fn said(
     Ok(said)
 }
 
-impl Said {
+impl ResolvedInput {
     /// Add what is kept. What stood in one message stands in one again: reasoning is nothing without
     /// what it led to.
     fn keep(&mut self, messages: Vec<Message>, follows: bool) {
@@ -115,10 +115,10 @@ impl Said {
             match part {
                 InputPart::Messages(messages) => self.messages.extend(messages),
                 InputPart::Reference { id, .. } => return Err(no_item(&id)),
-                InputPart::Parcel { id, brought, index } => {
+                InputPart::CompactionToken { id, brought, index } => {
                     let message = opened(app, scope, &brought, id.as_deref(), index)?;
                     // A client that sends everything again sends it too.
-                    let known = |one: &Arc<Message>| Parcel::became(one, &brought.seal);
+                    let known = |one: &Arc<Message>| CompactionToken::became(one, &brought.seal);
                     if !history.iter().any(known) {
                         self.messages.push(message);
                     }
@@ -142,15 +142,20 @@ impl Said {
 fn opened(
     app: &App,
     scope: &TenantScope,
-    brought: &Brought,
+    brought: &OpenedToken,
     id: Option<&str>,
     index: usize,
 ) -> Result<Message, ApiError> {
-    let Brought { parcel, seal } = brought;
-    let own = app
-        .store
-        .seal(scope, PARCEL_PURPOSE, parcel.bytes().get().as_bytes());
-    // All bytes are looked at, so that time tells nothing about where they differ.
+    let OpenedToken {
+        compaction_token,
+        seal,
+    } = brought;
+    let own = app.store.seal(
+        scope,
+        COMPACTION_PURPOSE,
+        compaction_token.bytes().get().as_bytes(),
+    );
+    // Constant time: all bytes are compared.
     let differs = own
         .iter()
         .zip(seal)
@@ -158,8 +163,8 @@ fn opened(
     if differs != 0 {
         return Err(not_ours(index, "it was not sealed here, or was changed"));
     }
-    let minted = Parcel::id(seal);
-    Ok(parcel.message(id.unwrap_or(&minted), seal))
+    let minted = CompactionToken::id(seal);
+    Ok(compaction_token.message(id.unwrap_or(&minted), seal))
 }
 
 /// Items of ours that the chain has, and that a client which sends everything again sends too.
@@ -250,7 +255,7 @@ fn waiting(history: &[Arc<Message>], id: &str) -> usize {
     0
 }
 
-/// An approval that nobody asked for there.
+/// An approval that the response before did not ask for.
 pub(crate) fn no_question(id: &str) -> ApiError {
     let id: String = id.chars().take(128).collect();
     ApiError::invalid(format!(

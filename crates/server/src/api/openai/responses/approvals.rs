@@ -3,7 +3,7 @@
 use throughline_model::ToolCall;
 use throughline_store::{Execution, Journal, RunId};
 
-use crate::api::openai::items::{Asked, KnownCall};
+use crate::api::openai::items::{AwaitingApproval, KnownCall};
 
 /// The call at the place of an execution, as the model made it.
 pub(crate) fn call_at(journal: &Journal, execution: &Execution) -> Option<KnownCall> {
@@ -24,11 +24,14 @@ fn question(execution: &Execution) -> ToolCall {
 }
 
 /// The approvals that a run asked for, for the executions that are meant.
-pub(crate) fn asked(journal: &Journal, meant: impl Fn(&Execution) -> bool) -> Vec<Asked> {
+pub(crate) fn awaiting_approval(
+    journal: &Journal,
+    meant: impl Fn(&Execution) -> bool,
+) -> Vec<AwaitingApproval> {
     let calls = journal.calls.iter().filter(|call| meant(call));
     let asked = calls.filter_map(|call| {
         let approval = call.approval?;
-        Some(Asked {
+        Some(AwaitingApproval {
             step: call.at.step,
             call: call.call.clone(),
             occurrence: call_at(journal, call)?.occurrence,

@@ -1,4 +1,4 @@
-//! What goes wrong, in the words and codes of the API.
+//! Errors with the messages and codes of the API.
 
 use std::time::Duration;
 
@@ -231,7 +231,7 @@ pub(crate) fn is_transient(kind: &str) -> bool {
     )
 }
 
-/// A run that failed before a step of it was finished, as the record tells it.
+/// A run that failed before a step of it was finished, as it is recorded.
 pub(crate) fn failed_before(end: &RunEnd, run: RunId) -> Option<ApiError> {
     let (kind, text) = end.error.as_ref()?;
     let mut error = upstream(kind, text);

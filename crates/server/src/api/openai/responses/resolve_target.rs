@@ -1,4 +1,4 @@
-//! What it takes to answer a request: whom to ask, with which tools, under which rules.
+//! Resolves a request to an agent: upstream, tools, settings and limits.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use throughline::{
 use throughline_model::ToolDef;
 use throughline_model::json::RawJson;
 
-use super::host::Host;
-use super::offered::{Offered, choice, renamed};
-use super::showing;
-use super::trigger::put_in_short;
-use super::unsupported::{ModelCall, judged};
+use super::compaction_options;
+use super::offered::{OfferedTools, choice, renamed};
+use super::stored_request::StoredRequest;
+use super::trigger::set_compaction_answer;
+use super::unsupported::{ModelCall, check_unsupported};
 use super::wire::{CreateRequest, McpTool, RequestTool};
 use crate::api::openai::items::{InputItems, ServerTool, ToolList};
 use crate::app::App;
@@ -23,22 +23,22 @@ use crate::error::ApiError;
 use crate::upstreams::{Route, Upstream};
 
 /// What it takes to answer a request.
-pub(crate) struct Recipe {
+pub(crate) struct ResolvedTarget {
     pub(crate) agent: Agent,
     pub(crate) options: RunOptions,
-    pub(crate) host: Host,
+    pub(crate) host: StoredRequest,
     pub(crate) upstream: Arc<Upstream>,
 }
 
-/// The recipe for a request. `listed` are the tool servers that the chain has listed already.
-pub(crate) async fn recipe(
+/// Resolve a new request. `listed` are the tool servers that the chain has listed already.
+pub(crate) async fn resolve_target(
     app: &App,
     request: Arc<CreateRequest>,
     input: &InputItems,
     listed: &[String],
-) -> Result<Recipe, ApiError> {
+) -> Result<ResolvedTarget, ApiError> {
     let route = app.upstreams.route(request.model())?;
-    let mut host = Host::plain(Arc::clone(&request));
+    let mut host = StoredRequest::plain(Arc::clone(&request));
     let served = served(app, &request, &route).await?;
     for list in served.lists {
         if !listed.contains(&list.label) {
@@ -61,27 +61,27 @@ enum Looks<'i> {
     Known,
 }
 
-/// The recipe for a run that was begun before, as it was kept.
-pub(crate) async fn again(app: &App, host: &Host) -> Result<Recipe, ApiError> {
+/// Resolve the request of a run that was begun before, as it was stored.
+pub(crate) async fn again(app: &App, host: &StoredRequest) -> Result<ResolvedTarget, ApiError> {
     let route = app.upstreams.route(host.request.model())?;
     let served = served(app, &host.request, &route).await?;
-    let mut recipe = made(app, &route, host.clone(), served.tools, Looks::Known)?;
-    if let Some(item) = &host.in_short {
-        put_in_short(app, &mut recipe, item.clone())?;
+    let mut target = made(app, &route, host.clone(), served.tools, Looks::Known)?;
+    if let Some(item) = &host.compaction_item {
+        set_compaction_answer(app, &mut target, item.clone())?;
     }
-    Ok(recipe)
+    Ok(target)
 }
 
 fn made(
     app: &App,
     route: &Route,
-    mut host: Host,
+    mut host: StoredRequest,
     served: Vec<Arc<dyn Tool>>,
     looks: Looks<'_>,
-) -> Result<Recipe, ApiError> {
+) -> Result<ResolvedTarget, ApiError> {
     let request = Arc::clone(&host.request);
     let native = route.upstream.kind.speaks_responses();
-    let offered = Offered::of(&request, native);
+    let offered = OfferedTools::of(&request, native);
     let mut tools = served;
     let allowed = request.tool_choice().allowed.as_ref();
     let label = |name: &str| {
@@ -124,7 +124,7 @@ fn made(
         call.refuse_contents(input)?;
         host.functions = !native && renamed(&request).next().is_some();
         host.ignored = call.ignored()?;
-        judged(&host.ignored, app.config.server.unsupported)?;
+        check_unsupported(&host.ignored, app.config.server.unsupported)?;
     }
     let agent = route.agent.as_deref();
     let instructions = [
@@ -148,7 +148,7 @@ fn made(
         on_open_calls: extras.on_open_calls,
         on_park: Some(OnPark::Publish),
         on_repeat: OnRepeat::Tell,
-        compaction: Some(showing::compaction(
+        compaction: Some(compaction_options::compaction(
             &app.config.compaction,
             route.upstream.window,
             request.compaction(),
@@ -164,7 +164,7 @@ fn made(
             upstream.name
         ))
     })?;
-    Ok(Recipe {
+    Ok(ResolvedTarget {
         agent,
         options,
         upstream,
@@ -191,15 +191,19 @@ fn limits(app: &App, request: &CreateRequest) -> Limits {
 
 /// Tools of ours that a request uses.
 #[derive(Default)]
-struct Served {
+struct ServerTools {
     tools: Vec<Arc<dyn Tool>>,
     names: Vec<(String, ServerTool)>,
     lists: Vec<ToolList>,
 }
 
 /// The tools of the servers that the agent and the request name.
-async fn served(app: &App, request: &CreateRequest, route: &Route) -> Result<Served, ApiError> {
-    let mut served = Served::default();
+async fn served(
+    app: &App,
+    request: &CreateRequest,
+    route: &Route,
+) -> Result<ServerTools, ApiError> {
+    let mut served = ServerTools::default();
     let agents = route.agent.as_deref().map(|agent| agent.mcp.as_slice());
     for label in agents.unwrap_or_default() {
         // In a box: connecting is large, and seldom.
@@ -218,7 +222,7 @@ async fn served(app: &App, request: &CreateRequest, route: &Route) -> Result<Ser
     Ok(served)
 }
 
-impl Served {
+impl ServerTools {
     fn add(
         &mut self,
         label: &str,
@@ -250,7 +254,7 @@ impl Served {
             self.names.push((spec.name.clone(), served));
             self.tools
                 .push(match asks && spec.approval != Approval::Always {
-                    true => Arc::new(Asking::of(tool)),
+                    true => Arc::new(ApprovalRequired::of(tool)),
                     false => tool,
                 });
         }
@@ -283,12 +287,12 @@ fn listed(spec: &ToolSpec) -> RawJson {
 }
 
 /// A tool of ours that the client wants to be asked about.
-struct Asking {
+struct ApprovalRequired {
     spec: ToolSpec,
     tool: Arc<dyn Tool>,
 }
 
-impl Asking {
+impl ApprovalRequired {
     fn of(tool: Arc<dyn Tool>) -> Self {
         let mut spec = tool.spec().clone();
         spec.approval = Approval::Always;
@@ -297,7 +301,7 @@ impl Asking {
 }
 
 #[async_trait]
-impl Tool for Asking {
+impl Tool for ApprovalRequired {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

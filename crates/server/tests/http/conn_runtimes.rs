@@ -92,7 +92,7 @@ async fn threads_end_with_the_server_and_whatever_is_left_on_them() {
     assert_eq!(client.send("GET /leaves", &[], b"").await.status, 200);
     end(server).await;
     assert!(left.await.is_err(), "it is dropped with its thread");
-    // Nobody listens there any more.
+    // There is no listener any more.
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 

@@ -4,7 +4,7 @@
 use throughline::Compaction;
 use throughline::compact::Policy;
 
-use super::wire::{CompactionAsked, Managed, Wished};
+use super::wire::{CompactionRequest, Managed, Wished};
 use crate::config::{CompactionConfig, When};
 
 /// What a request asks for, on an upstream whose windows hold so much.
@@ -17,7 +17,7 @@ use crate::config::{CompactionConfig, When};
 pub(super) fn compaction(
     config: &CompactionConfig,
     window: Option<u64>,
-    asked: &CompactionAsked,
+    asked: &CompactionRequest,
 ) -> Compaction {
     let is_asked = asked.fits_window || asked.managed != Managed::Unsaid;
     match asked.wished {
@@ -31,7 +31,7 @@ pub(super) fn compaction(
 pub(super) fn policy(
     config: &CompactionConfig,
     window: Option<u64>,
-    asked: &CompactionAsked,
+    asked: &CompactionRequest,
 ) -> Policy {
     let (budget, threshold, recent_calls, count) = match asked.wished {
         Wished::On {

@@ -2,33 +2,33 @@
 //! `compaction` item.
 //!
 //! It is `tlc1.`, base 64 of an object, a dot and a seal in hexadecimal digits. The seal is the
-//! store's, for one tenant: what was changed, or made by somebody else, does not open. It is sealed,
-//! not secret: who holds it may read it, as whoever asked for it could before.
+//! store's, for one tenant: a token that was changed or made elsewhere does not open. It is signed, not
+//! encrypted: its holder may read it, as the client that asked for it could before.
 //!
 //! A string that does not begin like ours is another's and is left as it is.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use throughline_model::json::{
     ArrayWriter, Limits, ObjectWriter, RawJson, Value, parse_with, push_string,
 };
 use throughline_model::{Content, Message, Role, Source};
 
-use super::base64;
-
-/// How every parcel begins, before the number of its version.
+/// How every token begins, before the number of its version.
 const MARK: &str = "tlc";
 
 /// The version that is written.
 const VERSION: &str = "1";
 
-/// What seals of parcels are for.
+/// What seals of tokens are for.
 pub(crate) const PURPOSE: &str = "compaction item";
 
-/// The longest parcel, in characters, as in OpenAI's description.
+/// The longest token, in characters, as in OpenAI's description.
 pub(crate) const LONGEST: usize = 20_971_520;
 
-/// Why a parcel cannot be opened.
+/// Why a token cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadParcel {
+pub enum BadCompactionToken {
     /// It was cut or changed on the way.
     #[error("it is damaged")]
     Damaged,
@@ -39,7 +39,7 @@ pub enum BadParcel {
 
 /// A conversation in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct CompactionToken {
     /// What was said and done.
     pub text: String,
     /// Who asserted what it stands for.
@@ -48,16 +48,16 @@ pub struct Parcel {
     pub of: Option<String>,
 }
 
-/// A parcel that somebody brought, and what is to be held against it.
+/// A token that a client sent, decoded; its signature is still to be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brought {
+pub struct OpenedToken {
     /// What is in it.
-    pub parcel: Parcel,
+    pub compaction_token: CompactionToken,
     /// The seal that it came with.
     pub seal: [u8; 16],
 }
 
-impl Parcel {
+impl CompactionToken {
     /// What is sealed: the same for the same.
     pub fn bytes(&self) -> RawJson {
         RawJson::object(|object| self.write(object))
@@ -90,7 +90,7 @@ impl Parcel {
 
     /// The item that a client carries.
     pub fn item(&self, id: &str, seal: &[u8; 16]) -> RawJson {
-        let bytes = base64::encode(self.bytes().get().as_bytes());
+        let bytes = STANDARD.encode(self.bytes().get());
         let sealed = format!("{MARK}{VERSION}.{bytes}.{}", digits(seal));
         RawJson::object(|object| {
             object
@@ -105,7 +105,7 @@ impl Parcel {
         open(sealed).is_some()
     }
 
-    /// Whether a message of a history is what a parcel with this seal became.
+    /// Whether a message of a history is what a token with this seal became.
     pub fn became(message: &Message, seal: &[u8; 16]) -> bool {
         kept(message).is_some_and(|(_, known, _)| known == *seal)
     }
@@ -115,7 +115,7 @@ impl Parcel {
         format!("cmp_{}", digits(seal))
     }
 
-    /// The message that it becomes in a history. It is nobody's speech: its source says that it is a
+    /// The message that it becomes in a history. It has no speaker: its source says that it is a
     /// summary. The role is the user's, because no vendor has a better one for what it has no word
     /// for, and because system text has an authority that quoted output must not get.
     pub fn message(&self, id: &str, seal: &[u8; 16]) -> Message {
@@ -138,16 +138,16 @@ impl Parcel {
 /// The item that a message of a history came as, and its id.
 pub(crate) fn carried(message: &Message) -> Option<(String, RawJson)> {
     let (id, seal, rest) = kept(message)?;
-    let parcel = Parcel {
+    let compaction_token = CompactionToken {
         text: message.text(),
         ..rest
     };
-    let item = parcel.item(&id, &seal);
+    let item = compaction_token.item(&id, &seal);
     Some((id, item))
 }
 
-/// What a message keeps of its parcel: id, seal, and all but the text.
-fn kept(message: &Message) -> Option<(String, [u8; 16], Parcel)> {
+/// What a message keeps of its token: id, seal, and all but the text.
+fn kept(message: &Message) -> Option<(String, [u8; 16], CompactionToken)> {
     if message.source != Some(Source::Summary) {
         return None;
     }
@@ -160,31 +160,34 @@ fn kept(message: &Message) -> Option<(String, [u8; 16], Parcel)> {
             .members_of(RawJson::of(summary).get())
             .str("text", "");
     });
-    Some((id, seal, Parcel::read(&known.value())?))
+    Some((id, seal, CompactionToken::read(&known.value())?))
 }
 
-/// Open a parcel; `None` if the string is not one of ours. Whoever opens it still has to look at the
+/// Decode a token; `None` if the string is not one of ours. The caller still has to check the
 /// seal.
-pub(crate) fn open(sealed: &str) -> Option<Result<Brought, BadParcel>> {
+pub(crate) fn open(sealed: &str) -> Option<Result<OpenedToken, BadCompactionToken>> {
     let rest = sealed.strip_prefix(MARK)?;
     let (version, rest) = rest.split_once('.')?;
     if version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     Some(match version == VERSION {
-        true => read(rest).ok_or(BadParcel::Damaged),
-        false => Err(BadParcel::Newer),
+        true => read(rest).ok_or(BadCompactionToken::Damaged),
+        false => Err(BadCompactionToken::Newer),
     })
 }
 
-fn read(rest: &str) -> Option<Brought> {
+fn read(rest: &str) -> Option<OpenedToken> {
     let (bytes, seal) = rest.rsplit_once('.')?;
-    let bytes = String::from_utf8(base64::decode(bytes)?).ok()?;
+    let bytes = String::from_utf8(STANDARD.decode(bytes).ok()?).ok()?;
     let value = parse_with(&bytes, Limits::default()).ok()?;
-    let parcel = Parcel::read(&value)?;
+    let compaction_token = CompactionToken::read(&value)?;
     let seal = seal_of(seal)?;
-    // One parcel, one spelling: what is sealed is what was written.
-    (parcel.bytes().get() == bytes).then_some(Brought { parcel, seal })
+    // One token, one spelling: what is sealed is what was written.
+    (compaction_token.bytes().get() == bytes).then_some(OpenedToken {
+        compaction_token,
+        seal,
+    })
 }
 
 fn digits(seal: &[u8; 16]) -> String {
@@ -205,18 +208,20 @@ fn seal_of(text: &str) -> Option<[u8; 16]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadParcel, Brought, Message, Parcel, Source, Value, carried, open};
+    use super::{
+        BadCompactionToken, CompactionToken, Message, OpenedToken, Source, Value, carried, open,
+    };
 
-    fn parcel() -> Parcel {
-        Parcel {
+    fn compaction_token() -> CompactionToken {
+        CompactionToken {
             text: "[Earlier: Read /src/pier.rs lines 1-9 (9 lines) #2]".to_owned(),
             sources: vec!["model".to_owned(), "tool".to_owned()],
             of: Some("resp_1".to_owned()),
         }
     }
 
-    fn sealed(parcel: &Parcel) -> String {
-        let item = parcel.item("cmp_1", &[7; 16]);
+    fn sealed(compaction_token: &CompactionToken) -> String {
+        let item = compaction_token.item("cmp_1", &[7; 16]);
         let value = item.value();
         let sealed = value.get("encrypted_content").and_then(Value::as_str);
         sealed.unwrap().into_owned()
@@ -225,12 +230,15 @@ mod tests {
     #[test]
     fn what_is_sealed_comes_back_exactly() {
         for of in [None, Some("resp_1".to_owned())] {
-            let parcel = Parcel { of, ..parcel() };
-            let brought = Brought {
-                parcel: parcel.clone(),
+            let compaction_token = CompactionToken {
+                of,
+                ..compaction_token()
+            };
+            let brought = OpenedToken {
+                compaction_token: compaction_token.clone(),
                 seal: [7; 16],
             };
-            assert_eq!(open(&sealed(&parcel)), Some(Ok(brought)));
+            assert_eq!(open(&sealed(&compaction_token)), Some(Ok(brought)));
         }
     }
 
@@ -250,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_parcel_is_refused_wherever_it_was_changed() {
-        let sealed = sealed(&parcel());
+    fn a_damaged_token_is_refused_wherever_it_was_changed() {
+        let sealed = sealed(&compaction_token());
         for place in "tlc1.".len()..sealed.len() {
             let mut bytes = sealed.clone().into_bytes();
             bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
@@ -259,27 +267,33 @@ mod tests {
             let opened = open(&changed).unwrap();
             // What can still be read is other than what was sealed.
             if let Ok(brought) = opened {
-                assert!(brought.parcel != parcel() || brought.seal != [7; 16]);
+                assert!(brought.compaction_token != compaction_token() || brought.seal != [7; 16]);
             }
         }
         for place in "tlc1.".len()..sealed.len() {
-            assert_eq!(open(&sealed[..place]), Some(Err(BadParcel::Damaged)));
+            assert_eq!(
+                open(&sealed[..place]),
+                Some(Err(BadCompactionToken::Damaged))
+            );
         }
-        assert_eq!(open("tlc2.xyz"), Some(Err(BadParcel::Newer)));
+        assert_eq!(open("tlc2.xyz"), Some(Err(BadCompactionToken::Newer)));
     }
 
     #[test]
     fn b172_its_message_is_nobodys_speech_and_knows_where_it_comes_from() {
-        let message = parcel().message("cmp_1", &[7; 16]);
+        let message = compaction_token().message("cmp_1", &[7; 16]);
         assert_eq!(message.source, Some(Source::Summary));
-        assert_eq!(message.text(), parcel().text);
+        assert_eq!(message.text(), compaction_token().text);
         let stored = Message::from_json(&message.to_json()).unwrap();
         let (id, item) = carried(&stored).unwrap();
         assert_eq!(
             (id.as_str(), item),
-            ("cmp_1", parcel().item("cmp_1", &[7; 16]))
+            ("cmp_1", compaction_token().item("cmp_1", &[7; 16]))
         );
-        assert!(Parcel::became(&stored, &[7; 16]) && !Parcel::became(&stored, &[8; 16]));
+        assert!(
+            CompactionToken::became(&stored, &[7; 16])
+                && !CompactionToken::became(&stored, &[8; 16])
+        );
         let mut claimed = message;
         claimed.source = Some(Source::Caller);
         assert_eq!(carried(&claimed), None);

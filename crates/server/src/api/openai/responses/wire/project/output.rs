@@ -2,8 +2,8 @@
 
 use throughline_model::json::{RawJson, Value};
 
-use crate::api::openai::items::output::{Draft, State};
-use crate::api::openai::responses::wire::frame::{Frame, Frames, Numbers, Spot};
+use crate::api::openai::items::output::{Draft, ItemStatus};
+use crate::api::openai::responses::wire::frame::{Frame, FrameWriter, Numbers, Spot};
 
 /// An item of the output.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ struct Slot {
 
 /// The items of a response so far, and the number of the next event.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stage {
+pub(super) struct OutputItems {
     pub(super) numbers: Numbers,
     output: Vec<Slot>,
     /// The last item that is whole and whose `done` is still owed: how the response ends may change
@@ -23,10 +23,10 @@ pub(super) struct Stage {
     owed: Option<(usize, Draft)>,
 }
 
-impl Stage {
+impl OutputItems {
     /// A writer of events.
-    pub(super) fn frames<'s>(&'s mut self, out: &'s mut Vec<Frame>) -> Frames<'s> {
-        Frames::new(out, &mut self.numbers)
+    pub(super) fn frames<'s>(&'s mut self, out: &'s mut Vec<Frame>) -> FrameWriter<'s> {
+        FrameWriter::new(out, &mut self.numbers)
     }
 
     /// The items that are done.
@@ -36,7 +36,7 @@ impl Stage {
 
     /// Begin an item.
     pub(super) fn add(&mut self, out: &mut Vec<Frame>, id: String, begun: &str) -> usize {
-        self.settle(out, State::Completed);
+        self.settle(out, ItemStatus::Completed);
         let index = self.output.len();
         self.output.push(Slot { id, json: None });
         self.frames(out)
@@ -54,7 +54,7 @@ impl Stage {
         write: impl FnOnce(&mut throughline_model::json::ObjectWriter<'_>),
     ) {
         let id = self.output.get(index).map_or("", |slot| slot.id.as_str());
-        Frames::new(out, &mut self.numbers).at(kind, Spot { id, index }, room, write);
+        FrameWriter::new(out, &mut self.numbers).at(kind, Spot { id, index }, room, write);
     }
 
     /// The item is done.
@@ -68,12 +68,12 @@ impl Stage {
 
     /// The item is whole; that it is done is said when it is known how it ended.
     pub(super) fn owe(&mut self, out: &mut Vec<Frame>, index: usize, draft: Draft) {
-        self.settle(out, State::Completed);
+        self.settle(out, ItemStatus::Completed);
         self.owed = Some((index, draft));
     }
 
     /// Say that the last item is done, if that is still owed.
-    pub(super) fn settle(&mut self, out: &mut Vec<Frame>, state: State) {
+    pub(super) fn settle(&mut self, out: &mut Vec<Frame>, state: ItemStatus) {
         if let Some((index, draft)) = self.owed.take() {
             self.finish(out, index, &draft, state);
         }
@@ -85,7 +85,7 @@ impl Stage {
         out: &mut Vec<Frame>,
         index: usize,
         draft: &Draft,
-        state: State,
+        state: ItemStatus,
     ) {
         let id = self.output.get(index).map_or("", |slot| slot.id.as_str());
         let json = draft.whole(id, state);
@@ -100,7 +100,7 @@ impl Stage {
     /// The item came to nothing, whatever it was when it was done: its model call broke off.
     pub(super) fn supersede(&mut self, out: &mut Vec<Frame>, index: usize) {
         if self.owed.as_ref().is_some_and(|(owed, _)| *owed == index) {
-            return self.settle(out, State::Incomplete);
+            return self.settle(out, ItemStatus::Incomplete);
         }
         let Some(json) = self
             .output
@@ -114,7 +114,7 @@ impl Stage {
         };
         let whole = raw.value();
         let tag = whole.get("type").and_then(Value::as_str);
-        let word = State::Incomplete.of(&tag.unwrap_or_default());
+        let word = ItemStatus::Incomplete.of(&tag.unwrap_or_default());
         if let Some(status) = whole.get("status") {
             *json = RawJson::of_with(&whole, &[(status, &format!("\"{word}\""))])
                 .get()

@@ -1,4 +1,4 @@
-//! What a response is told with beside the events of its run.
+//! What a response shows beside the events of its run.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use throughline_model::Stop;
 use throughline_store::{Millis, RunId, ThreadId};
 
 use super::ignored::Ignored;
-use super::items::{Asked, KnownCall, Labels, ToolList};
+use super::items::{AwaitingApproval, KnownCall, Labels, ToolList};
 use super::request::CreateRequest;
 use crate::config::Dialect;
 
-/// What a response is told with beside the events of its run. It must be the same for every reader
-/// at every time: frames are derived from it.
+/// What a response shows beside the events of its run. It must be the same for every reader at every
+/// time: frames are derived from it.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct ResponseContext {
     /// The run; its id is the response's.
     pub run: RunId,
     /// The thread, if the response is kept.
@@ -48,8 +48,8 @@ pub struct Ending {
     pub finish: Option<Stop>,
     /// Code and message of what went wrong.
     pub error: Option<(String, String)>,
-    /// Calls that wait for somebody's leave.
-    pub asked: Vec<Asked>,
+    /// Calls that wait for approval.
+    pub asked: Vec<AwaitingApproval>,
     /// When.
     pub at: Millis,
     /// What could not be carried out and was found while models were called.

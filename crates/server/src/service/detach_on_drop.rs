@@ -1,4 +1,4 @@
-//! Work that is done by whoever waits for it, and goes on by itself when nobody does any more.
+//! A future that the request task drives, and that moves to a background task when it is dropped.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -8,17 +8,17 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Work without a task of its own, as long as somebody waits for what comes of it: handing it to
-/// another task, and waiting for that, wakes threads for nothing. Whoever waits may leave at any
-/// moment; the work does not end with that, it gets its task then.
-pub(crate) struct Attended {
+/// Work that the request task polls itself: a task of its own would cost a wake-up for each step.
+/// When the client disconnects, hyper drops the request task; dropping this value then spawns the rest
+/// of the work on `tracker`.
+pub(crate) struct DetachOnDrop {
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     tracker: TaskTracker,
     runtime: Handle,
     _token: TaskTrackerToken,
 }
 
-impl Attended {
+impl DetachOnDrop {
     /// Work that is not begun. It must be made in a runtime.
     pub(crate) fn new(
         tracker: &TaskTracker,
@@ -33,7 +33,10 @@ impl Attended {
     }
 
     /// Work until something has come of it. Nothing else is waited for: when the work is over, it has.
-    pub(crate) async fn until<T>(&mut self, mut happened: impl FnMut() -> Option<T>) -> Option<T> {
+    pub(crate) async fn drive_until<T>(
+        &mut self,
+        mut happened: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         poll_fn(|cx| {
             if let Some(work) = &mut self.work
                 && work.as_mut().poll(cx).is_ready()
@@ -54,7 +57,7 @@ impl Attended {
     }
 }
 
-impl Drop for Attended {
+impl Drop for DetachOnDrop {
     fn drop(&mut self) {
         // What panicked is not polled again.
         if let Some(work) = self.work.take()
@@ -74,7 +77,7 @@ mod tests {
     use tokio::sync::Notify;
     use tokio_util::task::TaskTracker;
 
-    use super::Attended;
+    use super::DetachOnDrop;
 
     /// Work of two steps, with a signal after each and a wait between them.
     fn steps(done: &Arc<AtomicU32>, go_on: &Arc<Notify>) -> impl Future<Output = ()> + use<> {
@@ -91,11 +94,12 @@ mod tests {
         let (done, go_on) = (Arc::default(), Arc::new(Notify::new()));
         let tracker = TaskTracker::new();
         tracker.close();
-        let mut attended = Attended::new(&tracker, steps(&done, &go_on));
-        let waited = tokio::time::timeout(Duration::from_millis(1), attended.until(|| None::<()>));
+        let mut driven = DetachOnDrop::new(&tracker, steps(&done, &go_on));
+        let waited =
+            tokio::time::timeout(Duration::from_millis(1), driven.drive_until(|| None::<()>));
         assert!(waited.await.is_err(), "nothing happens that it waits for");
         assert_eq!(done.load(Ordering::SeqCst), 1);
-        attended.detach();
+        driven.detach();
         assert_eq!(tracker.len(), 1, "a server that stops waits for it");
         go_on.notify_one();
         tracker.wait().await;
@@ -107,12 +111,12 @@ mod tests {
         let (done, go_on) = (Arc::default(), Arc::new(Notify::new()));
         let tracker = TaskTracker::new();
         tracker.close();
-        let mut attended = Attended::new(&tracker, steps(&done, &go_on));
+        let mut driven = DetachOnDrop::new(&tracker, steps(&done, &go_on));
         go_on.notify_one();
-        let seen = attended.until(|| (done.load(Ordering::SeqCst) == 2).then_some(7));
+        let seen = driven.drive_until(|| (done.load(Ordering::SeqCst) == 2).then_some(7));
         assert_eq!(seen.await, Some(7));
-        assert_eq!(attended.until(|| None::<()>).await, None);
-        drop(attended);
+        assert_eq!(driven.drive_until(|| None::<()>).await, None);
+        drop(driven);
         assert_eq!(tracker.len(), 0);
     }
 }

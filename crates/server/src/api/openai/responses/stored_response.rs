@@ -1,4 +1,4 @@
-//! A response as the record tells it, at any time and in any process.
+//! A response read from the store, at any time and in any process.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use throughline_model::json::RawJson;
 use throughline_model::{Message, Role, Source};
 use throughline_store::{CallState, Error, Journal, Run, RunId, RunKind, TenantScope};
 
-use super::asked::{asked, taken_by};
-use super::fail;
-use super::host::Host;
+use super::approvals::{awaiting_approval, taken_by};
+use super::errors;
 use super::projection::ending;
-use super::wire::{CreateRequest, Ending, Projector, Scene};
+use super::stored_request::StoredRequest;
+use super::wire::{CreateRequest, Ending, Projector, ResponseContext};
 use crate::api::openai::items::KnownCall;
 use crate::app::App;
 use crate::config::Dialect;
@@ -20,8 +20,8 @@ use crate::error::ApiError;
 use crate::service::begun_at;
 
 /// A response as the record has it.
-pub(crate) struct Tale {
-    pub(crate) scene: Scene,
+pub(crate) struct StoredResponse {
+    pub(crate) context: ResponseContext,
     pub(crate) journal: Journal,
 }
 
@@ -30,21 +30,23 @@ pub(crate) fn dialect(app: &App) -> Dialect {
     app.config.server.dialect
 }
 
-impl Tale {
+impl StoredResponse {
     /// Read it.
     pub(crate) async fn read(app: &App, scope: &TenantScope, id: &str) -> Result<Self, ApiError> {
-        let run = fail::run_of(id).ok_or_else(|| fail::no_response(id))?;
+        let run = errors::run_of(id).ok_or_else(|| errors::no_response(id))?;
         let journal = match app.store.journal(scope, run).await {
             Ok(journal) if journal.run.kind == RunKind::Turn => journal,
-            Ok(_) | Err(Error::NotFound { .. }) => return Err(fail::no_response(id)),
-            Err(error) => return Err(fail::store(&error)),
+            Ok(_) | Err(Error::NotFound { .. }) => return Err(errors::no_response(id)),
+            Err(error) => return Err(errors::store(&error)),
         };
-        let host = match Host::of(journal.request.as_ref())? {
+        let host = match StoredRequest::of(journal.request.as_ref())? {
             Some(host) => host,
-            None => Host::plain(Arc::new(CreateRequest::of_kept(&RawJson::object(|_| {}))?)),
+            None => {
+                StoredRequest::plain(Arc::new(CreateRequest::of_kept(&RawJson::object(|_| {}))?))
+            }
         };
         let base = journal.run.base.map(|node| node.run);
-        let scene = Scene {
+        let context = ResponseContext {
             run,
             thread: Some(journal.run.thread.clone()),
             created: begun_at(run),
@@ -56,11 +58,11 @@ impl Tale {
             dialect: dialect(app),
             known_calls: known_calls(app, scope, &journal).await?,
         };
-        Ok(Self { scene, journal })
+        Ok(Self { context, journal })
     }
 
     pub(crate) fn run(&self) -> RunId {
-        self.scene.run
+        self.context.run
     }
 
     /// The response as it stands.
@@ -80,7 +82,7 @@ impl Tale {
 
     /// All events so far, without their frames: those are counted and not written.
     async fn projected(&self, app: &App, scope: &TenantScope) -> Result<Projector, ApiError> {
-        let mut projector = Projector::silent(self.scene.clone());
+        let mut projector = Projector::silent(self.context.clone());
         let mut frames = Vec::new();
         projector.begin(&mut frames);
         let threads = app.runs.threads(scope);
@@ -91,7 +93,7 @@ impl Tale {
                     "The events of this response cannot be read: {error}"
                 ))
             })?;
-            projector.tell(&event, &mut frames);
+            projector.apply(&event, &mut frames);
         }
         if let Some(ending) = self.ending() {
             projector.finish(&ending, &mut frames);
@@ -110,7 +112,7 @@ pub(crate) fn ending_of(journal: &Journal) -> Option<Ending> {
     let run: &Run = &journal.run;
     let end = RunEnd::of(run)?;
     let asked = match end.stop {
-        StopReason::Parked => asked(journal, |call| {
+        StopReason::Parked => awaiting_approval(journal, |call| {
             matches!(call.state, CallState::Approval | CallState::Taken)
         }),
         _ => Vec::new(),
@@ -139,7 +141,7 @@ async fn known_calls(
     let origin = match app.store.journal(scope, base.run).await {
         Ok(origin) => origin,
         Err(Error::NotFound { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(fail::store(&error)),
+        Err(error) => return Err(errors::store(&error)),
     };
     Ok(taken_by(&origin, journal.run.id))
 }

@@ -1,8 +1,8 @@
-//! Connections that say whether their clients broke them off.
+//! Connection state: whether a client reset its connection, stopped reading, or disconnected.
 //!
 //! An answer that was written is not an answer that was read: the system takes it long before the
-//! client does. A client that goes away with something unread resets the connection, and whoever
-//! keeps answers for those who ask again wants to know.
+//! client does. A client that goes away with unread data resets the connection; retries need to know
+//! that, because they are given the same answer again.
 //!
 //! Whether a client is still there while it waits is looked for here too. `hyper` would do it by
 //! reading, for which it keeps a buffer of eight kilobytes for every stream that is open; a look at
@@ -24,9 +24,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What is known of a connection.
+/// What is known of a connection, shared with the deliveries that went over it.
 #[derive(Debug, Default)]
-pub(crate) struct Link {
+pub(crate) struct ConnState {
     requests: AtomicU64,
     broken: AtomicBool,
     closed: AtomicBool,
@@ -34,14 +34,14 @@ pub(crate) struct Link {
     socket: OnceLock<Weak<Mutex<Socket>>>,
 }
 
-impl Link {
+impl ConnState {
     /// Ask the system whether the client has broken it off. The thread that it is on may be busy, and
     /// hear of that much later.
     fn look(&self) {
         let Some(socket) = self.socket.get().and_then(Weak::upgrade) else {
             return;
         };
-        // Noted before anybody else looks: the system says it once.
+        // Stored under the lock: the kernel reports the error once.
         let socket = lock(&socket);
         if socket.is_broken() {
             self.broken.store(true, Ordering::Release);
@@ -49,24 +49,24 @@ impl Link {
     }
 
     /// One more request has come, which takes everything before it as read.
-    pub(super) fn next(self: &Arc<Self>) -> Way {
-        Way {
+    pub(super) fn next(self: &Arc<Self>) -> DeliveryProbe {
+        DeliveryProbe {
             number: self.requests.fetch_add(1, Ordering::AcqRel) + 1,
             link: Arc::clone(self),
         }
     }
 }
 
-/// The way back to the client of one request.
+/// Tells whether the answer of one request was delivered.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
-    link: Arc<Link>,
+pub(crate) struct DeliveryProbe {
+    link: Arc<ConnState>,
     number: u64,
 }
 
-/// What became of an answer that was written.
+/// Whether the client has read an answer that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum DeliveryOutcome {
     Unknown,
     Read,
     Broken,
@@ -75,58 +75,58 @@ enum Fate {
 /// How long nothing can be written to a connection before it is closed when memory is scarce.
 const SCARCE: Duration = Duration::from_secs(1);
 
-/// How long to wait for the fate of an answer, and how often to look.
+/// How long to wait for the outcome of an answer, and how often to look.
 const LOOKS: u32 = 25;
 const PAUSE: Duration = Duration::from_millis(2);
 
-impl Way {
-    fn fate(&self) -> Fate {
-        let Link {
+impl DeliveryProbe {
+    fn outcome(&self) -> DeliveryOutcome {
+        let ConnState {
             requests,
             broken,
             closed,
             ..
         } = &*self.link;
-        // Whoever asks for something else has read what came before.
+        // A client that sends another request has read the answer before it.
         if requests.load(Ordering::Acquire) > self.number {
-            return Fate::Read;
+            return DeliveryOutcome::Read;
         }
         self.link.look();
         // In the order in which they are noted.
         let closed = closed.load(Ordering::Acquire);
         match (broken.load(Ordering::Acquire), closed) {
-            (true, _) => Fate::Broken,
-            (false, true) => Fate::Read,
-            (false, false) => Fate::Unknown,
+            (true, _) => DeliveryOutcome::Broken,
+            (false, true) => DeliveryOutcome::Read,
+            (false, false) => DeliveryOutcome::Unknown,
         }
     }
 
     /// Whether it is known by now that the client broke the connection off.
     pub(crate) fn is_known_broken(&self) -> bool {
-        self.fate() == Fate::Broken
+        self.outcome() == DeliveryOutcome::Broken
     }
 
     /// Whether the client broke the connection off before it asked for anything else. One that has
-    /// just gone away may not have been noticed yet, so a connection that is idle is watched for a
+    /// just gone away may not have been noticed yet, so an idle connection is watched for a
     /// moment.
     pub(crate) async fn is_broken(&self) -> bool {
         for _ in 0..LOOKS {
-            match self.fate() {
-                Fate::Unknown => tokio::time::sleep(PAUSE).await,
-                Fate::Read => return false,
-                Fate::Broken => return true,
+            match self.outcome() {
+                DeliveryOutcome::Unknown => tokio::time::sleep(PAUSE).await,
+                DeliveryOutcome::Read => return false,
+                DeliveryOutcome::Broken => return true,
             }
         }
         false
     }
 }
 
-/// A connection whose breaks are noted. The clone that is read and written, and the one that looks
+/// A TCP stream that records resets in its [`ConnState`]. The clone that is read and written, and the one that looks
 /// whether the client is there, are in one task.
 #[derive(Clone)]
-pub(super) struct Watched {
+pub(super) struct TrackedStream {
     socket: Arc<Mutex<Socket>>,
-    link: Arc<Link>,
+    link: Arc<ConnState>,
     /// A write is waiting for the client.
     stuck: Arc<Notify>,
     /// Each clone has one of these.
@@ -153,8 +153,8 @@ fn lock(socket: &Mutex<Socket>) -> MutexGuard<'_, Socket> {
     socket.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, link: &Arc<Link>) -> Self {
+impl TrackedStream {
+    pub(super) fn new(stream: TcpStream, link: &Arc<ConnState>) -> Self {
         let socket = Arc::new(Mutex::new(Socket {
             stream: TokioIo::new(stream),
             is_full: false,
@@ -224,7 +224,7 @@ impl Watched {
     }
 
     /// Wait until the client is gone: nothing is left to read, and nothing will come. One that only
-    /// has no more to say is not gone while it is being told something. To be polled after the one
+    /// half-closed its side is not gone while an answer is being written. To be polled after the one
     /// that reads, which takes what there is.
     pub(super) async fn gone(&self) {
         poll_fn(|cx| {
@@ -245,9 +245,9 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for TrackedStream {
     fn drop(&mut self) {
-        // A client that closed first and was sent more is not heard of in any other way.
+        // A reset by a client that half-closed first shows nowhere else.
         self.link.look();
         if Arc::strong_count(&self.clones) == 1 {
             self.link.closed.store(true, Ordering::Release);
@@ -255,7 +255,7 @@ impl Drop for Watched {
     }
 }
 
-impl Read for Watched {
+impl Read for TrackedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -265,7 +265,7 @@ impl Read for Watched {
     }
 }
 
-impl Write for Watched {
+impl Write for TrackedStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
