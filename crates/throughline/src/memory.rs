@@ -210,18 +210,25 @@ impl Reservation {
         }
         let waiting = Waiting::new(&self.shared, self.number);
         let until = Instant::now() + wait;
+        let mut patience = Instant::now() + PATIENCE;
         loop {
             let Err(refused) = self.try_resize(bytes) else {
                 return Ok(());
             };
-            if Instant::now() >= until {
+            let now = Instant::now();
+            if now >= until {
                 return Err(refused);
             }
-            let woken = waiting.woken.notified();
-            let patience = until.min(Instant::now() + PATIENCE);
-            if tokio::time::timeout_at(patience, woken).await.is_err() {
+            // A wake-up that brings too little does not postpone this: small amounts are given back
+            // all the time while other runs make progress.
+            if now >= patience {
                 self.shared.state().exempt_first(self.number);
+                patience = now + PATIENCE;
+                continue;
             }
+            let woken = waiting.woken.notified();
+            // Woken or not, what is next depends on the time and on the room there is.
+            let _ = tokio::time::timeout_at(until.min(patience), woken).await;
         }
     }
 
@@ -391,5 +398,24 @@ mod tests {
             assert_eq!(one.await.unwrap(), Ok(()));
         }
         assert_eq!(budget.held(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_amounts_that_are_given_back_do_not_postpone_the_exemption() {
+        let budget = MemoryBudget::new(8 << 20);
+        let _held = reserved(&budget, 6 << 20);
+        let mut waits = reserved(&budget, 512 << 10);
+        let mut other = budget.reservation();
+        let giving_back = async {
+            loop {
+                other.set(2 * SMALL);
+                other.set(0);
+                tokio::time::sleep(PATIENCE / 4).await;
+            }
+        };
+        tokio::select! {
+            granted = waits.resize(3 << 20, WAIT) => assert_eq!(granted, Ok(())),
+            () = giving_back => {}
+        }
     }
 }
