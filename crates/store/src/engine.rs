@@ -148,14 +148,6 @@ pub trait Engine: Send + Sync {
     /// A run that waits in the line gives up its place in the same write.
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun>;
 
-    /// Wait until the disk has every run that was begun so far without waiting for it, see
-    /// [`Begin::early`]. An engine that never answers before the disk has it has nothing to wait for.
-    /// An error says that the disk has not taken them so far; whoever asks again after something else
-    /// was written hears whether that has brought them there.
-    async fn on_disk(&self) -> Result<()> {
-        Ok(())
-    }
-
     /// Record a step with its planned calls.
     async fn step(
         &self,

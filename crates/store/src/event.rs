@@ -19,8 +19,6 @@ pub struct Flush {
     pub(crate) first: EventNo,
     pub(crate) count: u32,
     pub(crate) payload: Vec<u8>,
-    /// Whether somebody waits for it who has heard nothing yet.
-    pub(crate) urgent: bool,
 }
 
 impl Flush {
@@ -45,15 +43,7 @@ impl Flush {
             first,
             count: u32::try_from(events.len()).unwrap_or(u32::MAX),
             payload,
-            urgent: false,
         }
-    }
-
-    /// Have it written at once: somebody waits for it. Otherwise it may wait a moment for those of
-    /// other runs, so that they share a commit.
-    pub fn at_once(mut self) -> Self {
-        self.urgent = true;
-        self
     }
 
     /// The number of its first event.

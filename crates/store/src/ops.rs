@@ -94,11 +94,6 @@ pub struct Begin {
     pub takes: Vec<CallRef>,
     /// What the caller takes for granted of the thread, if it has not read it just now.
     pub expects: Option<Expects>,
-    /// Whether the answer need not wait for the disk. The run is begun then, and there whatever
-    /// happens to the process; the power alone must not fail. Whoever tells somebody of it waits for
-    /// [`Engine::on_disk`](crate::Engine::on_disk) before. What else is written of the run, but
-    /// for events, brings its beginning to the disk too.
-    pub early: bool,
 }
 
 /// What a thread must be like for a run to begin; if it is not, that is [`Error::Changed`] and whoever
@@ -125,7 +120,6 @@ impl Begin {
             dequeue: Vec::new(),
             takes: Vec::new(),
             expects: None,
-            early: false,
         }
     }
 }

@@ -64,8 +64,6 @@ pub const MISTAKES: &[Mistake] = &[
     bug("ack-before-commit", "an acknowledgement waits for the commit", &[]),
     bug("no-sync", "a commit is synced to the disk", &[]),
     bug("events-unsync-others", "what is committed with events waits for the disk", &[]),
-    bug("told-before-the-disk", "whoever is told of a run finds it after a power cut", &[]),
-    bug("paid-with-nothing", "a commit that brings a run to the disk changes something", &[]),
     bug("lossy-log", "nothing is written behind what a sync may have lost", &[]),
     bug("expects-nothing", "a run that begins by what is remembered of its thread finds it so", &[]),
     bug("full-is-fine", "a full disk is reported", &[]),

@@ -69,10 +69,10 @@ impl Counted {
     }
 
     /// The names of all calls in the order in which they were made. Renewals are left out, because
-    /// when they come is a matter of time, and what only waits.
+    /// when they come is a matter of time.
     pub fn log(&self) -> Vec<&'static str> {
         let calls = self.calls();
-        let asks = |call: &&Method| !matches!(call.class, Class::Renewal | Class::Wait);
+        let asks = |call: &&Method| !matches!(call.class, Class::Renewal);
         calls.iter().filter(asks).map(|call| call.name).collect()
     }
 

@@ -26,8 +26,6 @@ pub enum Class {
     Renewal,
     /// It is about the store as a whole.
     Upkeep,
-    /// It asks for nothing, and waits for what was done before.
-    Wait,
 }
 
 /// A method of an engine.
@@ -98,10 +96,6 @@ const METHODS: &[Method] = &[
     Method {
         name: "begin",
         class: Class::Write,
-    },
-    Method {
-        name: "on_disk",
-        class: Class::Wait,
     },
     Method {
         name: "step",
@@ -503,11 +497,6 @@ impl<P: Pass> Engine for Forward<P> {
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         let call = self.inner.run(scope, run);
         self.pass.pass(Method::of("run"), call).await
-    }
-
-    async fn on_disk(&self) -> Result<()> {
-        let call = self.inner.on_disk();
-        self.pass.pass(Method::of("on_disk"), call).await
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throughline_store::{
-    At, CallState, Error, ErrorKind, Mode, NodeRef, RunId, RunState, Span, Store, TenantScope,
+    At, CallState, ErrorKind, Mode, NodeRef, RunId, RunState, Span, Store, TenantScope,
     ThreadFilter, ThreadId,
 };
 use throughline_testkit::record::{block_on, shorts, whole_runs};
@@ -14,15 +14,13 @@ pub(crate) enum Met {
     /// Their process was killed, at the most.
     Kill,
     /// The power was cut. Events that were flushed since something else of their run was stored
-    /// may be missing, the last ones first, and runs that were begun early and not waited for.
+    /// may be missing, the last ones first.
     PowerCut,
 }
 
 /// What writers were told, kept outside of the store.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// Runs that survive a kill.
-    begins: BTreeSet<RunId>,
     /// Runs that are there.
     begun: BTreeSet<RunId>,
     /// Steps that are there.
@@ -57,12 +55,7 @@ impl Ledger {
         };
         match kind {
             "ready" => {}
-            "begins" => drop(self.begins.insert(run(next())?)),
-            "begun" => {
-                let run = run(next())?;
-                self.begins.insert(run);
-                self.begun.insert(run);
-            }
+            "begun" => drop(self.begun.insert(run(next())?)),
             "step" => {
                 let (run, step) = (run(next())?, number(next())?);
                 self.steps.push((run, step));
@@ -113,7 +106,7 @@ impl Ledger {
 
     /// Everything acknowledged is there, and nothing partial is visible.
     pub(crate) fn check(&self, store: &Store, met: Met) -> Result<(), String> {
-        self.check_journals(store, met)?;
+        self.check_journals(store)?;
         self.check_events(store, met)?;
         for (run, (thread, texts)) in &self.done {
             self.check_published(store, *run, thread, texts)?;
@@ -140,13 +133,9 @@ impl Ledger {
         check_visible(store)
     }
 
-    fn check_journals(&self, store: &Store, met: Met) -> Result<(), String> {
+    fn check_journals(&self, store: &Store) -> Result<(), String> {
         let scope = TenantScope::local();
-        let begun = match met {
-            Met::Kill => &self.begins,
-            Met::PowerCut => &self.begun,
-        };
-        for run in begun {
+        for run in &self.begun {
             block_on(store.run(&scope, *run)).map_err(said)?;
         }
         for (run, step) in &self.steps {
@@ -171,13 +160,6 @@ impl Ledger {
     fn check_events(&self, store: &Store, met: Met) -> Result<(), String> {
         let scope = TenantScope::local();
         for (run, count) in &self.events {
-            // Of a run that the power cut took there are none.
-            if met == Met::PowerCut
-                && !self.begun.contains(run)
-                && let Err(Error::NotFound { .. }) = block_on(store.run(&scope, *run))
-            {
-                continue;
-            }
             let flushes = block_on(store.events(&scope, *run, 0, usize::MAX)).map_err(said)?;
             let mut found = Vec::new();
             for flush in flushes {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use throughline_store::{
-    Anchor, Append, At, Begin, CallResult, CallState, Claim, Clock, End, Ending, Error, ErrorKind,
+    Anchor, Append, At, CallResult, CallState, Claim, Clock, End, Ending, Error, ErrorKind,
     Execution, Flush, Fork, Heartbeat, ManualClock, Mode, NewItem, NewThread, NodeRef, Options,
     Publish, Run, RunId, RunState, Stopped, Store, StoredEvent, SystemClock, TenantScope, ThreadId,
 };
@@ -139,21 +139,8 @@ impl Writer<'_> {
                 expected: opened.thread.version,
             },
         };
-        let early = Begin {
-            early: self.rng.bool(),
-            ..turn.begin(run, at)
-        };
-        let lease = begin(store, &scope, &early).await?.lease;
-        self.say(&format!("begins {run}"));
-        // One that the disk may not have is sure when a worker has waited for it, or with what comes
-        // next.
-        let waits = self.rng.bool();
-        if early.early && waits {
-            store.on_disk().await?;
-        }
-        if !early.early || waits {
-            self.say(&format!("begun {run}"));
-        }
+        let lease = begin(store, &scope, &turn.begin(run, at)).await?.lease;
+        self.say(&format!("begun {run}"));
         let mut told = 0;
         for no in 0..turn.rounds.len() {
             if self.rng.bool() {
@@ -164,7 +151,6 @@ impl Writer<'_> {
                 self.say(&format!("events {run} {told}"));
             }
             store.step(&scope, lease, &turn.step(no)).await?;
-            self.say(&format!("begun {run}"));
             self.say(&format!("step {run} {no}"));
             for (count, result) in (1..).zip(turn.results(no)) {
                 store.results(&scope, lease, &[result]).await?;

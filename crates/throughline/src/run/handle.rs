@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use throughline_model::{CallId, Output, Settings, ToolChoice};
-use throughline_store::{CallRef, CallState, EventNo, Store};
+use throughline_store::{CallRef, CallState, EventNo};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinHandle;
@@ -372,8 +372,6 @@ impl<O: Order> Run<O> {
         RunStream {
             running: self.start(Some(sender)),
             receiver,
-            begun: None,
-            unsure: None,
             ready: Vec::new().into_iter(),
             last: None,
         }
@@ -454,10 +452,6 @@ impl Running {
 pub struct RunStream {
     running: Running,
     receiver: mpsc::UnboundedReceiver<EventBatch>,
-    /// Waits until the disk has the beginning of the run, which nobody is told of before.
-    begun: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
-    /// Where that is, as long as it is not known that the disk has it.
-    unsure: Option<Store>,
     /// Events that came together.
     ready: std::vec::IntoIter<NumberedEvent>,
     last: Option<EventNo>,
@@ -494,20 +488,7 @@ impl Stream for RunStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         loop {
-            if let Some(begun) = &mut self.begun {
-                let Poll::Ready(is_on_disk) = begun.as_mut().poll(cx) else {
-                    // It goes on meanwhile.
-                    self.running.poll(cx);
-                    return Poll::Pending;
-                };
-                self.begun = None;
-                if is_on_disk {
-                    self.unsure = None;
-                }
-            }
-            if self.unsure.is_none()
-                && let Some((no, event)) = self.ready.next()
-            {
+            if let Some((no, event)) = self.ready.next() {
                 self.last = no.or(self.last);
                 return Poll::Ready(Some(event));
             }
@@ -517,23 +498,7 @@ impl Stream for RunStream {
                 Work::Elsewhere(_) => self.receiver.poll_recv(cx),
             };
             match next {
-                Poll::Ready(Some(told)) => {
-                    let before = std::mem::take(&mut self.ready);
-                    self.ready = match before.len() {
-                        0 => told.heard.into_iter(),
-                        _ => before.chain(told.heard).collect::<Vec<_>>().into_iter(),
-                    };
-                    if let Some(store) = told.begun {
-                        self.unsure = Some(store);
-                    }
-                    // If the disk did not take it, what was stored since may have brought it along.
-                    self.begun = self.unsure.clone().map(|store| {
-                        let begun = async move { store.on_disk().await.is_ok() };
-                        Box::pin(begun) as Pin<Box<dyn Future<Output = bool> + Send>>
-                    });
-                }
-                // It is over, and says how.
-                Poll::Ready(None) if self.unsure.is_some() => self.unsure = None,
+                Poll::Ready(Some(told)) => self.ready = told.heard.into_iter(),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             }

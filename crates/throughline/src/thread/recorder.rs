@@ -161,14 +161,11 @@ impl Recorder {
         }
     }
 
-    /// Write the events that were noted; at once if somebody waits for them.
-    pub(crate) async fn flush(&mut self, urgent: bool) -> Result<()> {
-        let Some(mut events) = self.take_events() else {
+    /// Write the events that were noted.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        let Some(events) = self.take_events() else {
             return Ok(());
         };
-        if urgent {
-            events = events.at_once();
-        }
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
             .sure(|| store.flush(scope, self.lease, &events))

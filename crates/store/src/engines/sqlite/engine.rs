@@ -295,15 +295,8 @@ impl Engine for Sqlite {
         let ready = ReadyRun::new(scope, begin);
         let scope = scope.clone();
         self.shared
-            .write_begin(begin.early, move |tx| begin::begin(tx, &scope, &ready))
+            .write(Op::Begin, move |tx| begin::begin(tx, &scope, &ready))
             .await
-    }
-
-    async fn on_disk(&self) -> Result<()> {
-        if trials::planted("told-before-the-disk") {
-            return Ok(());
-        }
-        self.shared.owed.wait().await
     }
 
     async fn step(
@@ -367,9 +360,7 @@ impl Engine for Sqlite {
         let ready = ReadyFlush::new(&self.shared, scope, lease, events);
         let scope = scope.clone();
         self.shared
-            .write_events(lease.run, events.urgent, move |tx| {
-                flush::flush(tx, &scope, lease, &ready)
-            })
+            .write(Op::Flush, move |tx| flush::flush(tx, &scope, lease, &ready))
             .await
     }
 

@@ -32,7 +32,7 @@ use cache::lock;
 use connect::{Role, connect};
 use fault::{Done, Stop};
 use readers::Readers;
-use write::pen::Pen;
+use write::connection::WriteConnection;
 use write::queue::Shared;
 use write::writer;
 
@@ -88,8 +88,8 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
     let conn = connect(path, Role::Writer)?;
     schema::recognise(&conn)?;
     schema::migrate(&conn, schema::MIGRATIONS, &mut |_| {})?;
-    let pen = Pen::new(conn)?;
-    let conn = &pen.conn;
+    let connection = WriteConnection::new(conn)?;
+    let conn = &connection.conn;
     if let Some(wrong) = connect::settings(conn)?
         .into_iter()
         .find(|setting| !setting.is_right())
@@ -104,13 +104,12 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
         row.get(0)
     })?;
     let shared = Arc::new(Shared::new(options, ids.owner()));
-    *lock(&shared.pen) = Some(pen);
     let (tell, done) = oneshot::channel();
     let writers = Arc::clone(&shared);
     let writer = std::thread::Builder::new()
         .name("store writer".into())
         .spawn(move || {
-            writer::run(&writers);
+            writer::run(connection, &writers);
             let _ = tell.send(());
         })
         .map_err(|error| {

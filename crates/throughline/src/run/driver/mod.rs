@@ -327,8 +327,7 @@ impl Driver {
     async fn pump(&mut self) -> Result<(), DriverError> {
         let begun = Instant::now();
         if !crate::trials::planted("server-events-unstored") {
-            let urgent = self.publisher.is_waited_for();
-            self.recorder.flush(urgent).await?;
+            self.recorder.flush().await?;
         }
         self.publisher.took(begun.elapsed());
         self.publisher.stored();

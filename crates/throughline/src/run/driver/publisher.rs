@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throughline_store::{EventNo, Store};
+use throughline_store::EventNo;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -26,8 +26,6 @@ pub(crate) type NumberedEvent = (Option<EventNo>, RunEvent);
 /// Events that are told together.
 pub(crate) struct EventBatch {
     pub(crate) heard: Vec<NumberedEvent>,
-    /// Where nobody is told of them before its disk has what was begun.
-    pub(crate) begun: Option<Store>,
 }
 
 impl EventBatch {
@@ -35,7 +33,6 @@ impl EventBatch {
     pub(crate) fn unstored(event: RunEvent) -> Self {
         Self {
             heard: vec![(None, event)],
-            begun: None,
         }
     }
 }
@@ -56,8 +53,6 @@ pub(super) struct EventPublisher {
     flushed: Option<(Instant, Duration)>,
     /// Whether readers still wait for the first words of an answer, which gather with nothing.
     waited_for: bool,
-    /// Where the run was begun, until something is said.
-    begun: Option<Store>,
 }
 
 impl EventPublisher {
@@ -71,7 +66,6 @@ impl EventPublisher {
             next,
             flushed: None,
             waited_for: false,
-            begun: None,
         }
     }
 
@@ -122,15 +116,6 @@ impl EventPublisher {
             recorder.event(encode(event));
             self.next += 1;
         }
-    }
-
-    /// Say what was stored with the beginning of the run, once the disk has it: whoever reads waits
-    /// for that, so that the run need not.
-    pub(super) fn say_begun(&mut self, events: Vec<RunEvent>, store: &Store) {
-        if !events.is_empty() {
-            self.begun = Some(store.clone());
-        }
-        self.say_stored(events);
     }
 
     /// Say what was stored by other means.
@@ -200,7 +185,6 @@ impl EventPublisher {
         // is large.
         let told = EventBatch {
             heard: std::mem::take(&mut self.held),
-            begun: self.begun.take(),
         };
         if let Some(reader) = &self.reader {
             // Whoever listened may be gone; the run is then being cancelled anyway.

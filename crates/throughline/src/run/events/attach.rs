@@ -179,11 +179,6 @@ impl Reader {
             if self.origin == Origin::Over {
                 return Ok(None);
             }
-            if self.origin == Origin::Unknown {
-                // Nobody hears of a run before the disk has it. What is there is read in any case:
-                // reading goes on where writing does not.
-                drop(self.store.on_disk().await);
-            }
             self.read().await?;
         }
     }

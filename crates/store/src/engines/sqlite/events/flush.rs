@@ -6,7 +6,8 @@ use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::ops::lease::{admit_events, cached, events_in_order, load, must_run};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, int};
-use crate::engines::sqlite::write::queue::{Effect, Shared, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::queue::Shared;
 use crate::{Flush, Lease, TenantScope};
 
 /// Events, ready to be stored.

@@ -29,8 +29,8 @@ use memory::{LONG, Memory, Packed};
 use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::rows::{RunRow, int};
-use crate::engines::sqlite::write::hot::Hot;
-use crate::engines::sqlite::write::queue::Tx;
+use crate::engines::sqlite::write::job::Tx;
+use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::{Flush, RunState};
 
 /// What the writer remembers of the log.
@@ -67,7 +67,7 @@ pub(crate) fn add(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
     let mut memory = tx.log.0.borrow_mut();
     // Whether others have written is asked once for a transaction.
     if memory.must_ask() {
-        memory.note_version(tx.hot.number(Hot::Version)?);
+        memory.note_version(tx.statements.number(TurnStatement::Version)?);
     }
     if memory.stage_known(of, events) {
         return Ok(true);
@@ -88,7 +88,7 @@ fn is_own(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
     }
     let first = int(events.first);
     let values = params![of.row, of.id.as_bytes(), of.epoch, tx.owner, first];
-    tx.hot.holds(Hot::Guard, values)
+    tx.statements.holds(TurnStatement::Guard, values)
 }
 
 /// Store events of a run that somebody works on. They must be the next ones.
@@ -173,7 +173,7 @@ fn insert(tx: &Tx<'_>, run: i64, packed: &Packed) -> Done<bool> {
         packed.flushes,
         packed.bytes,
     ];
-    Ok(tx.hot.run(Hot::Events, values)? == 1)
+    Ok(tx.statements.run(TurnStatement::Events, values)? == 1)
 }
 
 /// Put right which event comes next in a run: its row does not know what is in the log.

@@ -42,7 +42,6 @@ fn take_flush(rest: &mut &[u8], first: u64) -> Option<Flush> {
         first,
         count,
         payload: payload.to_vec(),
-        urgent: false,
     })
 }
 

@@ -157,7 +157,6 @@ pub(super) fn row_flushes(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Ve
             first,
             count,
             payload,
-            urgent: false,
         }]));
     }
     let end = first.checked_add(u64::from(count));

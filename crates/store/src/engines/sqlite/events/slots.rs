@@ -9,8 +9,8 @@ use super::packed::ROOM;
 use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::rows::by_row::ByRow;
 use crate::engines::sqlite::rows::sql::run_sql;
-use crate::engines::sqlite::write::hot::Hot;
-use crate::engines::sqlite::write::queue::Tx;
+use crate::engines::sqlite::write::job::Tx;
+use crate::engines::sqlite::write::statements::TurnStatement;
 
 /// Slots that are full and needed, at most. Beyond that the runs of the oldest one are moved out.
 pub(super) const FULL: usize = 128;
@@ -86,7 +86,7 @@ impl Slots {
     fn store(&mut self, tx: &Tx<'_>) -> Done<Option<i64>> {
         if let Some(slot) = self.open.take().or_else(|| self.free.pop()) {
             let values = params![&self.image, slot, tx.owner];
-            if tx.hot.run(Hot::Slot, values)? == 1 {
+            if tx.statements.run(TurnStatement::Slot, values)? == 1 {
                 return Ok(Some(slot));
             }
             self.known.remove(&slot);

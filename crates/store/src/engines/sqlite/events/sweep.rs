@@ -11,7 +11,7 @@ use crate::engines::sqlite::fault::{Done, Stop};
 use crate::engines::sqlite::rows::find::run_by_row;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{int, num};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{Flush, RunState};
 
 /// Leave nothing of these runs in the log, whoever wrote it. They are dead or have their events in

@@ -13,7 +13,7 @@ use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, move_leased, p
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{SHOWN, flag, int};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{Append, Published, RunState, TenantScope, Version};
 
 /// Items that are to be added by hand.

@@ -6,7 +6,7 @@ use throughline_model::json::RawJson;
 use crate::engines::sqlite::fault::{Done, missing};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{int, json, num};
-use crate::engines::sqlite::write::queue::Tx;
+use crate::engines::sqlite::write::job::Tx;
 use crate::trials;
 use crate::{
     Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,

@@ -14,8 +14,8 @@ use crate::engines::sqlite::rows::find::{
 use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
-use crate::engines::sqlite::write::hot::Hot;
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::trials;
 use crate::{
     Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
@@ -151,7 +151,7 @@ fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Do
         expects.and_then(|expects| expects.settings.as_ref().map(RawJson::get)),
     ];
     let mut version = 0;
-    let holds = tx.hot.look(Hot::Base, key, |row| {
+    let holds = tx.statements.look(TurnStatement::Base, key, |row| {
         version = num(row.get(0)?);
         Ok(())
     })?;
@@ -467,7 +467,7 @@ fn write(
         start.live,
         start.turn.is_some(),
     ];
-    if tx.hot.run(Hot::Run, values)? == 0 {
+    if tx.statements.run(TurnStatement::Run, values)? == 0 {
         return Ok(None);
     }
     let row = conn.last_insert_rowid();
@@ -556,10 +556,11 @@ pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> 
 /// The row of a request that the tenant has stored.
 fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> Done<Option<i64>> {
     let mut found = None;
-    tx.hot.look(Hot::Request, params![tenant, digest], |row| {
-        found = Some(row.get(0)?);
-        Ok(())
-    })?;
+    tx.statements
+        .look(TurnStatement::Request, params![tenant, digest], |row| {
+            found = Some(row.get(0)?);
+            Ok(())
+        })?;
     Ok(found)
 }
 

@@ -6,7 +6,7 @@ use crate::engines::sqlite::ops::lease::{admit, cached, must_run};
 use crate::engines::sqlite::rows::items::{self, Original, Ready};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, int};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
 use crate::{
     ApprovalState, CallResult, CallState, Error, ItemKind, ItemRef, Lease, NewApproval, RunId,

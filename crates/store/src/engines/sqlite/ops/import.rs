@@ -12,7 +12,7 @@ use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, minute, place_
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{
     Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, RunState,
     TenantScope, ThreadId,

@@ -6,7 +6,8 @@ use crate::engines::sqlite::fault::{Done, Stop, missing};
 use crate::engines::sqlite::rows::RunRow;
 use crate::engines::sqlite::rows::find::{node_at, run_to_write};
 use crate::engines::sqlite::rows::sql::{one, prepare};
-use crate::engines::sqlite::write::queue::{Effect, Shared, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::queue::Shared;
 use crate::trials::{self, Point};
 use crate::{Error, Flush, Lease, Result, RunState, TenantScope};
 

@@ -6,7 +6,7 @@ use crate::engines::sqlite::fault::{Done, exists};
 use crate::engines::sqlite::rows::find::{any_run, shown_thread, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{SHOWN, int, num};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
 use crate::{Error, LineNo, Millis, Place, RunId, RunState, TenantScope, ThreadId, Waiter};
 

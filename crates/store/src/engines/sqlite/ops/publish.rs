@@ -14,8 +14,8 @@ use crate::engines::sqlite::rows::nodes::{
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
-use crate::engines::sqlite::write::hot::Hot;
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::trials::{self, Point};
 use crate::{
     CallState, Ending, Error, Lease, Publish, Published, RunState, TenantScope, Through, Version,
@@ -226,7 +226,7 @@ fn write(
         int(live.version),
         leased,
     ];
-    if tx.hot.run(Hot::Publish, values)? == 0 {
+    if tx.statements.run(TurnStatement::Publish, values)? == 0 {
         return Ok(None);
     }
     let run = (live.row, live.id);

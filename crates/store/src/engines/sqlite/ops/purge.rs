@@ -12,7 +12,7 @@ use crate::Purged;
 use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{int, num};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
 
 /// How long an import may take.

@@ -12,7 +12,7 @@ use crate::engines::sqlite::ops::line;
 use crate::engines::sqlite::rows::find::{run_by_row, run_to_write, shown_run};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
 use crate::{
     Claim, End, Error, Flush, Lease, Place, Run, RunId, RunState, Started, Stopped, TenantScope,

@@ -15,7 +15,7 @@ use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node};
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
 use crate::{CallState, Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version};
 

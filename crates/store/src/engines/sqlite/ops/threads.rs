@@ -10,7 +10,7 @@ use crate::engines::sqlite::rows::find::{
 use crate::engines::sqlite::rows::nodes::minute;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{NodeRow, SHOWN, ThreadRow, int, moved_by_code, num};
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{
     Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
 };

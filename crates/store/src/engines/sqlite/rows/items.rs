@@ -6,8 +6,8 @@ use crate::digest::{self, Digest};
 use crate::engines::sqlite::cache::Mark;
 use crate::engines::sqlite::fault::{Done, invalid, missing};
 use crate::engines::sqlite::rows::sql::one;
-use crate::engines::sqlite::write::hot::Hot;
-use crate::engines::sqlite::write::queue::Tx;
+use crate::engines::sqlite::write::job::Tx;
+use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant};
 
 /// Added to the kind of an item whose body is compressed.
@@ -195,7 +195,7 @@ pub(crate) fn insert(
                 tokens: said.tokens,
                 digest,
             };
-            (mark, tx.hot.run(Hot::Item, values)?)
+            (mark, tx.statements.run(TurnStatement::Item, values)?)
         }
         (Content::Again(_), Some(of)) => {
             let digest = digest::again(tenant, at, of.at);
@@ -208,7 +208,7 @@ pub(crate) fn insert(
                 tokens: of.tokens,
                 digest,
             };
-            (mark, tx.hot.run(Hot::Item, values)?)
+            (mark, tx.statements.run(TurnStatement::Item, values)?)
         }
         (Content::Again(of), None) => {
             return Err(missing("item", &format!("{} of {}", of.no, of.run)));
@@ -250,7 +250,7 @@ pub(crate) fn insert_gap(tx: &Tx<'_>, tenant: &Tenant, run: i64, at: ItemRef) ->
         digest,
         body
     ];
-    tx.hot.run(Hot::Item, values)?;
+    tx.statements.run(TurnStatement::Item, values)?;
     Ok(Mark {
         no: at.no,
         tokens: 0,
@@ -279,7 +279,7 @@ pub(crate) fn insert_redacted(
         digest,
         body
     ];
-    tx.hot.run(Hot::Item, values)?;
+    tx.statements.run(TurnStatement::Item, values)?;
     Ok(Mark {
         no: at.no,
         tokens: said.tokens,

@@ -8,8 +8,8 @@ use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::rows::items;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{OPEN, flag, int, num};
-use crate::engines::sqlite::write::hot::Hot;
-use crate::engines::sqlite::write::queue::{Effect, Tx};
+use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::trials;
 use crate::{ItemRef, NodeId, Published, RunId, State, TenantScope, Version};
 
@@ -73,7 +73,7 @@ pub(crate) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
         live.base.map(|base| int(base.last + 1)),
         own.is_some(),
     ];
-    tx.hot.look(Hot::Place, key, |row| {
+    tx.statements.look(TurnStatement::Place, key, |row| {
         seen.head = Some((num(row.get(0)?), row.get(1)?));
         seen.line = row.get::<_, Option<i64>>(2)?.map(|last| last + 1);
         Ok(())
@@ -83,7 +83,7 @@ pub(crate) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
 
 /// The number that the next timeline gets.
 fn next_line(tx: &Tx<'_>) -> Done<i64> {
-    Ok(tx.hot.number(Hot::LastLine)? + 1)
+    Ok(tx.statements.number(TurnStatement::LastLine)? + 1)
 }
 
 /// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
@@ -138,8 +138,8 @@ pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
         marks.iter().map(|mark| mark.digest),
     );
     let insert = |tl: i64| {
-        tx.hot.run(
-            Hot::Node,
+        tx.statements.run(
+            TurnStatement::Node,
             params![
                 tl,
                 int(fields.first),
@@ -196,7 +196,7 @@ fn open_timeline(tx: &Tx<'_>, tl: i64, thread: i64, base: Option<Base>) -> Done<
         None => (None, 0),
     };
     let values = params![tl, thread, parent, int(fork)];
-    tx.hot.run(Hot::Timeline, values)?;
+    tx.statements.run(TurnStatement::Timeline, values)?;
     Ok(())
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn move_leased(
             minute,
             to.digest,
         ];
-        moved = tx.hot.run(Hot::Head, values)?;
+        moved = tx.statements.run(TurnStatement::Head, values)?;
     }
     if moved == 0 {
         let sql = "UPDATE thread SET head_tl=?1, head_first=?2, borrowed=0, version=version+1, touched=?3, recent=?4,
@@ -270,8 +270,8 @@ fn move_free(
     ];
     // In the usual case no index changes.
     let within = before.is_some_and(|before| before.tl == to.tl);
-    let moved = within && tx.hot.run(Hot::FreeHead, values)? == 1
-        || tx.hot.run(Hot::FreeMove, values)? == 1;
+    let moved = within && tx.statements.run(TurnStatement::FreeHead, values)? == 1
+        || tx.statements.run(TurnStatement::FreeMove, values)? == 1;
     live.version = match seen {
         Some((version, _)) => version + u64::from(moved),
         None => thread_version(tx, live.thread)?,

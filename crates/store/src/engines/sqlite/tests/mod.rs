@@ -4,11 +4,11 @@ mod backups;
 mod costs;
 mod damage;
 mod groups;
-mod pen;
 pub(super) mod plans;
 mod shared;
 mod streams;
 mod versions;
+mod writing;
 
 use std::path::PathBuf;
 use std::sync::Arc;

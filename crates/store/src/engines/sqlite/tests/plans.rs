@@ -170,8 +170,7 @@ fn work(f: &Fixture) {
         s.open(scope, &At::Thread(id.clone()), 0).await.unwrap();
         s.end(scope, failed, &end).await.unwrap();
         let opened = s.open(scope, &At::Thread(id.clone()), 0).await.unwrap();
-        let mut begin = crate::Begin::new(waiter, head_of(&id, opened.thread.version), Vec::new());
-        begin.early = true;
+        let begin = crate::Begin::new(waiter, head_of(&id, opened.thread.version), Vec::new());
         s.begin(scope, &begin).await.unwrap();
         let asked = ClaimInLine {
             run: waiter,

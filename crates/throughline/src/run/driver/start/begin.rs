@@ -244,7 +244,6 @@ async fn begin_asked(
         dequeue: dequeue.clone(),
         takes: opening.takes,
         expects,
-        early: true,
     };
     let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
     let started = match begun {
@@ -273,7 +272,7 @@ async fn begin_asked(
     }
     let node = loaded.end().map(|end| end.node);
     let mut publisher = EventPublisher::new(job, 0);
-    publisher.say_begun(events, &home.store);
+    publisher.say_stored(events);
     let next_event = stored.len() as u64;
     let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
     let mut driver = Driver::new(

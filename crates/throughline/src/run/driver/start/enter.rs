@@ -153,7 +153,7 @@ async fn entered(
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
             Err(Blocked::Repeated(before)) if plan.on_repeat == OnRepeat::Tell => {
-                return Err(told(run, &job, &before).await);
+                return Err(told(run, &job, &before));
             }
             Err(Blocked::Repeated(run)) => {
                 let run = recover::adopt::waited(&job, *run).await?;
@@ -183,7 +183,7 @@ async fn entered(
                 };
                 return match before {
                     Ok(Some(before)) if plan.on_repeat == OnRepeat::Tell => {
-                        Err(told(run, &job, &before).await)
+                        Err(told(run, &job, &before))
                     }
                     Ok(Some(before)) => repeated(&agent, &job, *before).await,
                     Ok(None) => Err(refused(run, &job, error)),
@@ -227,7 +227,7 @@ async fn entered(
                 return Ok(StartResult::Begun(driver, order));
             }
             Ok(Entered::Repeated(before)) if tells => {
-                return Err(told(run, &job, &before).await);
+                return Err(told(run, &job, &before));
             }
             Ok(Entered::Repeated(run)) => {
                 return repeated(&agent, &job, *run).await;
@@ -246,13 +246,9 @@ async fn repeated(agent: &Arc<AgentSetup>, job: &Job, run: Run) -> Result<StartR
     Ok(StartResult::Repeated(Box::new(outcome)))
 }
 
-/// Whoever asks again is told who answers, once the disk has it.
-async fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
-    let error = match job.thread.home.store.on_disk().await {
-        Ok(()) => RunError::Repeated { run: before.id },
-        Err(error) => RunError::Store(error),
-    };
-    refused(run, job, error)
+/// The caller asked to be told which run answers instead of waiting for it.
+fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
+    refused(run, job, RunError::Repeated { run: before.id })
 }
 
 pub(in crate::run::driver) async fn waiting(

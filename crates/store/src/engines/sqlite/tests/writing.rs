@@ -1,77 +1,40 @@
-//! Who writes, and when the log is copied.
+//! The writer thread, and when the log is copied to the database.
 
-use std::sync::Arc;
-use std::thread::{self, ThreadId};
+use std::thread;
 
 use rusqlite::Connection;
 
 use super::{Fixture, block_on};
-use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::rows::sql::run_sql;
-use crate::engines::sqlite::write::queue::Tx;
+use crate::engines::sqlite::write::job::Tx;
 use crate::trials::Op;
 use crate::{Anchor, At, Begin, Engine, Leasing, NewItem, NewThread};
 use throughline_model::Message;
 
-/// Wait until the writer has nothing to do.
+/// Wait until the writer thread has nothing to do.
 fn rest(f: &Fixture) {
     while !f.store.shared.is_asleep() {
         thread::yield_now();
     }
 }
 
-/// Have something written as the beginning of a run is, and say by which thread.
-fn written_by(f: &Fixture) -> ThreadId {
-    let shared = Arc::clone(&f.store.shared);
-    block_on(shared.write_begin(true, |tx| {
-        run_sql(
-            tx.conn,
-            "INSERT INTO queue(thread, body) VALUES(1, '{}')",
-            [],
-        )?;
-        Ok(thread::current().id())
-    }))
-    .unwrap()
-}
-
 #[test]
-fn whoever_asks_writes_while_the_writer_sleeps() {
-    let f = Fixture::new();
-    f.thread("t");
-    rest(&f);
-    assert_eq!(written_by(&f), thread::current().id());
-    // The writer brings it to the disk, unasked.
-    block_on(f.store.on_disk()).unwrap();
-    // What waits for the disk is for the writer.
-    let by = f
-        .store
-        .shared
-        .write(Op::Other, |_| Ok(thread::current().id()));
-    assert_ne!(block_on(by).unwrap(), thread::current().id());
-}
-
-#[test]
-fn a_file_that_another_process_has_is_waited_for_by_the_writer() {
+fn a_file_that_another_process_has_is_waited_for_by_the_writer_thread() {
     let f = Fixture::new();
     f.thread("t");
     rest(&f);
     let other = Connection::open(f.dir.file("store.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut written = Box::pin(
-        f.store
-            .shared
-            .write_begin(true, |_| Ok(thread::current().id())),
-    );
+    let shared = &f.store.shared;
+    let mut written = Box::pin(shared.write(Op::Flush, |_| Ok(thread::current().id())));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(written.as_mut().poll(&mut context).is_pending());
     other.execute_batch("COMMIT").unwrap();
     assert_ne!(block_on(written).unwrap(), thread::current().id());
-    rest(&f);
-    assert_eq!(written_by(&f), thread::current().id());
 }
 
 #[test]
-fn what_was_begun_by_whoever_asked_is_there_and_beats() {
+fn another_process_finds_a_run_that_was_begun_and_its_owner_alive() {
     let f = Fixture::new();
     rest(&f);
     let thread = crate::ThreadId::new("t").unwrap();
@@ -79,10 +42,8 @@ fn what_was_begun_by_whoever_asked_is_there_and_beats() {
         thread: NewThread::new(thread.clone()),
         leasing: Leasing::Free,
     };
-    let mut begin = Begin::new(f.ids.run(), at, NewItem::of(&[Message::user("one")]));
-    begin.early = true;
+    let begin = Begin::new(f.ids.run(), at, NewItem::of(&[Message::user("one")]));
     block_on(f.store.begin(&f.scope, &begin)).unwrap();
-    block_on(f.store.on_disk()).unwrap();
     let other = f.reopened();
     let opened = block_on(other.open(&f.scope, &At::Thread(thread), 10)).unwrap();
     assert_eq!(opened.entries.len(), 0);
@@ -123,31 +84,12 @@ fn a_log_that_has_become_long_is_copied_to_the_file() {
 }
 
 #[test]
-fn a_log_that_has_become_long_by_whoever_asked_is_copied_too() {
+fn a_log_that_has_become_long_by_events_is_copied_too() {
     let f = Fixture::new();
     f.thread("t");
-    let run = f.ids.run();
     for _ in 0..48 {
         let long = |tx: &mut Tx<'_>| run_sql(tx.conn, LONG, []);
-        block_on(f.store.shared.write_events(run, true, long)).unwrap();
+        block_on(f.store.shared.write(Op::Flush, long)).unwrap();
     }
     assert!(is_copied(&f));
-}
-
-#[test]
-fn whoever_breaks_off_while_writing_harms_nobody() {
-    let f = Fixture::new();
-    f.thread("t");
-    rest(&f);
-    let shared = Arc::clone(&f.store.shared);
-    let broken = thread::spawn(move || {
-        block_on(shared.write_begin(true, |tx| -> Done<()> {
-            run_sql(tx.conn, "DELETE FROM thread", [])?;
-            panic!("on purpose");
-        }))
-    });
-    assert!(broken.join().is_err());
-    // Nothing of it stays, and the pen is still good.
-    assert_eq!(written_by(&f), thread::current().id());
-    assert_eq!(f.texts(&crate::ThreadId::new("t").unwrap()), [""; 0]);
 }

@@ -7,7 +7,7 @@ use crate::engines::sqlite::rows::sql::prepare;
 
 /// Which statement.
 #[derive(Clone, Copy)]
-pub(crate) enum Hot {
+pub(crate) enum TurnStatement {
     /// Begin a transaction.
     Begin,
     /// Commit it.
@@ -45,12 +45,10 @@ pub(crate) enum Hot {
     FreeHead,
     /// The same, wherever it goes.
     FreeMove,
-    /// Turn over a mark that means nothing, so that there is something to commit.
-    Mark,
 }
 
 /// In the order of the names.
-const SQL: [&str; 19] = [
+const SQL: [&str; 18] = [
     "BEGIN IMMEDIATE",
     "COMMIT",
     // `OR IGNORE` and not `ON CONFLICT DO NOTHING`: the latter may still abort half-way for other
@@ -97,9 +95,6 @@ const SQL: [&str; 19] = [
     "UPDATE thread SET head_tl=?4, head_first=?5, borrowed=0, version=version+1, touched=?6, recent=?7, head_digest=?8
      WHERE thread=?1 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0)",
-    // Another value each time: SQLite does not write a row that stays as it is. And no setting of the
-    // file: those are prepared anew whenever they run.
-    "UPDATE given SET last=1-last WHERE name='mark'",
 ];
 
 /// The statements of one connection.
@@ -117,24 +112,24 @@ impl Statements<'_> {
     }
 
     /// Run a statement; how many rows it changed.
-    pub(crate) fn run(self, which: Hot, params: &[&dyn ToSql]) -> Done<usize> {
+    pub(crate) fn run(self, which: TurnStatement, params: &[&dyn ToSql]) -> Done<usize> {
         Ok(prepare(self.0, SQL[which as usize])?.execute(params)?)
     }
 
     /// Run a question; whether there is a row.
-    pub(crate) fn holds(self, which: Hot, params: &[&dyn ToSql]) -> Done<bool> {
+    pub(crate) fn holds(self, which: TurnStatement, params: &[&dyn ToSql]) -> Done<bool> {
         Ok(prepare(self.0, SQL[which as usize])?.exists(params)?)
     }
 
     /// Run a question whose answer is a number.
-    pub(crate) fn number(self, which: Hot) -> Done<i64> {
+    pub(crate) fn number(self, which: TurnStatement) -> Done<i64> {
         Ok(prepare(self.0, SQL[which as usize])?.query_row([], |row| row.get(0))?)
     }
 
     /// Run a question and read its one row, if there is one.
     pub(crate) fn look(
         self,
-        which: Hot,
+        which: TurnStatement,
         params: &[&dyn ToSql],
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<()>,
     ) -> Done<bool> {

@@ -1,0 +1,211 @@
+//! Group commit: operations that wait go into one transaction, which is committed once for all.
+//!
+//! An operation that is refused has written nothing, so the others go on. When the storage fails,
+//! the group is rolled back and its operations are tried one by one: no caller was answered yet, so
+//! nothing is lost and nothing done twice.
+//!
+//! A commit waits for fsync unless it holds only events of live runs (ADR 19). Those survive the
+//! death of the process, and the next commit that waits makes them survive a power cut.
+
+use std::sync::atomic::Ordering;
+
+use super::connection::WriteConnection;
+use super::job::{Effect, Job, Tx};
+use super::queue::Shared;
+use super::statements::TurnStatement;
+use crate::engines::sqlite::connect::Waits;
+use crate::engines::sqlite::events;
+use crate::engines::sqlite::fault::{Done, Stop};
+use crate::trials::{self, Commit, Op};
+use crate::{Error, Heartbeat, Millis};
+
+impl WriteConnection {
+    /// Commit a group; if that fails, each of its operations alone.
+    pub(super) fn group(&mut self, shared: &Shared, mut jobs: Vec<Box<dyn Job>>) {
+        self.end_open_transaction();
+        let mut waits = jobs.iter().map(|job| job.op() != Op::Flush);
+        let waits = match trials::planted("events-unsync-others") {
+            true => waits.all(|waits| waits),
+            false => waits.any(|waits| waits),
+        };
+        let waits = match waits {
+            true => Waits::ForDisk,
+            false => Waits::ForNothing,
+        };
+        if let Err(stop) = self.open(waits) {
+            // Trying the operations one by one would not help: each would wait as long.
+            self.roll_back();
+            let error = stop.into_error();
+            for job in jobs {
+                job.fail(copy_of(&error));
+            }
+            return;
+        }
+        match self.transaction(shared, &mut jobs) {
+            Ok(effects) => self.answer(shared, effects, jobs),
+            Err(stop) if jobs.len() == 1 => {
+                self.roll_back();
+                if let Some(job) = jobs.pop() {
+                    job.fail(stop.into_error());
+                }
+            }
+            Err(_) => {
+                self.roll_back();
+                let in_doubt = self.in_doubt;
+                for job in jobs {
+                    self.alone(shared, job, in_doubt);
+                }
+            }
+        }
+    }
+
+    /// End a transaction that was left open.
+    fn end_open_transaction(&self) {
+        if self.conn.is_autocommit() {
+            return;
+        }
+        if trials::planted("ack-before-commit") {
+            let _ = self.statements().run(TurnStatement::Commit, &[]);
+        } else {
+            self.roll_back();
+        }
+    }
+
+    /// Try one operation in a transaction of its own. `in_doubt`: the commit of its group is.
+    fn alone(&mut self, shared: &Shared, job: Box<dyn Job>, in_doubt: bool) {
+        let mut one = [job];
+        let tried = match self.open(self.waits) {
+            Ok(()) => self.transaction(shared, &mut one),
+            Err(stop) => Err(stop),
+        };
+        let [job] = one;
+        match tried {
+            Ok(effects) => self.answer(shared, effects, [job]),
+            Err(stop) => {
+                self.roll_back();
+                let error = stop.into_error();
+                job.fail(if in_doubt {
+                    in_doubt_error(error)
+                } else {
+                    error
+                });
+            }
+        }
+    }
+
+    /// Apply operations in the transaction that has begun, and commit it.
+    fn transaction(&mut self, shared: &Shared, jobs: &mut [Box<dyn Job>]) -> Done<Vec<Effect>> {
+        self.in_doubt = false;
+        let mut now = shared.options.clock.now();
+        let mut owner = shared.owner_row.load(Ordering::Relaxed);
+        let mut beaten = None;
+        let owns = jobs.iter().any(|job| job.op().owns());
+        let always = shared.options.heartbeat == Heartbeat::Manual;
+        if owns && (always || shared.is_beat_due(now)) {
+            owner = self.beat(shared, now)?;
+            beaten = Some((owner, now));
+        }
+        let mut effects = Vec::with_capacity(jobs.len() * 2);
+        for job in jobs.iter_mut() {
+            if let Err(error) = trials::before(job.op()) {
+                job.refuse(error);
+                continue;
+            }
+            // Events bear no time, and there are so many of them that reading the clock shows.
+            if job.op() != Op::Flush {
+                now = shared.options.clock.now();
+            }
+            let mut tx = self.tx(shared, now, owner, effects);
+            job.run(&mut tx)?;
+            effects = tx.effects;
+        }
+        let tx = self.tx(shared, now, owner, effects);
+        events::seal(&tx)?;
+        effects = tx.effects;
+        if let Err(stop) = self.commit(jobs) {
+            self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
+            self.doubt(&stop);
+            return Err(stop);
+        }
+        self.log.committed();
+        if let Some((row, now)) = beaten {
+            shared.note_beat(row, now);
+        }
+        Ok(effects)
+    }
+
+    fn tx<'a>(
+        &'a self,
+        shared: &'a Shared,
+        now: Millis,
+        owner: i64,
+        effects: Vec<Effect>,
+    ) -> Tx<'a> {
+        Tx {
+            conn: &self.conn,
+            statements: self.statements(),
+            shared,
+            log: &self.log,
+            now,
+            owner,
+            effects,
+        }
+    }
+
+    /// Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
+    fn commit(&self, jobs: &[Box<dyn Job>]) -> Done<()> {
+        let asked = trials::at_commit(jobs.iter().map(|job| job.op()));
+        if asked != Commit::Withhold && trials::unless("ack-before-commit", true) {
+            match self.statements().run(TurnStatement::Commit, &[]) {
+                Err(Stop::Broken(Error::Full)) if trials::planted("full-is-fine") => {
+                    self.roll_back();
+                }
+                other => drop(other?),
+            }
+        }
+        match asked {
+            Commit::Send => Ok(()),
+            Commit::Withhold | Commit::Deny => Err(Stop::Broken(Error::Io {
+                detail: "the commit was told to fail".into(),
+            })),
+        }
+    }
+
+    /// Update the caches, then answer the callers.
+    fn answer(
+        &mut self,
+        shared: &Shared,
+        effects: Vec<Effect>,
+        jobs: impl IntoIterator<Item = Box<dyn Job>>,
+    ) {
+        self.unerased |= shared.apply(effects);
+        for job in jobs {
+            match trials::after(job.op()) {
+                Ok(()) => job.answer(),
+                Err(error) => job.fail(error),
+            }
+        }
+    }
+}
+
+/// The error of an operation whose group may have been committed: none that says that it was not.
+fn in_doubt_error(error: Error) -> Error {
+    match error {
+        Error::Full | Error::Locked => Error::Io {
+            detail: format!("{error} now, but perhaps it was at the attempt before"),
+        },
+        other => other,
+    }
+}
+
+/// An error of the storage, for each operation of a group.
+fn copy_of(error: &Error) -> Error {
+    match error {
+        Error::Locked => Error::Locked,
+        Error::Full => Error::Full,
+        Error::Corrupt { place, detail } => Error::corrupt((**place).clone(), detail.clone()),
+        other => Error::Io {
+            detail: other.to_string(),
+        },
+    }
+}
