@@ -31,6 +31,7 @@ mod options;
 mod placed;
 mod private;
 mod read;
+mod rules;
 mod run;
 mod scope;
 mod state;

@@ -23,6 +23,7 @@ mod lines;
 mod messages;
 mod modes;
 mod queues;
+mod refusals;
 mod repeats;
 mod results;
 mod tenants;
@@ -269,6 +270,10 @@ cases! {
     approvals::approvals_end_with_their_run,
     /// A waiting call is taken over once.
     approvals::a_waiting_call_is_taken_once,
+    /// Engines refuse calls and claims in the same words.
+    refusals::refusals_of_calls_and_runs_are_worded_alike,
+    /// A begin is known by its key first, then by the id of its run.
+    refusals::a_key_is_looked_at_before_the_id_of_a_run,
     /// Every write can be sent again.
     repeats::every_write_can_be_sent_again,
     /// The same write with other content is not the same.

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use crate::digest;
+use crate::rules;
+use crate::rules::begin::{CurrentHead, Earlier, TakenCall};
 use crate::{
-    Anchor, Append, Begin, Begun, CallRef, CallState, Error, Expects, Flush, Lease, Leasing, Mode,
+    Anchor, Append, Begin, Begun, CallRef, CallState, Expects, Flush, Lease, Leasing, Mode,
     NewThread, Place, Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
 use super::items::room;
-use super::schema::{BegunBy, Ended, NodeAt, Row, RunRow, Stage, ThreadRow, exists, invalid, lost};
+use super::schema::{BegunBy, Ended, NodeAt, Row, RunRow, Stage, ThreadRow, lost};
 use super::threads::thread_row;
 use super::{Desk, print};
+use crate::rules::{exists, invalid};
 
 /// Where a run that may begin starts.
 struct Start<'a> {
@@ -25,24 +28,29 @@ struct Start<'a> {
 
 impl Desk<'_> {
     pub(super) fn begin(&mut self, begin: &Begin) -> Result<Begun> {
-        let known = self.known_key(begin.key.as_ref())?;
-        if self.realm.runs.contains_key(&begin.run) {
-            let run = self.realm.live_run(begin.run)?;
-            if let Some(started) = self.begun_before(run, begin)? {
-                return Ok(Begun::Started(started));
+        let keyed = self.known_key(begin.key.as_ref())?;
+        let before = match self.realm.runs.contains_key(&begin.run) {
+            true => self.begun_before(self.realm.live_run(begin.run)?, begin)?,
+            false => None,
+        };
+        let found = self.realm.runs.contains_key(&begin.run);
+        let same = found.then_some(before.is_some());
+        match (
+            rules::begin::earlier(begin.run, same, keyed)?,
+            before,
+            keyed,
+        ) {
+            (Earlier::Same, Some(started), _) => return Ok(Begun::Started(started)),
+            (Earlier::ByKey, _, Some(run)) => {
+                let run = self.realm.live_run(run)?;
+                return Ok(Begun::Repeated(Box::new(self.run_view(run)?)));
             }
-            if known.is_none() {
-                return Err(exists("run", begin.run));
-            }
-        }
-        if let Some(known) = known {
-            let run = self.realm.live_run(known)?;
-            return Ok(Begun::Repeated(Box::new(self.run_view(run)?)));
+            _ => {}
         }
         // In this order: the thread, the calls it takes, then lease and head, then the node.
         self.check_anchor(&begin.at)?;
-        for call in &begin.takes {
-            self.check_taken(*call)?;
+        for (place, call) in begin.takes.iter().enumerate() {
+            self.check_taken(*call, &begin.takes[..place])?;
         }
         let start = self.start(begin)?;
         if let Some(expects) = &begin.expects {
@@ -50,7 +58,7 @@ impl Desk<'_> {
         }
         let items = self.items(begin.run, start.thread, 1, &begin.input)?;
         let inputs = room(0, items.len())?;
-        check_events(begin.run, 0, begin.events.as_ref())?;
+        rules::lease::next_events(begin.run, 0, begin.events.as_ref())?;
 
         let mut thread = start.thread;
         if let Some(new) = start.new {
@@ -122,12 +130,8 @@ impl Desk<'_> {
             return Ok(None);
         };
         let row = self.realm.live_run(*run)?;
-        if row.key.as_ref() != Some(key) {
-            return Err(Error::KeyReused {
-                key: key.key.clone(),
-                run: *run,
-            });
-        }
+        let digest = row.key.as_ref().map(|known| known.request);
+        rules::begin::key(key, *run, digest)?;
         Ok(Some(*run))
     }
 
@@ -195,61 +199,38 @@ impl Desk<'_> {
 
     /// No leased run of the thread is unsettled.
     pub(super) fn check_free(&self, thread: &ThreadRow) -> Result<()> {
-        match self.realm.holder(thread) {
-            None => Ok(()),
-            Some(holder) => Err(Error::Busy {
-                thread: thread.id.clone(),
-                run: holder.id,
-                state: self.shared.state(holder, self.now),
-            }),
-        }
+        let holder = self.realm.holder(thread);
+        let holder = holder.map(|run| (run.id, self.shared.state(run, self.now)));
+        rules::begin::free(&thread.id, holder)
     }
 
     pub(super) fn check_version(&self, thread: &ThreadRow, expected: Version) -> Result<()> {
-        if thread.version == expected {
-            return Ok(());
-        }
         let head = thread.head.map(|head| self.realm.node(head)).transpose()?;
-        Err(Error::HeadMoved {
-            thread: thread.id.clone(),
-            expected,
-            actual: thread.version,
+        let current = CurrentHead {
+            thread: &thread.id,
+            version: thread.version,
             head: head.map(|node| node.id),
-        })
+        };
+        rules::begin::unmoved(&current, expected)
     }
 
     /// A thread is as the caller remembers it. One that is new always is.
     fn check_unchanged(&self, thread: Row, expects: &Expects) -> Result<()> {
-        match self.realm.threads.get(&thread) {
-            Some(thread) if thread.settings != expects.settings || !thread.queue.is_empty() => {
-                Err(Error::Changed {
-                    thread: thread.id.clone(),
-                })
-            }
-            _ => Ok(()),
-        }
+        let Some(thread) = self.realm.threads.get(&thread) else {
+            return Ok(());
+        };
+        let same = thread.settings == expects.settings && thread.queue.is_empty();
+        rules::begin::unchanged(&thread.id, same)
     }
 
-    fn check_taken(&self, at: CallRef) -> Result<()> {
-        let run = self.realm.run(at.run)?;
-        let call = run.call(at.step, at.position);
-        let call = call.ok_or_else(|| no_call(at.run, at.step, at.position))?;
-        match (call.state, call.taken_by) {
-            (CallState::Approval | CallState::Client, _) => Ok(()),
-            (CallState::Taken, Some(by)) => Err(Error::Taken {
-                run: at.run,
-                step: at.step,
-                position: at.position,
-                by,
-            }),
-            (state, _) => Err(Error::WrongCall {
-                run: at.run,
-                step: at.step,
-                position: at.position,
-                state: state.as_str(),
-                wanted: "only a call that waits can be taken",
-            }),
-        }
+    fn check_taken(&self, at: CallRef, earlier: &[CallRef]) -> Result<()> {
+        let run = self.realm.run(at.run).ok();
+        let call = run.and_then(|run| run.call(at.step, at.position));
+        let call = call.map(|call| TakenCall {
+            state: Some(call.state),
+            taken_by: call.taken_by,
+        });
+        rules::begin::take(at, call.as_ref(), earlier)
     }
 
     fn take(&mut self, at: CallRef, by: RunId) {
@@ -265,19 +246,30 @@ impl Desk<'_> {
 
     pub(super) fn append(&mut self, append: &Append) -> Result<Published> {
         let print = print::append(&self.realm.tenant, append);
-        if let Some(known) = self.known_key(append.key.as_ref())? {
-            let run = self.realm.live_run(known)?;
-            let ended = run.ended.filter(|_| run.kind == RunKind::Append);
-            return ended
-                .and_then(|ended| ended.published)
-                .ok_or_else(|| exists("run", known));
-        }
-        if self.realm.runs.contains_key(&append.run) {
-            let run = self.realm.live_run(append.run)?;
-            let ended = run.ended.filter(|ended| ended.print == print);
-            return ended
-                .and_then(|ended| ended.published)
-                .ok_or_else(|| exists("run", append.run));
+        let keyed = self.known_key(append.key.as_ref())?;
+        let before = match self.realm.runs.contains_key(&append.run) {
+            true => self.realm.live_run(append.run)?.ended,
+            false => None,
+        };
+        let found = self.realm.runs.contains_key(&append.run);
+        let before = before.filter(|ended| ended.print == print);
+        let same = found.then_some(before.is_some());
+        match (
+            rules::begin::earlier(append.run, same, keyed)?,
+            before,
+            keyed,
+        ) {
+            (Earlier::Same, Some(ended), _) => {
+                return ended.published.ok_or_else(|| exists("run", append.run));
+            }
+            (Earlier::ByKey, _, Some(known)) => {
+                let run = self.realm.live_run(known)?;
+                let ended = run.ended.filter(|_| run.kind == RunKind::Append);
+                return ended
+                    .and_then(|ended| ended.published)
+                    .ok_or_else(|| exists("run", known));
+            }
+            _ => {}
         }
         let thread = self.realm.thread(&append.thread)?;
         self.check_free(thread)?;
@@ -417,27 +409,5 @@ impl RunRow {
             self.next_event = events.end();
             self.flushes.push(events.clone());
         }
-    }
-}
-
-pub(super) fn no_call(run: RunId, step: u32, position: u32) -> Error {
-    Error::WrongCall {
-        run,
-        step,
-        position,
-        state: "not there",
-        wanted: "name a call that a step planned",
-    }
-}
-
-pub(super) fn check_events(run: RunId, next: u64, events: Option<&Flush>) -> Result<()> {
-    match events {
-        Some(events) if events.first != next => Err(Error::OutOfOrder {
-            run,
-            what: "event",
-            expected: next,
-            found: events.first,
-        }),
-        _ => Ok(()),
     }
 }

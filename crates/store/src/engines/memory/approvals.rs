@@ -3,12 +3,13 @@
 use std::ops::Bound;
 
 use crate::{
-    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,
-    Millis, NewApproval, PageToken, Result, RunId, Unanswerable,
+    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Listing, Millis,
+    NewApproval, PageToken, Result, RunId, rules,
 };
 
-use super::schema::{ApprovalRow, CallRow, Row, exists, lost, not_found};
+use super::schema::{ApprovalRow, CallRow, Row, lost};
 use super::{Desk, MOST};
+use crate::rules::{exists, not_found};
 
 impl Desk<'_> {
     pub(super) fn check_new_approval(&self, id: ApprovalId) -> Result<()> {
@@ -49,10 +50,15 @@ impl Desk<'_> {
         self.realm.approvals.get_mut(row)
     }
 
-    /// Whether a call that waits for an approval has one that says yes and is not used.
-    pub(super) fn may_run(&self, call: &CallRow) -> bool {
+    /// The stored state of the approval that a call waits for.
+    pub(super) fn approval_state(&self, call: &CallRow) -> Option<ApprovalState> {
         let approval = call.approval.and_then(|id| self.approval(id));
-        approval.is_some_and(|approval| approval.state == ApprovalState::Approved)
+        approval.map(|approval| approval.state)
+    }
+
+    /// The call that an approval is for.
+    pub(super) fn approval_call(&self, id: ApprovalId) -> Option<CallRef> {
+        self.approval(id).map(|approval| approval.call)
     }
 
     pub(super) fn set_approval(&mut self, id: ApprovalId, state: ApprovalState) {
@@ -72,14 +78,9 @@ impl Desk<'_> {
 
     /// Its call was taken over: what was agreed to is used, what nobody answered is withdrawn.
     pub(super) fn use_up(&mut self, id: ApprovalId) {
-        let Some(approval) = self.approval_mut(id) else {
-            return;
-        };
-        approval.state = match approval.state {
-            ApprovalState::Approved => ApprovalState::Used,
-            ApprovalState::Waiting => ApprovalState::Withdrawn,
-            state => state,
-        };
+        if let Some(approval) = self.approval_mut(id) {
+            approval.state = rules::approvals::taken_over(approval.state);
+        }
     }
 
     /// Withdraw all approvals of a run that nobody has answered.
@@ -97,29 +98,17 @@ impl Desk<'_> {
         let id = answer.approval;
         let now = self.now;
         let approval = self.approval(id).ok_or_else(|| not_found("approval", id))?;
-        let said = match answer.decision {
-            Decision::Approved => ApprovalState::Approved,
-            Decision::Denied => ApprovalState::Denied,
+        let known = rules::approvals::AskedApproval {
+            state: approval.state_at(now),
+            shown: &approval.shown,
+            answered_by: approval.answered.as_ref().map(|(by, _)| by.as_str()),
+            reason: approval.reason.as_deref(),
         };
-        if approval.was_answered_by(answer, said) {
+        let Some(decided) = rules::approvals::answer(&known, answer)? else {
             return self.approval_view(approval);
-        }
-        let why = match approval.state_at(now) {
-            ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => {
-                Some(Unanswerable::Answered)
-            }
-            ApprovalState::Expired => Some(Unanswerable::Expired),
-            ApprovalState::Withdrawn => Some(Unanswerable::Withdrawn),
-            ApprovalState::Waiting if approval.shown != answer.shown => {
-                Some(Unanswerable::OtherArguments)
-            }
-            ApprovalState::Waiting => None,
         };
-        if let Some(why) = why {
-            return Err(Error::NotAnswerable { approval: id, why });
-        }
         let row = self.approval_mut(id).ok_or_else(|| lost(id))?;
-        row.state = said;
+        row.state = decided;
         row.answered = Some((answer.by.clone(), now));
         row.reason.clone_from(&answer.reason);
         let approval = self.approval(id).ok_or_else(|| lost(id))?;
@@ -177,20 +166,6 @@ impl Desk<'_> {
 impl ApprovalRow {
     /// Where it stands at a time.
     fn state_at(&self, now: Millis) -> ApprovalState {
-        let late = self.expires.is_some_and(|expires| expires <= now);
-        match self.state {
-            ApprovalState::Waiting if late => ApprovalState::Expired,
-            state => state,
-        }
-    }
-
-    /// Whether this is the answer that it has.
-    fn was_answered_by(&self, answer: &Answer, said: ApprovalState) -> bool {
-        let by = self.answered.as_ref().map(|(by, _)| by.as_str());
-        let used = self.state == ApprovalState::Used && said == ApprovalState::Approved;
-        by == Some(answer.by.as_str())
-            && (self.state == said || used)
-            && self.shown == answer.shown
-            && self.reason == answer.reason
+        rules::approvals::state_at(self.state, self.expires, now)
     }
 }

@@ -12,7 +12,8 @@ use crate::digest;
 use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, RunState, ThreadId};
 
 use super::Desk;
-use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What, not_found};
+use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What};
+use crate::rules::not_found;
 
 /// How long an import that goes on for nobody is kept.
 const ABANDONED: Millis = 24 * 60 * 60 * 1000;

@@ -15,10 +15,10 @@ use crate::{
     NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile,
     Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
     Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
-    Waiter,
+    Waiter, rules,
 };
 
-use super::{MOST, Memory, schema};
+use super::{MOST, Memory};
 
 #[async_trait]
 impl Engine for Memory {
@@ -128,7 +128,7 @@ impl Engine for Memory {
         poll_fn(|context| {
             if let Poll::Ready(version) = moved.as_mut().poll(context) {
                 let version = version.map(|version| *version);
-                return Poll::Ready(version.map_err(|_| schema::not_found("thread", thread)));
+                return Poll::Ready(version.map_err(|_| rules::not_found("thread", thread)));
             }
             closed.as_mut().poll(context).map(|_| Err(Error::Closed))
         })

@@ -2,17 +2,16 @@
 
 use crate::digest;
 use crate::{
-    Error, Import, ImportItem, ImportNode, ItemRef, Millis, NewItem, NewThread, NodeId, Purged,
-    Result, RunKind, RunState, ThreadId,
+    Import, ImportItem, ImportNode, ItemRef, Millis, NewItem, NewThread, NodeId, Purged, Result,
+    RunKind, ThreadId, rules,
 };
 
 use super::items::room;
 use super::publish::NewNode;
-use super::schema::{
-    Ended, ItemRow, NodeAt, Row, RunRow, Stage, ThreadRow, What, exists, invalid, lost, not_found,
-};
+use super::schema::{Ended, ItemRow, NodeAt, Row, RunRow, Stage, ThreadRow, What, lost};
 use super::threads::thread_row;
 use super::{Desk, print};
+use crate::rules::{exists, not_found};
 
 impl Desk<'_> {
     pub(super) fn import(&mut self, import: &Import) -> Result<()> {
@@ -49,10 +48,11 @@ impl Desk<'_> {
         let thread = row.and_then(|row| self.realm.threads.get(row));
         thread
             .filter(|thread| matches!(thread.stage, Stage::Importing(_)))
-            .ok_or_else(|| not_found("import", id))
+            .ok_or_else(|| not_found("import of thread", id))
     }
 
     fn import_node(&mut self, id: &ThreadId, new: &ImportNode) -> Result<()> {
+        rules::import::check(new)?;
         let thread = self.imported(id)?.row;
         let print = print::import(&self.realm.tenant, new);
         let run = self.realm.runs.get(&new.node.run);
@@ -63,14 +63,7 @@ impl Desk<'_> {
             if run.ended.is_some_and(|ended| ended.print == print) {
                 return Ok(());
             }
-            check_next(run, new)?;
-        }
-        match new.ended {
-            RunState::Committed | RunState::Cancelled => {}
-            other => {
-                let why = format!("a run that is {} has no nodes elsewhere", other.as_str());
-                return Err(invalid("an import", why));
-            }
+            rules::import::next(new, run.published(), run.next_step)?;
         }
         let parent = match new.parent {
             None => None,
@@ -79,9 +72,6 @@ impl Desk<'_> {
         let first = run.map_or(0, RunRow::last_item);
         let items = self.imported_items(thread, first, new)?;
         let last = room(first, items.len())?;
-        if items.is_empty() {
-            return Err(invalid("an import", format!("{} has no items", new.node)));
-        }
 
         if run.is_none() {
             let mut run = self.new_run(new.node.run, thread, print);
@@ -221,21 +211,4 @@ impl Desk<'_> {
             false => Ok(()),
         }
     }
-}
-
-/// The next node of a run continues its last one.
-fn check_next(run: &RunRow, new: &ImportNode) -> Result<()> {
-    if new.parent != run.published() {
-        let why = format!("{} does not continue the node before of its run", new.node);
-        return Err(invalid("an import", why));
-    }
-    if new.node.step < run.next_step {
-        return Err(Error::OutOfOrder {
-            run: run.id,
-            what: "step",
-            expected: u64::from(run.next_step),
-            found: u64::from(new.node.step),
-        });
-    }
-    Ok(())
 }

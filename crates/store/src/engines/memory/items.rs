@@ -4,7 +4,8 @@ use crate::digest;
 use crate::{ItemNo, ItemRef, NewItem, Result, RunId};
 
 use super::Desk;
-use super::schema::{ItemRow, Row, What, invalid, not_found};
+use super::schema::{ItemRow, Row, What};
+use crate::rules::{invalid, not_found};
 
 impl Desk<'_> {
     /// Items of a thread's run as they will be stored, the first with the given number.

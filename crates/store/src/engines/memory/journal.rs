@@ -1,13 +1,13 @@
 //! What happens in a run between its beginning and its publication, and who goes on with it.
 
-use crate::Millis;
+use crate::rules::calls::{AskedBefore, IntendedCall, Intent, StoredResult};
+use crate::rules::lease::ClaimedRun;
 use crate::{
-    ApprovalState, CallResult, CallState, Claim, ClaimInLine, End, Error, Flush, ItemNo, ItemRef,
-    Lease, NewApproval, Result, Run, RunId, RunState, Started, Stopped,
+    ApprovalState, CallRef, CallResult, CallState, Claim, ClaimInLine, End, Flush, ItemNo, ItemRef,
+    Lease, Millis, NewApproval, Result, Run, RunId, RunState, Started, rules,
 };
 
-use super::append::{check_events, no_call};
-use super::schema::{CallRow, Ended, ItemRow, RunRow, invalid, lost};
+use super::schema::{CallRow, Ended, ItemRow, RunRow, lost};
 use super::{Desk, print};
 
 /// A result that is to be stored.
@@ -23,52 +23,42 @@ impl Desk<'_> {
     /// The run of a lease that was not taken over.
     pub(super) fn leased(&self, lease: Lease) -> Result<&RunRow> {
         let run = self.realm.live_run(lease.run)?;
-        if run.epoch != lease.epoch {
-            return Err(Error::Fenced {
-                run: run.id,
-                mine: lease.epoch,
-                current: run.epoch,
-            });
-        }
+        rules::lease::fence(lease, run.epoch)?;
         Ok(run)
     }
 
-    pub(super) fn check_running(&self, run: &RunRow) -> Result<()> {
-        if run.state == RunState::Running {
-            return Ok(());
-        }
-        Err(Error::WrongState {
-            run: run.id,
-            state: self.shared.state(run, self.now),
-            wanted: "only a running run can be written to",
-        })
+    /// The same, if it is running.
+    pub(super) fn at_work(&self, lease: Lease) -> Result<&RunRow> {
+        let run = self.leased(lease)?;
+        rules::lease::running(run.id, run.state)?;
+        Ok(run)
     }
 
     pub(super) fn intend(&mut self, lease: Lease, step: u32, positions: &[u32]) -> Result<()> {
-        let run = self.leased(lease)?;
-        self.check_running(run)?;
+        let run = self.at_work(lease)?;
+        let mut fresh = Vec::with_capacity(positions.len());
         for position in positions {
-            let call = run.call(step, *position);
-            let call = call.ok_or_else(|| no_call(run.id, step, *position))?;
-            let wanted = match call.state {
-                CallState::Planned => continue,
-                // The same owner said so before; it says nothing new.
-                CallState::Intent if call.intent == lease.epoch => continue,
-                CallState::Approval if self.may_run(call) => continue,
-                CallState::Approval => "it needs an approval that says yes and is not used",
-                CallState::Intent | CallState::Done | CallState::Client | CallState::Taken => {
-                    "only a planned call can be dispatched"
-                }
+            let at = run.at(step, *position);
+            let call = run.known_call(at)?;
+            let call = IntendedCall {
+                state: call.state,
+                epoch: call.intent,
+                approval: self.approval_state(call),
             };
-            return Err(wrong_call(run.id, call, wanted));
+            if rules::calls::intend(at, &call, lease.epoch)? != Intent::Repeated {
+                fresh.push(*position);
+            }
+        }
+        if fresh.is_empty() {
+            return Ok(());
         }
 
         let mut used = Vec::new();
         let now = self.now;
         let run = self.run_mut(lease.run)?;
         run.progress = now;
-        for position in positions {
-            let Some(call) = run.call_mut(step, *position) else {
+        for position in fresh {
+            let Some(call) = run.call_mut(step, position) else {
                 continue;
             };
             if call.state == CallState::Approval {
@@ -84,33 +74,19 @@ impl Desk<'_> {
     }
 
     pub(super) fn ask(&mut self, lease: Lease, approvals: &[NewApproval]) -> Result<()> {
-        let run = self.leased(lease)?;
-        self.check_running(run)?;
-        let mut fresh: Vec<&NewApproval> = Vec::with_capacity(approvals.len());
+        let run = self.at_work(lease)?;
+        let mut fresh: Vec<NewApproval> = Vec::with_capacity(approvals.len());
         for approval in approvals {
-            let (step, position) = (approval.step, approval.position);
-            let call = run.call(step, position);
-            let call = call.ok_or_else(|| no_call(run.id, step, position))?;
-            match call.state {
-                CallState::Planned => {}
-                // It was asked before; that says nothing new.
-                CallState::Approval if call.approval == Some(approval.id) => continue,
-                _ => {
-                    return Err(wrong_call(
-                        run.id,
-                        call,
-                        "only a planned call can wait for leave",
-                    ));
-                }
-            }
-            self.check_new_approval(approval.id)?;
-            let same = |one: &&NewApproval| {
-                one.id == approval.id || (one.step, one.position) == (step, position)
+            let at = run.at(approval.step, approval.position);
+            let call = run.known_call(at)?;
+            let before = match self.approval_call(approval.id) {
+                None => AskedBefore::No,
+                Some(of) if of == at => AskedBefore::ForThisCall,
+                Some(_) => AskedBefore::ForAnother,
             };
-            if fresh.iter().any(same) {
-                return Err(invalid("an approval", "its call has another one"));
+            if rules::calls::ask(at, call.state, approval, before, &fresh)? {
+                fresh.push(approval.clone());
             }
-            fresh.push(approval);
         }
 
         let (now, thread) = (self.now, run.thread);
@@ -121,14 +97,13 @@ impl Desk<'_> {
                 call.state = CallState::Approval;
                 call.approval = Some(approval.id);
             }
-            self.insert_approval(thread, lease.run, approval);
+            self.insert_approval(thread, lease.run, &approval);
         }
         Ok(())
     }
 
     pub(super) fn results(&mut self, lease: Lease, results: &[CallResult]) -> Result<()> {
-        let run = self.leased(lease)?;
-        self.check_running(run)?;
+        let run = self.at_work(lease)?;
         let results = self.check_results(run, results)?;
         let now = self.now;
         self.run_mut(lease.run)?.progress = now;
@@ -144,45 +119,33 @@ impl Desk<'_> {
     ) -> Result<Vec<NewResult>> {
         let mut new: Vec<NewResult> = Vec::with_capacity(results.len());
         for result in results {
-            let (step, position) = (result.step, result.position);
-            let call = run.call(step, position);
-            let call = call.ok_or_else(|| no_call(run.id, step, position))?;
+            let place = run.at(result.step, result.position);
+            let call = run.known_call(place)?;
             let at = ItemRef {
                 run: run.id,
                 no: call.result,
             };
             let item = self.item(at, run.thread, &result.item)?;
-            if new.iter().any(|earlier| earlier.no == at.no) {
-                let wanted = "it has one result, and two were given";
-                return Err(wrong_call(run.id, call, wanted));
-            }
-            let known = match call.state {
-                CallState::Done => run.item(at.no).map(|item| item.digest),
-                _ => None,
-            };
-            let wanted = match (known, call.state) {
-                (Some(known), _) if known == item.digest && call.ends == result.ends => continue,
-                (Some(_), _) | (None, CallState::Done) => "it has another result",
-                (None, CallState::Taken) => "another run answers it",
-                (None, _) if run.item(at.no).is_some() => "its place was published without one",
-                (
-                    None,
-                    CallState::Planned
-                    | CallState::Intent
-                    | CallState::Approval
-                    | CallState::Client,
-                ) => {
-                    new.push(NewResult {
-                        step,
-                        position,
-                        no: at.no,
-                        item,
-                        ends: result.ends,
-                    });
-                    continue;
+            let is_given = new.iter().any(|earlier| earlier.no == at.no);
+            let stored = match (call.state, run.item(at.no)) {
+                (CallState::Done, Some(known))
+                    if known.digest == item.digest && call.ends == result.ends =>
+                {
+                    StoredResult::Same
                 }
+                (CallState::Done, _) => StoredResult::Other,
+                (_, Some(_)) => StoredResult::Gap,
+                (_, None) => StoredResult::Nothing,
             };
-            return Err(wrong_call(run.id, call, wanted));
+            if rules::calls::result(place, call.state, stored, is_given)? {
+                new.push(NewResult {
+                    step: result.step,
+                    position: result.position,
+                    no: at.no,
+                    item,
+                    ends: result.ends,
+                });
+            }
         }
         Ok(new)
     }
@@ -217,8 +180,8 @@ impl Desk<'_> {
         if known.is_ok_and(|place| run.flushes[place] == *events) {
             return Ok(());
         }
-        self.check_running(run)?;
-        check_events(run.id, run.next_event, Some(events))?;
+        rules::lease::running(run.id, run.state)?;
+        rules::lease::next_events(run.id, run.next_event, Some(events))?;
         let now = self.now;
         let run = self.run_mut(lease.run)?;
         run.add_events(Some(events));
@@ -232,8 +195,8 @@ impl Desk<'_> {
         if run.ended_by(lease, print) {
             return Ok(());
         }
-        self.check_running(run)?;
-        check_events(run.id, run.next_event, events)?;
+        rules::lease::running(run.id, run.state)?;
+        rules::lease::next_events(run.id, run.next_event, events)?;
         let now = self.now;
         let run = self.run_mut(lease.run)?;
         run.add_events(events);
@@ -256,8 +219,8 @@ impl Desk<'_> {
         if run.ended_by(lease, print) {
             return Ok(());
         }
-        self.check_running(run)?;
-        check_events(run.id, run.next_event, end.events.as_ref())?;
+        rules::lease::running(run.id, run.state)?;
+        rules::lease::next_events(run.id, run.next_event, end.events.as_ref())?;
         let now = self.now;
         let run = self.run_mut(lease.run)?;
         run.add_events(end.events.as_ref());
@@ -268,16 +231,10 @@ impl Desk<'_> {
             print,
             published: None,
         });
-        match end.how {
-            Stopped::Failed => {
-                self.settle(lease.run, RunState::Failed)?;
-                self.withdraw(lease.run);
-            }
-            Stopped::Discarded => {
-                self.settle(lease.run, RunState::Discarded)?;
-                self.withdraw(lease.run);
-            }
-            Stopped::Unpublished => self.settle(lease.run, RunState::Unpublished)?,
+        let (state, withdraws) = rules::publish::stopped(end.how);
+        self.settle(lease.run, state)?;
+        if withdraws {
+            self.withdraw(lease.run);
         }
         Ok(())
     }
@@ -318,41 +275,19 @@ impl Desk<'_> {
 
     /// A run may be claimed like this: where it stands.
     fn check_claim(&self, id: RunId, seen: u32, claim: Claim) -> Result<RunState> {
-        let run = self.leased(Lease {
-            run: id,
-            epoch: seen,
-        })?;
+        let run = self.realm.live_run(id)?;
+        rules::lease::claimed_epoch(id, seen, run.epoch)?;
         let thread = self.thread_of(run)?;
         let state = self.shared.state(run, self.now);
-        let wanted = match (state, claim) {
-            (RunState::Running, Claim::Own) if run.owner == Some(self.me) => None,
-            (RunState::Running, _) => {
-                return Err(Error::Busy {
-                    thread: thread.id.clone(),
-                    run: id,
-                    state,
-                });
-            }
-            (RunState::Interrupted, Claim::Orphan | Claim::Own | Claim::Settle)
-            | (RunState::Parked, Claim::Parked | Claim::Settle)
-            | (RunState::Held, Claim::Settle) => None,
-            (RunState::Unpublished, Claim::Settle) => {
-                if run.leased {
-                    self.check_free(thread)?;
-                }
-                None
-            }
-            (_, Claim::Orphan) => Some("only a running one can be an orphan"),
-            (_, Claim::Own) => Some("only a running one can be one's own"),
-            (_, Claim::Parked) => Some("it is not parked"),
-            (_, Claim::Settle) => Some("it needs no settling"),
+        let of = ClaimedRun {
+            run: id,
+            thread: &thread.id,
+            state,
+            is_own: run.state == RunState::Running && run.owner == Some(self.me),
         };
-        if let Some(wanted) = wanted {
-            return Err(Error::WrongState {
-                run: id,
-                state,
-                wanted,
-            });
+        rules::lease::claim(&of, claim)?;
+        if rules::lease::claim_needs_free_thread(state, run.leased) {
+            self.check_free(thread)?;
         }
         Ok(state)
     }
@@ -397,8 +332,7 @@ impl Desk<'_> {
         let run = self.run_mut(id)?;
         run.state = RunState::Running;
         run.epoch += 1;
-        // Nobody was lost who worked on a parked one.
-        run.attempt += u32::from(state != RunState::Parked);
+        run.attempt += rules::lease::attempts_of_claim(state);
         run.owner = Some(me);
         run.progress = now;
         run.worked_before = worked;
@@ -430,6 +364,20 @@ impl Desk<'_> {
 }
 
 impl RunRow {
+    pub(super) fn at(&self, step: u32, position: u32) -> CallRef {
+        CallRef {
+            run: self.id,
+            step,
+            position,
+        }
+    }
+
+    /// A call that it planned.
+    fn known_call(&self, at: CallRef) -> Result<&CallRow> {
+        let call = self.call(at.step, at.position);
+        call.ok_or_else(|| rules::calls::unknown(at))
+    }
+
     /// For how long it was worked on until a moment in the time of its present owner.
     pub(super) fn worked_until(&self, moment: Millis) -> Millis {
         self.worked_before + moment.saturating_sub(self.since)
@@ -439,15 +387,5 @@ impl RunRow {
     fn ended_by(&self, lease: Lease, print: [u8; 16]) -> bool {
         self.ended
             .is_some_and(|ended| (ended.epoch, ended.print) == (lease.epoch, print))
-    }
-}
-
-fn wrong_call(run: RunId, call: &CallRow, wanted: &'static str) -> Error {
-    Error::WrongCall {
-        run,
-        step: call.step,
-        position: call.position,
-        state: call.state.as_str(),
-        wanted,
     }
 }

@@ -1,10 +1,10 @@
 //! The line of a thread: runs that wait until it is free.
 
-use crate::trials;
-use crate::{Error, LineNo, OwnerId, Place, Result, RunId, RunState, ThreadId, Waiter};
+use crate::{LineNo, OwnerId, Place, Result, RunId, ThreadId, Waiter, rules, trials};
 
 use super::Desk;
-use super::schema::{Row, ThreadRow, exists};
+use super::schema::{Row, ThreadRow};
+use crate::rules::exists;
 
 /// A place in a line.
 #[derive(Clone, Copy)]
@@ -74,16 +74,7 @@ impl Desk<'_> {
     pub(super) fn check_turn(&self, thread: &ThreadRow, run: RunId) -> Result<()> {
         let lives = |place: &&WaiterRow| place.owner == self.me || self.lives(place);
         let first = thread.line.iter().find(lives);
-        match first.map(|place| place.waiter.run) {
-            Some(first) if first != run && trials::unless("queue-newcomer-first", true) => {
-                Err(Error::Busy {
-                    thread: thread.id.clone(),
-                    run: first,
-                    state: RunState::Running,
-                })
-            }
-            _ => Ok(()),
-        }
+        rules::begin::turn(&thread.id, run, first.map(|place| place.waiter.run))
     }
 
     /// A run whose turn it is goes ahead: what became of its place, and of those before it, which

@@ -11,8 +11,9 @@ use crate::{
 };
 
 use super::read::state_of;
-use super::schema::{CallRow, Data, Node, NodeAt, Row, RunRow, Stage, Timeline, not_found};
+use super::schema::{CallRow, Data, Node, NodeAt, Row, RunRow, Stage, Timeline};
 use super::{Desk, MOST};
+use crate::rules::not_found;
 
 impl Desk<'_> {
     pub(super) fn run(&self, id: RunId) -> Result<Run> {

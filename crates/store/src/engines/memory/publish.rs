@@ -4,21 +4,23 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::digest::{self, NodeFields};
+use crate::rules::publish::StoredItems;
 use crate::{
-    CallState, Ending, Error, ItemNo, ItemRef, Lease, MovedBy, NodeId, PlannedCall, Publish,
-    Published, Result, RunId, RunState, State, Step, Through,
+    Ending, ItemNo, ItemRef, Lease, MovedBy, NodeId, PlannedCall, Publish, Published, Result,
+    RunId, State, Step, rules,
 };
 
-use super::append::{Head, check_events};
+use super::append::Head;
 use super::items::room;
 use super::schema::{
     CallRow, Ended, ItemRow, Node, NodeAt, Row, RunNode, RunRow, StateRow, StepRow, Timeline, What,
-    invalid, lost,
+    lost,
 };
 use super::{Desk, print};
 
 impl Desk<'_> {
     pub(super) fn step(&mut self, lease: Lease, step: &Step) -> Result<Option<Published>> {
+        rules::step::check(step)?;
         let run = self.leased(lease)?;
         let print = print::step(&self.realm.tenant, run.id, step);
         if let Some(done) = usize::try_from(step.no)
@@ -29,13 +31,15 @@ impl Desk<'_> {
         {
             return Ok(done.published);
         }
-        self.check_running(run)?;
-        check_step(run, step.no)?;
-        check_events(run.id, run.next_event, step.events.as_ref())?;
+        rules::lease::running(run.id, run.state)?;
+        rules::lease::next_step(run.id, run.next_step, step.no)?;
+        rules::lease::next_events(run.id, run.next_event, step.events.as_ref())?;
         if step.node.is_some() {
             self.check_unmoved(run)?;
         }
-        self.check_calls(step)?;
+        for approval in &step.approvals {
+            self.check_new_approval(approval.id)?;
+        }
         let first = run.last_item() + 1;
         let items = self.items(run.id, run.thread, first, &step.items)?;
         let said = room(run.last_item(), items.len())?;
@@ -95,36 +99,6 @@ impl Desk<'_> {
         Ok(Some(published))
     }
 
-    /// Whether the calls of a step can be stored, and the approvals that they wait for.
-    fn check_calls(&self, step: &Step) -> Result<()> {
-        for call in &step.calls {
-            match call.state {
-                CallState::Planned
-                | CallState::Intent
-                | CallState::Approval
-                | CallState::Client => {}
-                CallState::Done | CallState::Taken => {
-                    let why = format!("a call cannot start as {}", call.state.as_str());
-                    return Err(invalid("a step", why));
-                }
-            }
-        }
-        for (place, approval) in step.approvals.iter().enumerate() {
-            let call = usize::try_from(approval.position).ok();
-            let call = call.and_then(|position| step.calls.get(position));
-            let waits = call.is_some_and(|call| call.state == CallState::Approval);
-            if approval.step != step.no || !waits {
-                return Err(invalid("an approval", "no call of this step waits for it"));
-            }
-            let mut earlier = step.approvals[..place].iter();
-            if earlier.any(|one| one.position == approval.position || one.id == approval.id) {
-                return Err(invalid("an approval", "its call has another one"));
-            }
-            self.check_new_approval(approval.id)?;
-        }
-        Ok(())
-    }
-
     pub(super) fn publish(&mut self, lease: Lease, publish: &Publish) -> Result<Published> {
         let run = self.leased(lease)?;
         let print = print::publish(&self.realm.tenant, run.id, publish);
@@ -134,21 +108,31 @@ impl Desk<'_> {
         if let Some(published) = ended.and_then(|ended| ended.published) {
             return Ok(published);
         }
-        self.check_running(run)?;
-        check_step(run, publish.step)?;
-        check_events(run.id, run.next_event, publish.events.as_ref())?;
+        rules::lease::running(run.id, run.state)?;
+        rules::lease::next_step(run.id, run.next_step, publish.step)?;
+        rules::lease::next_events(run.id, run.next_event, publish.events.as_ref())?;
         self.check_unmoved(run)?;
         let results = self.check_results(run, &publish.results)?;
         let first = run.last_item() + 1;
         let items = self.items(run.id, run.thread, first, &publish.items)?;
         let last = room(run.last_item(), items.len())?;
-        if let Through::Item(no) = publish.through {
-            let added = (first..=last).contains(&no);
-            let filled = results.iter().any(|result| result.no == no);
-            if !added && !filled && run.item(no).is_none() {
-                return Err(invalid("a publication", format!("item {no} is not stored")));
-            }
-        }
+        let filled = results.iter().map(|result| result.no);
+        let added = if items.is_empty() { 0 } else { last };
+        let stored = StoredItems {
+            run: run.id,
+            last: filled
+                .clone()
+                .fold(run.last_stored().max(added), ItemNo::max),
+            last_of_steps: filled
+                .clone()
+                .filter(|no| *no <= run.last_said())
+                .fold(run.last_stored_to(run.last_said()), ItemNo::max),
+        };
+        let end = rules::publish::end_of(publish, &stored, |no| {
+            (first..=last).contains(&no)
+                || filled.clone().any(|one| one == no)
+                || run.item(no).is_some()
+        })?;
 
         let (id, thread) = (run.id, run.thread);
         self.store_results(id, results);
@@ -160,17 +144,9 @@ impl Desk<'_> {
         run.next_step = publish.step + 1;
         run.note.clone_from(&publish.note);
         run.progress = now;
-        let end = match publish.through {
-            Through::Item(no) => no,
-            Through::LastStep if last < first => run.last_stored_to(run.last_said()),
-            Through::Everything | Through::LastStep => run.last_stored(),
-        };
         let state = publish.state.as_ref();
         let published = self.publish_items(id, publish.step, end, state, Head::ByRun)?;
-        let state = match publish.ending {
-            Ending::Committed => RunState::Committed,
-            Ending::Cancelled => RunState::Cancelled,
-        };
+        let state = rules::publish::state_of(publish.ending);
         self.settle(id, state)?;
         if publish.ending == Ending::Cancelled {
             self.withdraw(id);
@@ -396,18 +372,6 @@ fn call_row(step: u32, position: u32, call: &PlannedCall, epoch: u32, result: It
         taken_by: None,
         ends: false,
     }
-}
-
-fn check_step(run: &RunRow, no: u32) -> Result<()> {
-    if no == run.next_step {
-        return Ok(());
-    }
-    Err(Error::OutOfOrder {
-        run: run.id,
-        what: "step",
-        expected: u64::from(run.next_step),
-        found: u64::from(no),
-    })
 }
 
 impl RunRow {

@@ -8,11 +8,11 @@ use crate::{
 };
 
 use super::schema::{
-    ItemRow, Node, NodeAt, Realm, Row, RunRow, Stage, ThreadRow, Timeline, What, invalid, lost,
-    not_found,
+    ItemRow, Node, NodeAt, Realm, Row, RunRow, Stage, ThreadRow, Timeline, What, lost,
 };
 use super::threads::Aliases;
 use super::{Desk, MOST};
+use crate::rules::{invalid, not_found};
 
 impl Desk<'_> {
     /// The thread and the node that a name stands for.

@@ -6,8 +6,8 @@ use crate::{ItemNo, ItemRef, NodeId, Position, Result, RunId, RunState, TenantSc
 
 use super::schema::{
     CallRow, ItemRow, Node, NodeAt, Realm, Row, RunRow, Stage, ThreadRow, Timeline, Unit, lost,
-    not_found,
 };
+use crate::rules::not_found;
 
 impl Realm {
     pub(super) fn new(scope: &TenantScope) -> Self {

@@ -296,24 +296,3 @@ pub(super) struct ApprovalRow {
 pub(super) fn lost(place: impl std::fmt::Display) -> Error {
     Error::corrupt(place.to_string(), "it is not there")
 }
-
-pub(super) fn not_found(what: &'static str, id: impl std::fmt::Display) -> Error {
-    Error::NotFound {
-        what,
-        id: id.to_string(),
-    }
-}
-
-pub(super) fn exists(what: &'static str, id: impl std::fmt::Display) -> Error {
-    Error::Exists {
-        what,
-        id: id.to_string(),
-    }
-}
-
-pub(super) fn invalid(what: &'static str, why: impl Into<String>) -> Error {
-    Error::Invalid {
-        what,
-        why: why.into(),
-    }
-}

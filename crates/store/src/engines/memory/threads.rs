@@ -11,8 +11,9 @@ use crate::{
     ThreadFilter, ThreadId, ThreadPatch, Tip, Version,
 };
 
-use super::schema::{NodeAt, Realm, Row, RunRow, Stage, ThreadRow, exists, lost};
+use super::schema::{NodeAt, Realm, Row, RunRow, Stage, ThreadRow, lost};
 use super::{Desk, MOST};
+use crate::rules::exists;
 
 impl Desk<'_> {
     pub(super) fn open_or_create(&mut self, new: &NewThread, window: usize) -> Result<Opened> {

@@ -111,6 +111,29 @@ pub(super) struct Live {
 }
 
 impl Live {
+    /// A run of the first epoch that has nothing stored.
+    pub(super) fn new(tenant: &Tenant, (row, id): (i64, RunId), of: (i64, ThreadId)) -> Self {
+        Self {
+            row,
+            id,
+            tenant: tenant.clone(),
+            thread: of.0,
+            thread_id: of.1,
+            flags: 0,
+            epoch: 1,
+            version: 0,
+            inputs: 0,
+            next_step: 0,
+            next_item: 1,
+            next_event: 0,
+            base: None,
+            published: None,
+            from: 1,
+            marks: Vec::new(),
+            calls: false,
+        }
+    }
+
     /// The run as its events know it.
     pub(super) fn worked(&self) -> Worked {
         Worked {

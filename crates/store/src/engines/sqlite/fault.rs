@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::{DamageSite, Error, Position, ThreadId};
+use crate::{DamageSite, Error, Position, ThreadId, rules};
 
 /// Why an operation stopped.
 #[derive(Debug)]
@@ -97,26 +97,17 @@ pub(super) fn storage(error: &rusqlite::Error) -> Error {
 
 /// What was asked for is not there.
 pub(super) fn missing(what: &'static str, id: &dyn std::fmt::Display) -> Stop {
-    Stop::Refused(Error::NotFound {
-        what,
-        id: id.to_string(),
-    })
+    rules::not_found(what, id).into()
 }
 
 /// A name that is taken.
 pub(super) fn exists(what: &'static str, id: &dyn std::fmt::Display) -> Stop {
-    Stop::Refused(Error::Exists {
-        what,
-        id: id.to_string(),
-    })
+    rules::exists(what, id).into()
 }
 
 /// Something that cannot be stored.
 pub(super) fn invalid(what: &'static str, why: impl Into<String>) -> Stop {
-    Stop::Refused(Error::Invalid {
-        what,
-        why: why.into(),
-    })
+    rules::invalid(what, why).into()
 }
 
 /// Something stored that is not as it was stored.

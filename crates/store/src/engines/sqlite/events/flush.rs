@@ -3,12 +3,12 @@
 use crate::engines::sqlite::cache::Live;
 use crate::engines::sqlite::events::{Worked, add, append, gather, has, settle};
 use crate::engines::sqlite::fault::Done;
-use crate::engines::sqlite::ops::lease::{admit_events, cached, events_in_order, load, must_run};
+use crate::engines::sqlite::ops::lease::{admit_events, cached, load};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, int};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::engines::sqlite::write::queue::Shared;
-use crate::{Flush, Lease, TenantScope};
+use crate::{Flush, Lease, TenantScope, rules};
 
 /// Events, ready to be stored.
 pub(crate) struct ReadyFlush {
@@ -48,8 +48,8 @@ pub(crate) fn flush(
     if is_stored(tx, &row, events)? {
         return Ok(());
     }
-    must_run(tx, &row)?;
-    events_in_order(&row, Some(events))?;
+    rules::lease::running(row.id, row.state)?;
+    rules::lease::next_events(row.id, row.next_event, Some(events))?;
     if row.owner != Some(tx.owner) {
         // Neither its owner nor this process knows all of its events: only what is stored counts,
         // and its row says so.
@@ -82,6 +82,6 @@ pub(crate) fn is_stored(tx: &Tx<'_>, row: &RunRow, events: &Flush) -> Done<bool>
 
 /// Events that come with the end of a run's work, unless they are there.
 pub(crate) fn last_events(row: &RunRow, events: Option<&Flush>) -> Done<u64> {
-    events_in_order(row, events)?;
+    rules::lease::next_events(row.id, row.next_event, events)?;
     Ok(events.map_or(row.next_event, Flush::end))
 }

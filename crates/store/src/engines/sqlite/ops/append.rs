@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use crate::engines::sqlite::cache::Live;
 use crate::engines::sqlite::fault::{Done, exists, invalid};
-use crate::engines::sqlite::ops::begin::{free_key, keyed, not_busy, not_moved};
+use crate::engines::sqlite::ops::begin::{free_key, keyed, not_busy};
 use crate::engines::sqlite::ops::line;
 use crate::engines::sqlite::ops::publish::answer;
 use crate::engines::sqlite::rows::find::{any_run, shown_thread};
@@ -12,9 +12,10 @@ use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, move_leased, place_node};
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::run_sql;
-use crate::engines::sqlite::rows::{SHOWN, flag, int};
+use crate::engines::sqlite::rows::{RunRow, SHOWN, flag, int};
 use crate::engines::sqlite::write::job::{Effect, Tx};
-use crate::{Append, Published, RunState, TenantScope, Version};
+use crate::rules::begin::Earlier;
+use crate::{Append, Published, RunState, Tenant, TenantScope, Version, rules};
 
 /// Items that are to be added by hand.
 pub(crate) struct ReadyAppend {
@@ -34,32 +35,53 @@ impl ReadyAppend {
     }
 }
 
+/// The run of an append that may have been sent before.
+fn appended_before(
+    tx: &Tx<'_>,
+    name: &Tenant,
+    tenant: i64,
+    ready: &ReadyAppend,
+) -> Done<Option<RunRow>> {
+    let append = &ready.append;
+    let keyed = match &append.key {
+        Some(key) => keyed(tx, tenant, key)?,
+        None => None,
+    };
+    let found = any_run(tx.conn, tenant, append.run)?;
+    let same = match &found {
+        Some(row) => Some(
+            row.stage == SHOWN
+                && row.has(flag::APPEND)
+                && row.inputs as usize == ready.items.len()
+                && items::same(tx.conn, name, (row.row, row.id), 1, &ready.items)?,
+        ),
+        None => None,
+    };
+    let by_key = keyed.as_ref().map(|row| row.id);
+    match rules::begin::earlier(append.run, same, by_key)? {
+        Earlier::Nothing => Ok(None),
+        Earlier::Same => Ok(found),
+        Earlier::ByKey => match keyed {
+            Some(row) if !row.has(flag::APPEND) => Err(exists("run", &row.id)),
+            keyed => Ok(keyed),
+        },
+    }
+}
+
 /// Add items by hand.
 pub(crate) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) -> Done<Published> {
     let append = &ready.append;
     let known = tx.known_tenant(scope.tenant())?;
-    if let Some(tenant) = known {
-        if let Some(row) = any_run(tx.conn, tenant, append.run)? {
-            let same = row.stage == SHOWN
-                && row.has(flag::APPEND)
-                && row.inputs as usize == ready.items.len()
-                && items::same(tx.conn, scope.tenant(), (row.row, row.id), 1, &ready.items)?;
-            if !same {
-                return Err(exists("run", &append.run));
-            }
-            return answer(tx, &row);
-        }
-        if let Some(key) = &append.key
-            && let Some(row) = keyed(tx, tenant, key)?
-        {
-            return answer(tx, &row);
-        }
+    if let Some(tenant) = known
+        && let Some(row) = appended_before(tx, scope.tenant(), tenant, ready)?
+    {
+        return answer(tx, &row);
     }
     let thread = shown_thread(tx.conn, known, &append.thread)?;
     not_busy(tx, thread.row, &append.thread)?;
     line::turn(tx, thread.row, &append.thread, append.run)?;
     if let Some(expected) = append.expected {
-        not_moved(&thread, expected)?;
+        rules::begin::unmoved(&thread.current_head(), expected)?;
     }
     if ready.items.is_empty() {
         return Err(invalid("an append", "there is nothing to add"));
@@ -95,23 +117,13 @@ pub(crate) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) 
     let run = (row, append.run);
     let marks = items::insert_all(tx, name, run, 1, &ready.items, &originals)?;
     let mut live = Live {
-        row,
-        id: append.run,
-        tenant: name.clone(),
-        thread: thread.row,
-        thread_id: append.thread.clone(),
         flags: flag::APPEND,
-        epoch: 1,
         version: thread.version,
         inputs: count,
-        next_step: 0,
         next_item: count + 1,
-        next_event: 0,
         base,
-        published: None,
-        from: 1,
         marks,
-        calls: false,
+        ..Live::new(name, run, (thread.row, append.thread.clone()))
     };
     let of = NodeOf {
         step: 0,

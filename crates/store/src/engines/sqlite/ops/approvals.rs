@@ -7,14 +7,13 @@ use crate::engines::sqlite::fault::{Done, missing};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{int, json, num};
 use crate::engines::sqlite::write::job::Tx;
-use crate::trials;
 use crate::{
-    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Decision, Error, Listing,
-    Millis, NewApproval, PageToken, RunId, TenantScope, ThreadId, Unanswerable,
+    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Listing, Millis,
+    NewApproval, PageToken, RunId, TenantScope, ThreadId, rules,
 };
 
 /// The number under which a state is stored. Expired is never stored.
-pub(crate) fn code(state: ApprovalState) -> i64 {
+fn code(state: ApprovalState) -> i64 {
     match state {
         ApprovalState::Waiting | ApprovalState::Expired => 0,
         ApprovalState::Approved => 1,
@@ -24,14 +23,14 @@ pub(crate) fn code(state: ApprovalState) -> i64 {
     }
 }
 
-fn state_of(code: i64, expires: Option<Millis>, now: Millis) -> ApprovalState {
+/// The state that a number stands for.
+pub(crate) fn stored_state(code: i64) -> ApprovalState {
     match code {
-        0 if expires.is_some_and(|expires| expires <= now) => ApprovalState::Expired,
         0 => ApprovalState::Waiting,
         1 => ApprovalState::Approved,
         2 => ApprovalState::Denied,
         3 => ApprovalState::Used,
-        // What a later version may say lets nobody do anything.
+        // A state of a later version permits nothing.
         _ => ApprovalState::Withdrawn,
     }
 }
@@ -135,7 +134,7 @@ impl ApprovalRow {
                     position: row.get(5)?,
                 },
                 shown: row.get(6)?,
-                state: state_of(row.get(7)?, expires, now),
+                state: rules::approvals::state_at(stored_state(row.get(7)?), expires, now),
                 created: num(row.get(8)?),
                 expires,
                 detail: None,
@@ -167,44 +166,19 @@ pub(crate) fn answer(tx: &mut Tx<'_>, scope: &TenantScope, answer: &Answer) -> D
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let found = by_id(tx.conn, tenant, answer.approval, tx.now)?;
     let found = found.ok_or_else(|| missing("approval", &answer.approval))?;
-    let said = match answer.decision {
-        Decision::Approved => ApprovalState::Approved,
-        Decision::Denied => ApprovalState::Denied,
+    let known = rules::approvals::AskedApproval {
+        state: found.approval.state,
+        shown: &found.approval.shown,
+        answered_by: found.approval.answered.as_ref().map(|(by, _)| by.as_str()),
+        reason: found.approval.reason.as_deref(),
     };
-    let known = &found.approval;
-    let refuse = |why| {
-        Err(Error::NotAnswerable {
-            approval: answer.approval,
-            why,
-        }
-        .into())
+    let Some(decided) = rules::approvals::answer(&known, answer)? else {
+        return found.approval();
     };
-    let same = known.shown == answer.shown
-        && known.reason == answer.reason
-        && known
-            .answered
-            .as_ref()
-            .is_some_and(|(by, _)| *by == answer.by);
-    match known.state {
-        ApprovalState::Withdrawn => return refuse(Unanswerable::Withdrawn),
-        state if state == said && same => return found.approval(),
-        // What was said and used is said again.
-        ApprovalState::Used if said == ApprovalState::Approved && same => return found.approval(),
-        ApprovalState::Approved | ApprovalState::Denied | ApprovalState::Used => {
-            return refuse(Unanswerable::Answered);
-        }
-        ApprovalState::Expired if trials::unless("approval-late", true) => {
-            return refuse(Unanswerable::Expired);
-        }
-        ApprovalState::Waiting if trials::unless("approval-other", known.shown != answer.shown) => {
-            return refuse(Unanswerable::OtherArguments);
-        }
-        ApprovalState::Waiting | ApprovalState::Expired => {}
-    }
     let sql =
         "UPDATE approval SET state=?, answered_by=?, answered_at=?, reason=? WHERE approval=?";
     let values = (
-        code(said),
+        code(decided),
         &answer.by,
         int(tx.now),
         &answer.reason,

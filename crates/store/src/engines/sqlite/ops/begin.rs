@@ -6,21 +6,22 @@ use throughline_model::json::RawJson;
 use crate::digest::{self, Digest};
 use crate::engines::sqlite::cache::{Base, Ended, Live, lock};
 use crate::engines::sqlite::events::{self, Worked};
-use crate::engines::sqlite::fault::{Done, Stop, exists, invalid, missing};
-use crate::engines::sqlite::ops::line;
+use crate::engines::sqlite::fault::{Done, Stop, missing};
+use crate::engines::sqlite::ops::{approvals, line};
 use crate::engines::sqlite::rows::find::{
     any_run, named_node, run_by_key, shown_thread, unsettled,
 };
 use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
-use crate::engines::sqlite::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
+use crate::engines::sqlite::rows::{RunRow, SHOWN, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
-use crate::trials;
+use crate::rules::begin::{Earlier, TakenCall};
 use crate::{
     Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
     NewItem, NodeRef, Place, RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
+use crate::{rules, trials};
 
 /// A run, ready to be begun.
 pub(crate) struct ReadyRun {
@@ -174,33 +175,37 @@ fn seen_before(
     ready: &ReadyRun,
 ) -> Done<Option<Begun>> {
     let begin = &ready.begin;
-    if let Some(row) = any_run(tx.conn, tenant, begin.run)? {
-        // Begun, and deleted with its thread since.
-        if row.stage != SHOWN {
-            return Err(missing("run", &begin.run));
-        }
-        let run = (row.row, row.id);
-        let same = row.owner == Some(tx.owner)
-            && row.epoch == 1
-            && row.attempt == 0
-            && !row.has(flag::APPEND)
-            && row.inputs as usize == ready.items.len()
-            && row.key.as_deref() == begin.key.as_ref().map(|key| key.key.as_str())
-            && items::same(tx.conn, scope.tenant(), run, 1, &ready.items)?;
-        if !same {
-            return Err(exists("run", &begin.run));
-        }
-        return Ok(Some(Begun::Started(started(tx, &row)?)));
-    }
-    let Some(key) = &begin.key else {
-        return Ok(None);
+    let keyed = match &begin.key {
+        Some(key) => keyed(tx, tenant, key)?,
+        None => None,
     };
-    match keyed(tx, tenant, key)? {
-        Some(mut row) => {
+    let found = any_run(tx.conn, tenant, begin.run)?;
+    let same = match &found {
+        // Begun, and deleted with its thread since.
+        Some(row) if row.stage != SHOWN => return Err(missing("run", &begin.run)),
+        Some(row) => Some(
+            row.owner == Some(tx.owner)
+                && row.epoch == 1
+                && row.attempt == 0
+                && !row.has(flag::APPEND)
+                && row.inputs as usize == ready.items.len()
+                && row.key.as_deref() == begin.key.as_ref().map(|key| key.key.as_str())
+                && items::same(tx.conn, scope.tenant(), (row.row, row.id), 1, &ready.items)?,
+        ),
+        None => None,
+    };
+    let by_key = keyed.as_ref().map(|row| row.id);
+    match (
+        rules::begin::earlier(begin.run, same, by_key)?,
+        found,
+        keyed,
+    ) {
+        (Earlier::Same, Some(row), _) => Ok(Some(Begun::Started(started(tx, &row)?))),
+        (Earlier::ByKey, _, Some(mut row)) => {
             events::tell_next(tx, &mut row)?;
             Ok(Some(Begun::Repeated(Box::new(row.run(tx.now)?))))
         }
-        None => Ok(None),
+        _ => Ok(None),
     }
 }
 
@@ -213,13 +218,7 @@ pub(crate) fn keyed(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<Option<
     if row.stage != SHOWN {
         return Ok(None);
     }
-    if trials::unless("key-other-body", row.key_digest != Some(key.request)) {
-        return Err(Error::KeyReused {
-            key: key.key.clone(),
-            run: row.id,
-        }
-        .into());
-    }
+    rules::begin::key(key, row.id, row.key_digest)?;
     Ok(Some(row))
 }
 
@@ -241,43 +240,14 @@ pub(crate) fn started(tx: &Tx<'_>, row: &RunRow) -> Done<Started> {
 
 /// Refuse a thread with an unsettled leased run.
 pub(crate) fn not_busy(tx: &Tx<'_>, thread: i64, id: &ThreadId) -> Done<()> {
-    match unsettled(tx.conn, thread)? {
-        Some(run) if trials::unless("busy-unasked", true) => Err(Error::Busy {
-            thread: id.clone(),
-            run: run.id,
-            state: run.seen(tx.now),
-        }
-        .into()),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn not_moved(thread: &ThreadRow, expected: Version) -> Done<()> {
-    if !trials::unless("no-head-check", thread.version != expected.0) {
-        return Ok(());
-    }
-    Err(Error::HeadMoved {
-        thread: thread.id.clone(),
-        expected,
-        actual: Version(thread.version),
-        head: thread.head.as_ref().map(|head| head.id),
-    }
-    .into())
+    let holder = unsettled(tx.conn, thread)?;
+    let holder = holder.map(|run| (run.id, run.seen(tx.now)));
+    Ok(rules::begin::free(id, holder)?)
 }
 
 /// Look up where a run starts, with every precondition. Only a new thread is written.
 fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begin) -> Done<Start> {
-    if let Some(events) = &begin.events
-        && events.first != 0
-    {
-        return Err(Error::OutOfOrder {
-            run: begin.run,
-            what: "event",
-            expected: 0,
-            found: events.first,
-        }
-        .into());
-    }
+    rules::lease::next_events(begin.run, 0, begin.events.as_ref())?;
     match &begin.at {
         Anchor::New { thread, leasing } => {
             if let Some(tenant) = tenant {
@@ -303,7 +273,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
             takes_wait(tx, tenant, begin)?;
             not_busy(tx, row.row, thread)?;
             let turn = line::turn(tx, row.row, thread, begin.run)?;
-            not_moved(&row, *expected)?;
+            rules::begin::unmoved(&row.current_head(), *expected)?;
             unchanged(tx, row.row, thread, begin)?;
             Ok(Start {
                 thread: row.row,
@@ -343,10 +313,7 @@ fn unchanged(tx: &Tx<'_>, thread: i64, id: &ThreadId, begin: &Begin) -> Done<()>
     let sql = "SELECT settings IS ?2 AND NOT EXISTS(SELECT 1 FROM queue WHERE queue.thread=?1) FROM thread WHERE thread=?1";
     let settings = expects.settings.as_ref().map(RawJson::get);
     let same: Option<bool> = one(tx.conn, sql, (thread, settings), |row| row.get(0))?;
-    match trials::unless("expects-nothing", same != Some(true)) {
-        true => Err(Stop::Refused(Error::Changed { thread: id.clone() })),
-        false => Ok(()),
-    }
+    Ok(rules::begin::unchanged(id, same == Some(true))?)
 }
 
 /// Items of a new thread's run that say something again must be there before the thread is made.
@@ -370,38 +337,14 @@ fn takes_wait(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
             call.position,
         );
         let found = one(tx.conn, sql, key, |row| {
-            Ok((row.get::<_, u8>(0)?, row.get::<_, Option<[u8; 16]>>(1)?))
+            let state: u8 = row.get(0)?;
+            let by: Option<[u8; 16]> = row.get(1)?;
+            Ok(TakenCall {
+                state: CallState::of(state),
+                taken_by: by.map(RunId::from_bytes),
+            })
         })?;
-        let Some((state, by)) = found else {
-            let id = format!("{} of step {} of {}", call.position, call.step, call.run);
-            return Err(missing("call", &id));
-        };
-        if begin.takes[..place].contains(call) {
-            return Err(invalid("the calls to take", "one of them is named twice"));
-        }
-        match (CallState::of(state), by) {
-            (Some(CallState::Approval | CallState::Client), _) => {}
-            (Some(CallState::Taken), Some(by)) if trials::unless("take-taken", true) => {
-                return Err(Error::Taken {
-                    run: call.run,
-                    step: call.step,
-                    position: call.position,
-                    by: RunId::from_bytes(by),
-                }
-                .into());
-            }
-            (Some(CallState::Taken), Some(_)) => {}
-            (state, _) => {
-                return Err(Error::WrongCall {
-                    run: call.run,
-                    step: call.step,
-                    position: call.position,
-                    state: state.map_or("in no known state", CallState::as_str),
-                    wanted: "it must wait for an approval or for the application",
-                }
-                .into());
-            }
-        }
+        rules::begin::take(*call, found.as_ref(), &begin.takes[..place])?;
     }
     Ok(())
 }
@@ -484,41 +427,22 @@ fn write(
         events::append(tx, of, events)?;
     }
     crate::engines::sqlite::ops::threads::dequeue(tx, start.thread, &begin.dequeue)?;
-    for call in &begin.takes {
-        let sql = "UPDATE call SET state=?1, taken_by=?2 WHERE run=(SELECT run FROM run WHERE tenant=?3 AND id=?4) AND step=?5 AND pos=?6";
-        let taken = CallState::Taken.code();
-        let by = begin.run.as_bytes();
-        let values = (
-            taken,
-            by,
-            tenant,
-            call.run.as_bytes(),
-            call.step,
-            call.position,
-        );
-        run_sql(conn, sql, values)?;
-        crate::engines::sqlite::ops::approvals::use_up(tx, tenant, call)?;
-    }
+    take_calls(tx, tenant, begin)?;
     tx.then(Effect::Began);
     tx.then(Effect::Live(
         Live {
-            row,
-            id: begin.run,
-            tenant: name.clone(),
-            thread: start.thread,
-            thread_id: start.thread_id.clone(),
             flags,
-            epoch: 1,
             version: start.version,
             inputs,
-            next_step: 0,
             next_item: inputs + 1,
             next_event,
             base: start.base,
-            published: None,
-            from: 1,
             marks,
-            calls: false,
+            ..Live::new(
+                name,
+                (row, begin.run),
+                (start.thread, start.thread_id.clone()),
+            )
         }
         .into(),
     ));
@@ -530,6 +454,24 @@ fn write(
         version: Version(start.version),
         base: start.base.map_or(0, |base| base.last),
     }))
+}
+
+/// Take over the calls of other runs that a run answers.
+fn take_calls(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<()> {
+    for call in &begin.takes {
+        let sql = "UPDATE call SET state=?1, taken_by=?2 WHERE run=(SELECT run FROM run WHERE tenant=?3 AND id=?4) AND step=?5 AND pos=?6";
+        let values = (
+            CallState::Taken.code(),
+            begin.run.as_bytes(),
+            tenant,
+            call.run.as_bytes(),
+            call.step,
+            call.position,
+        );
+        run_sql(tx.conn, sql, values)?;
+        approvals::use_up(tx, tenant, call)?;
+    }
+    Ok(())
 }
 
 /// The row that the next run gets: a number that no live run of any thread has.

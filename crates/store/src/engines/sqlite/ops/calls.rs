@@ -1,16 +1,17 @@
 //! Tool calls: what is about to be dispatched, and what came back.
 
 use crate::engines::sqlite::cache::Mark;
-use crate::engines::sqlite::fault::{Done, Stop, exists, invalid, missing};
-use crate::engines::sqlite::ops::lease::{admit, cached, must_run};
+use crate::engines::sqlite::fault::{Done, Stop, corrupt};
+use crate::engines::sqlite::ops::approvals;
+use crate::engines::sqlite::ops::lease::{admit, cached};
 use crate::engines::sqlite::rows::items::{self, Original, Ready};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, int};
 use crate::engines::sqlite::write::job::{Effect, Tx};
-use crate::trials;
+use crate::rules::calls::{AskedBefore, IntendedCall, Intent, StoredResult};
 use crate::{
-    ApprovalState, CallResult, CallState, Error, ItemKind, ItemRef, Lease, NewApproval, RunId,
-    Tenant, TenantScope,
+    CallRef, CallResult, CallState, ItemKind, ItemRef, Lease, NewApproval, RunId, Tenant,
+    TenantScope, rules,
 };
 
 /// A result, ready to be stored.
@@ -69,33 +70,21 @@ fn call(tx: &Tx<'_>, row: &RunRow, step: u32, position: u32) -> Done<CallRow> {
         };
         Ok((state, stored))
     })?;
-    let place = || format!("{position} of step {step} of {}", row.id);
-    let Some((state, stored)) = found else {
-        return Err(missing("call", &place()));
-    };
+    let at = at(row, step, position);
+    let (state, stored) = found.ok_or_else(|| rules::calls::unknown(at))?;
     let state = CallState::of(state).ok_or_else(|| {
-        crate::engines::sqlite::fault::corrupt(
-            format!("call {}", place()),
-            "it is in no known state",
-        )
+        let place = format!("call {position} of step {step} of {}", row.id);
+        corrupt(place, "it is in no known state")
     })?;
     Ok(CallRow { state, ..stored })
 }
 
-fn wrong_call(
-    row: &RunRow,
-    step: u32,
-    position: u32,
-    state: &'static str,
-    wanted: &'static str,
-) -> Stop {
-    Stop::Refused(Error::WrongCall {
+fn at(row: &RunRow, step: u32, position: u32) -> CallRef {
+    CallRef {
         run: row.id,
         step,
         position,
-        state,
-        wanted,
-    })
+    }
 }
 
 /// Record that calls are about to be dispatched.
@@ -107,37 +96,19 @@ pub(crate) fn intend(
     positions: &[u32],
 ) -> Done<()> {
     let row = admit(tx, scope, lease)?;
-    must_run(tx, &row)?;
+    rules::lease::running(row.id, row.state)?;
     let mut fresh = Vec::with_capacity(positions.len());
     for position in positions {
         let call = call(tx, &row, step, *position)?;
-        let approved = crate::engines::sqlite::ops::approvals::code(ApprovalState::Approved);
-        let denied = trials::unless("approval-unasked", call.approval != Some(approved));
-        match call.state {
-            CallState::Planned => fresh.push((*position, false)),
-            CallState::Approval if !denied => fresh.push((*position, true)),
-            CallState::Approval => {
-                let wanted = "it needs an approval that says yes";
-                return Err(wrong_call(
-                    &row,
-                    step,
-                    *position,
-                    call.state.as_str(),
-                    wanted,
-                ));
-            }
-            // Sent again.
-            CallState::Intent if !trials::unless("intend-again", call.epoch != lease.epoch) => {}
-            CallState::Intent | CallState::Done | CallState::Client | CallState::Taken => {
-                let wanted = "it must be planned";
-                return Err(wrong_call(
-                    &row,
-                    step,
-                    *position,
-                    call.state.as_str(),
-                    wanted,
-                ));
-            }
+        let call = IntendedCall {
+            state: call.state,
+            epoch: call.epoch,
+            approval: call.approval.map(approvals::stored_state),
+        };
+        match rules::calls::intend(at(&row, step, *position), &call, lease.epoch)? {
+            Intent::Repeated => {}
+            Intent::New => fresh.push((*position, false)),
+            Intent::Approved => fresh.push((*position, true)),
         }
     }
     if fresh.is_empty() {
@@ -149,7 +120,7 @@ pub(crate) fn intend(
         let code = CallState::Intent.code();
         run_sql(tx.conn, sql, (code, lease.epoch, row.row, step, position))?;
         if approved {
-            crate::engines::sqlite::ops::approvals::used(tx, row.row, step, position)?;
+            approvals::used(tx, row.row, step, position)?;
         }
     }
     Ok(())
@@ -163,30 +134,21 @@ pub(crate) fn ask(
     approvals: &[NewApproval],
 ) -> Done<()> {
     let row = admit(tx, scope, lease)?;
-    must_run(tx, &row)?;
+    rules::lease::running(row.id, row.state)?;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let mut fresh: Vec<NewApproval> = Vec::with_capacity(approvals.len());
     for approval in approvals {
         let (step, position) = (approval.step, approval.position);
         let call = call(tx, &row, step, position)?;
-        let known = crate::engines::sqlite::ops::approvals::call_of(tx, tenant, approval.id)?;
-        match (call.state, known) {
-            (CallState::Planned, None) => {}
-            // Sent again.
-            (CallState::Approval, Some(of)) if of == (row.row, step, position) => continue,
-            (CallState::Planned, Some(_)) => return Err(exists("approval", &approval.id)),
-            (state, _) => {
-                let wanted = "it must be planned to wait for leave";
-                return Err(wrong_call(&row, step, position, state.as_str(), wanted));
-            }
-        }
-        let same = |one: &NewApproval| {
-            one.id == approval.id || (one.step, one.position) == (step, position)
+        let before = match approvals::call_of(tx, tenant, approval.id)? {
+            None => AskedBefore::No,
+            Some(of) if of == (row.row, step, position) => AskedBefore::ForThisCall,
+            Some(_) => AskedBefore::ForAnother,
         };
-        if fresh.iter().any(same) {
-            return Err(invalid("an approval", "its call has another one"));
+        let at = at(&row, step, position);
+        if rules::calls::ask(at, call.state, approval, before, &fresh)? {
+            fresh.push(approval.clone());
         }
-        fresh.push(approval.clone());
     }
     if fresh.is_empty() {
         return Ok(());
@@ -199,7 +161,7 @@ pub(crate) fn ask(
         let values = (code, approval.id.as_bytes(), place.0, place.1, place.2);
         run_sql(tx.conn, sql, values)?;
     }
-    crate::engines::sqlite::ops::approvals::insert(tx, tenant, (row.thread, row.row), &fresh)
+    approvals::insert(tx, tenant, (row.thread, row.row), &fresh)
 }
 
 /// Note that a run has come on.
@@ -222,40 +184,31 @@ pub(crate) fn places(
     let mut places: Vec<Place> = Vec::with_capacity(results.len());
     for filled in results {
         let call = call(tx, row, filled.step, filled.position)?;
-        let wrong = |state, wanted| wrong_call(row, filled.step, filled.position, state, wanted);
         let no = call.result;
-        let twice = places.iter().any(|place| place.no == no);
-        if trials::unless("result-twice", twice) {
-            return Err(wrong(
-                call.state.as_str(),
-                "it has one result, and two were given",
-            ));
-        }
-        let is_new = match call.state {
-            CallState::Planned | CallState::Intent | CallState::Approval | CallState::Client => {
-                true
-            }
+        let is_given = places.iter().any(|place| place.no == no);
+        let stored = match call.state {
             CallState::Done => {
                 let run = (row.row, row.id);
                 let item = std::slice::from_ref(&filled.item);
-                let other = call.ends != filled.ends
-                    || !items::same(tx.conn, scope.tenant(), run, no, item)?;
-                if trials::unless("result-other", other) {
-                    return Err(wrong(call.state.as_str(), "it has another result already"));
+                let same = call.ends == filled.ends
+                    && items::same(tx.conn, scope.tenant(), run, no, item)?;
+                if same {
+                    StoredResult::Same
+                } else {
+                    StoredResult::Other
                 }
-                false
             }
-            CallState::Taken => return Err(wrong(call.state.as_str(), "its run must have it")),
+            _ => {
+                let sql = "SELECT kind FROM item WHERE run=? AND no=?";
+                let kind: Option<u8> = one(tx.conn, sql, (row.row, no), |row| row.get(0))?;
+                match kind {
+                    Some(kind) if kind == ItemKind::Gap.code() => StoredResult::Gap,
+                    _ => StoredResult::Nothing,
+                }
+            }
         };
-        let sql = "SELECT kind FROM item WHERE run=? AND no=?";
-        let kind: Option<u8> = one(tx.conn, sql, (row.row, no), |row| row.get(0))?;
-        let gone = is_new && kind == Some(ItemKind::Gap.code());
-        if trials::unless("result-gap", gone) {
-            return Err(wrong(
-                "published without a result",
-                "it must come before its node",
-            ));
-        }
+        let at = at(row, filled.step, filled.position);
+        let is_new = rules::calls::result(at, call.state, stored, is_given)?;
         places.push(Place { no, is_new });
     }
     Ok(places)
@@ -296,12 +249,7 @@ pub(crate) fn fill(
             let sql = "UPDATE call SET effect=effect|? WHERE run=? AND step=? AND pos=?";
             run_sql(tx.conn, sql, (ENDS, run.0, filled.step, filled.position))?;
         }
-        crate::engines::sqlite::ops::approvals::withdraw_call(
-            tx,
-            run.0,
-            filled.step,
-            filled.position,
-        )?;
+        approvals::withdraw_call(tx, run.0, filled.step, filled.position)?;
         let at = ItemRef {
             run: run.1,
             no: place.no,
@@ -341,7 +289,7 @@ pub(crate) fn results(
     results: &[Filled],
 ) -> Done<()> {
     let row = admit(tx, scope, lease)?;
-    must_run(tx, &row)?;
+    rules::lease::running(row.id, row.state)?;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let places = places(tx, scope, &row, results)?;
     let originals = resolve_results(tx, tenant, results)?;

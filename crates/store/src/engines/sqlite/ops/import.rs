@@ -5,17 +5,17 @@ use throughline_model::json::RawJson;
 
 use crate::digest::Digest;
 use crate::engines::sqlite::cache::Live;
-use crate::engines::sqlite::fault::{Done, exists, invalid, missing};
+use crate::engines::sqlite::fault::{Done, exists, missing};
 use crate::engines::sqlite::rows::find::{any_run, node_of, thread_by_id};
 use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, minute, place_node};
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
-use crate::engines::sqlite::rows::{RunRow, flag, int};
+use crate::engines::sqlite::rows::{NodeRow, RunRow, flag, int};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{
-    Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, RunState,
-    TenantScope, ThreadId,
+    Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, TenantScope,
+    ThreadId, rules,
 };
 
 /// The stage of a thread that is being imported.
@@ -46,13 +46,7 @@ impl ReadyImport {
         Ok(match import {
             Import::Open { thread, created } => Self::Open(thread.clone(), *created),
             Import::Node { thread, node } => {
-                if node.items.is_empty() {
-                    return Err(invalid("an imported node", "it has no items"));
-                }
-                if !matches!(node.ended, RunState::Committed | RunState::Cancelled) {
-                    let why = format!("its run is {}", node.ended.as_str());
-                    return Err(invalid("an imported node", why));
-                }
+                rules::import::check(node)?;
                 let place = |item: &ImportItem| match item {
                     ImportItem::Said(item) => Place::Said(Ready::unnumbered(item)),
                     ImportItem::Redacted(..) | ImportItem::Gap => Place::Other,
@@ -158,23 +152,11 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
                 Err(exists("node", &new.node))
             };
         }
-        if run.next_step > new.node.step {
-            return Err(invalid(
-                "an imported node",
-                format!("{} comes too late", new.node),
-            ));
-        }
+        rules::import::next(new, run.published_id(), run.next_step)?;
     }
     let base = match new.parent {
         None => None,
-        Some(parent) => {
-            let of = any_run(tx.conn, tenant, parent.run)?.filter(|run| run.thread == thread);
-            let found = match of {
-                Some(run) => node_of(tx.conn, &run, parent.step)?,
-                None => None,
-            };
-            Some(found.ok_or_else(|| missing("node", &parent))?.base(true))
-        }
+        Some(parent) => Some(imported(tx, tenant, thread, parent)?.base(true)),
     };
     let mut originals = Vec::with_capacity(ready.items.len());
     for item in &ready.items {
@@ -211,23 +193,11 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
         }
     };
     let mut live = Live {
-        row,
-        id: new.node.run,
-        tenant: scope.tenant().clone(),
-        thread,
-        thread_id: id.clone(),
-        flags: 0,
-        epoch: 1,
-        version: 0,
-        inputs: 0,
         next_step: new.node.step,
         next_item: from,
-        next_event: 0,
         base,
-        published: None,
         from,
-        marks: Vec::new(),
-        calls: false,
+        ..Live::new(scope.tenant(), (row, new.node.run), (thread, id.clone()))
     };
     store(tx, &mut live, ready, &originals)?;
     let of = NodeOf {
@@ -259,6 +229,16 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
     ];
     run_sql(tx.conn, sql, values)?;
     Ok(())
+}
+
+/// A node of the thread that is being imported.
+fn imported(tx: &Tx<'_>, tenant: i64, thread: i64, id: NodeId) -> Done<NodeRow> {
+    let run = any_run(tx.conn, tenant, id.run)?.filter(|run| run.thread == thread);
+    let found = match run {
+        Some(run) => node_of(tx.conn, &run, id.step)?,
+        None => None,
+    };
+    found.ok_or_else(|| missing("node", &id))
 }
 
 /// Store the items of a node.
@@ -345,14 +325,7 @@ fn finish(
     let thread = importing(tx, scope, id)?;
     let node = match head {
         None => None,
-        Some(head) => {
-            let run = any_run(tx.conn, tenant, head.run)?.filter(|run| run.thread == thread);
-            let found = match run {
-                Some(run) => node_of(tx.conn, &run, head.step)?,
-                None => None,
-            };
-            Some(found.ok_or_else(|| missing("node", &head))?)
-        }
+        Some(head) => Some(imported(tx, tenant, thread, head)?),
     };
     let sql = "UPDATE thread SET stage=0, since=?, head_tl=?, head_first=?, head_digest=?, version=0, touched=?, recent=? WHERE thread=?";
     let values = params![

@@ -9,7 +9,7 @@ use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::engines::sqlite::write::queue::Shared;
 use crate::trials::{self, Point};
-use crate::{Error, Flush, Lease, Result, RunState, TenantScope};
+use crate::{Error, Lease, Result, TenantScope, rules};
 
 /// What this process knows of a run that it works on.
 pub(crate) fn cached(
@@ -27,17 +27,10 @@ pub(crate) fn cached(
 pub(crate) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, lease.run)?;
-    if trials::unless("no-fence", row.epoch != lease.epoch)
-        && trials::unless("no-fence-no-state", true)
-    {
+    if let Err(fenced) = rules::lease::fence(lease, row.epoch) {
         tx.then(Effect::Forget(lease.run));
         trials::reach(Point::LeaseLost)?;
-        return Err(Error::Fenced {
-            run: lease.run,
-            mine: lease.epoch,
-            current: row.epoch,
-        }
-        .into());
+        return Err(fenced.into());
     }
     Ok(row)
 }
@@ -47,49 +40,6 @@ pub(crate) fn admit_events(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -
     let mut row = admit(tx, scope, lease)?;
     events::tell_next(tx, &mut row)?;
     Ok(row)
-}
-
-/// Refuse a run that is not running.
-pub(crate) fn must_run(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
-    let idle = trials::unless("no-step-state", row.state != RunState::Running);
-    if !trials::unless("no-fence-no-state", idle) {
-        return Ok(());
-    }
-    Err(Error::WrongState {
-        run: row.id,
-        state: row.seen(tx.now),
-        wanted: "it must be running",
-    }
-    .into())
-}
-
-/// Refuse a step or events that are not the next ones.
-pub(crate) fn in_order(row: &RunRow, step: u32, events: Option<&Flush>) -> Done<()> {
-    let out_of_order = |what, expected, found| Error::OutOfOrder {
-        run: row.id,
-        what,
-        expected,
-        found,
-    };
-    if trials::unless("step-order", step != row.next_step) {
-        return Err(out_of_order("step", u64::from(row.next_step), u64::from(step)).into());
-    }
-    events_in_order(row, events)
-}
-
-pub(crate) fn events_in_order(row: &RunRow, events: Option<&Flush>) -> Done<()> {
-    match events {
-        Some(events) if trials::unless("event-order", events.first != row.next_event) => {
-            Err(Error::OutOfOrder {
-                run: row.id,
-                what: "event",
-                expected: row.next_event,
-                found: events.first,
-            }
-            .into())
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A row that changed while the lock was held: it cannot.

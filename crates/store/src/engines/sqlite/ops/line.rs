@@ -7,8 +7,7 @@ use crate::engines::sqlite::rows::find::{any_run, shown_thread, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{SHOWN, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
-use crate::trials;
-use crate::{Error, LineNo, Millis, Place, RunId, RunState, TenantScope, ThreadId, Waiter};
+use crate::{LineNo, Millis, Place, RunId, TenantScope, ThreadId, Waiter, rules, trials};
 
 /// Take the last place in a line.
 pub(crate) fn line_up(
@@ -99,21 +98,12 @@ pub(crate) struct Turn {
 /// Check that it is the turn of a run: no living waiter stands before it.
 pub(crate) fn turn(tx: &Tx<'_>, thread: i64, id: &ThreadId, run: RunId) -> Done<Turn> {
     let first = first(tx.conn, thread, tx.now)?;
-    match first {
-        Some(first) if trials::unless("queue-newcomer-first", first.run != run) => {
-            Err(Error::Busy {
-                thread: id.clone(),
-                run: first.run,
-                state: RunState::Running,
-            }
-            .into())
-        }
-        first => Ok(Turn {
-            thread,
-            run,
-            before: first.map_or(i64::MAX, |first| int(first.no)),
-        }),
-    }
+    rules::begin::turn(id, run, first.map(|first| first.run))?;
+    Ok(Turn {
+        thread,
+        run,
+        before: first.map_or(i64::MAX, |first| int(first.no)),
+    })
 }
 
 /// A run goes ahead in its turn: what becomes of its place, and of those before it.

@@ -4,22 +4,21 @@ use rusqlite::params;
 use throughline_model::json::RawJson;
 
 use crate::engines::sqlite::cache::{Base, Ended, Live};
-use crate::engines::sqlite::fault::{Done, Stop, invalid};
+use crate::engines::sqlite::fault::{Done, Stop};
 use crate::engines::sqlite::ops::calls::{Filled, fill, same_results};
 use crate::engines::sqlite::rows::find::{node_at, thread_by_row};
 use crate::engines::sqlite::rows::items::{self, Original, Ready};
 use crate::engines::sqlite::rows::nodes::{
     NewState, NodeOf, Seen, foresee, publish_node, thread_version,
 };
-use crate::engines::sqlite::rows::seal::seal;
+use crate::engines::sqlite::rows::seal::{Last, seal};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
+use crate::rules::publish::StoredItems;
 use crate::trials::{self, Point};
-use crate::{
-    CallState, Ending, Error, Lease, Publish, Published, RunState, TenantScope, Through, Version,
-};
+use crate::{CallState, Ending, Lease, Publish, Published, TenantScope, Through, Version, rules};
 
 /// A publication, ready to be stored.
 pub(crate) struct Closing {
@@ -35,28 +34,23 @@ fn end_of(
     live: &Live,
     publish: &Publish,
     filled: &[u32],
-    next_item: u32,
+    (next_item, last): (u32, u32),
 ) -> Done<u32> {
-    let added = !publish.items.is_empty();
-    let stored = |no: u32| {
+    let items = StoredItems {
+        run: live.id,
+        last,
+        last_of_steps: match publish.through {
+            Through::LastStep => last_of_steps(tx, live)?,
+            Through::Everything | Through::Item(_) => 0,
+        },
+    };
+    let is_stored = |no: u32| {
         live.mark_of(no).is_some()
             || filled.contains(&no)
             || (live.next_item..next_item).contains(&no)
             || no < live.from && no > 0
     };
-    match publish.through {
-        Through::Everything | Through::LastStep if added => Ok(next_item - 1),
-        Through::Everything => {
-            let marked = live.marks.last().map_or(0, |mark| mark.no);
-            Ok(filled.iter().copied().max().unwrap_or(0).max(marked))
-        }
-        Through::LastStep => last_of_steps(tx, live),
-        Through::Item(no) if stored(no) => Ok(no),
-        Through::Item(no) => Err(invalid(
-            "the end of a node",
-            format!("item {no} of {} is not stored", live.id),
-        )),
-    }
+    Ok(rules::publish::end_of(publish, &items, is_stored)?)
 }
 
 /// The last item of the last step; the last input if there is no step.
@@ -107,12 +101,10 @@ pub(crate) fn publish(
     if let Some(published) = repeated(tx, scope, &row, ending)? {
         return Ok(published);
     }
-    crate::engines::sqlite::ops::lease::must_run(tx, &row)?;
-    crate::engines::sqlite::ops::lease::in_order(
-        &row,
-        ending.publish.step,
-        ending.publish.events.as_ref(),
-    )?;
+    let publish = &ending.publish;
+    rules::lease::running(row.id, row.state)?;
+    rules::lease::next_step(row.id, row.next_step, publish.step)?;
+    rules::lease::next_events(row.id, row.next_event, publish.events.as_ref())?;
     if row.has(flag::LEASED) {
         check_version(tx, &row)?;
     }
@@ -131,16 +123,129 @@ pub(crate) fn check_version(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
     let Some(thread) = thread_by_row(tx.conn, row.thread)? else {
         return Err(crate::engines::sqlite::fault::missing("run", &row.id));
     };
-    if !trials::unless("no-head-check", thread.version != row.version) {
+    Ok(rules::begin::unmoved(
+        &thread.current_head(),
+        Version(row.version),
+    )?)
+}
+
+/// What a publication writes, as far as it is known before.
+struct Plan {
+    next_item: u32,
+    /// The last item of its node.
+    to: u32,
+    has_node: bool,
+    /// Whether calls wait.
+    open: bool,
+    seen: Seen,
+    flags: u32,
+    /// Where its node is expected to be.
+    place: Option<Last>,
+    /// The expected version of the thread.
+    version: u64,
+}
+
+fn plan(
+    tx: &Tx<'_>,
+    live: &Live,
+    ending: &Closing,
+    places: &[crate::engines::sqlite::ops::calls::Place],
+) -> Done<Plan> {
+    let publish = &ending.publish;
+    let next_item = live.next_item + u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
+    let filled: Vec<u32> = places.iter().map(|place| place.no).collect();
+    let marked = live.marks.last().map_or(0, |mark| mark.no);
+    let added = if ending.items.is_empty() {
+        0
+    } else {
+        next_item - 1
+    };
+    let stored_last = filled.iter().copied().fold(marked.max(added), u32::max);
+    let to = end_of(tx, live, publish, &filled, (next_item, stored_last))?;
+    let new = places.iter().filter(|place| place.is_new).count();
+    let open = is_open(tx, live, new)?;
+    let has_node = to >= live.from;
+    let seen = if has_node {
+        foresee(tx, live)?
+    } else {
+        Seen::default()
+    };
+    let mut flags = 0;
+    if (has_node || live.published.is_some()) && stored_last > to.max(live.from - 1) {
+        flags |= flag::UNSENT;
+    }
+    let leased = live.flags & flag::LEASED != 0;
+    let moves = has_node && (leased || seen.head.is_some_and(|(_, moves)| moves));
+    if moves {
+        flags |= flag::MOVED;
+    }
+    let last_before = live.base.map_or(0, |base| base.last);
+    let place = match seen.line.or(live.base.map(|base| base.tl)) {
+        Some(tl) if has_node => Some((tl, last_before + 1, publish.step)),
+        _ => live.published,
+    };
+    let version = seen.head.map_or(live.version, |(version, _)| version) + u64::from(moves);
+    Ok(Plan {
+        next_item,
+        to,
+        has_node,
+        open,
+        seen,
+        flags,
+        place,
+        version,
+    })
+}
+
+/// Write the run's row as planned; whether it was as it is remembered.
+fn update_run(tx: &Tx<'_>, live: &Live, publish: &Publish, plan: &Plan) -> Done<bool> {
+    let events = publish.events.as_ref();
+    let next_event = events.map_or(live.next_event, crate::Flush::end);
+    let values = params![
+        rules::publish::state_of(publish.ending).code(),
+        plan.flags | seal(&live.id, live.flags | plan.flags, plan.place),
+        plan.next_item,
+        publish.step + 1,
+        int(next_event),
+        plan.place.map(|(tl, _, _)| tl),
+        plan.place.map(|(_, first, _)| int(first)),
+        plan.place.map(|(_, _, step)| step),
+        int(plan.version),
+        int(tx.now),
+        publish.note.as_ref().map(RawJson::get),
+        live.row,
+        live.id.as_bytes(),
+        live.epoch,
+        publish.step,
+        live.next_item,
+        int(live.next_event),
+        live.thread,
+        int(live.version),
+        live.flags & flag::LEASED != 0,
+    ];
+    Ok(tx.statements.run(TurnStatement::Publish, values)? > 0)
+}
+
+/// Write the run's row again if its node came to be elsewhere than planned.
+fn correct_run(tx: &Tx<'_>, live: &Live, plan: &Plan, published: &Published) -> Done<()> {
+    let moved = if published.moved { flag::MOVED } else { 0 };
+    if live.published == plan.place
+        && published.version.0 == plan.version
+        && plan.flags & flag::MOVED == moved
+    {
         return Ok(());
     }
-    Err(Error::HeadMoved {
-        thread: thread.id.clone(),
-        expected: Version(row.version),
-        actual: Version(thread.version),
-        head: thread.head.as_ref().map(|head| head.id),
-    }
-    .into())
+    let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 183 | ? WHERE run=?";
+    let values = (
+        live.published.map(|(tl, _, _)| tl),
+        live.published.map(|(_, first, _)| int(first)),
+        live.published.map(|(_, _, step)| step),
+        int(published.version.0),
+        plan.flags & !flag::MOVED | moved | seal(&live.id, live.flags | plan.flags, live.published),
+        live.row,
+    );
+    run_sql(tx.conn, sql, values)?;
+    Ok(())
 }
 
 /// Write a publication. `None` if what is known of the run is out of date; nothing is written then.
@@ -153,80 +258,9 @@ fn write(
     result_originals: &[Option<Original>],
 ) -> Done<Option<Published>> {
     let publish = &ending.publish;
-    let conn = tx.conn;
-    let originals = items::resolve(conn, tenant, &ending.items)?;
-    let next_item = live.next_item + u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
-    let filled: Vec<u32> = places.iter().map(|place| place.no).collect();
-    let to = end_of(tx, &live, publish, &filled, next_item)?;
-    let open = is_open(
-        tx,
-        &live,
-        places.iter().filter(|place| place.is_new).count(),
-    )?;
-    let has_node = to >= live.from;
-    let leased = live.flags & flag::LEASED != 0;
-    let seen = if has_node {
-        foresee(tx, &live)?
-    } else {
-        Seen::default()
-    };
-    let stored_last = live
-        .marks
-        .last()
-        .map_or(0, |mark| mark.no)
-        .max(filled.iter().copied().max().unwrap_or(0))
-        .max(if ending.items.is_empty() {
-            0
-        } else {
-            next_item - 1
-        });
-    let unsent = (has_node || live.published.is_some()) && stored_last > to.max(live.from - 1);
-    let mut flags = 0;
-    if unsent {
-        flags |= flag::UNSENT;
-    }
-    let moves = has_node && (leased || seen.head.is_some_and(|(_, moves)| moves));
-    if moves {
-        flags |= flag::MOVED;
-    }
-    let state = match publish.ending {
-        Ending::Committed => RunState::Committed,
-        Ending::Cancelled => RunState::Cancelled,
-    };
-    let last_before = live.base.map_or(0, |base| base.last);
-    let line = seen.line.or(live.base.map(|base| base.tl));
-    let guess = match line {
-        Some(tl) if has_node => Some((tl, last_before + 1, publish.step)),
-        _ => live.published,
-    };
-    let version = seen.head.map_or(live.version, |(version, _)| version) + u64::from(moves);
-    let next_event = publish
-        .events
-        .as_ref()
-        .map_or(live.next_event, crate::Flush::end);
-    let values = params![
-        state.code(),
-        flags | seal(&live.id, live.flags | flags, guess),
-        next_item,
-        publish.step + 1,
-        int(next_event),
-        guess.map(|(tl, _, _)| tl),
-        guess.map(|(_, first, _)| int(first)),
-        guess.map(|(_, _, step)| step),
-        int(version),
-        int(tx.now),
-        publish.note.as_ref().map(RawJson::get),
-        live.row,
-        live.id.as_bytes(),
-        live.epoch,
-        publish.step,
-        live.next_item,
-        int(live.next_event),
-        live.thread,
-        int(live.version),
-        leased,
-    ];
-    if tx.statements.run(TurnStatement::Publish, values)? == 0 {
+    let originals = items::resolve(tx.conn, tenant, &ending.items)?;
+    let plan = plan(tx, &live, ending, places)?;
+    if !update_run(tx, &live, publish, &plan)? {
         return Ok(None);
     }
     let run = (live.row, live.id);
@@ -251,7 +285,7 @@ fn write(
     for mark in marks {
         live.mark(mark);
     }
-    live.next_item = next_item;
+    live.next_item = plan.next_item;
     crate::engines::sqlite::ops::threads::dequeue(tx, live.thread, &publish.dequeue)?;
     let events = publish.events.as_ref();
     crate::engines::sqlite::events::settle(tx, live.worked(), live.next_event, events)?;
@@ -262,14 +296,14 @@ fn write(
         tx.conn.execute_batch("COMMIT; BEGIN IMMEDIATE")?;
     }
     trials::reach(Point::PublishMid).map_err(Stop::Broken)?;
-    let published = if has_node {
+    let published = if plan.has_node {
         let of = NodeOf {
             step: publish.step,
-            to,
-            open,
+            to: plan.to,
+            open: plan.open,
             state: ending.state.as_ref(),
             created: tx.now,
-            seen,
+            seen: plan.seen,
         };
         publish_node(tx, &mut live, &of, tenant)?
     } else {
@@ -280,24 +314,12 @@ fn write(
             version: Version(thread_version(tx, live.thread)?),
         }
     };
-    let moved = if published.moved { flag::MOVED } else { 0 };
-    if live.published != guess || published.version.0 != version || flags & flag::MOVED != moved {
-        let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 183 | ? WHERE run=?";
-        let values = (
-            live.published.map(|(tl, _, _)| tl),
-            live.published.map(|(_, first, _)| int(first)),
-            live.published.map(|(_, _, step)| step),
-            int(published.version.0),
-            flags & !flag::MOVED | moved | seal(&live.id, live.flags | flags, live.published),
-            live.row,
-        );
-        run_sql(conn, sql, values)?;
-    }
+    correct_run(tx, &live, &plan, &published)?;
     tx.then(Effect::Settled(live.id));
     // Whoever goes on from here need not look for it. Those that hold their thread go on from its
     // head.
-    if has_node
-        && !leased
+    if plan.has_node
+        && live.flags & flag::LEASED == 0
         && let Some(base) = live.base
     {
         let ended = Ended {
@@ -319,10 +341,7 @@ fn repeated(
     ending: &Closing,
 ) -> Done<Option<Published>> {
     let publish = &ending.publish;
-    let state = match publish.ending {
-        Ending::Committed => RunState::Committed,
-        Ending::Cancelled => RunState::Cancelled,
-    };
+    let state = rules::publish::state_of(publish.ending);
     let count = u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
     if row.state != state || row.next_step != publish.step + 1 || row.next_item < count {
         return Ok(None);

@@ -7,16 +7,13 @@ use crate::engines::sqlite::events;
 use crate::engines::sqlite::events::flush::{is_stored, last_events};
 use crate::engines::sqlite::fault::{Done, missing};
 use crate::engines::sqlite::ops::begin::{not_busy, started};
-use crate::engines::sqlite::ops::lease::{admit_events, must_run};
+use crate::engines::sqlite::ops::lease::admit_events;
 use crate::engines::sqlite::ops::line;
 use crate::engines::sqlite::rows::find::{run_by_row, run_to_write, shown_run};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
-use crate::trials;
-use crate::{
-    Claim, End, Error, Flush, Lease, Place, Run, RunId, RunState, Started, Stopped, TenantScope,
-};
+use crate::{Claim, End, Flush, Lease, Place, Run, RunId, RunState, Started, TenantScope, rules};
 
 /// Whether events that come with an end are there already, or there are none.
 fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> Done<bool> {
@@ -37,7 +34,7 @@ pub(crate) fn park(
     if row.state == RunState::Parked && has_events(tx, &row, events)? {
         return Ok(());
     }
-    must_run(tx, &row)?;
+    rules::lease::running(row.id, row.state)?;
     let next = last_events(&row, events)?;
     let sql = "UPDATE run SET state=?, owner=NULL, next_event=?, progress=? WHERE run=?";
     let parked = RunState::Parked.code();
@@ -50,17 +47,13 @@ pub(crate) fn park(
 /// End a run without publishing.
 pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End) -> Done<()> {
     let row = admit_events(tx, scope, lease)?;
-    let state = match end.how {
-        Stopped::Failed => RunState::Failed,
-        Stopped::Unpublished => RunState::Unpublished,
-        Stopped::Discarded => RunState::Discarded,
-    };
+    let (state, withdraws) = rules::publish::stopped(end.how);
     let note = end.note.as_ref().map(RawJson::get);
     let events = end.events.as_ref();
     if row.state == state && row.note.as_deref() == note && has_events(tx, &row, events)? {
         return Ok(());
     }
-    must_run(tx, &row)?;
+    rules::lease::running(row.id, row.state)?;
     let next = last_events(&row, events)?;
     let sql = "UPDATE run SET state=?, live=NULL, next_event=?, progress=?, note=? WHERE run=?";
     run_sql(
@@ -69,7 +62,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End)
         params![state.code(), int(next), int(tx.now), note, row.row],
     )?;
     events::settle(tx, row.worked(), row.next_event, events)?;
-    if matches!(end.how, Stopped::Failed | Stopped::Discarded) {
+    if withdraws {
         crate::engines::sqlite::ops::approvals::withdraw(tx, row.row)?;
     }
     tx.then(Effect::Settled(row.id));
@@ -104,48 +97,17 @@ pub(crate) fn claim(
     let row = run_to_write(tx.conn, tenant, run)?;
     let thread = row.thread_id.clone();
     let thread = thread.ok_or_else(|| missing("run", &run))?;
-    if trials::unless("claim-epoch-seen", row.epoch != seen) {
-        return Err(Error::Fenced {
-            run,
-            mine: seen,
-            current: row.epoch,
-        }
-        .into());
-    }
+    rules::lease::claimed_epoch(run, seen, row.epoch)?;
     let state = row.seen(tx.now);
     let mine = row.state == RunState::Running && row.owner == Some(tx.owner);
-    let given_up = claim == Claim::Own && !trials::unless("claim-others", !mine);
-    if trials::unless("claim-living", state == RunState::Running && !given_up) {
-        return Err(Error::Busy { thread, run, state }.into());
-    }
-    let fits = match (claim, state) {
-        (_, RunState::Running) => true,
-        (Claim::Orphan | Claim::Own | Claim::Settle, RunState::Interrupted)
-        | (Claim::Parked | Claim::Settle, RunState::Parked)
-        | (Claim::Settle, RunState::Held | RunState::Unpublished) => true,
-        (
-            Claim::Orphan | Claim::Own | Claim::Parked | Claim::Settle,
-            RunState::Interrupted
-            | RunState::Parked
-            | RunState::Held
-            | RunState::Unpublished
-            | RunState::Committed
-            | RunState::Cancelled
-            | RunState::Failed
-            | RunState::Discarded,
-        ) => false,
+    let of = rules::lease::ClaimedRun {
+        run,
+        thread: &thread,
+        state,
+        is_own: mine,
     };
-    if !fits {
-        let wanted = match claim {
-            Claim::Orphan => "its owner must be gone",
-            Claim::Own => "it must be running",
-            Claim::Parked => "it must be parked",
-            Claim::Settle => "it must not be finished",
-        };
-        return Err(Error::WrongState { run, state, wanted }.into());
-    }
-    let late = state == RunState::Unpublished && row.has(flag::LEASED);
-    if trials::unless("claim-busy", late) {
+    rules::lease::claim(&of, claim)?;
+    if rules::lease::claim_needs_free_thread(state, row.has(flag::LEASED)) {
         not_busy(tx, row.thread, &thread)?;
     }
     let turn = match in_line.filter(|_| row.has(flag::LEASED)) {
@@ -154,8 +116,6 @@ pub(crate) fn claim(
     };
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
       worked=?6, since=?2, live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
-    // Nobody was lost who worked on a parked one.
-    let lost = state != RunState::Parked;
     let now = int(tx.now);
     let worked = match (mine, row.until) {
         // An owner that was lost had it until its last heartbeat.
@@ -165,7 +125,8 @@ pub(crate) fn claim(
         }
         _ => row.worked_until(row.progress),
     };
-    let values = (tx.owner, now, flag::LEASED, row.row, lost, int(worked));
+    let attempts = rules::lease::attempts_of_claim(state);
+    let values = (tx.owner, now, flag::LEASED, row.row, attempts, int(worked));
     run_sql(tx.conn, sql, values)?;
     if row.state == RunState::Running {
         // What the owner before has stored goes on with the run, whatever becomes of its slots.

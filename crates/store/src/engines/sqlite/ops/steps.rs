@@ -6,18 +6,18 @@ use throughline_model::json::RawJson;
 use crate::digest::Digest;
 use crate::engines::sqlite::cache::Live;
 use crate::engines::sqlite::events::append;
-use crate::engines::sqlite::fault::{Done, exists, invalid};
-use crate::engines::sqlite::ops::lease::{admit_events, cached, in_order, load, lost, must_run};
+use crate::engines::sqlite::fault::{Done, exists};
+use crate::engines::sqlite::ops::lease::{admit_events, cached, load, lost};
 use crate::engines::sqlite::ops::publish::{check_version, is_open, last_of_steps};
 use crate::engines::sqlite::rows::find::node_at;
 use crate::engines::sqlite::rows::items::{self, Ready};
-use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node};
+use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node, thread_version};
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
-use crate::{CallState, Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version};
+use crate::{Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version, rules};
 
 /// A step, ready to be stored.
 pub(crate) struct ReadyStep {
@@ -31,19 +31,7 @@ pub(crate) struct ReadyStep {
 impl ReadyStep {
     /// Prepare a step whose first item will probably have the number `first`.
     pub(crate) fn new(scope: &TenantScope, run: RunId, first: u32, step: &Step) -> Done<Self> {
-        for call in &step.calls {
-            if matches!(call.state, CallState::Done | CallState::Taken) {
-                let why = format!("it cannot start as {}", call.state.as_str());
-                return Err(invalid("a planned call", why));
-            }
-        }
-        for approval in &step.approvals {
-            let known = step.calls.get(approval.position as usize);
-            if approval.step != step.no || known.is_none() {
-                let why = format!("{} names a call that the step does not make", approval.id);
-                return Err(invalid("an approval", why));
-            }
-        }
+        rules::step::check(step)?;
         let state = step.node.as_ref().and_then(|node| node.state.as_ref());
         Ok(Self {
             items: Ready::list(scope.tenant(), run, first, &step.items),
@@ -134,8 +122,9 @@ pub(crate) fn step(
     {
         return Ok(answer);
     }
-    must_run(tx, &row)?;
-    in_order(&row, step.no, step.events.as_ref())?;
+    rules::lease::running(row.id, row.state)?;
+    rules::lease::next_step(row.id, row.next_step, step.no)?;
+    rules::lease::next_events(row.id, row.next_event, step.events.as_ref())?;
     if step.node.is_some() && row.has(flag::LEASED) {
         check_version(tx, &row)?;
     }
@@ -247,35 +236,7 @@ fn write_step(
     live.next_item = next_item;
     live.next_event = next_event;
     live.calls |= calls > 0;
-    let published = match &step.node {
-        None => None,
-        Some(_) if to < live.from => Some(Published {
-            node: live.base.map(|base| base.id),
-            last: live.base.map_or(0, |base| base.last),
-            moved: false,
-            version: Version(crate::engines::sqlite::rows::nodes::thread_version(
-                tx,
-                live.thread,
-            )?),
-        }),
-        Some(_) => {
-            let of = NodeOf {
-                step: step.no,
-                to,
-                open,
-                state: ready.state.as_ref(),
-                created: tx.now,
-                seen: Seen::default(),
-            };
-            let published = publish_node(tx, &mut live, &of, tenant)?;
-            let (tl, at, no) = live.published.unwrap_or_default();
-            let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 255 | ? WHERE run=?";
-            let sealed = seal(&live.id, live.flags, live.published);
-            let values = (tl, int(at), no, int(live.version), sealed, live.row);
-            run_sql(conn, sql, values)?;
-            Some(published)
-        }
-    };
+    let published = publish_step(tx, tenant, &mut live, ready, (to, open))?;
     let node = live
         .published
         .filter(|(_, _, no)| *no == step.no && published.is_some());
@@ -295,6 +256,43 @@ fn write_step(
     ];
     run_sql(conn, sql, values)?;
     tx.then(Effect::Live(live.into()));
+    Ok(Some(published))
+}
+
+/// Publish the node of a step, if it is to make one: its last item, and whether calls wait.
+fn publish_step(
+    tx: &mut Tx<'_>,
+    tenant: i64,
+    live: &mut Live,
+    ready: &ReadyStep,
+    (to, open): (u32, bool),
+) -> Done<Option<Published>> {
+    let step = &ready.step;
+    if step.node.is_none() {
+        return Ok(None);
+    }
+    if to < live.from {
+        return Ok(Some(Published {
+            node: live.base.map(|base| base.id),
+            last: live.base.map_or(0, |base| base.last),
+            moved: false,
+            version: Version(thread_version(tx, live.thread)?),
+        }));
+    }
+    let of = NodeOf {
+        step: step.no,
+        to,
+        open,
+        state: ready.state.as_ref(),
+        created: tx.now,
+        seen: Seen::default(),
+    };
+    let published = publish_node(tx, live, &of, tenant)?;
+    let (tl, at, no) = live.published.unwrap_or_default();
+    let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 255 | ? WHERE run=?";
+    let sealed = seal(&live.id, live.flags, live.published);
+    let values = (tl, int(at), no, int(live.version), sealed, live.row);
+    run_sql(tx.conn, sql, values)?;
     Ok(Some(published))
 }
 

@@ -16,6 +16,7 @@ use crate::engines::sqlite::cache::{Base, StateAt};
 use crate::engines::sqlite::events::Worked;
 use crate::engines::sqlite::fault::{Done, Stop, corrupt, corrupt_row, missing};
 use crate::engines::sqlite::rows::seal::{Last, fits};
+use crate::rules::begin::CurrentHead;
 use crate::{
     Alias, DamageSite, ItemRef, Millis, Mode, MovedBy, NodeId, Position, Run, RunId, RunKind,
     RunState, Thread, ThreadId, Tip, Version,
@@ -234,6 +235,14 @@ pub(crate) const THREAD_TABLES: &str =
  LEFT JOIN run r ON r.run=n.run LEFT JOIN state s ON s.run=n.state_run AND s.step=n.state_step";
 
 impl ThreadRow {
+    pub(crate) fn current_head(&self) -> CurrentHead<'_> {
+        CurrentHead {
+            thread: &self.id,
+            version: Version(self.version),
+            head: self.head.as_ref().map(|head| head.id),
+        }
+    }
+
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let id: Option<String> = row.get(1)?;
         let has_head: Option<i64> = row.get(11)?;

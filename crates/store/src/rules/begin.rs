@@ -1,0 +1,127 @@
+//! Whether a run may begin.
+
+use crate::trials;
+use crate::{
+    CallRef, CallState, Error, Idempotency, NodeId, Result, RunId, RunState, ThreadId, Version,
+};
+
+use super::{calls, exists, invalid};
+
+/// What a begin that may have been sent before finds.
+pub(crate) enum Earlier {
+    /// Nothing: the run is new.
+    Nothing,
+    /// This very run, begun by the same request of the same process.
+    Same,
+    /// Another run that has the key.
+    ByKey,
+}
+
+/// Tell a repeated begin from a new one. `same` says whether the run exists, and then whether this
+/// request began it; `keyed` is the run that has the key. The key was checked by [`key`] before.
+pub(crate) fn earlier(run: RunId, same: Option<bool>, keyed: Option<RunId>) -> Result<Earlier> {
+    match (same, keyed) {
+        (Some(true), _) => Ok(Earlier::Same),
+        (_, Some(_)) => Ok(Earlier::ByKey),
+        (Some(false), None) => Err(exists("run", run)),
+        (None, None) => Ok(Earlier::Nothing),
+    }
+}
+
+/// A key stands for one request. `digest` is that of the run that has the key.
+pub(crate) fn key(key: &Idempotency, run: RunId, digest: Option<[u8; 16]>) -> Result<()> {
+    if trials::unless("key-other-body", digest != Some(key.request)) {
+        return Err(Error::KeyReused {
+            key: key.key.clone(),
+            run,
+        });
+    }
+    Ok(())
+}
+
+/// A thread has no unsettled leased run. `holder` is that run and its state now.
+pub(crate) fn free(thread: &ThreadId, holder: Option<(RunId, RunState)>) -> Result<()> {
+    match holder {
+        Some((run, state)) if trials::unless("busy-unasked", true) => Err(Error::Busy {
+            thread: thread.clone(),
+            run,
+            state,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// It is the turn of a run: `first`, the first living waiter of the thread, is no other run.
+pub(crate) fn turn(thread: &ThreadId, run: RunId, first: Option<RunId>) -> Result<()> {
+    match first {
+        Some(first) if trials::unless("queue-newcomer-first", first != run) => Err(Error::Busy {
+            thread: thread.clone(),
+            run: first,
+            state: RunState::Running,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Where the head of a thread is.
+pub(crate) struct CurrentHead<'a> {
+    pub(crate) thread: &'a ThreadId,
+    pub(crate) version: Version,
+    pub(crate) head: Option<NodeId>,
+}
+
+/// The head has not moved since the caller saw it.
+pub(crate) fn unmoved(current: &CurrentHead<'_>, expected: Version) -> Result<()> {
+    if !trials::unless("no-head-check", current.version != expected) {
+        return Ok(());
+    }
+    Err(Error::HeadMoved {
+        thread: current.thread.clone(),
+        expected,
+        actual: current.version,
+        head: current.head,
+    })
+}
+
+/// The thread is as the caller remembers it.
+pub(crate) fn unchanged(thread: &ThreadId, is_same: bool) -> Result<()> {
+    if trials::unless("expects-nothing", !is_same) {
+        return Err(Error::Changed {
+            thread: thread.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// A call that a run takes over from another one.
+pub(crate) struct TakenCall {
+    /// `None` if the store holds a state that this version does not know.
+    pub(crate) state: Option<CallState>,
+    pub(crate) taken_by: Option<RunId>,
+}
+
+/// A call can be taken: it waits for an approval or for the application, and is named once.
+/// `earlier` are the calls that were named before it.
+pub(crate) fn take(at: CallRef, call: Option<&TakenCall>, earlier: &[CallRef]) -> Result<()> {
+    let call = call.ok_or_else(|| calls::unknown(at))?;
+    if earlier.contains(&at) {
+        return Err(invalid("the calls to take", "one of them is named twice"));
+    }
+    match (call.state, call.taken_by) {
+        (Some(CallState::Approval | CallState::Client), _) => Ok(()),
+        (Some(CallState::Taken), Some(by)) => match trials::planted("take-taken") {
+            true => Ok(()),
+            false => Err(Error::Taken {
+                run: at.run,
+                step: at.step,
+                position: at.position,
+                by,
+            }),
+        },
+        (state, _) => Err(calls::wrong(
+            at,
+            state.map_or("in no known state", CallState::as_str),
+            "it must wait for an approval or for the application",
+        )),
+    }
+}
