@@ -6,11 +6,11 @@ use async_trait::async_trait;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim,
-    ClaimInLine, Cursor, End, EventNo, Flush, Fork, Import, Increment, ItemRef, Journal, Lease,
-    LineNo, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page,
-    PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId,
-    Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
-    Version, Waiter,
+    ClaimInLine, Cursor, End, EventNo, Flush, Fork, Idempotency, Import, Increment, ItemRef,
+    Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened,
+    Orphan, OwnerId, Page, PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, Result,
+    Run, RunFilter, RunId, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId,
+    ThreadPatch, TreeNode, Version, Waiter,
 };
 use throughline_model::json::RawJson;
 
@@ -219,6 +219,10 @@ pub trait Engine: Send + Sync {
 
     /// What is known of a run.
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run>;
+
+    /// The run that was begun under an idempotency key, if there is one.
+    /// [`KeyReused`](crate::Error::KeyReused) if it was begun by another request.
+    async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>>;
 
     /// Whether the end of a run was asked for, which is in [`Run::cancelling`] too. Every run asks
     /// for as long as it works, so it costs the same however much the runs of a store have said.

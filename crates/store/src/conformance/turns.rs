@@ -124,6 +124,11 @@ pub(super) async fn a_key_makes_one_run(f: &mut Fixture<'_>) {
         Begun::Repeated(run) => run,
         other => panic!("{other:?}"),
     };
+    let found = f
+        .store
+        .run_by_key(&f.scope, &begin.key.clone().unwrap())
+        .await;
+    assert_eq!(found.unwrap().map(|run| run.id), Some(begin.run));
     // While it runs, and after it ended; whatever became of the head meanwhile.
     let run = repeated(f.store.begin(&f.scope, &again).await.unwrap());
     assert_eq!((run.id, run.state), (begin.run, RunState::Running));
@@ -134,6 +139,13 @@ pub(super) async fn a_key_makes_one_run(f: &mut Fixture<'_>) {
     again.key = key(2);
     let error = f.store.begin(&f.scope, &again).await;
     assert!(matches!(error, Err(Error::KeyReused { .. })), "{error:?}");
+    let error = f.store.run_by_key(&f.scope, &key(2).unwrap()).await;
+    assert!(matches!(error, Err(Error::KeyReused { .. })), "{error:?}");
+    let unused = Idempotency {
+        key: "unused".into(),
+        request: [1; 16],
+    };
+    assert_eq!(f.store.run_by_key(&f.scope, &unused).await.unwrap(), None);
     assert_eq!(f.texts(&id).await, ["one", "1"]);
 }
 

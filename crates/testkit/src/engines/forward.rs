@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 use throughline_store::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInLine, Cursor, End, Engine, EventNo, Flush, Fork, Import, Increment, ItemNo,
-    ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeId, NodeRecord,
+    Claim, ClaimInLine, Cursor, End, Engine, EventNo, Flush, Fork, Idempotency, Import, Increment,
+    ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeId, NodeRecord,
     OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published,
     Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, Store,
     TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter,
@@ -151,6 +151,10 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "run",
+        class: Class::Read,
+    },
+    Method {
+        name: "run_by_key",
         class: Class::Read,
     },
     Method {
@@ -497,6 +501,11 @@ impl<P: Pass> Engine for Forward<P> {
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         let call = self.inner.run(scope, run);
         self.pass.pass(Method::of("run"), call).await
+    }
+
+    async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>> {
+        let call = self.inner.run_by_key(scope, key);
+        self.pass.pass(Method::of("run_by_key"), call).await
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {

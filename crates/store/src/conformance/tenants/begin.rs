@@ -56,6 +56,8 @@ pub(in crate::conformance) async fn tenants_begin_runs_under_the_same_names(f: &
             })
             .await;
         }
+        let found = store.run_by_key(scope, &me.key(KEY)).await.unwrap();
+        assert_eq!(found.map(|run| run.id), Some(me.run));
         // A key that both have in use answers with one's own run, whether or not the thread would
         // have other names; that of a deleted thread is free.
         let keyed = |key, at| me.keyed_begin(ids.run(), at, key);

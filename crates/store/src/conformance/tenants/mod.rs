@@ -87,6 +87,10 @@ const OPERATIONS: &[(&str, With)] = {
         ("leave_line", Case("tenants_wait_in_their_own_lines")),
         ("line", Case("tenants_wait_in_their_own_lines")),
         ("run", Case("tenants_look_into_their_own_runs")),
+        (
+            "run_by_key",
+            Case("tenants_begin_runs_under_the_same_names"),
+        ),
         ("cancelling", Case("tenants_look_into_their_own_runs")),
         ("journal", Case("tenants_look_into_their_own_runs")),
         ("runs", Case("tenants_look_into_their_own_runs")),

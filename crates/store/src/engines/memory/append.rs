@@ -124,7 +124,7 @@ impl Desk<'_> {
     }
 
     /// The run that has a key, if the request is the same.
-    fn known_key(&self, key: Option<&crate::Idempotency>) -> Result<Option<RunId>> {
+    pub(super) fn known_key(&self, key: Option<&crate::Idempotency>) -> Result<Option<RunId>> {
         let Some(key) = key else { return Ok(None) };
         let Some(run) = self.realm.keys.get(&key.key) else {
             return Ok(None);

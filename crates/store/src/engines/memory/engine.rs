@@ -11,11 +11,11 @@ use throughline_model::json::RawJson;
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
     Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat,
-    Import, Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread,
-    NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile,
-    Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
-    Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
-    Waiter, rules,
+    Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval,
+    NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position,
+    Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting,
+    Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
+    Version, Waiter, rules,
 };
 
 use super::{MOST, Memory};
@@ -225,6 +225,13 @@ impl Engine for Memory {
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         self.desk(scope, |desk| desk.run(run))
+    }
+
+    async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>> {
+        self.desk(scope, |desk| match desk.known_key(Some(key))? {
+            Some(run) => desk.run(run).map(Some),
+            None => Ok(None),
+        })
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {

@@ -30,12 +30,12 @@ use super::{Sqlite, backup, schema};
 use crate::trials::{self, Op, Point};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Import,
-    Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeId,
-    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress,
-    Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
-    Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
-    Waiter,
+    Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Idempotency,
+    Import, Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread,
+    NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile,
+    Progress, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting,
+    Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
+    Version, Waiter,
 };
 
 impl Sqlite {
@@ -439,6 +439,20 @@ impl Engine for Sqlite {
             let mut row = find::shown_run(reading.conn, reading.tenant, run)?;
             events::Ends::default().tell(reading.conn, &mut row)?;
             row.run(reading.now)
+        })
+        .await
+    }
+
+    async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>> {
+        self.read_in(scope, |reading| {
+            let Some(tenant) = reading.tenant else {
+                return Ok(None);
+            };
+            let Some(mut row) = begin::keyed(reading.conn, tenant, key)? else {
+                return Ok(None);
+            };
+            events::Ends::default().tell(reading.conn, &mut row)?;
+            row.run(reading.now).map(Some)
         })
         .await
     }

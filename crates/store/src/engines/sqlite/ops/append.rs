@@ -44,7 +44,7 @@ fn appended_before(
 ) -> Done<Option<RunRow>> {
     let append = &ready.append;
     let keyed = match &append.key {
-        Some(key) => keyed(tx, tenant, key)?,
+        Some(key) => keyed(tx.conn, tenant, key)?,
         None => None,
     };
     let found = any_run(tx.conn, tenant, append.run)?;

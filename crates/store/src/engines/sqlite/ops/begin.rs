@@ -1,6 +1,6 @@
 //! Beginning runs.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use throughline_model::json::RawJson;
 
 use crate::digest::{self, Digest};
@@ -176,7 +176,7 @@ fn seen_before(
 ) -> Done<Option<Begun>> {
     let begin = &ready.begin;
     let keyed = match &begin.key {
-        Some(key) => keyed(tx, tenant, key)?,
+        Some(key) => keyed(tx.conn, tenant, key)?,
         None => None,
     };
     let found = any_run(tx.conn, tenant, begin.run)?;
@@ -210,8 +210,8 @@ fn seen_before(
 }
 
 /// The run that has a key, if the request is the same.
-pub(crate) fn keyed(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<Option<RunRow>> {
-    let found = run_by_key(tx.conn, tenant, &key.key)?;
+pub(crate) fn keyed(conn: &Connection, tenant: i64, key: &Idempotency) -> Done<Option<RunRow>> {
+    let found = run_by_key(conn, tenant, &key.key)?;
     let Some(row) = found.filter(|_| trials::unless("key-ignored", true)) else {
         return Ok(None);
     };

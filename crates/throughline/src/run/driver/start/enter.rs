@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use throughline_model::{Body, Message, Source};
-use throughline_store::{
-    Anchor, Begin, Begun, CallState, Error, Idempotency, Run, RunId, RunState, ThreadId, Version,
-};
+use throughline_store::{CallState, Error, Idempotency, Run, RunId, RunState, ThreadId};
 
 use super::open_calls::opening;
 use super::plan::Plan;
@@ -401,25 +399,15 @@ impl Busy {
     }
 }
 
-/// The run that was asked for with a key, if there is one. What is in the way on the thread does not
-/// concern somebody who only asks again.
+/// The run that was begun under a key, if there is one. It is found whatever is in the way on the
+/// thread: that does not concern a request that is only repeated.
 pub(in crate::run::driver) async fn asked_before(
     job: &Job,
     key: &Idempotency,
 ) -> Result<Option<Box<Run>>, Error> {
     let home = &job.thread.home;
-    // Keys are looked up by beginning; one that expects a version that no thread has never begins.
-    let nothing = Anchor::Head {
-        thread: job.id().clone(),
-        expected: Version(u64::MAX),
-    };
-    let mut begin = Begin::new(home.store.ids().run(), nothing, Vec::new());
-    begin.key = Some(key.clone());
-    match home.store.begin(&home.scope, &begin).await {
-        Ok(Begun::Repeated(run)) => Ok(Some(run)),
-        Ok(Begun::Started(_)) | Err(Error::HeadMoved { .. } | Error::Busy { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let found = home.store.run_by_key(&home.scope, key).await?;
+    Ok(found.map(Box::new))
 }
 
 /// What came of looking at a run that was left.
