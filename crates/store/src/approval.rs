@@ -4,7 +4,7 @@ use throughline_model::json::RawJson;
 
 use crate::{ApprovalId, CallRef, Millis, ThreadId};
 
-/// A digest of what was shown to whoever approves: 16 bytes of BLAKE3.
+/// A digest of what was shown to the approver: 16 bytes of BLAKE3.
 pub type Shown = [u8; 16];
 
 /// The digest of arguments.
@@ -41,7 +41,7 @@ pub struct NewApproval {
     pub detail: Option<RawJson>,
 }
 
-/// The word of whoever was asked.
+/// The decision of the approver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// The call may run, once.
@@ -68,7 +68,7 @@ pub struct Answer {
 /// Where an approval stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApprovalState {
-    /// Nobody has answered.
+    /// It has no answer yet.
     Waiting,
     /// Approved, and not used yet.
     Approved,

@@ -32,8 +32,8 @@ impl Seal {
         seal
     }
 
-    /// The seal on bytes that somebody else keeps. Its key is another than that of cursors, so that
-    /// nobody can pass off one for the other.
+    /// The seal on bytes that a client keeps. Its key is another than that of cursors, so that
+    /// a client cannot pass off one for the other.
     pub(crate) fn bytes(&self, scope: &TenantScope, purpose: &str, bytes: &[u8]) -> [u8; 16] {
         let key = blake3::derive_key("throughline 2026-11 sealed bytes", &self.0);
         let mut hasher = blake3::Hasher::new_keyed(&key);

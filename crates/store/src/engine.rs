@@ -179,7 +179,7 @@ pub trait Engine: Send + Sync {
         results: &[CallResult],
     ) -> Result<()>;
 
-    /// Store events, before they are sent. Stored, they outlive the process and whoever reads them
+    /// Store events, before they are sent. Stored, they outlive the process, and a client that reads them
     /// reads the same; a power cut may take the last ones of a run that is not settled, unless
     /// something else of the run was stored after them.
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()>;
@@ -201,10 +201,10 @@ pub trait Engine: Send + Sync {
     /// End a run without publishing.
     async fn end(&self, scope: &TenantScope, lease: Lease, end: &End) -> Result<()>;
 
-    /// Ask for the end of a run, whoever works on it. Its owner sees it in [`Engine::run`].
+    /// Ask for the end of a run, whichever process works on it. Its owner sees it in [`Engine::run`].
     async fn cancel(&self, scope: &TenantScope, run: RunId) -> Result<Run>;
 
-    /// Take a run over; `seen` is its epoch. Whoever had it is fenced from now on.
+    /// Take a run over; `seen` is its epoch. Its owner before is fenced from now on.
     async fn claim(
         &self,
         scope: &TenantScope,
@@ -255,7 +255,7 @@ pub trait Engine: Send + Sync {
     /// Note that the answers of runs reached those who asked for them: [`Run::delivered`]. Runs that are
     /// not there are passed over, because a run may go before its note comes.
     ///
-    /// It is no part of a turn: whoever delivers collects runs, and notes many of them in one write.
+    /// It is no part of a turn: a server collects runs whose answers it delivered, and notes many of them in one write.
     async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()>;
 
     // The line of a thread: runs that wait until it is free.

@@ -66,7 +66,7 @@ pub enum Error {
         /// The thread.
         thread: ThreadId,
     },
-    /// Somebody else took the run over.
+    /// Another process took the run over.
     #[error("{run} was taken over: epoch {current}, not {mine}")]
     Fenced {
         /// The run.
@@ -333,7 +333,7 @@ fn at(path: &str) -> String {
 /// Why an approval cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Unanswerable {
-    /// Somebody answered it.
+    /// It was answered.
     #[error("it has an answer")]
     Answered,
     /// It is too late.
@@ -356,7 +356,7 @@ pub enum ErrorKind {
     Conflict,
     /// Wait, then try again.
     Busy,
-    /// Stop: the run is somebody else's.
+    /// Stop: another process has the run.
     Fenced,
     /// Correct what was given.
     Invalid,

@@ -6,7 +6,7 @@ use crate::{
 };
 use throughline_model::json::RawJson;
 
-/// One step of an import. A thread that is being imported is seen by nobody; if the import is
+/// One step of an import. A thread that is being imported is not visible; if the import is
 /// never finished, it is swept away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Import {
@@ -80,7 +80,7 @@ pub enum ImportItem {
     Gap,
 }
 
-/// A run without an owner, found by whoever looks after the store.
+/// A run without an owner, found by the orphan sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     /// Whose it is.

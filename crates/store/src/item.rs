@@ -323,7 +323,7 @@ pub struct Entry {
     pub parts: Vec<ItemNo>,
     /// Tokens that it counts as.
     pub tokens: u32,
-    /// Who removed its content, if somebody did.
+    /// Who removed its content, if it was redacted.
     pub redacted: Option<Redaction>,
 }
 

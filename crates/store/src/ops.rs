@@ -35,7 +35,7 @@ impl NodeRef {
 pub enum Leasing {
     /// It does: it is the thread's one live run, and it alone moves the head.
     Thread,
-    /// It does not: it conflicts with nobody, and what it publishes is a branch if the head has
+    /// It does not: it conflicts with no other run, and what it publishes is a branch if the head has
     /// moved meanwhile.
     Free,
 }
@@ -96,7 +96,7 @@ pub struct Begin {
     pub expects: Option<Expects>,
 }
 
-/// What a thread must be like for a run to begin; if it is not, that is [`Error::Changed`] and whoever
+/// What a thread must be like for a run to begin; if it is not, that is [`Error::Changed`] and a caller that
 /// remembered it reads it again. Nothing may wait in its queue either.
 ///
 /// [`Error::Changed`]: crate::Error::Changed
@@ -260,7 +260,7 @@ pub struct Publish {
     pub state: Option<State>,
     /// How the run ends.
     pub ending: Ending,
-    /// Why, for whoever looks at the run later (stop reason, usage), an object.
+    /// Why it ended (stop reason, usage), for readers of the run: an object.
     pub note: Option<RawJson>,
     /// Its last events.
     pub events: Option<Flush>,
@@ -314,7 +314,7 @@ pub struct End {
 pub enum Stopped {
     /// It failed.
     Failed,
-    /// It ended well, but whoever asked for it publishes it.
+    /// It ended well, but its caller publishes it.
     Unpublished,
     /// It is thrown away.
     Discarded,
@@ -325,8 +325,8 @@ pub enum Stopped {
 pub enum Claim {
     /// One whose owner is gone.
     Orphan,
-    /// One of this very process that nobody in it works on any more, as after an error of the
-    /// storage; or one whose owner is gone. Only the caller knows that nobody does.
+    /// One of this very process on which no task works any more, as after an error of the
+    /// storage; or one whose owner is gone. Only the caller knows that none does.
     Own,
     /// A parked one, to go on with it.
     Parked,

@@ -11,7 +11,7 @@ pub enum Heartbeat {
     /// The engine, by itself.
     #[default]
     Automatic,
-    /// Whoever opened the store, by [`Engine::renew`](crate::Engine::renew).
+    /// The application that opened the store, by [`Engine::renew`](crate::Engine::renew).
     Manual,
 }
 

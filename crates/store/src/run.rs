@@ -37,13 +37,13 @@ pub enum RunKind {
 /// transaction here and never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunState {
-    /// Somebody works on it.
+    /// A process works on it.
     Running,
-    /// It is running, but whoever worked on it is gone. Never stored: running with a dead owner.
+    /// It is running, but its owner is gone. Never stored: running with a dead owner.
     Interrupted,
     /// It waits for an approval or for a tool that the application runs.
     Parked,
-    /// It came out of a backup. Nobody goes on with it unasked.
+    /// It came out of a backup. No process goes on with it unasked.
     Held,
     /// It ended and its node is in the history.
     Committed,
@@ -51,9 +51,9 @@ pub enum RunState {
     Cancelled,
     /// It failed. Final, its journal can be adopted by a new run.
     Failed,
-    /// It ended without being published; somebody publishes or discards it.
+    /// It ended without being published; its caller publishes or discards it.
     Unpublished,
-    /// Somebody threw it away.
+    /// It was discarded.
     Discarded,
 }
 
@@ -134,7 +134,7 @@ impl RunState {
 }
 
 /// The right to write to a run. Every write carries it; a higher epoch in the store means that
-/// somebody else took the run over.
+/// another process took the run over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The run.
@@ -175,7 +175,7 @@ pub struct Run {
     pub next_event: u64,
     /// Its last published node.
     pub published: Option<NodeId>,
-    /// Whether somebody asked for its end.
+    /// Whether its end was asked for.
     pub cancelling: bool,
     /// Whether its answer was delivered, see [`Engine::note_delivered`](crate::Engine::note_delivered).
     pub delivered: bool,
@@ -206,7 +206,7 @@ pub enum Effect {
     Probe,
     /// It commits together with its result.
     Transactional,
-    /// It is never run again. What nobody declared is this.
+    /// It is never run again. Tools that declare nothing have this effect.
     #[default]
     Once,
 }

@@ -76,7 +76,7 @@ impl fmt::Debug for TenantScope {
 /// What an authenticator holds: the right to hand out scopes.
 ///
 /// A process makes one when it starts and gives it to the one place that knows who is asking (the
-/// server's authenticator, the command line of somebody who owns the file). Nothing else should
+/// server's authenticator, the command line of a user who owns the file). Nothing else should
 /// be able to name it.
 #[derive(Debug)]
 pub struct Authority(());

@@ -7,7 +7,7 @@ use crate::{DamageSite, ItemRef, Position};
 pub struct Progress {
     /// What is done.
     pub done: u64,
-    /// Of how much; 0 if nobody knows.
+    /// Of how much; 0 if unknown.
     pub total: u64,
     /// What is counted.
     pub unit: &'static str,

@@ -167,7 +167,7 @@ pub(super) async fn approvals_end_with_their_run(f: &mut Fixture<'_>) {
         .answer(&f.scope, &answer(approval, Decision::Approved))
         .await;
     assert_eq!(why(late), Unanswerable::Withdrawn);
-    // A run that was closed before anybody answered.
+    // A run that was closed before it was answered.
     let (lease, approval) = waiting(f, &id, None).await;
     let publish = Publish {
         results: vec![result(0, 0, "a")],

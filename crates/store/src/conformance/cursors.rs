@@ -23,7 +23,7 @@ pub(super) async fn increments_give_everything_once(f: &mut Fixture<'_>) {
             // A consumer that crashed asks again and gets the same.
             assert_eq!(read(cursor).await, page);
             seen.extend(texts(&page.entries));
-            // A cursor is text for whoever keeps it.
+            // A cursor is text for the client that keeps it.
             cursor = page.next.to_string().parse().unwrap();
             if !page.more {
                 break;

@@ -183,7 +183,7 @@ pub(super) async fn the_store_is_whole(f: &mut Fixture<'_>) {
     let checked = f.store.check(&mut |_| calls += 1).await.unwrap();
     assert_eq!((checked.threads, checked.nodes, checked.items), (1, 10, 20));
     assert_eq!(checked.damage, []);
-    assert!(calls > 0, "nobody was told how far it has come");
+    assert!(calls > 0, "no progress was reported");
     let profile = f.store.profile().await.unwrap();
     assert!(
         profile.settings.iter().all(crate::Setting::is_right),

@@ -152,7 +152,7 @@ pub(super) async fn a_heartbeat_keeps_every_run(f: &mut Fixture<'_>) {
     f.clock.advance(past_the_lease());
     assert_eq!(other.orphans(2).await.unwrap().len(), 2);
     assert_eq!(other.orphans(10).await.unwrap().len(), 3);
-    // Late is late, but nobody has taken them: the owner may go on.
+    // The lease has lapsed, but no process has claimed them: the owner may go on.
     f.store.renew().await.unwrap();
     assert_eq!(other.orphans(10).await.unwrap(), []);
     for lease in runs {
@@ -327,7 +327,7 @@ pub(super) async fn the_journal_is_enough_to_go_on(f: &mut Fixture<'_>) {
             "end",
         ];
         assert_eq!(f.texts(&id).await, expected);
-        // The key of a call is the same for whoever dispatches it.
+        // The key of a call is the same for every process that dispatches it.
         let after = f.store.journal(&f.scope, lease.run).await.unwrap();
         assert_eq!(after.calls[0].key, journal.calls[0].key);
     }
@@ -349,7 +349,7 @@ pub(super) async fn a_cancel_is_seen(f: &mut Fixture<'_>) {
     f.publish(lease, 0, "1").await;
     let run = other.cancel(&f.scope, lease.run).await.unwrap();
     assert_eq!(run.state, RunState::Committed);
-    let nobody = f.store.ids().run();
-    let error = other.cancel(&f.scope, nobody).await.unwrap_err();
+    let unknown = f.store.ids().run();
+    let error = other.cancel(&f.scope, unknown).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }

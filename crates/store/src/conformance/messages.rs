@@ -304,7 +304,7 @@ pub(super) async fn a_redacted_answer_is_gone_from_the_events(f: &mut Fixture<'_
             .iter()
             .flat_map(|flush| flush.events().unwrap())
             .collect();
-        // Numbers and kinds stay, so that whoever reads on does not lose count.
+        // Numbers and kinds stay, so that a reader that goes on does not lose count.
         assert_eq!(events, vec![event(""); 3]);
     }
     let checked = f.store.check(&mut |_| {}).await.unwrap();

@@ -132,7 +132,7 @@ cases! {
     turns::a_run_opens_its_thread,
     /// A second leased run is refused with the holder.
     turns::a_busy_thread_names_its_holder,
-    /// Whoever looked at an old head is told.
+    /// A caller that saw an old head is told.
     turns::a_stale_version_is_refused,
     /// The same key and request is one run.
     turns::a_key_makes_one_run,
@@ -170,7 +170,7 @@ cases! {
     results::a_result_that_ends_the_run_says_so,
     /// A message tells the numbers of its items, also where some are missing.
     results::a_message_names_its_items,
-    /// A run that nobody published can be published or discarded.
+    /// An unpublished run can be published or discarded.
     modes::unpublished_runs_are_published_or_discarded,
     /// A free run moves the head only from its base.
     tree::a_free_run_moves_the_head_or_branches,
@@ -188,7 +188,7 @@ cases! {
     tree::an_unpublished_run_cannot_be_continued,
     /// What was seen when something was opened is not what counts when a run begins there.
     tree::what_was_opened_is_looked_at_again,
-    /// Whoever remembers a thread begins on it only while it is so.
+    /// A run begins on a remembered thread only while the thread is as remembered.
     tree::a_remembered_thread_must_be_as_it_was,
     /// State is that of the node.
     tree::state_is_kept_per_node,
@@ -222,13 +222,13 @@ cases! {
     cursors::forged_cursors_are_refused,
     /// A seal is for one tenant, one purpose and these bytes.
     cursors::a_seal_is_for_one_tenant_one_purpose_and_these_bytes,
-    /// Whoever waits for a thread is woken.
+    /// Callers that wait for a thread are woken.
     cursors::a_change_wakes_whoever_waits,
     /// A run whose owner is gone is interrupted and claimed once.
     leases::an_orphan_is_claimed_once,
     /// The old owner is fenced in every write.
     leases::the_old_owner_is_fenced_everywhere,
-    /// An intent of somebody else is no leave to dispatch.
+    /// An intent of another owner is no leave to dispatch.
     leases::the_intent_of_a_lost_owner_is_not_ones_own,
     /// A heartbeat keeps all runs of a process.
     leases::a_heartbeat_keeps_every_run,

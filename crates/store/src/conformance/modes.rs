@@ -291,7 +291,7 @@ pub(super) async fn a_call_has_one_result(f: &mut Fixture<'_>) {
         .unwrap();
     f.store.intend(&f.scope, lease, 0, &[0]).await.unwrap();
     // An intent that is there already may have had its effect: only a repetition is accepted,
-    // and it says the same again, so nobody learns from it that they may dispatch.
+    // and it says the same again, so no caller learns from it that it may dispatch.
     f.store
         .results(&f.scope, lease, &[result(0, 0, "a")])
         .await

@@ -25,7 +25,7 @@ pub(super) async fn a_result_that_ends_the_run_says_so(f: &mut Fixture<'_>) {
         assert!(matches!(error, Err(Error::WrongCall { .. })), "{error:?}");
     }
 
-    // Whoever goes on with the run knows it, and nothing else of the call is another.
+    // The process that goes on with the run knows it, and nothing else of the call is another.
     f.clock.advance(super::fixture::LEASE * 2);
     let other = f.other().await;
     let claimed = other.claim(&f.scope, lease.run, 1, Claim::Orphan).await;

@@ -113,8 +113,8 @@ pub(super) async fn a_patch_changes_what_it_names(f: &mut Fixture<'_>) {
     let last = f.store.patch(&f.scope, &id, &patch).await.unwrap();
     assert_eq!((last.title, last.aliases.len()), (None, 0));
     assert_eq!(last.meta, after.meta);
-    let nobody = ThreadId::new("nobody").unwrap();
-    let error = f.store.patch(&f.scope, &nobody, &patch).await.unwrap_err();
+    let unknown = ThreadId::new("unknown").unwrap();
+    let error = f.store.patch(&f.scope, &unknown, &patch).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
@@ -183,7 +183,7 @@ pub(super) async fn listings_page_and_filter(f: &mut Fixture<'_>) {
                 .unwrap();
             assert!(page.found.len() <= limit);
             found.extend(page.found.into_iter().map(|thread| thread.id));
-            // Tokens are text for whoever keeps them.
+            // Tokens are text for the client that keeps them.
             let Some(next) = page.next else { break };
             after = Some(next.to_string().parse().unwrap());
         }

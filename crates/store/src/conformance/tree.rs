@@ -95,7 +95,7 @@ pub(super) async fn a_remembered_thread_must_be_as_it_was(f: &mut Fixture<'_>) {
         refused(store, settings(r#"{"a":2}"#)).await;
         begins(store, settings(r#"{"a":1}"#)).await;
     }
-    // What waits in the queue is for whoever comes next, so they have to know.
+    // What waits in the queue is for the next run, so that one has to know.
     let queued = RawJson::new("{}").unwrap();
     let no = stores[1].enqueue(&f.scope, &id, &queued).await.unwrap();
     for store in &stores {
@@ -174,7 +174,7 @@ pub(super) async fn a_fork_shares_its_past(f: &mut Fixture<'_>) {
     assert_eq!(f.texts(&id).await[6..], ["five", "5"]);
     let error = f.store.fork(&f.scope, &fork_of(from, "t")).await;
     assert!(matches!(error, Err(Error::Exists { .. })), "{error:?}");
-    let nothing = fork_of(At::Thread(ThreadId::new("nobody").unwrap()), "third");
+    let nothing = fork_of(At::Thread(ThreadId::new("unknown").unwrap()), "third");
     let error = f.store.fork(&f.scope, &nothing).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     // A fork of a thread that has said nothing yet is an empty thread.
@@ -290,7 +290,7 @@ pub(super) async fn what_was_opened_is_looked_at_again(f: &mut Fixture<'_>) {
     let mine = f.started(&begin(first)).await;
     let theirs = begin(first);
     let Begun::Started(theirs) = other.begin(&f.scope, &theirs).await.unwrap() else {
-        panic!("nobody began it before");
+        panic!("it was not begun before");
     };
     let again = f.started(&begin(first)).await;
     for started in [mine, theirs, again] {

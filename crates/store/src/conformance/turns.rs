@@ -302,7 +302,7 @@ pub(super) async fn a_failed_run_leaves_the_head(f: &mut Fixture<'_>) {
         (opened.unsettled, opened.thread.version),
         (None, Version(1))
     );
-    // The journal has it all, for whoever adopts it.
+    // The journal has it all, for the run that adopts it.
     let journal = f.store.journal(&f.scope, lease.run).await.unwrap();
     assert_eq!(
         (journal.run.state, journal.run.note),
@@ -419,8 +419,8 @@ pub(super) async fn bad_writes_lose_nothing(f: &mut Fixture<'_>) {
         .unwrap();
     f.publish(lease, 1, "end").await;
     assert_eq!(f.texts(&id).await, ["one", "call a", "result a", "end"]);
-    let nobody = ThreadId::new("nobody").unwrap();
-    let begin = Begin::new(f.store.ids().run(), head(&nobody, 0), said_by_user("x"));
+    let unknown = ThreadId::new("unknown").unwrap();
+    let begin = Begin::new(f.store.ids().run(), head(&unknown, 0), said_by_user("x"));
     let error = f.store.begin(&f.scope, &begin).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }

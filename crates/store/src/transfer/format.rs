@@ -112,7 +112,7 @@ pub(super) struct EndLine {
 
 /// How a run ended, as an export says it. The journal stays behind, so a run that is still going
 /// on, or that failed after it had published something, is over where the export is read: what it
-/// published stands, and nobody can go on with it.
+/// published stands, and no process can go on with it.
 pub(super) fn ended(state: RunState) -> RunState {
     match state {
         RunState::Committed => RunState::Committed,

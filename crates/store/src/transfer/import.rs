@@ -13,7 +13,7 @@ use crate::{
 /// An import on its way: hand it bytes, then finish it.
 ///
 /// Nothing is seen before [`Importer::finish`]. After an error everything is forgotten again; an
-/// importer that is dropped leaves something behind that nobody sees and that is swept away later.
+/// importer that is dropped leaves something behind that is not visible and is swept away later.
 /// Memory: one node with its items, and a few dozen bytes for each node before.
 pub struct Importer {
     store: Store,

@@ -119,7 +119,7 @@ pub async fn export(
     Ok(export.exported())
 }
 
-/// Read a thread that was exported. `total` is the size of the input, 0 if nobody knows.
+/// Read a thread that was exported. `total` is the size of the input, 0 if unknown.
 pub async fn import(
     store: &Store,
     scope: &TenantScope,

@@ -113,7 +113,7 @@ fn read(value: &Value<'_>) -> Result<Line, Fault> {
     Ok(line)
 }
 
-/// Refuse members that nobody asked for.
+/// Refuse unknown members.
 fn nothing_else(fields: Fields<'_, '_>, at: &str) -> Result<(), Fault> {
     let rest = fields.rest();
     let Some((key, _)) = rest.as_json().and_then(|rest| rest.members().next()) else {

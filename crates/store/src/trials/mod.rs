@@ -41,7 +41,7 @@ use std::sync::OnceLock;
 
 use crate::{Error, Result};
 
-/// What an operation does, so that whoever carries it out need not know the operation itself.
+/// What an operation does, so that test plans need not know the operation itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Begin,
@@ -134,7 +134,7 @@ pub(crate) fn at_commit(ops: impl Iterator<Item = Op>) -> Commit {
         .unwrap_or(Commit::Send)
 }
 
-/// After an operation was committed, before anybody is told.
+/// After an operation was committed, before its caller is answered.
 #[inline]
 pub(crate) fn after(op: Op) -> Result<()> {
     op.points()[2].map_or(Ok(()), reach)
@@ -149,7 +149,7 @@ pub(crate) fn reach(point: Point) -> Result<()> {
     }
 }
 
-/// Pass a point of the loop. It has nobody to tell of a failure here, so a plan to fail or to lie
+/// Pass a point of the loop. It cannot report a failure here, so a plan to fail or to lie
 /// ends the process: a test that steers nothing would pass for the wrong reason.
 #[cfg(feature = "trials")]
 pub fn pass(name: &str) {
@@ -183,7 +183,7 @@ static SYNCED_BY: OnceLock<SyncedBy> = OnceLock::new();
 #[cfg(feature = "trials")]
 pub type SyncedBy = fn(&Path) -> Option<io::Result<()>>;
 
-/// Have somebody else sync files. The first one that is named stays.
+/// Have a test disk sync files. The first one that is named stays.
 #[cfg(feature = "trials")]
 pub fn sync_by(synced_by: SyncedBy) {
     SYNCED_BY.get_or_init(|| synced_by);

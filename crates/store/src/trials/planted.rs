@@ -72,7 +72,7 @@ mod active {
         matches!(&*PLANTED, Some(Planted::Mistake(mistake)) if mistake.name == name)
     }
 
-    /// A statement as it is prepared by whoever calls this.
+    /// A statement as it is prepared by the caller of this function.
     #[track_caller]
     pub(crate) fn statement(sql: &str) -> Cow<'_, str> {
         let place = Location::caller();

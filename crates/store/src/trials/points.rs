@@ -14,7 +14,7 @@ macro_rules! points {
             /// All of the store.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Those of whoever works with the store: the loop.
+            /// Those of the agent loop, which works with the store.
             pub const ABOVE: &[Self] = &[$(Self::$over),*];
 
             /// Its name.
@@ -41,7 +41,7 @@ points! {
         LeaseClaim = "lease.claim",
         /// A heartbeat is about to be written.
         LeaseRenew = "lease.renew",
-        /// A write was refused because the lease is somebody else's.
+        /// A write was refused because another process has the lease.
         LeaseLost = "lease.lost",
         /// Before a step is recorded.
         StepPre = "step.pre",
@@ -113,7 +113,7 @@ points! {
         ToolMid = "tool.mid",
         /// A tool returned, and nothing of that is stored.
         ToolReturned = "tool.returned",
-        /// A run is published, and nobody was told of its end.
+        /// A run is published, and no reader was told of its end.
         TerminalPre = "terminal.pre",
         /// Its readers were told.
         TerminalPost = "terminal.post",

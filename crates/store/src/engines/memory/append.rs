@@ -141,7 +141,7 @@ impl Desk<'_> {
         if run.begun.owner != self.me || run.begun.print != print {
             return Ok(None);
         }
-        // A lease of the first epoch, as it was; if somebody took the run over, it is fenced.
+        // A lease of the first epoch, as it was; if another process took the run over, it is fenced.
         let lease = Lease {
             run: run.id,
             epoch: 1,

@@ -67,7 +67,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Nobody needs an answer any more.
+    /// The answer is not needed any more.
     pub(super) fn withdraw_one(&mut self, id: ApprovalId) {
         if let Some(approval) = self.approval_mut(id)
             && approval.state == ApprovalState::Waiting
@@ -76,14 +76,14 @@ impl Desk<'_> {
         }
     }
 
-    /// Its call was taken over: what was agreed to is used, what nobody answered is withdrawn.
+    /// Its call was taken over: an approval that was given is used up, one without an answer is withdrawn.
     pub(super) fn use_up(&mut self, id: ApprovalId) {
         if let Some(approval) = self.approval_mut(id) {
             approval.state = rules::approvals::taken_over(approval.state);
         }
     }
 
-    /// Withdraw all approvals of a run that nobody has answered.
+    /// Withdraw all approvals of a run that have no answer.
     pub(super) fn withdraw(&mut self, run: RunId) {
         let Some(run) = self.realm.runs.get(&run) else {
             return;

@@ -10,7 +10,7 @@ use super::Memory;
 use super::read::Stretch;
 use super::schema::{Node, Realm, Row, RunRow, Stage, Timeline, What};
 
-/// How many rows are looked at before somebody is told.
+/// How many rows are checked between two reports of progress.
 const STEP: u64 = 256;
 
 /// Something to look at.
@@ -26,7 +26,7 @@ impl Memory {
         let total = parts.len() as u64;
         let mut checked = Checked::default();
         for (done, (tenant, part)) in (0..).zip(&parts) {
-            // The lock is free in between: writers go on, and whoever is told may ask the store.
+            // The lock is free in between: writers go on, and the callback may use the store.
             if let Some(realm) = self.open_for_work()?.realms.get(tenant) {
                 match part {
                     Part::Thread(row) => realm.look_at_thread(*row, &mut checked),
@@ -122,7 +122,7 @@ impl Realm {
         let Some(timeline) = self.timelines.get(&row) else {
             return;
         };
-        // What nobody reaches any more has no parent that must be there.
+        // A node that nothing references has no parent that must be there.
         if timeline.released {
             return;
         }

@@ -15,7 +15,7 @@ use super::Desk;
 use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What};
 use crate::rules::not_found;
 
-/// How long an import that goes on for nobody is kept.
+/// How long an abandoned import is kept.
 const ABANDONED: Millis = 24 * 60 * 60 * 1000;
 
 impl Desk<'_> {
@@ -35,7 +35,7 @@ impl Desk<'_> {
             thread.unsettled = None;
             thread.queue.clear();
             thread.line.clear();
-            // Whoever waits for a change is told.
+            // Callers that wait for a change are woken.
             thread.changes = None;
             thread.title = None;
             thread.meta = None;
@@ -135,7 +135,7 @@ impl Desk<'_> {
         expired.chain(left).map(|(_, row)| *row)
     }
 
-    /// Whether somebody works on a run of a thread or waits for it. A run whose owner is gone does
+    /// Whether a run of a thread has a living owner or waiter. A run whose owner is gone does
     /// not count: a process that died must not turn an hour into for ever.
     fn is_at_work(&self, thread: Row) -> bool {
         let Some(thread) = self.realm.threads.get(&thread) else {
@@ -171,7 +171,7 @@ impl Realm {
         }
     }
 
-    /// Whether somebody can see an item of a run.
+    /// Whether an item of a run is visible.
     pub(super) fn item_is_seen(&self, run: &RunRow, no: ItemNo) -> bool {
         match self.stage(run.thread) {
             Some(Stage::Visible) => true,
@@ -237,7 +237,7 @@ impl Realm {
         }
     }
 
-    /// Remove the nodes of a deleted thread's timeline that nobody reaches, last ones first.
+    /// Remove the nodes of a deleted thread's timeline that nothing references, last ones first.
     fn sweep_timeline(&mut self, row: Row, budget: &mut usize, purged: &mut Purged) {
         loop {
             let Some(timeline) = self.timelines.get_mut(&row) else {
@@ -270,7 +270,7 @@ impl Realm {
         }
     }
 
-    /// Remove the items of a deleted thread's run that belong to no node and that nobody says
+    /// Remove the items of a deleted thread's run that belong to no node and that no item says
     /// again.
     fn sweep_run(&mut self, id: RunId, budget: &mut usize, purged: &mut Purged) {
         let Some(run) = self.runs.get_mut(&id) else {

@@ -383,7 +383,7 @@ impl Engine for Memory {
 
     async fn close(&self) -> Result<()> {
         self.closed.send_replace(true);
-        // The process no longer writes; whoever waits for its runs need not wait for its end.
+        // The process no longer writes; waiters for its runs need not wait for its end.
         self.token
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

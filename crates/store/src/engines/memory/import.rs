@@ -199,7 +199,7 @@ impl Desk<'_> {
             return Ok(());
         };
         let row = thread.row;
-        // Nobody else can have seen its rows. They go at once, so that the same runs can be
+        // Its rows were never visible. They go at once, so that the same runs can be
         // imported again; what else waits to be swept goes on waiting.
         let others = std::mem::take(&mut self.realm.sweep);
         self.bury(row);

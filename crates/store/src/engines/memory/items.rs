@@ -41,7 +41,7 @@ impl Desk<'_> {
     fn original(&self, thread: Row, of: ItemRef) -> Result<ItemRef> {
         let missing = || not_found("item", format_args!("{} of {}", of.no, of.run));
         let run = self.realm.runs.get(&of.run).ok_or_else(missing)?;
-        // What somebody can see, also what a fork shares with a deleted thread; and what is
+        // What is visible, also what a fork shares with a deleted thread; and what is
         // imported with it.
         if run.thread != thread && !self.realm.item_is_seen(run, of.no) {
             return Err(missing());

@@ -239,7 +239,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// A run is over: nobody owns it, and its thread is free.
+    /// A run is over: it has no owner, and its thread is free.
     pub(super) fn settle(&mut self, id: RunId, state: RunState) -> Result<()> {
         let run = self.run_mut(id)?;
         run.state = state;

@@ -30,7 +30,7 @@ impl Shared {
             .is_some_and(|owner| owner.is_alive(now))
     }
 
-    /// Where a run stands for whoever looks now.
+    /// The state of a run as of now.
     pub(super) fn state(&self, run: &RunRow, now: Millis) -> RunState {
         let alive = run.owner.is_some_and(|owner| self.is_alive(owner, now));
         match run.state {

@@ -113,7 +113,7 @@ impl Desk<'_> {
         let mut found = Vec::new();
         let mut next = None;
         for (row, id) in rows.range((Bound::Unbounded, end)).rev() {
-            // Hidden runs, and those of threads that nobody sees, are left out.
+            // Hidden runs, and those of threads that are not visible, are left out.
             let Ok(run) = self.realm.run(*id) else {
                 continue;
             };

@@ -72,7 +72,7 @@ impl Memory {
     /// An empty store.
     pub fn new(options: Options, ids: &Arc<Ids>) -> Self {
         let mut key = [0; 32];
-        // A key that can be guessed would let anybody make cursors; there is nothing to fall back on.
+        // With a key that can be guessed, clients could forge cursors; there is nothing to fall back on.
         getrandom::fill(&mut key).expect("the operating system gives random bytes");
         let data = Data {
             realms: BTreeMap::new(),
@@ -111,7 +111,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {
-        // Whoever panicked had not begun to write: operations look first.
+        // A panicking operation had not begun to write: operations check first.
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

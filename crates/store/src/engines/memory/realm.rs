@@ -92,7 +92,7 @@ impl Realm {
         }
     }
 
-    /// Say that a node is needed once less. Timelines of deleted threads that nobody needs any
+    /// Say that a node is needed once less. Timelines of deleted threads that nothing needs any
     /// more let go of their parents at once; their rows are swept later.
     pub(super) fn unpin(&mut self, at: NodeAt) {
         let mut next = Some(at);

@@ -321,7 +321,7 @@ fn random_forest(rng: &mut Rng, size: usize) {
         match what {
             1..=4 => {
                 let mut texts = model[&name].clone();
-                // Something new, or something that anybody said before.
+                // Something new, or something that was said before.
                 let again = nodes
                     .iter()
                     .find(|_| rng.chance(0.2))

@@ -155,7 +155,7 @@ impl Desk<'_> {
         Ok(thread.queue.iter().cloned().collect())
     }
 
-    /// Somebody waits for a thread to change.
+    /// Wait for a thread to change.
     pub(super) fn watch(&mut self, id: &ThreadId) -> Result<watch::Receiver<Version>> {
         let row = self.realm.thread(id)?.row;
         let thread = self.realm.threads.get_mut(&row);
@@ -180,7 +180,7 @@ impl Desk<'_> {
                 Some(changes) if changes.receiver_count() > 0 => {
                     changes.send_replace(thread.version);
                 }
-                // Nobody waits any more: most threads need no channel.
+                // No caller waits any more: most threads need no channel.
                 _ => thread.changes = None,
             }
         });

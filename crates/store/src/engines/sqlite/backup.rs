@@ -14,7 +14,7 @@ use crate::{Error, Progress, Result, RunState};
 /// What a restore made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Runs that were going on when the backup was made. They are held: nobody goes on with them
+    /// Runs that were going on when the backup was made. They are held: no process goes on with them
     /// unasked.
     pub held: u64,
 }
@@ -62,7 +62,7 @@ fn sync_folder(to: &Path) -> Done<()> {
     Ok(())
 }
 
-/// Give a finished file its name, unless somebody took it meanwhile.
+/// Give a finished file its name, unless the name was taken meanwhile.
 fn put(part: &Path, to: &Path) -> Done<()> {
     File::open(part)
         .and_then(|file| file.sync_all())
@@ -127,7 +127,7 @@ fn copy(conn: &Connection, to: &Path) -> Done<()> {
 
 /// Make a store of a backup, in a file that does not exist yet.
 ///
-/// Every run that was going on is held, and belongs to nobody: what it may have done since the
+/// Every run that was going on is held, and has no owner: what it may have done since the
 /// backup is not known.
 pub fn restore(backup: &Path, to: &Path) -> Result<Restored> {
     restore_to(backup, to).map_err(Stop::into_error)

@@ -160,7 +160,7 @@ impl Live {
     }
 }
 
-/// A thread at its head, as it was when somebody last looked.
+/// A thread at its head, as it was when it was last read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) thread: i64,
@@ -168,7 +168,7 @@ pub(super) struct Head {
     pub(super) base: Option<Base>,
 }
 
-/// The last node of a run as something to go on from, as it was when it was written or somebody last
+/// The last node of a run as something to go on from, as it was when it was written or last
 /// looked.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {

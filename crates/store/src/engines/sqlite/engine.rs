@@ -94,7 +94,7 @@ impl Sqlite {
         let (reply, answer) = tokio::sync::oneshot::channel();
         let work = move || {
             let done = operation(&mut |word| {
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = tell.send(word);
             });
             drop(tell);

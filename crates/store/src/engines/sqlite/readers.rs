@@ -50,7 +50,7 @@ impl Readers {
         done.map_err(super::fault::Stop::into_error)
     }
 
-    /// Let nobody read any more, wait for those who do, and let the file go: whoever closes it last
+    /// Begin no new reads, wait for those at work, and let the file go: the connection that closes last
     /// brings the log into it, and is to be the writer.
     pub(super) async fn close(&self) {
         let all = self.room.acquire_many(READERS).await;
@@ -59,7 +59,7 @@ impl Readers {
         self.forget();
     }
 
-    /// Close the connections that nobody reads with.
+    /// Close the idle connections.
     pub(super) fn forget(&self) {
         lock(&self.free).clear();
     }

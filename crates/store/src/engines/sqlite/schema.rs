@@ -68,7 +68,7 @@ CREATE TABLE waiter(no INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NUL
 CREATE INDEX waiter_thread ON waiter(thread);
 ";
 
-/// Numbers of timelines are never given twice: whoever remembers one must not meet another. What was
+/// Numbers of timelines are never given twice: a process that remembers one must not meet another. What was
 /// given is remembered when a timeline is removed, in `given`, and not when one is made, as
 /// `AUTOINCREMENT` does with a page of its own for each branch.
 ///
@@ -87,7 +87,7 @@ CREATE INDEX timeline_parent ON timeline(parent_tl, fork) WHERE parent_tl IS NOT
 
 /// Events of live runs share a log; those of others are packed, `packed` flushes in one row, or one
 /// as it is if that is 0. `event_log.owner` is the process that writes a slot, NULL if none does.
-/// Numbers of slots are never given twice: whoever remembers one must not meet another.
+/// Numbers of slots are never given twice: a process that remembers one must not meet another.
 /// `thread.head_digest` is that of the head's node: a head that points elsewhere is damage.
 const EVENT_LOG: &str = "
 CREATE TABLE event_log(slot INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER, payload BLOB NOT NULL) STRICT;

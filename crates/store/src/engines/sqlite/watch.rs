@@ -1,4 +1,4 @@
-//! Waking whoever waits for a thread to change.
+//! Waking callers that wait for a thread to change.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ pub(super) struct Watch {
     threads: Mutex<HashMap<i64, Arc<Notify>>>,
 }
 
-/// Somebody who waits; dropping it ends the wait.
+/// A caller that waits; dropping it ends the wait.
 pub(super) struct Watching<'a> {
     watch: &'a Watch,
     thread: i64,
@@ -58,7 +58,7 @@ impl Drop for Watching<'_> {
     fn drop(&mut self) {
         self.watch.waiting.fetch_sub(1, Ordering::AcqRel);
         let mut threads = lock(&self.watch.threads);
-        // Two owners: the map and this one. Whoever comes later makes a new entry.
+        // Two owners: the map and this one. A later caller makes a new entry.
         if threads
             .get(&self.thread)
             .is_some_and(|notify| Arc::strong_count(notify) <= 2)

@@ -14,7 +14,7 @@ use crate::{Flush, Lease, TenantScope, rules};
 pub(crate) struct ReadyFlush {
     events: Flush,
     /// The run, if this process remembers it and they may come next. It may have been settled
-    /// meanwhile or belong to somebody else: the log finds that out.
+    /// meanwhile or belong to another process: the log finds that out.
     of: Option<Worked>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn flush(
     ready: &ReadyFlush,
 ) -> Done<()> {
     let events = &ready.events;
-    // The run's own row is left alone: whoever holds the epoch is alone, so the number of the next
+    // The run's own row is left alone: the holder of the epoch is alone, so the number of the next
     // event follows from the events.
     if let Some(of) = ready.of
         && add(tx, of, events)?

@@ -12,7 +12,7 @@ use crate::{Flush, RunId};
 /// Bytes of a run in the log, at most. What is more goes to a row of the run.
 pub(super) const LONG: usize = 32 * 1024;
 
-/// A run while somebody works on it.
+/// A run while it is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Worked {
     pub(crate) row: i64,
@@ -161,7 +161,7 @@ impl Memory {
             .is_some_and(|kept| kept.seen == self.generation)
     }
 
-    /// Whether nobody has asked in this transaction if other processes have written.
+    /// Whether this transaction has not checked yet if other processes have written.
     pub(super) fn must_ask(&mut self) -> bool {
         !std::mem::replace(&mut self.staged.asked, true)
     }

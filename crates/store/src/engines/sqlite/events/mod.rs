@@ -91,7 +91,7 @@ fn is_own(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
     tx.statements.holds(TurnStatement::Guard, values)
 }
 
-/// Store events of a run that somebody works on. They must be the next ones.
+/// Store events of a running run. They must be the next ones.
 pub(crate) fn append(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<()> {
     if events.count == 0 {
         return Ok(());

@@ -13,7 +13,7 @@ use crate::{Flush, RunState};
 /// A slot as it is stored.
 pub(super) struct Stored {
     pub(super) slot: i64,
-    /// Who writes it; nobody if another process had to change it.
+    /// The process that writes it; none if another process had to change it.
     pub(super) owner: Option<i64>,
     pub(super) entries: Vec<Entry>,
 }

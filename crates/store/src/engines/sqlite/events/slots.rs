@@ -60,7 +60,7 @@ impl Slots {
                     self.open = Some(slot);
                     places.resize(places.len() + fits, slot);
                 }
-                // Somebody took it away. What was in it before is no longer ours to write.
+                // Another process took it. What was in it before is no longer ours to write.
                 None => self.used = start,
             }
         }

@@ -14,7 +14,7 @@ use crate::engines::sqlite::rows::{int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{Flush, RunState};
 
-/// Leave nothing of these runs in the log, whoever wrote it. They are dead or have their events in
+/// Leave nothing of these runs in the log, whichever process wrote it. They are dead or have their events in
 /// rows of their own.
 pub(crate) fn erase(tx: &mut Tx<'_>, runs: &HashSet<i64>) -> Done<()> {
     if runs.is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn erase(tx: &mut Tx<'_>, runs: &HashSet<i64>) -> Done<()> {
             run_sql(tx.conn, "DELETE FROM event_log WHERE slot=?", [stored.slot])?;
         } else {
             rest.resize(ROOM.max(rest.len()), 0);
-            // Nobody's from now on: its writer would put back what it remembers.
+            // It has no owner from now on: its writer would put back what it remembers.
             let sql = "UPDATE event_log SET owner=NULL, payload=? WHERE slot=?";
             run_sql(tx.conn, sql, (&rest, stored.slot))?;
         }
@@ -89,7 +89,7 @@ pub(crate) fn redact(tx: &mut Tx<'_>, run: i64) -> Done<()> {
     Ok(())
 }
 
-/// Remove slots that nobody writes and no run needs: all, or those that held events of one run.
+/// Remove slots that no process writes and no run needs: all, or those that held events of one run.
 pub(crate) fn sweep(tx: &Tx<'_>, of: Option<i64>) -> Done<()> {
     let mut found: Vec<Stored> = Vec::new();
     scan::walk(tx.conn, |stored| {
@@ -151,7 +151,7 @@ pub(crate) fn leave(log: &super::EventLog, conn: &Connection, owner: i64) -> Don
     Ok(())
 }
 
-/// Move everything out of the log, in a file that nobody else has open.
+/// Move everything out of the log, in a file that no other process has open.
 pub(crate) fn move_all(conn: &Connection) -> Done<()> {
     let mut runs: BTreeMap<i64, Vec<Flush>> = BTreeMap::new();
     scan::walk(conn, |stored| {

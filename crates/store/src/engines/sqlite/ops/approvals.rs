@@ -84,7 +84,7 @@ pub(crate) fn withdraw_call(tx: &Tx<'_>, run: i64, step: u32, position: u32) -> 
     Ok(())
 }
 
-/// A call was taken over: what was agreed to is used, what nobody answered is withdrawn.
+/// A call was taken over: an approval that was given is used up, one without an answer is withdrawn.
 pub(crate) fn use_up(tx: &Tx<'_>, tenant: i64, call: &CallRef) -> Done<()> {
     let sql = "UPDATE approval SET state=CASE state WHEN 1 THEN 3 ELSE 4 END
       WHERE run=(SELECT run FROM run WHERE tenant=? AND id=?) AND step=? AND pos=? AND state IN (0, 1)";
@@ -118,7 +118,7 @@ impl ApprovalRow {
         let expires = row.get::<_, Option<i64>>(9)?.map(num);
         let by: Option<String> = row.get(11)?;
         let at: Option<i64> = row.get(12)?;
-        let nobody = ThreadId::new("-").map_err(|error| {
+        let placeholder = ThreadId::new("-").map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, error.into())
         })?;
         Ok(Self {
@@ -127,7 +127,7 @@ impl ApprovalRow {
             detail: row.get(10)?,
             approval: Approval {
                 id: ApprovalId::from_bytes(row.get(1)?),
-                thread: nobody,
+                thread: placeholder,
                 call: CallRef {
                     run: RunId::from_bytes(row.get(3)?),
                     step: row.get(4)?,

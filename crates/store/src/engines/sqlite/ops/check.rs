@@ -248,7 +248,7 @@ impl Check<'_> {
             tokens = node.tokens;
             before = Some(node);
         }
-        // Whoever sweeps up a deleted thread may be half done.
+        // The sweep of a deleted thread may be half done.
         if !any && !line.deleted {
             return Err(crate::engines::sqlite::fault::corrupt(
                 place(),

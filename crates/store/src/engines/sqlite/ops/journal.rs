@@ -157,7 +157,7 @@ pub(crate) fn node(
     };
     let run = run.ok_or_else(|| missing("node", &id))?;
     let node = match run.stage {
-        // What is being imported is seen by nobody.
+        // A thread that is being imported is not visible.
         1 => None,
         _ => node_of(conn, &run, id.step)?,
     };

@@ -215,7 +215,7 @@ pub(crate) fn orphans(conn: &Connection, now: Millis, limit: usize) -> Done<Vec<
             crate::engines::sqlite::fault::corrupt("a tenant", error.to_string())
         })?;
         orphans.push(Orphan {
-            // Whoever looks after the store looks after all tenants.
+            // Upkeep is for all tenants.
             scope: Authority::assume().scope(tenant),
             run,
             epoch,

@@ -316,7 +316,7 @@ fn write(
     };
     correct_run(tx, &live, &plan, &published)?;
     tx.then(Effect::Settled(live.id));
-    // Whoever goes on from here need not look for it. Those that hold their thread go on from its
+    // The next free run need not look it up. Leased runs go on from the head of their
     // head.
     if plan.has_node
         && live.flags & flag::LEASED == 0

@@ -47,7 +47,7 @@ pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
         runs: HashSet::new(),
     };
     let now = int(tx.now);
-    // A run that somebody works on or waits for keeps its thread. One whose owner is gone does not: a
+    // A run with a living owner or waiter keeps its thread. One whose owner is gone does not: a
     // process that died must not turn an hour into for ever.
     let old = "SELECT t.thread FROM thread t WHERE t.keep IS NOT NULL AND t.stage=0 AND t.touched + t.keep <= ?1
       AND NOT EXISTS(SELECT 1 FROM run r WHERE r.thread=t.thread AND r.live IS NOT NULL AND (r.state=2 OR r.state=1
@@ -91,7 +91,7 @@ pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
     Ok(sweep.purged)
 }
 
-/// Sweep up one thread that nobody else reaches, all of it.
+/// Sweep up all of one thread that nothing else references.
 pub(crate) fn sweep_at_once(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
     let mut sweep = Sweep {
         left: u64::MAX,
@@ -172,7 +172,7 @@ enum Swept {
     Unfinished,
 }
 
-/// Remove what nobody reaches of a timeline.
+/// Remove the nodes of a timeline that nothing references.
 fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> {
     let last = reached(conn, tl)?;
     loop {

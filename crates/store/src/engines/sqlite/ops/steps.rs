@@ -179,7 +179,7 @@ fn write_step(
         let sql = "SELECT run, step FROM approval WHERE tenant=? AND id=?";
         let key = (tenant, approval.id.as_bytes());
         match one(conn, sql, key, |row| Ok((row.get(0)?, row.get(1)?)))? {
-            // The step was committed although nobody heard of it.
+            // The step was committed although its caller did not get the answer.
             Some(found) if found == (live.row, step.no) => return Ok(None),
             Some(_) => return Err(exists("approval", &approval.id)),
             None => {}

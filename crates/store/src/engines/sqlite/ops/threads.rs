@@ -214,7 +214,7 @@ pub(crate) fn delete(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Don
 /// Take a thread out of sight.
 pub(crate) fn forget(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
     let conn = tx.conn;
-    // Whoever kept nodes for this thread's head may let them go.
+    // Threads that kept nodes for this thread's head may let them go.
     let sql = "UPDATE thread SET stage=2 WHERE stage=3 AND thread=
       (SELECT l.thread FROM thread h CROSS JOIN timeline l ON l.tl=h.head_tl WHERE h.thread=? AND h.borrowed=1)";
     run_sql(conn, sql, [thread])?;
@@ -308,7 +308,7 @@ pub(crate) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &s
     let Some((run, no, _)) = found.filter(|(_, _, kind)| *kind != gap) else {
         return Err(missing("item", &format!("{} of {}", item.no, item.run)));
     };
-    // Whoever was first stays.
+    // The first redaction stays.
     let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING";
     if run_sql(tx.conn, sql, (run, no, by, int(tx.now)))? == 1 {
         run_sql(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by the number of a row. SQLite gives the numbers, nobody can choose some that collide, so
+/// A map by the number of a row. SQLite gives the numbers, no caller can choose some that collide, so
 /// they need no hash that withstands it.
 pub(crate) type ByRow<V> = HashMap<i64, V, BuildHasherDefault<RowHasher>>;
 

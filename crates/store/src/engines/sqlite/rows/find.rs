@@ -166,7 +166,7 @@ pub(crate) fn node_of(conn: &Connection, run: &RunRow, step: u32) -> Done<Option
     }
 }
 
-/// The node that somebody names, with its run.
+/// The node that a reference names, with its run.
 pub(crate) fn named_node(
     conn: &Connection,
     tenant: Option<i64>,

@@ -1,4 +1,4 @@
-//! Items on their way into the store: digested and compressed by whoever writes, put away here.
+//! Items on their way into the store: digested and compressed on the caller's task, inserted here.
 
 use rusqlite::{Connection, params};
 

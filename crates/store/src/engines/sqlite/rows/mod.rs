@@ -376,7 +376,7 @@ impl RunRow {
             thread: row.get(2)?,
             thread_id: thread.and_then(|id| ThreadId::new(&id).ok()),
             stage: row.get(4)?,
-            // A husk is nobody's any more.
+            // A deleted thread has no id any more.
             state: RunState::of(state).unwrap_or(RunState::Discarded),
             flags: row.get(6)?,
             epoch: row.get(7)?,
@@ -432,7 +432,7 @@ impl RunRow {
         self.flags & flag != 0
     }
 
-    /// Whether whoever works on it is alive.
+    /// Whether its owner is alive.
     pub(crate) fn is_owned(&self, now: Millis) -> bool {
         self.until.is_some_and(|until| num(until) > now)
     }

@@ -45,7 +45,7 @@ pub(crate) struct NodeOf<'a> {
     pub(crate) seen: Seen,
 }
 
-/// What a publication will find, as far as somebody looked in the same transaction.
+/// What a publication will find, as far as it was looked up in the same transaction.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Seen {
     /// The number of the timeline that has to be opened.
@@ -58,7 +58,7 @@ pub(crate) struct Seen {
 pub(crate) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
     let own = live.base.filter(|base| base.own);
     if live.flags & flag::LEASED != 0 {
-        // Whoever leases a thread goes on at its head, where nobody else is but by chance.
+        // A leased run goes on at the head, where other runs are only by chance.
         let line = match own {
             Some(_) => None,
             None => Some(next_line(tx)?),

@@ -24,7 +24,7 @@ fn a_backup_is_the_store_at_one_moment_and_holds_its_runs() {
     assert_eq!(texts(&restored, &f.scope, &id).unwrap(), ["one", "1"]);
     let run = block_on(restored.run(&f.scope, lease.run)).unwrap();
     assert_eq!(run.state, RunState::Held);
-    // Nobody goes on with it unasked, and its old lease no longer writes.
+    // No process goes on with it unasked, and its old lease no longer writes.
     assert_eq!(block_on(restored.orphans(10)).unwrap(), []);
     let publish = Publish::new(0, Vec::new());
     let error = block_on(restored.publish(&f.scope, lease, &publish)).unwrap_err();

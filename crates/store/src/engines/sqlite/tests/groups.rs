@@ -127,7 +127,7 @@ fn a_write_that_nobody_waits_for_is_written() {
         f.store.begin(&f.scope, &begun),
     );
     drop(gone);
-    // It is sent again by somebody who does not know, and answered as the first time.
+    // It is sent again by a caller that does not know, and answered as the first time.
     let again = block_on(f.store.publish(&f.scope, lease, &publish)).unwrap();
     assert!(again.moved);
     assert_eq!(f.texts(&id), ["one", "1"]);

@@ -172,7 +172,7 @@ fn the_writer_lets_the_file_go_last_and_leaves_no_log_beside_it() {
     let (go, wait) = mpsc::channel::<()>();
     let (held, holding) = mpsc::channel();
     std::thread::scope(|scope| {
-        // Whoever reads must not wait for ever if something here does not hold.
+        // The reader must not wait for ever if something here does not hold.
         let go = go;
         let readers = &f.store.readers;
         scope.spawn(move || {
@@ -187,7 +187,7 @@ fn the_writer_lets_the_file_go_last_and_leaves_no_log_beside_it() {
         let mut closing = Box::pin(f.store.close());
         let mut context = Context::from_waker(Waker::noop());
         assert!(closing.as_mut().poll(&mut context).is_pending());
-        // Somebody reads, so the writer may not go yet.
+        // A reader is at work, so the writer may not go yet.
         assert!(!f.store.shared.is_closed());
         go.send(()).unwrap();
         block_on(closing).unwrap();

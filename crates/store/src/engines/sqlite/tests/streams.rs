@@ -108,7 +108,7 @@ fn flushes_of_a_group_share_a_page_and_settle_in_any_order() {
     sound(&f.store);
     f.publish(leases[1], 0, "answer");
     assert_eq!(events(&f.store, &f, leases[1]), said_by(1));
-    // The page is nobody's now: the next run writes over it.
+    // No run needs the page now: the next run writes over it.
     let next = f.begin(&f.thread("next"), "ask");
     send(&f, next, 0, "over").unwrap();
     assert_eq!(number(&f, "SELECT count(*) FROM event_log"), 1);

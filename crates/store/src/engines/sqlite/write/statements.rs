@@ -72,7 +72,7 @@ const SQL: [&str; 18] = [
     "UPDATE thread SET head_first=?1, version=version+1, touched=?2, head_digest=?7
      WHERE thread=?3 AND version=?4 AND head_tl=?5 AND recent=?6",
     "PRAGMA data_version",
-    // Whoever adds events to a run of another process raises its `next_event`.
+    // A process that adds events to a run of another process raises its `next_event`.
     "SELECT 1 FROM run WHERE run=?1 AND id=?2 AND epoch=?3 AND state=1 AND owner=?4 AND next_event<=?5",
     "UPDATE event_log SET payload=?1 WHERE slot=?2 AND owner=?3",
     "INSERT OR IGNORE INTO run_event(run, seq, n, packed, payload) VALUES(?,?,?,?,?)",
@@ -88,7 +88,7 @@ const SQL: [&str; 18] = [
      FROM thread WHERE thread=?1",
     "SELECT max(last, coalesce((SELECT max(tl) FROM timeline), 0)) FROM given WHERE name='timeline'",
     "INSERT INTO timeline(tl, thread, parent_tl, fork) VALUES(?,?,?,?)",
-    // Whoever sets an indexed column to what it was writes a page of the index.
+    // Setting an indexed column to the value that it has writes a page of the index.
     "UPDATE thread SET head_first=?5, version=version+1, touched=?6, head_digest=?8
      WHERE thread=?1 AND head_tl IS ?2 AND head_first IS ?3 AND moved_by=0
      AND NOT EXISTS(SELECT 1 FROM run WHERE run.thread=?1 AND run.live=0) AND head_tl=?4 AND recent=?7 AND borrowed=0",
