@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use throughline::store::{Error, NewThread, Options, Store};
-use throughline::{Agent, Demo, Effect, Outcome, RunError, RunFailed, ThreadId, tool};
+use throughline::agent::{RunError, RunFailed};
+use throughline::store::{Error, NewThread, Options, Store, ThreadId};
+use throughline::tool::Effect;
+use throughline::{Agent, Demo, Outcome, tool};
 
 type Failure = Box<dyn std::error::Error>;
 

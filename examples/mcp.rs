@@ -10,7 +10,8 @@
     reason = "an example talks to whoever started it"
 )]
 
-use throughline::{Agent, Demo, McpServer};
+use throughline::tool::McpServer;
+use throughline::{Agent, Demo};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

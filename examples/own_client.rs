@@ -8,10 +8,9 @@
 #![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
 
 use async_trait::async_trait;
+use throughline::client::{Abilities, ChatRequest, ClientError, ClientExt, Retry, RetryPolicy};
 use throughline::model::{Message, Response};
-use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, ClientExt, Retry, RetryPolicy,
-};
+use throughline::{Agent, ChatClient};
 
 /// Says everything backwards.
 struct Backwards(Abilities);

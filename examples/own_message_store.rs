@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use throughline::model::Message;
 use throughline::model::json::RawJson;
-use throughline::{Agent, Demo, MessageStore, MessageStoreError, Owner, Thread};
+use throughline::thread::{MessageStore, MessageStoreError, Owner};
+use throughline::{Agent, Demo, Thread};
 
 /// How many messages are kept.
 const KEPT: usize = 4;

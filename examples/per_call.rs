@@ -11,7 +11,9 @@
 )]
 
 use throughline::store::Store;
-use throughline::{Agent, CallContext, Demo, Persistence, Threads, ToolError, tool};
+use throughline::thread::Persistence;
+use throughline::tool::{CallContext, ToolError};
+use throughline::{Agent, Demo, Threads, tool};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

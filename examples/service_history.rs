@@ -14,11 +14,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use throughline::client::{Abilities, ChatRequest, ClientError, HistoryOwner, StoresHistory};
 use throughline::model::{Message, Response};
-use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, HistoryOwner, Owner, StoresHistory,
-    Thread,
-};
+use throughline::thread::Owner;
+use throughline::{Agent, ChatClient, Thread};
 
 /// A service that keeps conversations, each answer under a new id.
 struct Keeper {

@@ -12,7 +12,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use throughline::{Agent, TypedError};
+use throughline::Agent;
+use throughline::agent::TypedError;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
 /// When the water is high.

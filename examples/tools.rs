@@ -11,7 +11,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use throughline::{Agent, CallContext, Demo, Effect, StopReason, Thread, tool};
+use throughline::tool::{CallContext, Effect};
+use throughline::{Agent, Demo, StopReason, Thread, tool};
 
 /// What `get_tide` takes. The model reads these lines.
 #[derive(Deserialize, JsonSchema)]
@@ -36,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "When is high water?",
         |harbour: Harbour, call: CallContext| async move {
             let almanac = call.dependency::<Almanac>().ok_or("no almanac")?;
-            Ok::<_, throughline::ToolError>(almanac.high_water(&harbour.port))
+            Ok::<_, tool::ToolError>(almanac.high_water(&harbour.port))
         },
     );
     let book_berth = tool(

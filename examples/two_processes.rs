@@ -13,8 +13,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use throughline::store::{NewThread, Store};
-use throughline::{Agent, Demo, OnBusy, Thread, ThreadId, Threads};
+use throughline::store::{NewThread, Store, ThreadId};
+use throughline::thread::OnBusy;
+use throughline::{Agent, Demo, Thread, Threads};
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -207,7 +207,7 @@ impl View {
                     shown.contents.push(content);
                 }
                 (ContentDisplay::Plain | ContentDisplay::Orphan, None) => {
-                    shown.contents.push(content.clone())
+                    shown.contents.push(content.clone());
                 }
             }
         }

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// So many bytes of memory may be held at once. Clones are the same budget.
 ///
 /// ```
-/// use throughline::MemoryBudget;
+/// use throughline::client::MemoryBudget;
 ///
 /// let budget = MemoryBudget::new(8 << 20);
 /// let mut body = budget.reservation();

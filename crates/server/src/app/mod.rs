@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::FromRef;
-use throughline::{MemoryBudget, Metrics};
+use throughline::client::MemoryBudget;
+use throughline::telemetry::Metrics;
 use throughline_store::{Durability, Profile, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

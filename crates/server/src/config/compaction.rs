@@ -1,6 +1,6 @@
 //! `[compaction]`: what a model is shown of a long history, and in which form.
 
-use throughline::{HistoryForm, Markers};
+use throughline::client::{HistoryForm, Markers};
 
 use super::error::ConfigError;
 use super::read::Meaning::Is;

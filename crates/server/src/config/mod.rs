@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use throughline::HistoryPolicy;
+use throughline::thread::HistoryPolicy;
 
 pub use error::{ConfigError, Origin};
 pub use keys::{KEYS, Key, SHORT, Section, Takes};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use throughline::{
-    Effect, HistoryPolicy, Limits, OnBusy, OnInterrupt, OnOpenCalls, OnServiceId, Parity,
-    Persistence,
+use throughline::agent::Limits;
+use throughline::thread::{
+    HistoryPolicy, OnBusy, OnInterrupt, OnOpenCalls, OnServiceId, Parity, Persistence,
 };
+use throughline::tool::Effect;
 
 use super::error::{ConfigError, Origin};
 use super::keys::{Key, Section};

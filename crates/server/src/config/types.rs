@@ -4,7 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throughline::{Effect, HistoryForm, Limits, Markers, Persistence, Secret};
+use throughline::agent::Limits;
+use throughline::client::{HistoryForm, Markers, Secret};
+use throughline::thread::Persistence;
+use throughline::tool::Effect;
 
 use super::error::Origin;
 

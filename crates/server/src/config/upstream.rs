@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throughline::Secret;
+use throughline::client::Secret;
 
 use super::error::{ConfigError, Origin};
 use super::keys::Section;

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline::{McpError, McpServer, McpTools, Tool};
+use throughline::Tool;
+use throughline::tool::{McpError, McpServer, McpTools};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

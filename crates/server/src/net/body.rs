@@ -9,7 +9,7 @@ use axum::extract::{FromRef, FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use futures_util::StreamExt as _;
-use throughline::Reservation;
+use throughline::client::Reservation;
 
 use super::decode::{Decoder, Encoding, Refused};
 use super::state::NetState;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use throughline::MemoryBudget;
+use throughline::client::MemoryBudget;
 
 /// Upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 13] = [

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use throughline::Reservation;
+use throughline::client::Reservation;
 use tokio_util::sync::CancellationToken;
 
 /// All idle connections. Clones are the same.

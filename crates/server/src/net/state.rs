@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline::MemoryBudget;
+use throughline::client::MemoryBudget;
 use throughline_store::Store;
 
 use super::counters::HttpCounters;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use throughline::{MemoryBudget, Reservation};
+use throughline::client::{MemoryBudget, Reservation};
 use throughline_store::RunId;
 use tokio::sync::watch;
 

@@ -16,7 +16,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use throughline::{Agent, MemoryBudget, Threads, Views};
+use throughline::client::MemoryBudget;
+use throughline::thread::Views;
+use throughline::{Agent, Threads};
 use throughline_store::{RunId, Store, TenantScope};
 
 use crate::config::LimitsConfig;

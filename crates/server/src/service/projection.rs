@@ -1,7 +1,8 @@
 //! How an API shows a run: its events as frames of a stream, its end as an answer.
 
 use bytes::Bytes;
-use throughline::{Outcome, RunError, RunEvent, RunFailed};
+use throughline::agent::{RunError, RunFailed};
+use throughline::{Outcome, RunEvent};
 
 use super::Answer;
 use crate::error::ApiError;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use throughline::{MemoryBudget, Reservation, RunEvent};
+use throughline::RunEvent;
+use throughline::client::{MemoryBudget, Reservation};
 use throughline_model::Content;
 
 /// How many copies of what a run says exist while it is worked on: what readers have seen, the items

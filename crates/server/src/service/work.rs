@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::join;
-use throughline::order::Order;
-use throughline::{Run, RunError, RunEvent, RunFailed};
+use throughline::RunEvent;
+use throughline::agent::order::Order;
+use throughline::agent::{Run, RunError, RunFailed};
 use throughline_store::{Error, ErrorKind};
 
 use super::{ActiveRun, Answer, Projection, RunMemory, Unfinished};

@@ -3,11 +3,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use throughline::{
-    Anthropic, Bounds, Breaker, BreakerPolicy, ChatClient, ClientBuilder, ClientError, ClientExt,
-    CommandTokens, Demo, Foundry, Gemini, Markers, MemoryBudget, Metrics, OpenAi, Retry,
-    StoresHistory, Transport,
+use throughline::client::{
+    Bounds, Breaker, BreakerPolicy, ClientBuilder, ClientError, ClientExt, CommandTokens, Markers,
+    MemoryBudget, Retry, StoresHistory, Transport,
 };
+use throughline::telemetry::Metrics;
+use throughline::{Anthropic, ChatClient, Demo, Foundry, Gemini, OpenAi};
 
 use crate::config::{CompactionConfig, ConfigError, Credential, Keeping, Kind, UpstreamConfig};
 

@@ -14,7 +14,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use throughline::{ChatClient, HttpSettings, HttpTransport, MemoryBudget, Metrics, Timeouts};
+use throughline::ChatClient;
+use throughline::client::{HttpSettings, HttpTransport, MemoryBudget, Timeouts};
+use throughline::telemetry::Metrics;
 
 use crate::config::{AgentConfig, Config, ConfigError, Keeping, Kind, Origin};
 use crate::error::ApiError;

@@ -1,6 +1,6 @@
 //! Flags win over variables, variables over the file, the file over defaults.
 
-use throughline::Effect;
+use throughline::tool::Effect;
 use throughline_server::{Credential, Flags, Kind, McpReach};
 
 use super::{from_environment, load, load_with};

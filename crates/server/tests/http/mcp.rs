@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use throughline::{Approval, Effect, Tool};
+use throughline::Tool;
+use throughline::tool::{Approval, Effect};
 use throughline_server::McpServers;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -136,7 +137,7 @@ fn servers(url: &str, more: &str) -> McpServers {
     McpServers::of(&config(&file, &[]))
 }
 
-fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t throughline::ToolSpec {
+fn named<'t>(tools: &'t [Arc<dyn Tool>], name: &str) -> &'t throughline::tool::ToolSpec {
     tools
         .iter()
         .map(Tool::spec)

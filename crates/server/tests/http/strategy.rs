@@ -1,8 +1,9 @@
 //! `[compaction]` reaches the clients of upstreams.
 
-use throughline::model::{CallId, Content, Message, Outcome, Output, Role, Settings, ToolCall};
-use throughline::model::{ToolChoice, Wire};
-use throughline::{ChatRequest, HistoryOwner, View};
+use throughline::client::{ChatRequest, HistoryOwner, View};
+use throughline::model::{
+    CallId, Content, Message, Outcome, Output, Role, Settings, ToolCall, ToolChoice, Wire,
+};
 use throughline_server::Upstreams;
 use throughline_testkit::upstream::{KEY, Reply, Script, Upstream};
 

@@ -1,7 +1,7 @@
 //! Clients for every kind, against servers that are as strict as the vendors.
 
+use throughline::client::{ChatRequest, HistoryOwner, MemoryBudget, View};
 use throughline::model::{Message, Settings, ToolChoice};
-use throughline::{ChatRequest, HistoryOwner, MemoryBudget, View};
 use throughline_model::Wire;
 use throughline_server::{Credential, Upstreams};
 use throughline_testkit::upstream::{KEY, Recorded, Reply, Upstream};
@@ -122,7 +122,7 @@ async fn retries_and_breakers_are_counted() {
          api_key_env = \"VENDOR_KEY\"\n",
         vendor.base_url()
     );
-    let metrics = throughline::Metrics::new();
+    let metrics = throughline::telemetry::Metrics::new();
     let config = config(&file, &[("VENDOR_KEY", KEY)]);
     let upstreams = Upstreams::watched(&config, &metrics, &MemoryBudget::new(1 << 30)).unwrap();
     assert_eq!(ask(&upstreams, "m", HistoryOwner::Caller).await, "yes");

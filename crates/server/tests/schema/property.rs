@@ -224,7 +224,7 @@ fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
                     run: told.context.run,
                     place: MessagePosition::Step(step),
                     message,
-                })
+                });
             }
             _ => {}
         }

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use throughline::{
-    Anthropic, ChatClient, ClientError, Foundry, Gemini, OpenAi, ProxyChoice, Timeouts,
-};
+use throughline::client::{ClientError, ProxyChoice, Timeouts};
+use throughline::{Anthropic, ChatClient, Foundry, Gemini, OpenAi};
 use throughline_model::Wire;
 
 use super::code::{Code, Kind, Mark, brackets};

@@ -3,11 +3,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use throughline::model::{Event, Fold, Message, Pairing, Response};
-use throughline::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner,
-    StoresHistory,
+use throughline::ChatClient;
+use throughline::client::{
+    Abilities, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, StoresHistory,
 };
+use throughline::model::{Event, Fold, Message, Pairing, Response};
 
 use super::{ScriptedClient, Step};
 

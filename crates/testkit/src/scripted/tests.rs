@@ -2,12 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use throughline::ChatClient;
+use throughline::client::{ChatRequest, ClientError, ErrorKind, HistoryOwner, StoresHistory, View};
 use throughline::model::{
     CallId, Content, Event, Family, Fold, Message, Output, Response, Role, Settings, Stop,
     ToolChoice, ToolResult,
-};
-use throughline::{
-    ChatClient, ChatRequest, ClientError, ErrorKind, HistoryOwner, StoresHistory, View,
 };
 
 use super::{Chunk, Ids, KeptBy, Reading, ScriptedClient, Step, StoringService};

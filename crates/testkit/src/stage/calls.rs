@@ -1,8 +1,9 @@
 //! Calls by the ids that a test gave them.
 
+use throughline::Threads;
 use throughline::model::{Arguments, CallId};
-use throughline::store::{CallRef, RunFilter};
-use throughline::{Awaits, Pending, ThreadId, Threads};
+use throughline::store::{CallRef, RunFilter, ThreadId};
+use throughline::thread::{Awaits, Pending};
 
 /// The calls of a thread's runs, newest first, as an application that listed them kept them: those
 /// that no longer wait too.

@@ -3,8 +3,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use throughline::Tool;
 use throughline::model::json::RawJson;
-use throughline::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
+use throughline::tool::{CallContext, ToolError, ToolOutput, ToolSpec};
 
 /// What a fake tool does.
 type Work =

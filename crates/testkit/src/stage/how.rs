@@ -1,6 +1,7 @@
 use futures_util::StreamExt;
-use throughline::order::Order;
-use throughline::{Outcome, Run, RunEvent, RunFailed};
+use throughline::agent::order::Order;
+use throughline::agent::{Run, RunFailed};
+use throughline::{Outcome, RunEvent};
 
 /// How a run is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use throughline::{ErrorKind, TimeoutPhase};
+use throughline::client::{ErrorKind, TimeoutPhase};
 use throughline_model::Wire;
 
 use crate::scripted::Reading;

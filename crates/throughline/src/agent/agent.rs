@@ -85,14 +85,16 @@ impl Agent {
         Run::begin(&self.inner, thread, input.into())
     }
 
-    /// Run where a node is marked open ([`OnPark::Publish`](crate::OnPark::Publish)): what is said
+    /// Run where a node is marked open ([`OnPark::Publish`](crate::thread::OnPark::Publish)): what is said
     /// about the calls that wait there, with [`Run::approve`], [`Run::reject`] and [`Run::answer`] or
     /// as results in the input, and then the input. A call that somebody agrees to runs here, once,
     /// whatever other branches say. What nothing is said about goes by
-    /// [`OnOpenCalls`](crate::OnOpenCalls).
+    /// [`OnOpenCalls`](crate::thread::OnOpenCalls).
     ///
     /// ```
-    /// use throughline::{Agent, Demo, HistoryPolicy, OnPark, StopReason, Thread, declare_args};
+    /// use throughline::thread::{HistoryPolicy, OnPark};
+    /// use throughline::tool::declare_args;
+    /// use throughline::{Agent, Demo, StopReason, Thread};
     ///
     /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// # struct Place { place: String }

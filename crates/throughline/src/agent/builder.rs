@@ -102,12 +102,13 @@ impl AgentBuilder {
     ///
     /// ```
     /// use throughline::compact::Policy;
-    /// use throughline::{Agent, Compaction, Demo};
+    /// use throughline::agent::Compaction;
+    /// use throughline::{Agent, Demo};
     ///
     /// let within = Agent::builder(Demo::new()).compaction(Policy::with_budget(32_000)).build()?;
     /// let never = Agent::builder(Demo::new()).compaction(Compaction::Off).build()?;
     /// # let _ = (within, never);
-    /// # Ok::<(), throughline::BuildError>(())
+    /// # Ok::<(), throughline::agent::BuildError>(())
     /// ```
     pub fn compaction(mut self, compaction: impl Into<Compaction>) -> Self {
         self.compaction = compaction.into();
@@ -126,7 +127,7 @@ impl AgentBuilder {
     ///     .narrator(Demo::new())
     ///     .build()?;
     /// # let _ = agent;
-    /// # Ok::<(), throughline::BuildError>(())
+    /// # Ok::<(), throughline::agent::BuildError>(())
     /// ```
     pub fn narrator(mut self, client: impl ChatClient + 'static) -> Self {
         self.narrator = Some(Arc::new(client));
@@ -162,7 +163,7 @@ impl AgentBuilder {
     }
 
     /// A message store of the application, for threads whose owner is
-    /// [`Owner::External`](crate::Owner::External) with this name.
+    /// [`Owner::External`](crate::thread::Owner::External) with this name.
     pub fn message_store(
         mut self,
         name: impl Into<String>,
@@ -180,7 +181,7 @@ impl AgentBuilder {
     }
 
     /// Use the client as it is: put no layer around it. To publish each call, its own layers must
-    /// have one that does; see [`PersistEachCall`](crate::PersistEachCall).
+    /// have one that does; see [`PersistEachCall`](crate::client::PersistEachCall).
     pub fn client_as_is(mut self) -> Self {
         self.as_is = true;
         self
@@ -224,7 +225,7 @@ impl AgentBuilder {
     }
 
     /// Something its tools depend on, found by its type in
-    /// [`CallContext::dependency`](crate::CallContext::dependency).
+    /// [`CallContext::dependency`](crate::tool::CallContext::dependency).
     pub fn dependency<T: Any + Send + Sync>(mut self, dependency: T) -> Self {
         self.dependencies.insert(dependency);
         self

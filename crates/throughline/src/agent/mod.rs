@@ -1,4 +1,5 @@
-//! Agents: instructions, tools and a client under one name.
+//! Agents and their runs: instructions, tools and a client under one name, and what running them
+//! takes and returns.
 
 #[expect(
     clippy::module_inception,
@@ -9,3 +10,12 @@ mod builder;
 
 pub use agent::Agent;
 pub use builder::AgentBuilder;
+
+pub use crate::prompt::{Compaction, Condensed, condense};
+pub use crate::run::order;
+pub use crate::run::{
+    Additions, AttachError, Attached, BadEvent, BadLimit, BuildError, Calling, ContextProvider,
+    Input, Keep, Limits, MessageFilter, Need, OnRepeat, Outcome, ProviderContext, ProviderError,
+    ProviderScope, ProviderSpec, ProviderState, Remedy, Run, RunEnd, RunError, RunEvent, RunFailed,
+    RunOptions, RunStream, RunUsage, StateError, Step, Told, Typed, TypedError, TypedRun,
+};

@@ -31,7 +31,7 @@ pub struct Abilities {
     /// Whether one answer may hold several calls.
     pub parallel_calls: bool,
     /// Whether it sets the mark of a call that was answered whole, so that the call is published at
-    /// once ([`PersistEachCall`](crate::PersistEachCall), or a layer of the application's own).
+    /// once ([`PersistEachCall`](crate::client::PersistEachCall), or a layer of the application's own).
     pub persists_each_call: bool,
     /// The size of its window in tokens, if it is known.
     pub window: Option<u64>,

@@ -11,7 +11,8 @@ pub trait ClientExt: ChatClient {
     /// This client with a layer around it. The last one added is the outermost.
     ///
     /// ```
-    /// use throughline::{Breaker, ChatClient, ClientExt, Demo, Retry};
+    /// use throughline::client::{Breaker, ClientExt, Retry};
+    /// use throughline::{ChatClient, Demo};
     ///
     /// let client = Demo::new().layer(Breaker::default()).layer(Retry::default());
     /// assert_eq!(client.abilities().upstream, "demo");

@@ -24,7 +24,6 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use futures_util::{Stream, stream};
 use throughline_model::{Event, Response};
-use throughline_wire::Loss;
 
 pub use abilities::{Abilities, StoresHistory};
 pub use demo::Demo;
@@ -51,6 +50,15 @@ pub use vendor::{
     Anthropic, Bounds, ClientBuilder, EndMark, Foundry, Gemini, HistoryForm, OpenAi, VendorClient,
 };
 
+pub use crate::memory::{MemoryBudget, OutOfMemory, Reservation};
+pub use crate::prompt::{MOST_LOSSES, Rendering, View};
+#[cfg(feature = "http")]
+pub use throughline_wire::compose::TokenLimit;
+pub use throughline_wire::render::{
+    self, Markers, MarkersError, Native, Target, TextEmbed, ToolHistoryStrategy,
+};
+pub use throughline_wire::{Loss, LossKind};
+
 /// The events of one model answer as they come. It ends after [`Event::Finished`]; an error is its
 /// last item, and what came before it is not a whole answer.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + Send>>;
@@ -62,7 +70,8 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + S
 /// ```
 /// use async_trait::async_trait;
 /// use throughline::model::{Message, Response};
-/// use throughline::{Abilities, ChatClient, ChatRequest, ClientError};
+/// use throughline::client::{Abilities, ChatRequest, ClientError};
+/// use throughline::ChatClient;
 ///
 /// struct Echo(Abilities);
 ///

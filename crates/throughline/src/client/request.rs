@@ -91,7 +91,7 @@ pub enum HistoryOwner<'a> {
 /// keeps a copy for the moment in which the answer is whole.
 ///
 /// ```
-/// let mark = throughline::PersistMark::default();
+/// let mark = throughline::client::PersistMark::default();
 /// let copy = mark.clone();
 /// assert!(!mark.is_set());
 /// copy.set();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 /// A key or a token. It prints as nothing: no log, error or debug output ever holds it.
 ///
 /// ```
-/// use throughline::Secret;
+/// use throughline::client::Secret;
 ///
 /// let key = Secret::new("sk-very-secret");
 /// assert_eq!(format!("{key} {key:?}"), "[secret] [secret]");

@@ -63,7 +63,7 @@ const NOTHING_THERE: &str = "nothing is kept there";
 /// Every kind of service that a thread can be bound to. `docs/services.md` is made from it.
 ///
 /// ```
-/// use throughline::{StoresHistory, SERVICE_STORAGE};
+/// use throughline::client::{SERVICE_STORAGE, StoresHistory};
 ///
 /// let always = SERVICE_STORAGE.iter().filter(|row| row.declares == StoresHistory::Always);
 /// assert!(always.count() > 0);

@@ -36,7 +36,7 @@ pub struct Update {
 /// - Empty text makes no content.
 ///
 /// ```
-/// use throughline::{Update, Updates};
+/// use throughline::client::{Update, Updates};
 /// use throughline::model::{Content, Fold, Stop};
 ///
 /// let mut updates = Updates::new();

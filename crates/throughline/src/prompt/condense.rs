@@ -43,7 +43,8 @@ pub struct Condensed {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use throughline::{compact::Policy, condense};
+/// use throughline::agent::condense;
+/// use throughline::compact::Policy;
 /// use throughline::model::{Content, Message, Role};
 ///
 /// let asked = Message::user("When is high water?");

@@ -13,7 +13,7 @@ use super::compaction::Compacted;
 /// call is kept for the next: a call costs what is new, not what is old.
 ///
 /// ```
-/// use throughline::View;
+/// use throughline::client::View;
 /// use throughline::model::Message;
 /// use throughline_wire::Wire;
 /// use throughline_wire::render::{Options, Target};

@@ -18,7 +18,7 @@ pub struct RunEnd {
     /// Why the model stopped in its last answer.
     pub finish: Option<Stop>,
     /// What went wrong, if something did: for a model call the name of its
-    /// [`ErrorKind`](crate::ErrorKind), else `run`, and what people read.
+    /// [`ErrorKind`](crate::client::ErrorKind), else `run`, and what people read.
     pub error: Option<(String, String)>,
     /// What services could not be told in its model calls.
     pub losses: Vec<Loss>,

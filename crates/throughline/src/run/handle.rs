@@ -95,7 +95,7 @@ pub(super) mod sealed {
 /// A run that was ordered. It begins when it is awaited or streamed; dropping it while it goes
 /// on cancels it: what had finished is kept, what was open is closed, and the thread can go on.
 ///
-/// Its parameter says what it is for and so which methods it has; see [`order`](crate::order).
+/// Its parameter says what it is for and so which methods it has; see [`order`](crate::agent::order).
 #[must_use = "a run begins when it is awaited or streamed"]
 pub struct Run<O: Order = order::Start> {
     agent: Arc<AgentSetup>,

@@ -3,7 +3,7 @@ use throughline_model::Message;
 /// What a caller says to an agent: a text, a message, or several.
 ///
 /// ```
-/// use throughline::Input;
+/// use throughline::agent::Input;
 /// use throughline::model::Message;
 ///
 /// let one: Input = "hello".into();

@@ -17,7 +17,7 @@ pub enum OnRepeat {
     /// The answer of the first run, once it has ended.
     #[default]
     Wait,
-    /// At once the name of the first run, as [`RunError::Repeated`](crate::RunError::Repeated).
+    /// At once the name of the first run, as [`RunError::Repeated`](crate::agent::RunError::Repeated).
     Tell,
 }
 

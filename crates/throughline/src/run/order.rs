@@ -1,24 +1,24 @@
-//! What a [`Run`](crate::Run) is for: starting, resuming, replying or cancelling.
+//! What a [`Run`](crate::agent::Run) is for: starting, resuming, replying or cancelling.
 //!
 //! Each order has only the methods that make sense for it, so that the wrong combination does not
 //! compile: a run that starts takes input and no answers, a run that is resumed takes answers and
 //! no input, a reply takes both, and cancelling takes neither.
 //!
 //! ```compile_fail
-//! # async fn wrong(agent: throughline::Agent, thread: throughline::Thread, call: throughline::Pending) {
+//! # async fn wrong(agent: throughline::Agent, thread: throughline::Thread, call: throughline::thread::Pending) {
 //! agent.cancel(&thread).approve(&call).await; // a cancel never runs a tool
 //! # }
 //! ```
 //!
 //! ```compile_fail
-//! # async fn wrong(agent: throughline::Agent, thread: throughline::Thread, call: throughline::Pending) {
+//! # async fn wrong(agent: throughline::Agent, thread: throughline::Thread, call: throughline::thread::Pending) {
 //! agent.run_on(&thread, "more").approve(&call).await; // new input is never dropped for an answer
 //! # }
 //! ```
 
 use super::handle::sealed::Sealed;
 
-/// What a [`Run`](crate::Run) is for.
+/// What a [`Run`](crate::agent::Run) is for.
 pub trait Order: Sealed {}
 
 /// An order that calls models and tools, and takes options for that.

@@ -37,7 +37,7 @@ pub struct Outcome {
     /// Why the model stopped in its last answer.
     pub finish: Option<Stop>,
     /// What was done to what the model was shown before its last call, and why; `None` while there was
-    /// too little to look at, and with [`Compaction::Off`](crate::Compaction::Off).
+    /// too little to look at, and with [`Compaction::Off`](crate::agent::Compaction::Off).
     pub compaction: Option<Report>,
     /// What services could not be told in the model calls of this run, each once: settings that they
     /// do not have, contents that they do not take.

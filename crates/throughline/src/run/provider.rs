@@ -101,7 +101,7 @@ pub struct ProviderContext<'a> {
 /// of a run that fails or is thrown away nothing stays.
 ///
 /// ```
-/// use throughline::ProviderState;
+/// use throughline::agent::ProviderState;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut state = ProviderState::default();
@@ -207,9 +207,10 @@ pub struct Told<'a> {
 /// ```
 /// use async_trait::async_trait;
 /// use throughline::model::Message;
-/// use throughline::{
-///     Additions, Agent, ContextProvider, Demo, ProviderContext, ProviderError, ProviderSpec, Told,
+/// use throughline::agent::{
+///     Additions, ContextProvider, ProviderContext, ProviderError, ProviderSpec, Told,
 /// };
+/// use throughline::{Agent, Demo};
 ///
 /// /// Tells the model how often it was asked before.
 /// struct Visits(ProviderSpec);

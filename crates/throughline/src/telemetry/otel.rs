@@ -10,7 +10,7 @@ use super::metrics::{Instrument, MetricSink, Shape};
 /// conventions.
 ///
 /// ```
-/// use throughline::{Metrics, OtelMetrics};
+/// use throughline::telemetry::{Metrics, OtelMetrics};
 ///
 /// let meter = opentelemetry::global::meter("throughline");
 /// let metrics = Metrics::new().and(OtelMetrics::new(&meter));

@@ -24,7 +24,8 @@ const RENDERED_AGAIN: usize = 6 << 10;
 /// the older node once more reads it again, unless it is so short that a copy stayed.
 ///
 /// ```
-/// use throughline::{Threads, Views};
+/// use throughline::thread::Views;
+/// use throughline::Threads;
 /// use throughline::store::Store;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -320,7 +320,7 @@ impl Thread {
     }
 
     /// The calls that wait, as this handle last saw it: those of a parked run, or of a node that is
-    /// marked open. They are what [`Run::approve`](crate::Run::approve) and its kin take.
+    /// marked open. They are what [`Run::approve`](crate::agent::Run::approve) and its kin take.
     pub fn pending(&self) -> Vec<Pending> {
         self.shared.seen().pending.clone()
     }

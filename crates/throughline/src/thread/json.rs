@@ -128,7 +128,8 @@ impl Thread {
     /// as a whole.
     ///
     /// ```
-    /// use throughline::{Agent, Demo, Thread, ThreadJsonError};
+    /// use throughline::thread::ThreadJsonError;
+    /// use throughline::{Agent, Demo, Thread};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

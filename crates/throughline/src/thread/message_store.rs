@@ -5,7 +5,7 @@ use throughline_model::json::RawJson;
 /// Why a message store of the application did not do what it was asked.
 pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Messages in a system of the application: a thread whose [`Owner`](crate::Owner) is `External`
+/// Messages in a system of the application: a thread whose [`Owner`](crate::thread::Owner) is `External`
 /// reads and appends here, while the journal of its runs stays with us.
 ///
 /// Keys are the store's own: any JSON, compound ones too, and each append may give another. A store
@@ -20,7 +20,8 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// use async_trait::async_trait;
 /// use throughline::model::Message;
 /// use throughline::model::json::RawJson;
-/// use throughline::{Agent, Demo, MessageStore, MessageStoreError, Owner, Thread};
+/// use throughline::thread::{MessageStore, MessageStoreError, Owner};
+/// use throughline::{Agent, Demo, Thread};
 ///
 /// /// Messages of a case, by the key of the append that brought them.
 /// #[derive(Clone, Default)]

@@ -18,7 +18,7 @@ pub enum Owner {
         /// The name of the upstream.
         upstream: String,
     },
-    /// A [`MessageStore`](crate::MessageStore) of the application.
+    /// A [`MessageStore`](crate::thread::MessageStore) of the application.
     External {
         /// The name under which the agent knows it.
         store: String,

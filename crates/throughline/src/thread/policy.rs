@@ -97,7 +97,8 @@ pub enum OnPark {
 /// What is to become of history where one can choose. Each run may choose otherwise.
 ///
 /// ```
-/// use throughline::{Agent, Demo, HistoryPolicy, OnBusy, OnInterrupt, Persistence};
+/// use throughline::thread::{HistoryPolicy, OnBusy, OnInterrupt, Persistence};
+/// use throughline::{Agent, Demo};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = Agent::builder(Demo::new())

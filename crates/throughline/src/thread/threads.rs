@@ -213,8 +213,8 @@ impl Threads {
     /// Open a thread, or make it. Whoever comes second opens what the first one made.
     ///
     /// ```
-    /// use throughline::store::{NewThread, Store};
-    /// use throughline::{ThreadId, Threads};
+    /// use throughline::store::{NewThread, Store, ThreadId};
+    /// use throughline::Threads;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -237,8 +237,8 @@ impl Threads {
     /// A new thread that goes on from any place of another. It shares everything up to there.
     ///
     /// ```
-    /// use throughline::store::{NewThread, Store};
-    /// use throughline::{Agent, Demo, ThreadId, Threads};
+    /// use throughline::store::{NewThread, Store, ThreadId};
+    /// use throughline::{Agent, Demo, Threads};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -446,7 +446,8 @@ impl Thread {
     ///
     /// ```
     /// use throughline::model::json::RawJson;
-    /// use throughline::{Owner, Thread};
+    /// use throughline::thread::Owner;
+    /// use throughline::Thread;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -471,7 +472,8 @@ impl Thread {
     /// ends in the mode it began with; `None` leaves it to the agents again.
     ///
     /// ```
-    /// use throughline::{Agent, Demo, Persistence, Thread};
+    /// use throughline::thread::Persistence;
+    /// use throughline::{Agent, Demo, Thread};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

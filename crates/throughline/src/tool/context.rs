@@ -118,7 +118,8 @@ impl CallContext {
     ///
     /// ```
     /// use throughline::model::json::RawJson;
-    /// use throughline::{CallContext, Tool, tool};
+    /// use throughline::tool::CallContext;
+    /// use throughline::{Tool, tool};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

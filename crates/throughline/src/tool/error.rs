@@ -65,7 +65,7 @@ impl ToolError {
     /// The tool failed, and the text is meant for the model.
     ///
     /// ```
-    /// use throughline::{ToolError, ToolFault};
+    /// use throughline::tool::{ToolError, ToolFault};
     ///
     /// let error = ToolError::reported("there is no port called Dovr");
     /// assert_eq!(error.fault(), ToolFault::Reported);

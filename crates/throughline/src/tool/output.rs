@@ -56,11 +56,11 @@ pub trait IntoToolOutput {
 /// A value that the model reads as JSON.
 ///
 /// ```
-/// use throughline::{IntoToolOutput, Json};
+/// use throughline::tool::{IntoToolOutput, Json};
 ///
 /// let output = Json(vec![1, 2]).into_tool_output()?.output;
 /// assert_eq!(format!("{output:?}"), "Json([1,2])");
-/// # Ok::<(), throughline::ToolError>(())
+/// # Ok::<(), throughline::tool::ToolError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);

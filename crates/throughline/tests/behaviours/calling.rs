@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use throughline::StopReason;
+use throughline::agent::Limits;
 use throughline::model::{Message, Wire};
-use throughline::{Limits, StopReason, ToolOutput};
+use throughline::tool::ToolOutput;
 use throughline_testkit::scripted::Step;
 use throughline_wire::render::{Options, Target, render};
 use throughline_wire::validate::{Profile, validate};

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use throughline::StopReason;
 use throughline::model::Status;
-use throughline::{Effect, StopReason, ToolOutput};
+use throughline::tool::{Effect, ToolOutput};
 use throughline_testkit::scripted::Step;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -91,7 +92,7 @@ fn a_failed_run_leaves_the_history_and_goes_on_from_its_finished_steps() {
         let tide = Fake::named("tide");
         let steps = [
             Step::calls([("c1", "tide", "{}")]),
-            Step::fails(throughline::ErrorKind::Unavailable),
+            Step::fails(throughline::client::ErrorKind::Unavailable),
             Step::text("at four"),
         ];
         let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
@@ -107,7 +108,7 @@ fn a_failed_run_leaves_the_history_and_goes_on_from_its_finished_steps() {
         assert_eq!(rig.history(), said(&outcome));
         // One of which nothing finished leaves nothing.
         rig.client
-            .push(Step::fails(throughline::ErrorKind::Unavailable));
+            .push(Step::fails(throughline::client::ErrorKind::Unavailable));
         let run = rig.agent.run_on(&rig.thread, "again?");
         how.finish(run).await.unwrap_err();
         assert_eq!(rig.history(), said(&outcome));

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use throughline::{SetError, StopReason, Tool, ToolOutput};
+use throughline::tool::{SetError, ToolOutput};
+use throughline::{StopReason, Tool};
 use throughline_testkit::scripted::Step;
 
 use crate::behaviours::support::{Fake, Rig, both, result_text, said};

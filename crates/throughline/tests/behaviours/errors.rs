@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use throughline::agent::Step as Happened;
 use throughline::model::{Arguments, CallId, Content, Outcome as Ending, Status, Stop, ToolCall};
-use throughline::{
-    Effect, Outcome, Parameters, Step as Happened, StopReason, ToolError, ToolOutput,
-};
+use throughline::tool::{Effect, Parameters, ToolError, ToolOutput};
+use throughline::{Outcome, StopReason};
 use throughline_testkit::scripted::Step;
 use tokio::time::{Instant, sleep};
 
@@ -74,16 +74,16 @@ fn b26_a_round_fails_once_however_many_of_its_calls_do() {
         // Beside `ok`, results that say that a call was not run are no failure.
         for ending in [Ending::Rejected, Ending::Expired] {
             let guarded = Fake::named("guarded").with(|spec| {
-                spec.approval = throughline::Approval::Always;
+                spec.approval = throughline::tool::Approval::Always;
             });
             let steps = [
                 Step::calls([("c1", "good", "{}"), ("c2", "guarded", "{}")]),
                 Step::text("done"),
             ];
             let rig = Rig::new(how, steps, |agent| {
-                let limits = throughline::Limits {
+                let limits = throughline::agent::Limits {
                     failed_rounds: 1,
-                    ..throughline::Limits::default()
+                    ..throughline::agent::Limits::default()
                 };
                 agent.tool(Fake::named("good")).tool(guarded).limits(limits)
             });
@@ -305,9 +305,9 @@ fn b32_an_unknown_tool_gets_an_error_that_lists_the_names() {
         let steps = [Step::calls(calls), Step::text("done")];
         let good = Fake::named("good");
         let rig = Rig::new(how, steps, |agent| {
-            let limits = throughline::Limits {
+            let limits = throughline::agent::Limits {
                 failed_rounds: 1,
-                ..throughline::Limits::default()
+                ..throughline::agent::Limits::default()
             };
             agent
                 .tool(good.clone())

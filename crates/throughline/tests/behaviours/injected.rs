@@ -15,7 +15,7 @@ fn b47_a_message_injected_while_tools_run_goes_out_once_behind_the_results() {
     both(async |how| {
         let teller = Fake::doing("teller", |_, context| async move {
             context.inject(Message::user("hurry")).await.unwrap();
-            Ok(throughline::ToolOutput::default())
+            Ok(throughline::tool::ToolOutput::default())
         });
         let calls = [("c1", "teller", "{}")];
         let steps = [Step::calls(calls), Step::text("done"), Step::text("next")];
@@ -126,7 +126,7 @@ fn what_a_run_did_not_deliver_waits_for_the_next() {
     both(async |how| {
         let enough = Fake::doing("enough", |_, context| async move {
             context.inject(Message::user("too late")).await.unwrap();
-            Ok(throughline::ToolOutput::default().and_terminate())
+            Ok(throughline::tool::ToolOutput::default().and_terminate())
         });
         let steps = [Step::calls([("c1", "enough", "{}")]), Step::text("done")];
         let rig = Rig::new(how, steps, |agent| agent.tool(enough));

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use throughline::agent::{BuildError, Calling, Limits, RunOptions};
 use throughline::model::{Body, Message, Role, Status, Stop};
-use throughline::{
-    Agent, Approval, BuildError, Calling, Effect, Limits, RunOptions, StopReason, ToolOutput,
-};
+use throughline::tool::{Approval, Effect, ToolOutput};
+use throughline::{Agent, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use tokio::time::{Instant, sleep};
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use throughline::agent::{BuildError, Input, RunOptions};
 use throughline::model::json::Value;
 use throughline::model::{
     CallId, Content, Message, Output, Role, Source, ToolCall, ToolChoice, Wire,
 };
-use throughline::{Agent, BuildError, Input, RunOptions, SetError, StopReason, ToolOutput};
+use throughline::tool::{SetError, ToolOutput};
+use throughline::{Agent, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_wire::render::{Options, Target};
 use tokio::time::sleep;
@@ -178,7 +180,7 @@ fn b9_lazy_input_is_read_once_and_options_stay_the_callers() {
         let client = ScriptedClient::new([
             Step::calls([("c1", "adder", "{}")]),
             Step::text("done"),
-            Step::fails(throughline::ErrorKind::Invalid),
+            Step::fails(throughline::client::ErrorKind::Invalid),
         ]);
         let rig = Rig::of(how, client, |agent| agent);
         let run = rig.agent.run_on(&rig.thread, input).options(&options);

@@ -1,6 +1,9 @@
 //! Tools that are only declared, and approvals as far as one thread in memory shows them.
 
-use throughline::{Approval, Awaits, RunError, Runs, StopReason};
+use throughline::StopReason;
+use throughline::agent::RunError;
+use throughline::thread::Awaits;
+use throughline::tool::{Approval, Runs};
 use throughline_testkit::scripted::Step;
 
 use crate::behaviours::support::{Fake, Rig, both, result_text, said, short};

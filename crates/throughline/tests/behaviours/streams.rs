@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use throughline::agent::Limits;
+use throughline::client::{ErrorKind, Update, Updates};
 use throughline::model::json::RawJson;
 use throughline::model::{
     Body, CallId, Citation, Content, Event, Fold, Form, Message, Place, Reasoning, Response, Role,
     Stop, Text, ToolCall, Usage, Vendor, Wire,
 };
-use throughline::{
-    Agent, Approval, ErrorKind, Limits, Outcome, RunEvent, StopReason, Thread, ThreadId,
-    ToolOutput, Update, Updates,
-};
+use throughline::store::ThreadId;
+use throughline::tool::{Approval, ToolOutput};
+use throughline::{Agent, Outcome, RunEvent, StopReason, Thread};
 use throughline_store::{Ids, ManualClock};
 use throughline_testkit::scripted::{Chunk, ScriptedClient, Step};
 use throughline_wire::sse::{Decoder, Limits as SseLimits};

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use throughline::{Agent, AgentBuilder, Outcome, Thread};
+use throughline::agent::AgentBuilder;
+use throughline::{Agent, Outcome, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
 pub(crate) use throughline_testkit::stage::{Fake, How, result_text, said, short};

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use throughline::StopReason;
+use throughline::agent::{Limits, Step as Happened, TypedError};
 use throughline::model::json::RawJson;
 use throughline::model::{Body, Content, Message, Response, Role, Stop, Text, Usage};
-use throughline::{Approval, Limits, Step as Happened, StopReason, TypedError};
+use throughline::tool::Approval;
 use throughline_testkit::scripted::Step;
 
 use crate::behaviours::support::{Fake, Rig, both, said};

@@ -1,6 +1,6 @@
 use std::process::Stdio;
 
-use throughline::{McpError, McpServer, ToolFault};
+use throughline::tool::{McpError, McpServer, ToolFault};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline::Tool;
 use throughline::model::json::RawJson;
 use throughline::model::{Body, Content, MediaKind, MediaSource, Output};
-use throughline::{CallContext, McpServer, McpTools, Tool, ToolError, ToolFault};
+use throughline::tool::{CallContext, McpServer, McpTools, ToolError, ToolFault};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

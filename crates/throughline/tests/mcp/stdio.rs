@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use throughline::{Approval, Effect, McpError, ToolFault};
+use throughline::tool::{Approval, Effect, McpError, ToolFault};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
@@ -123,7 +123,7 @@ fn a_process_ends_with_the_last_of_its_tools() {
             let echo = find(&tools, "echo");
             drop(tools);
             let arguments = throughline::model::json::RawJson::new(r#"{"text":"still"}"#).unwrap();
-            let context = throughline::CallContext::detached();
+            let context = throughline::tool::CallContext::detached();
             assert!(echo.call(&arguments, context).await.is_ok());
             drop(echo);
             // Its end closes the connection that it opened.
@@ -155,7 +155,7 @@ fn a_command_that_is_not_there_is_said_to_be_missing() {
     with_python(
         "a_command_that_is_not_there_is_said_to_be_missing",
         |_| async {
-            let server = throughline::McpServer::stdio("no-such-tide-server", ["x"]);
+            let server = throughline::tool::McpServer::stdio("no-such-tide-server", ["x"]);
             let error = server.connect().await.unwrap_err();
             assert!(matches!(error, McpError::Connect { .. }), "{error}");
         },

@@ -1,7 +1,10 @@
 //! Nothing that was said is seen, unless somebody asked for it.
 
+use throughline::Agent;
+use throughline::agent::AgentBuilder;
+use throughline::client::{ClientError, ErrorKind};
 use throughline::model::{Body, CallId, Content, Fault, Message, Role, ToolCall};
-use throughline::{Agent, AgentBuilder, ClientError, ErrorKind, Metrics};
+use throughline::telemetry::Metrics;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
 use crate::telemetry::support::{Fake, How, both};
@@ -184,10 +187,11 @@ fn a_vendors_client_shows_neither_its_key_nor_what_goes_over_the_wire() {
     use std::sync::{Arc, Mutex};
 
     use async_trait::async_trait;
-    use throughline::{
-        Anthropic, Breaker, BreakerPolicy, ChatClient, ClientExt, HttpRequest, HttpResponse, Retry,
-        Transport, TransportError,
+    use throughline::client::{
+        Breaker, BreakerPolicy, ClientExt, HttpRequest, HttpResponse, Retry, Transport,
+        TransportError,
     };
+    use throughline::{Anthropic, ChatClient};
 
     /// Answers each request with the next body.
     struct Wire(Mutex<Vec<(u16, &'static str)>>);

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use throughline::{
-    Agent, HttpRequest, HttpResponse, Instrument, Metrics, OpenAi, Thread, Transport,
-    TransportError,
-};
+use throughline::client::{HttpRequest, HttpResponse, Transport, TransportError};
+use throughline::telemetry::{Instrument, Metrics};
+use throughline::{Agent, OpenAi, Thread};
 
 use crate::telemetry::support::{Fake, both};
 

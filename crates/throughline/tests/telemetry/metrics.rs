@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline::{
-    Agent, Breaker, BreakerPolicy, ClientExt, ErrorKind, Instrument, Metrics, MetricsSnapshot,
-    Retry, RetryPolicy, ToolOutput,
-};
+use throughline::Agent;
+use throughline::client::{Breaker, BreakerPolicy, ClientExt, ErrorKind, Retry, RetryPolicy};
+use throughline::telemetry::{Instrument, Metrics, MetricsSnapshot};
+use throughline::tool::ToolOutput;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use tokio::time::sleep;
 
@@ -126,9 +126,9 @@ fn a_call_that_is_cut_off_is_no_model_error() {
     both(async |how, _| {
         let metrics = Metrics::new();
         let agent = Agent::builder(ScriptedClient::new([Step::hang_after("Hal")]))
-            .limits(throughline::Limits {
+            .limits(throughline::agent::Limits {
                 time: Some(Duration::from_secs(2)),
-                ..throughline::Limits::default()
+                ..throughline::agent::Limits::default()
             })
             .metrics(metrics.clone())
             .build()

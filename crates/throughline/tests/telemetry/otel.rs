@@ -6,7 +6,9 @@ use std::time::Duration;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
-use throughline::{Agent, ClientEvent, ErrorKind, Metrics, Observer, OtelMetrics};
+use throughline::Agent;
+use throughline::client::{ClientEvent, ErrorKind, Observer};
+use throughline::telemetry::{Metrics, OtelMetrics};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
 use crate::telemetry::support::{Fake, alone};
@@ -82,7 +84,7 @@ fn the_sdk_sees_every_measurement_under_the_names_of_the_conventions() {
         });
         metrics.observe(&ClientEvent::Breaker {
             upstream: "scripted",
-            state: throughline::BreakerState::Open,
+            state: throughline::client::BreakerState::Open,
         });
     });
     provider.force_flush().unwrap();

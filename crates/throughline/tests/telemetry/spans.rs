@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline::agent::{Limits, RunOptions};
+use throughline::client::ErrorKind;
 use throughline::model::{Response, Stop, Usage};
-use throughline::{Agent, Effect, ErrorKind, Limits, RunOptions, Thread, ToolOutput};
+use throughline::tool::{Effect, ToolOutput};
+use throughline::{Agent, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use tokio::time::sleep;
 use tracing::{Instrument, info_span};

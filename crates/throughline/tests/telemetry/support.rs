@@ -5,12 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use throughline::agent::order::Order;
+use throughline::agent::{AgentBuilder, Run, RunFailed};
 use throughline::model::json::RawJson;
-use throughline::order::Order;
-use throughline::{
-    Agent, AgentBuilder, CallContext, ChatClient, Outcome, Parameters, Run, RunFailed, Tool,
-    ToolError, ToolOutput, ToolSpec,
-};
+use throughline::tool::{CallContext, Parameters, ToolError, ToolOutput, ToolSpec};
+use throughline::{Agent, ChatClient, Outcome, Tool};
 
 use crate::telemetry::capture::Capture;
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use throughline::agent::order::Order;
+use throughline::agent::{AgentBuilder, Run, RunFailed};
 use throughline::model::Role;
-use throughline::order::Order;
 use throughline::store::{Journal, RunFilter, ThreadId};
-use throughline::{Agent, AgentBuilder, Outcome, Run, RunEvent, RunFailed, ToolOutput};
+use throughline::tool::ToolOutput;
+use throughline::{Agent, Outcome, RunEvent};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process};
 use tokio::sync::Semaphore;

@@ -1,10 +1,11 @@
 //! A thread that is busy, keys that are used twice, and what may change while a run is there.
 
+use throughline::agent::RunError;
 use throughline::model::Message;
 use throughline::store::{Error, RunState, Span};
-use throughline::{
-    Approval, OnBusy, Owner, OwnerError, Persistence, RunError, StopReason, Threads,
-};
+use throughline::thread::{OnBusy, Owner, OwnerError, Persistence};
+use throughline::tool::Approval;
+use throughline::{StopReason, Threads};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, said, short};

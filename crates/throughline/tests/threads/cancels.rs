@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
+use throughline::agent::{Limits, Run, RunError, RunFailed};
+use throughline::client::{Abilities, ChatRequest, ClientError, EventStream};
 use throughline::model::{Event, Message, Response, Status};
 use throughline::store::{ApprovalFilter, ApprovalState, RunId, RunState};
-use throughline::{
-    Abilities, Agent, Approval, ChatClient, ChatRequest, ClientError, Effect, EventStream, Limits,
-    Outcome, Run, RunError, RunEvent, RunFailed, Runs, StopReason, Thread,
-};
+use throughline::tool::{Approval, Effect, Runs};
+use throughline::{Agent, ChatClient, Outcome, RunEvent, StopReason, Thread};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text, said};
@@ -322,7 +322,7 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
         goes_on(how, &here, &asked, &thread).await;
 
         // A run that failed had not finished.
-        asked.push(Step::fails(throughline::ErrorKind::Unavailable));
+        asked.push(Step::fails(throughline::client::ErrorKind::Unavailable));
         let run = here.run_on(&thread, "and?");
         how.finish(run).await.unwrap_err();
         let nothing = how.finish(here.cancel(&thread)).await.unwrap_err();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use throughline::agent::Compaction;
+use throughline::client::{ChatRequest, ClientExt, Compacts, HistoryOwner, View};
 use throughline::compact::{Epoch, Policy, Report, ToolHistory, UnchangedReason};
 use throughline::model::json::{self, RawJson};
 use throughline::model::{
@@ -9,10 +11,9 @@ use throughline::model::{
     ToolChoice,
 };
 use throughline::store::At;
-use throughline::{
-    Agent, ChatClient, ChatRequest, ClientExt, Compaction, Compacts, HistoryOwner, Outcome, Owner,
-    Persistence, RunEvent, ToolOutput, View,
-};
+use throughline::thread::{Owner, Persistence};
+use throughline::tool::ToolOutput;
+use throughline::{Agent, ChatClient, Outcome, RunEvent};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{Asked, Ids, ScriptedClient, Step, StoringService};
 use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text};
@@ -228,7 +229,7 @@ fn b174_each_request_starts_with_the_one_before_between_epochs_and_across_proces
         }
         let client = Arc::new(model(3));
         let mut epochs = 0;
-        let mut thread_id: Option<throughline::ThreadId> = None;
+        let mut thread_id: Option<throughline::store::ThreadId> = None;
         let mut first_of_turn = Vec::new();
         for turn in 0..10 {
             // Every turn in a process of its own: what is shown comes from the record and the epoch.

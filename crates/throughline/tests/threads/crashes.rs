@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use throughline::agent::RunError;
 use throughline::model::json::RawJson;
 use throughline::model::{Status, Stop};
 use throughline::store::{Error, NewThread, RunState, ThreadId};
-use throughline::{
-    Awaits, CallContext, Effect, HistoryPolicy, OnInterrupt, OnLost, Persistence, Probe, RunError,
-    RunEvent, StopReason, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use throughline::thread::{Awaits, HistoryPolicy, OnInterrupt, OnLost, Persistence};
+use throughline::tool::{CallContext, Effect, Probe, ToolError, ToolOutput, ToolSpec};
+use throughline::{RunEvent, StopReason, Tool};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, result_text, said};

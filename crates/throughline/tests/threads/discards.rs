@@ -1,10 +1,13 @@
 //! Runs that are given up: what is left of them, and what may not be given up.
 
+use throughline::agent::RunError;
 use throughline::model::Message;
 use throughline::store::{
     ApprovalFilter, ApprovalState, Decision, Error, RunId, RunState, ThreadId, Unanswerable,
 };
-use throughline::{Approval, OnBusy, Persistence, RunError, StopReason, Threads};
+use throughline::thread::{OnBusy, Persistence};
+use throughline::tool::Approval;
+use throughline::{StopReason, Threads};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, Process, everywhere, said, short};
@@ -262,7 +265,7 @@ fn settled_and_foreign_runs_are_refused() {
         let process = stage.process().await;
         let model = client([
             Step::text("at four"),
-            Step::fails(throughline::ErrorKind::Auth),
+            Step::fails(throughline::client::ErrorKind::Auth),
         ]);
         let agent = agent(&process, &model, &[]);
         let thread = agent.new_thread();

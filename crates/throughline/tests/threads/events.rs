@@ -1,11 +1,11 @@
 //! What readers of runs hear.
 
 use futures_util::{FutureExt, StreamExt};
+use throughline::agent::{Run, RunError, RunStream};
+use throughline::client::{ClientExt, Retry, RetryPolicy};
 use throughline::model::{Content, Event, Place, Stop, VendorError, Wire};
-use throughline::store::{Error, EventNo, RunState};
-use throughline::{
-    ClientExt, Retry, RetryPolicy, Run, RunError, RunEvent, RunId, RunStream, StopReason, Threads,
-};
+use throughline::store::{Error, EventNo, RunId, RunState};
+use throughline::{RunEvent, StopReason, Threads};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, everywhere, said};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use throughline::agent::{AgentBuilder, RunError};
+use throughline::client::Abilities;
 use throughline::model::json::RawJson;
 use throughline::model::{Message, Role};
-use throughline::{
-    Abilities, Agent, AgentBuilder, MessageStore, MessageStoreError, Owner, Persistence, RunError,
-    StopReason, Thread,
-};
+use throughline::thread::{MessageStore, MessageStoreError, Owner, Persistence};
+use throughline::{Agent, StopReason, Thread};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere, short};

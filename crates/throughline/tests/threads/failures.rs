@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use throughline::order::Order;
+use throughline::agent::order::Order;
+use throughline::agent::{Limits, Remedy, Run, RunError, RunFailed, TypedError};
+use throughline::client::{ClientError, ErrorKind, ProxyChoice};
 use throughline::store::Error;
-use throughline::{
-    Agent, Approval, ClientError, ErrorKind, Limits, OnBusy, OpenAi, Persistence, ProxyChoice,
-    Remedy, Run, RunError, RunFailed, StopReason, Thread, ToolOutput, TypedError,
-};
+use throughline::thread::{OnBusy, Persistence};
+use throughline::tool::{Approval, ToolOutput};
+use throughline::{Agent, OpenAi, StopReason, Thread};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, MadeCalls, everywhere, said};
@@ -53,7 +54,7 @@ fn asks() -> Step {
     Step::text_and_calls(format!("{CANARY} answer"), [("c1", "tide", arguments)])
 }
 
-fn secretive(agent: throughline::AgentBuilder) -> throughline::AgentBuilder {
+fn secretive(agent: throughline::agent::AgentBuilder) -> throughline::agent::AgentBuilder {
     agent.instructions(format!("{CANARY} instructions"))
 }
 

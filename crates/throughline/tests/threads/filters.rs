@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use throughline::Agent;
 use throughline::model::{Message, Role};
-use throughline::{Agent, Persistence};
+use throughline::thread::Persistence;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, everywhere, short};
 

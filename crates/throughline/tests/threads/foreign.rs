@@ -5,7 +5,8 @@ use throughline::model::{
     CallId, Content, Message, Outcome, Output, Response, Role, ToolCall, json, pairs,
 };
 use throughline::store::{Append, NewItem, NewThread};
-use throughline::{StopReason, Thread, ToolOutput};
+use throughline::tool::ToolOutput;
+use throughline::{StopReason, Thread};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, said, short};
 use throughline_wire::render::{Options, Target, render};

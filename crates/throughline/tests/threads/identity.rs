@@ -3,7 +3,8 @@
 use throughline::store::{
     Alias, At, Authority, ErrorKind, NewThread, Tenant, ThreadFilter, ThreadId,
 };
-use throughline::{Agent, HistoryPolicy, OnBusy, Thread, Threads};
+use throughline::thread::{HistoryPolicy, OnBusy};
+use throughline::{Agent, Thread, Threads};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{How, Process, everywhere, short};
 
@@ -26,7 +27,7 @@ fn echo(process: &Process) -> Agent {
         .unwrap()
 }
 
-async fn say(agent: &Agent, thread: &Thread, how: How, text: &str) -> throughline::RunId {
+async fn say(agent: &Agent, thread: &Thread, how: How, text: &str) -> throughline::store::RunId {
     how.finish(agent.run_on(thread, text)).await.unwrap().run
 }
 

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use throughline::agent::AgentBuilder;
+use throughline::client::{Abilities, StoresHistory};
 use throughline::model::json::RawJson;
 use throughline::model::{Message, Response, Role, Source, Stop, Wire};
 use throughline::store::{Error, ServiceId, ThreadFilter, ThreadId};
-use throughline::{
-    Abilities, Agent, AgentBuilder, Approval, Owner, Persistence, StopReason, StoresHistory,
-    Thread, ThreadJsonError, Threads, ToolOutput,
-};
+use throughline::thread::{Owner, Persistence, ThreadJsonError};
+use throughline::tool::{Approval, ToolOutput};
+use throughline::{Agent, StopReason, Thread, Threads};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, everywhere, short};
 
@@ -113,9 +114,9 @@ fn b120_a_thread_of_a_store_is_its_id_in_json_and_opens_elsewhere_with_everythin
 fn what_a_provider_adds_reaches_a_service_that_keeps_the_conversation() {
     everywhere(async |_, how| {
         let provider = Provider::named("weather").before(|_| {
-            Ok(throughline::Additions {
+            Ok(throughline::agent::Additions {
                 messages: vec![Message::user("it rains")],
-                ..throughline::Additions::default()
+                ..throughline::agent::Additions::default()
             })
         });
         let client = keeping([kept("one", "resp_1"), kept("two", "resp_2")]);

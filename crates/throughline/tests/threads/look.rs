@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use throughline::ThreadId;
-use throughline::store::{At, CallState, Entry, Journal, RunFilter};
+use throughline::store::{At, CallState, Entry, Journal, RunFilter, ThreadId};
 use throughline_testkit::stage::{Process, short};
 
 /// What the store has of a thread and of its newest run.

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+use throughline::Agent;
+use throughline::agent::Limits;
+use throughline::client::ErrorKind;
 use throughline::model::{Content, Role};
-use throughline::{
-    Agent, Approval, ErrorKind, HistoryPolicy, Limits, Owner, Parity, Persistence, ToolOutput,
-};
+use throughline::thread::{HistoryPolicy, Owner, Parity, Persistence};
+use throughline::tool::{Approval, ToolOutput};
 use throughline_testkit::scripted::{Ids, ScriptedClient, Step, StoringService};
 use throughline_testkit::stage::{Engine, Fake, How, Stage, everywhere, short};
 use tokio_util::sync::CancellationToken;

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use throughline::agent::{AgentBuilder, Limits, RunError};
+use throughline::client::ErrorKind;
 use throughline::model::Message;
-use throughline::store::{Ids, ManualClock, NodeId, StepRecord};
-use throughline::{
-    Agent, AgentBuilder, Approval, CallContext, ErrorKind, HistoryPolicy, Limits, Parity,
-    Persistence, RunError, StopReason, ThreadId, ToolOutput,
-};
+use throughline::store::{Ids, ManualClock, NodeId, StepRecord, ThreadId};
+use throughline::thread::{HistoryPolicy, Parity, Persistence};
+use throughline::tool::{Approval, CallContext, ToolOutput};
+use throughline::{Agent, StopReason};
 use throughline_testkit::scripted::{Ids as ServiceIds, ScriptedClient, Step, StoringService};
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said, short};
 use tokio_util::sync::CancellationToken;
@@ -695,7 +696,7 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
             let there = kept.new_thread();
             let upstream = "scripted".to_owned();
             there
-                .set_owner(throughline::Owner::Service { upstream })
+                .set_owner(throughline::thread::Owner::Service { upstream })
                 .await
                 .unwrap();
             how.finish(kept.run_on(&there, "when?")).await.unwrap();

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use throughline::agent::Compaction;
+use throughline::client::ErrorKind;
 use throughline::compact::{NarrativeOutcome, NarrativeRejection, Policy, Report};
 use throughline::model::{Message, Source};
 use throughline::store::At;
-use throughline::{Agent, Compaction, ErrorKind, Outcome, Persistence, RunEvent, StopReason};
+use throughline::thread::Persistence;
+use throughline::{Agent, Outcome, RunEvent, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{How, Process, everywhere};
 use tokio_util::sync::CancellationToken;
@@ -64,7 +67,7 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
         let narrator = Arc::new(ScriptedClient::answering(|_| {
             Step::text(format!("{TRUE} {LIE}")).with_usage(900, 40)
         }));
-        let mut id: Option<throughline::ThreadId> = None;
+        let mut id: Option<throughline::store::ThreadId> = None;
         let (mut made, mut told) = (Vec::new(), Vec::<NarrativeOutcome>::new());
         let mut last: Option<Report> = None;
         for _ in 0..24 {

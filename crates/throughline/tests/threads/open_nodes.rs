@@ -2,13 +2,15 @@
 //! the next run.
 
 use futures_util::StreamExt;
+use throughline::agent::{Input, OnRepeat, RunEnd, RunError, RunFailed, RunOptions};
+use throughline::client::ErrorKind;
 use throughline::model::{Body, Message, Role};
-use throughline::store::{ApprovalFilter, ApprovalState, Decision, Error, NewThread, RunState};
-use throughline::{
-    Agent, Approval, Effect, ErrorKind, HistoryPolicy, Input, OnOpenCalls, OnPark, OnRepeat,
-    Outcome, Parameters, RunEnd, RunError, RunEvent, RunFailed, RunId, RunOptions, Runs,
-    StopReason, Thread, Threads, Views,
+use throughline::store::{
+    ApprovalFilter, ApprovalState, Decision, Error, NewThread, RunId, RunState,
 };
+use throughline::thread::{HistoryPolicy, OnOpenCalls, OnPark, Views};
+use throughline::tool::{Approval, Effect, Parameters, Runs};
+use throughline::{Agent, Outcome, RunEvent, StopReason, Thread, Threads};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{
@@ -20,12 +22,12 @@ use crate::threads::acts::{Client, built, client, start};
 const OPEN: HistoryPolicy = HistoryPolicy {
     on_park: OnPark::Publish,
     on_open_calls: OnOpenCalls::Reject,
-    persistence: throughline::Persistence::PerRun,
-    parity: throughline::Parity::None,
-    on_interrupt: throughline::OnInterrupt::Resume,
-    on_busy: throughline::OnBusy::Reject,
-    on_service_id: throughline::OnServiceId::Throw,
-    on_lost: throughline::OnLost::Tell,
+    persistence: throughline::thread::Persistence::PerRun,
+    parity: throughline::thread::Parity::None,
+    on_interrupt: throughline::thread::OnInterrupt::Resume,
+    on_busy: throughline::thread::OnBusy::Reject,
+    on_service_id: throughline::thread::OnServiceId::Throw,
+    on_lost: throughline::thread::OnLost::Tell,
 };
 
 fn agent(process: &Process, client: &Client, tools: &[&Fake]) -> Agent {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use throughline::agent::{AgentBuilder, RunError, RunOptions};
+use throughline::client::{Abilities, ErrorKind, StoresHistory};
 use throughline::model::Message;
-use throughline::{
-    Abilities, Agent, AgentBuilder, ErrorKind, HistoryPolicy, OnServiceId, Owner, OwnerError,
-    RunError, RunOptions, StopReason, StoresHistory, Thread, ToolOutput,
-};
+use throughline::thread::{HistoryPolicy, OnServiceId, Owner, OwnerError};
+use throughline::tool::ToolOutput;
+use throughline::{Agent, StopReason, Thread};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{Ids, KeptBy, ScriptedClient, Step, StoringService};
 use throughline_testkit::stage::{Fake, How, Process, everywhere, said, short};

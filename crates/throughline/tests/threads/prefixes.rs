@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use throughline::model::json;
-use throughline::model::{Body, Content, Message, Wire, pairs};
-use throughline::store::{RunFilter, RunState};
-use throughline::{Agent, Awaits, Effect, Outcome, Persistence, StopReason, ThreadId, ToolOutput};
+use throughline::model::{Body, Content, Message, Wire, json, pairs};
+use throughline::store::{RunFilter, RunState, ThreadId};
+use throughline::thread::{Awaits, Persistence};
+use throughline::tool::{Effect, ToolOutput};
+use throughline::{Agent, Outcome, StopReason};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{Asked, ScriptedClient, Step};
 use throughline_testkit::stage::{Engine, Fake, How, Process, Stage, short};
@@ -102,10 +103,10 @@ fn agent(process: &Process, script: &Script, ledger: &Ledger) -> (Agent, Arc<Scr
         builder = builder.tool(tool.with(|spec| {
             spec.effect = effect;
             if name == "asked" {
-                spec.approval = throughline::Approval::Always;
+                spec.approval = throughline::tool::Approval::Always;
             }
             if name == "outside" {
-                spec.runs = throughline::Runs::Outside;
+                spec.runs = throughline::tool::Runs::Outside;
             }
         }));
     }
@@ -191,8 +192,11 @@ async fn dies(
     Some(check(&second, &id, &ledger).await)
 }
 
-fn is_nothing(failed: &throughline::RunFailed) -> bool {
-    matches!(failed.source, throughline::RunError::NothingToResume { .. })
+fn is_nothing(failed: &throughline::agent::RunFailed) -> bool {
+    matches!(
+        failed.source,
+        throughline::agent::RunError::NothingToResume { .. }
+    )
 }
 
 /// The history is closed and fit for every vendor; nothing that was not declared safe ran twice.

@@ -3,13 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use throughline::agent::{
+    Additions, AgentBuilder, BuildError, ContextProvider, Keep, Need, ProviderContext,
+    ProviderError, ProviderScope, ProviderSpec, RunError, RunOptions, StateError, Told,
+};
+use throughline::client::ErrorKind;
 use throughline::model::{Message, Source};
 use throughline::store::ThreadId;
-use throughline::{
-    Additions, Agent, AgentBuilder, Approval, BuildError, ContextProvider, ErrorKind, Keep, Need,
-    Persistence, ProviderContext, ProviderError, ProviderScope, ProviderSpec, RunError, RunOptions,
-    StateError, StopReason, Thread, Told, ToolOutput,
-};
+use throughline::thread::Persistence;
+use throughline::tool::{Approval, ToolOutput};
+use throughline::{Agent, StopReason, Thread};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere, short};

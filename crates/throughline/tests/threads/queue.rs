@@ -3,8 +3,12 @@
 use std::future::IntoFuture;
 
 use futures_util::StreamExt;
+use throughline::agent::{RunError, RunFailed};
+use throughline::client::ErrorKind;
 use throughline::store::{Claim, Error, RunId, RunState, Store, TenantScope, ThreadId};
-use throughline::{Agent, Approval, ErrorKind, OnBusy, Outcome, RunError, RunFailed, StopReason};
+use throughline::thread::OnBusy;
+use throughline::tool::Approval;
+use throughline::{Agent, Outcome, StopReason};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said};
@@ -433,7 +437,7 @@ async fn order(
     agent: &Agent,
     id: &ThreadId,
     left: Left,
-) -> throughline::Run<throughline::order::Resume> {
+) -> throughline::agent::Run<throughline::agent::order::Resume> {
     let read = agent.open(id.clone()).await.unwrap();
     read.refresh().await.unwrap();
     let pending = read.pending();

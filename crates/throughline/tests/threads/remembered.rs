@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use throughline::agent::{RunError, RunFailed};
 use throughline::model::Message;
 use throughline::model::json::RawJson;
-use throughline::store::{Authority, Error, Mode, NewThread, Tenant, ThreadPatch};
-use throughline::{Agent, RunError, RunFailed, RunId, StopReason, Thread, Threads, Views};
+use throughline::store::{Authority, Error, Mode, NewThread, RunId, Tenant, ThreadPatch};
+use throughline::thread::Views;
+use throughline::{Agent, StopReason, Thread, Threads};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, everywhere, short};
 
@@ -221,12 +223,12 @@ fn another_tenant_remembers_nothing() {
 fn where_something_is_still_to_come_the_store_is_asked() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
-        let outside = Fake::named("pay").with(|spec| spec.runs = throughline::Runs::Outside);
+        let outside = Fake::named("pay").with(|spec| spec.runs = throughline::tool::Runs::Outside);
         let client = client([Step::calls([("c1", "pay", "{}")]), Step::text("paid")]);
         let agent = built(&process, &client, &[&outside], |builder| {
-            builder.history(throughline::HistoryPolicy {
-                on_park: throughline::OnPark::Publish,
-                ..throughline::HistoryPolicy::default()
+            builder.history(throughline::thread::HistoryPolicy {
+                on_park: throughline::thread::OnPark::Publish,
+                ..throughline::thread::HistoryPolicy::default()
             })
         });
         let threads = Threads::of(&process.store).with_views(Views::new(1 << 20));

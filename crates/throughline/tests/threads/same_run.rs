@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline::agent::{AgentBuilder, Limits};
+use throughline::client::ErrorKind;
 use throughline::model::{Message, Outcome as Ending};
 use throughline::store::{NewThread, ThreadId};
-use throughline::{
-    Agent, AgentBuilder, Approval, ErrorKind, Limits, Persistence, StopReason, ToolError,
-    ToolOutput,
-};
+use throughline::thread::Persistence;
+use throughline::tool::{Approval, ToolError, ToolOutput};
+use throughline::{Agent, StopReason};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said, short};
@@ -52,8 +53,8 @@ fn b230_what_was_queued_before_a_crash_is_in_the_next_request_of_the_run() {
     everywhere(async |stage, how| {
         // Killed before the result is stored, after it, and in the request that had the message.
         for tried in [false, true] {
-            let tide =
-                Fake::named("tide").with(|spec| spec.effect = throughline::Effect::Idempotent);
+            let tide = Fake::named("tide")
+                .with(|spec| spec.effect = throughline::tool::Effect::Idempotent);
             let first = stage.process().await;
             let steps = [call(1), Step::hang()];
             let model = client(steps);

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use throughline::client::StoresHistory;
 use throughline::model::Message;
-use throughline::{Agent, HistoryPolicy, OnServiceId, Owner, StoresHistory, Thread};
+use throughline::thread::{HistoryPolicy, OnServiceId, Owner};
+use throughline::{Agent, Thread};
 use throughline_testkit::scripted::{Ids, Step, StoringService};
 use throughline_testkit::stage::{Engine, How, Process, Stage, everywhere};
 

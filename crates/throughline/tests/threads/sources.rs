@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use throughline::client::{Target, View};
 use throughline::model::json::{self, Value};
 use throughline::model::{Content, Message, Response, Role, Source, Wire};
 use throughline::store::ThreadId;
-use throughline::{Agent, Target, Thread, View};
+use throughline::{Agent, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, everywhere, short};
 use throughline_wire::render::Options;

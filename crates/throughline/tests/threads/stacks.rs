@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use throughline::client::{
+    Abilities, ChatRequest, ClientError, ClientExt, EventStream, Layer, PersistEachCall,
+    PersistMark,
+};
 use throughline::model::{Event, Response};
 use throughline::store::{Claim, Publish, RunState};
-use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, ClientExt, EventStream, Layer,
-    PersistEachCall, PersistMark, Persistence, StopReason,
-};
+use throughline::thread::Persistence;
+use throughline::{Agent, ChatClient, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Engine, Fake, How, Process, Stage, everywhere, said, short};
 
@@ -233,7 +235,7 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
     (process, agent, thread)
 }
 
-async fn seen(process: &Process, thread: &throughline::ThreadId) -> String {
+async fn seen(process: &Process, thread: &throughline::store::ThreadId) -> String {
     let look = look(process, thread).await;
     let open = if look.open { " open" } else { "" };
     format!("[{}] v{}{open}", look.history, look.version)

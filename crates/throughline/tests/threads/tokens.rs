@@ -5,7 +5,9 @@ use std::sync::Arc;
 use throughline::compact::Policy;
 use throughline::model::{Message, tokens};
 use throughline::store::{Append, At, NewItem, NewThread, Span, ThreadFilter, ThreadId, transfer};
-use throughline::{Agent, Persistence, StopReason, Thread, ToolOutput};
+use throughline::thread::Persistence;
+use throughline::tool::ToolOutput;
+use throughline::{Agent, StopReason, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere};
 

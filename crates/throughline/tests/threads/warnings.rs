@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Mutex, Once, PoisonError};
 
-use throughline::RunId;
+use throughline::store::RunId;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use throughline::agent::Compaction;
 use throughline::compact::Policy;
 use throughline::model::Message;
-use throughline::store::{At, NewThread};
-use throughline::{Agent, Compaction, Outcome, Persistence, Thread, ThreadId};
+use throughline::store::{At, NewThread, ThreadId};
+use throughline::thread::Persistence;
+use throughline::{Agent, Outcome, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{How, Process, everywhere};
 

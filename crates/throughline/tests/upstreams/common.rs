@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use throughline::client::{
+    Bounds, ChatRequest, ClientBuilder, ClientError, HistoryOwner, ProxyChoice, Timeouts, View,
+};
 use throughline::model::json::RawJson;
 use throughline::model::{Event, Family, Fold, Response, Settings, ToolChoice, ToolDef, Wire};
-use throughline::{
-    Anthropic, Bounds, ChatClient, ChatRequest, ClientBuilder, ClientError, Foundry, Gemini,
-    HistoryOwner, OpenAi, ProxyChoice, Timeouts, View,
-};
+use throughline::{Anthropic, ChatClient, Foundry, Gemini, OpenAi};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{KEY, Upstream};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use throughline::model::{
     CallId, Content, Message, Response, Role, Status, Stop, ToolCall, ToolResult, Wire,
 };
-use throughline::{Agent, ChatClient, Outcome, Parameters, StopReason};
+use throughline::tool::Parameters;
+use throughline::{Agent, ChatClient, Outcome, StopReason};
 use throughline_testkit::stage::{Fake, How};
 use throughline_testkit::upstream::{Extent, Fault, Recorded, Reply, Upstream};
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use throughline::ChatClient;
+use throughline::client::{Breaker, BreakerPolicy, BreakerState, ErrorKind, RetryPolicy, View};
 use throughline::model::{Message, Wire};
-use throughline::{Breaker, BreakerPolicy, BreakerState, ChatClient, ErrorKind, RetryPolicy, View};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Extent, Fault, Reply, Script, Upstream};
 

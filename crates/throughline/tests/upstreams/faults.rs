@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use throughline::ChatClient;
+use throughline::client::{BreakerPolicy, ClientError, ClientEvent, Observer, RetryPolicy, View};
 use throughline::model::{Message, Response, Stop, Wire};
-use throughline::{
-    BreakerPolicy, ChatClient, ClientError, ClientEvent, Observer, RetryPolicy, View,
-};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Expected, Extent, Fault, KEY, Reply, Upstream};
 use tokio::sync::Notify;

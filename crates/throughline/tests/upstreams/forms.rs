@@ -4,16 +4,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use throughline::ChatClient;
+use throughline::client::render::{Native, Options, TextEmbed, ToolEntry};
+use throughline::client::{
+    ChatRequest, ClientBuilder, ClientEvent, ErrorKind, HistoryForm, HistoryOwner, Markers,
+    Observer, Target, ToolHistoryStrategy, View,
+};
 use throughline::compact::{Call, Planned, Policy, Scale, ToolHistory};
 use throughline::model::{
     Body, CallId, Content, Message, Outcome, Output, Response, Role, ToolCall, Wire,
 };
-use throughline::render::{Native, Options, TextEmbed, ToolEntry};
 use throughline::store::ManualClock;
-use throughline::{
-    ChatClient, ChatRequest, ClientBuilder, ClientEvent, ErrorKind, HistoryForm, HistoryOwner,
-    Markers, Observer, Target, ToolHistoryStrategy, View,
-};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Heard, Recorded, Reply, Script, Upstream};
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use throughline::ChatClient;
+use throughline::client::{ChatRequest, ErrorKind, HistoryOwner, View};
 use throughline::model::{CallId, Content, Family, Message, Output, Role, ToolResult, Wire};
-use throughline::{ChatClient, ChatRequest, ErrorKind, HistoryOwner, View};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{Reply, Script, Upstream};
 

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use throughline::client::{HttpSettings, HttpTransport, ProxyChoice, View};
 use throughline::model::Message;
-use throughline::{ChatClient, HttpSettings, HttpTransport, OpenAi, ProxyChoice, View};
+use throughline::{ChatClient, OpenAi};
 use throughline_testkit::{Rng, property};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use throughline::agent::{RunOptions, Step};
+use throughline::client::{LossSink, View};
 use throughline::model::json::RawJson;
 use throughline::model::{AnswerShape, Effort, Message, Settings, ToolChoice, Verbosity, Wire};
-use throughline::{Agent, ChatClient, LossSink, RunOptions, Step, View};
+use throughline::{Agent, ChatClient};
 use throughline_testkit::upstream::{Reply, Script, Upstream};
 
 use crate::upstreams::common::{Ask, READINGS, WIRES, ask, client_of, run};
@@ -130,7 +132,7 @@ fn what_a_service_cannot_be_told_is_listed_by_its_run() {
                 ..Ask::plain()
             };
             let noted = LossSink::default();
-            let request = throughline::ChatRequest {
+            let request = throughline::client::ChatRequest {
                 losses: Some(&noted),
                 ..with.about(&view)
             };

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use throughline::ChatClient;
+use throughline::client::{ErrorKind, RetryPolicy, View};
 use throughline::model::{
     Body, Content, Effort, Media, MediaKind, MediaSource, Message, Outcome, Output, Response, Role,
     Stop, Wire,
 };
-use throughline::{ChatClient, ErrorKind, RetryPolicy, View};
 use throughline_testkit::scripted::Reading;
 use throughline_testkit::upstream::{KEY, Recorded, Reply, Script, Upstream};
 

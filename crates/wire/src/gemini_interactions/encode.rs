@@ -157,7 +157,7 @@ impl<'m> StepEncoder<'_, 'm> {
                     restore(out, item, &[(&[RESULT], TemplateValue::Replace(&quoted))]);
                 }
                 Output::Json(json) => {
-                    restore(out, item, &[(&[RESULT], TemplateValue::Json(json.get()))])
+                    restore(out, item, &[(&[RESULT], TemplateValue::Json(json.get()))]);
                 }
                 Output::Parts(contents) => {
                     let mut elements = String::new();

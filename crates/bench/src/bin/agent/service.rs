@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream;
-use throughline::{HttpRequest, HttpResponse, Transport, TransportError};
+use throughline::client::{HttpRequest, HttpResponse, Transport, TransportError};
 
 /// As much of a stream as comes at once.
 const PACKET: usize = 1_460;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use throughline::tool::Effect;
 use throughline::{
-    Agent, Anthropic, ChatClient, Effect, Foundry, Gemini, OpenAi, StopReason, Thread, tool,
+    Agent, Anthropic, ChatClient, Foundry, Gemini, OpenAi, StopReason, Thread, tool,
 };
 use throughline_testkit::bench::black_box;
 use throughline_wire::Wire;

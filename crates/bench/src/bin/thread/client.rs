@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::stream;
+use throughline::ChatClient;
+use throughline::client::{Abilities, ChatRequest, ClientError, EventStream, Target};
 use throughline::model::{
     CallId, Content, Event, Message, Place, Response, Role, Scope, Stop, ToolCall,
 };
-use throughline::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Target};
 use throughline_testkit::bench::black_box;
 use throughline_wire::Wire;
 use throughline_wire::render::Options;

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use futures_util::StreamExt;
-use throughline::{Agent, Effect, Persistence, StopReason, Thread, tool};
+use throughline::thread::Persistence;
+use throughline::tool::Effect;
+use throughline::{Agent, StopReason, Thread, tool};
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Bench, Limit, Report, black_box};
 

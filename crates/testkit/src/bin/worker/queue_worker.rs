@@ -21,14 +21,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use throughline::agent::{Run, RunError, RunOptions};
+use throughline::client::{Abilities, ChatRequest, ClientError, ErrorKind, EventStream};
 use throughline::model::{Response, Role};
 use throughline::store::{
     Error, Heartbeat, ManualClock, NewThread, Options, RunId, Store, ThreadId,
 };
-use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, Demo, ErrorKind, EventStream, OnBusy,
-    Run, RunError, RunOptions, Thread, Threads,
-};
+use throughline::thread::OnBusy;
+use throughline::{Agent, ChatClient, Demo, Thread, Threads};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 

@@ -4,7 +4,8 @@
 mod tests;
 
 use futures_util::FutureExt;
-use throughline::{ChatClient, ChatRequest, Demo, HistoryOwner, View};
+use throughline::client::{ChatRequest, HistoryOwner, View};
+use throughline::{ChatClient, Demo};
 use throughline_model::{Body, Content, Message, Role, Stop, Wire};
 
 use crate::upstream::gate::Gate;

@@ -31,7 +31,8 @@ use super::{
 ///
 /// ```
 /// use throughline::model::{Message, Settings, ToolChoice};
-/// use throughline::{ChatClient, ChatRequest, Demo, HistoryOwner, View};
+/// use throughline::client::{ChatRequest, HistoryOwner, View};
+/// use throughline::{ChatClient, Demo};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let view = View::new(vec![
@@ -51,7 +52,7 @@ use super::{
 /// };
 /// let response = Demo::new().respond(&request).await?;
 /// assert_eq!(response.messages[0].text(), "You first said: \"The tide turns at ten.\"");
-/// # Ok::<(), throughline::ClientError>(())
+/// # Ok::<(), throughline::client::ClientError>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone, Debug)]

@@ -17,14 +17,15 @@ use crate::client::Secret;
 /// without input, is killed when no call waits for it any more, and its output is never shown.
 ///
 /// ```
-/// use throughline::{CommandTokens, Foundry};
+/// use throughline::client::CommandTokens;
+/// use throughline::Foundry;
 ///
 /// let tokens = CommandTokens::new("az")
 ///     .args(["account", "get-access-token", "--resource", "https://ai.azure.com"]);
 /// let client = Foundry::new("https://x.services.ai.azure.com/api/projects/p", "gpt-5")
 ///     .token_provider(std::sync::Arc::new(tokens))
 ///     .build()?;
-/// # Ok::<(), throughline::ClientError>(())
+/// # Ok::<(), throughline::client::ClientError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct CommandTokens {

@@ -43,7 +43,8 @@ impl HttpTransport {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use throughline::{HttpSettings, HttpTransport, OpenAi};
+    /// use throughline::client::{HttpSettings, HttpTransport};
+    /// use throughline::OpenAi;
     ///
     /// // Two clients, one pool.
     /// let transport = Arc::new(HttpTransport::new(&HttpSettings::default())?);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 /// history is rendered once and lent to every request that it stands in; only what is new is written.
 ///
 /// ```
-/// use throughline::RequestBody;
+/// use throughline::client::RequestBody;
 ///
 /// let body = RequestBody::from("{\"model\":\"m\"}".to_owned());
 /// assert_eq!((body.len(), body.pieces().len()), (13, 1));

@@ -20,7 +20,8 @@ use crate::prompt::{Between, Compacted, PromptRequest};
 ///
 /// ```
 /// use throughline::compact::Policy;
-/// use throughline::{ClientExt, Compacts, Demo};
+/// use throughline::client::{ClientExt, Compacts};
+/// use throughline::Demo;
 ///
 /// let client = Demo::new().layer(Compacts::new(Policy::with_budget(32_000)));
 /// # let _ = client;

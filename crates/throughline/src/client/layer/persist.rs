@@ -18,7 +18,8 @@ use crate::client::{Abilities, ChatClient, ChatRequest, ClientError, EventStream
 /// stream.
 ///
 /// ```
-/// use throughline::{ChatClient, ClientExt, Demo, PersistEachCall};
+/// use throughline::client::{ClientExt, PersistEachCall};
+/// use throughline::{ChatClient, Demo};
 ///
 /// let client = Demo::new().layer(PersistEachCall);
 /// assert!(client.abilities().persists_each_call);

@@ -69,7 +69,8 @@ impl RetryPolicy {
 /// budget.
 ///
 /// ```
-/// use throughline::{ClientExt, Demo, Retry, RetryPolicy};
+/// use throughline::client::{ClientExt, Retry, RetryPolicy};
+/// use throughline::Demo;
 ///
 /// let policy = RetryPolicy { attempts: 5, ..RetryPolicy::default() };
 /// let client = Demo::new().layer(Retry::new(policy));

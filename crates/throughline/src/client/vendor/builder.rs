@@ -139,7 +139,7 @@ impl ClientBuilder {
     ///
     /// let client = OpenAi::responses("").any_model().api_key("sk-1").build()?;
     /// assert_eq!(client.abilities().model, None);
-    /// # Ok::<(), throughline::ClientError>(())
+    /// # Ok::<(), throughline::client::ClientError>(())
     /// ```
     #[must_use]
     pub fn any_model(mut self) -> Self {
@@ -234,7 +234,7 @@ impl ClientBuilder {
     }
 
     /// Count the memory that answers take while they are read. An answer for which there is no room
-    /// waits, and fails with [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) in the end.
+    /// waits, and fails with [`ErrorKind::OutOfMemory`](crate::client::ErrorKind::OutOfMemory) in the end.
     #[must_use]
     pub fn memory(mut self, budget: &MemoryBudget) -> Self {
         self.memory = Some(budget.clone());
@@ -258,7 +258,7 @@ impl ClientBuilder {
     ///     .abilities(|abilities| abilities.native_tool_history = false)
     ///     .build()?;
     /// assert!(!client.abilities().native_tool_history);
-    /// # Ok::<(), throughline::ClientError>(())
+    /// # Ok::<(), throughline::client::ClientError>(())
     /// ```
     #[must_use]
     pub fn abilities(mut self, change: impl FnOnce(&mut Abilities)) -> Self {

@@ -110,14 +110,15 @@ impl ClientBuilder {
     /// lack `native_tool_history` is shown text in any case.
     ///
     /// ```
-    /// use throughline::{ChatClient, HistoryForm, OpenAi};
+    /// use throughline::client::HistoryForm;
+    /// use throughline::{ChatClient, OpenAi};
     ///
     /// let client = OpenAi::chat("small")
     ///     .base_url("http://127.0.0.1:8080/v1")
     ///     .tool_history(HistoryForm::Text)
     ///     .build()?;
     /// assert!(!client.abilities().native_tool_history);
-    /// # Ok::<(), throughline::ClientError>(())
+    /// # Ok::<(), throughline::client::ClientError>(())
     /// ```
     #[must_use]
     pub fn tool_history(mut self, form: HistoryForm) -> Self {

@@ -15,7 +15,7 @@ use super::url;
 /// let client = OpenAi::responses("gpt-5").api_key("sk-1").build()?;
 /// // A local server needs no key.
 /// let local = OpenAi::chat("qwen3").base_url("http://127.0.0.1:11434/v1").build()?;
-/// # Ok::<(), throughline::ClientError>(())
+/// # Ok::<(), throughline::client::ClientError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OpenAi;
@@ -44,7 +44,7 @@ impl OpenAi {
 /// use throughline::Anthropic;
 ///
 /// let client = Anthropic::new("claude-sonnet-4-5").api_key_from_env()?.build()?;
-/// # Ok::<(), throughline::ClientError>(())
+/// # Ok::<(), throughline::client::ClientError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Anthropic;
@@ -67,7 +67,7 @@ impl Anthropic {
 /// use throughline::Gemini;
 ///
 /// let client = Gemini::new("gemini-3-pro").api_key("AIza-1").build()?;
-/// # Ok::<(), throughline::ClientError>(())
+/// # Ok::<(), throughline::client::ClientError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Gemini;
@@ -93,7 +93,7 @@ impl Gemini {
 ///
 /// The project is its endpoint, `https://RESOURCE.services.ai.azure.com/api/projects/PROJECT`.
 /// Requests are signed with tokens for `https://ai.azure.com/.default`, from
-/// [`ClientBuilder::token_provider`]; see [`CommandTokens`](crate::CommandTokens).
+/// [`ClientBuilder::token_provider`]; see [`CommandTokens`](crate::client::CommandTokens).
 #[derive(Clone, Copy, Debug)]
 pub struct Foundry;
 

@@ -23,7 +23,9 @@ const CAUSE_CHARS: usize = 600;
 /// errors would print them twice. The cause as a value is the field `source`.
 ///
 /// ```
-/// use throughline::{Agent, ErrorKind, Remedy};
+/// use throughline::agent::Remedy;
+/// use throughline::client::ErrorKind;
+/// use throughline::Agent;
 /// use throughline_testkit::scripted::{ScriptedClient, Step};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

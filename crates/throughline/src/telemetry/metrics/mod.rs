@@ -28,7 +28,9 @@ pub trait MetricSink: Send + Sync {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use throughline::{Agent, Breaker, BreakerPolicy, ClientExt, Demo, Metrics, Retry};
+/// use throughline::client::{Breaker, BreakerPolicy, ClientExt, Retry};
+/// use throughline::telemetry::Metrics;
+/// use throughline::{Agent, Demo};
 ///
 /// let metrics = Metrics::new();
 /// let client = Demo::new()
@@ -38,7 +40,7 @@ pub trait MetricSink: Send + Sync {
 /// // … runs …
 /// let text = metrics.to_prometheus();
 /// # assert_eq!(text, "");
-/// # Ok::<(), throughline::BuildError>(())
+/// # Ok::<(), throughline::agent::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct Metrics {

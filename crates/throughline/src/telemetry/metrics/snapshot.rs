@@ -71,7 +71,7 @@ impl MetricsSnapshot {
     /// values there were.
     ///
     /// ```
-    /// use throughline::{Instrument, Metrics};
+    /// use throughline::telemetry::{Instrument, Metrics};
     ///
     /// let snapshot = Metrics::new().snapshot();
     /// let failed = [("throughline.stop_reason", "failed")];

@@ -39,7 +39,7 @@ impl Parameters {
     /// Read a schema from its text.
     ///
     /// ```
-    /// use throughline::Parameters;
+    /// use throughline::tool::Parameters;
     ///
     /// let schema = r#"{"properties": {"port": {"type": "string"}}, "required": ["port"]}"#;
     /// let parameters = Parameters::parse(schema)?;
@@ -47,7 +47,7 @@ impl Parameters {
     ///     parameters.as_json().get(),
     ///     r#"{"type":"object","properties":{"port":{"type":"string"}},"required":["port"]}"#
     /// );
-    /// # Ok::<(), throughline::SchemaError>(())
+    /// # Ok::<(), throughline::tool::SchemaError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         let value = json::parse(text).map_err(SchemaError::NotJson)?;
@@ -63,7 +63,7 @@ impl Parameters {
     /// against being objects. For tools that another program runs and checks.
     ///
     /// ```
-    /// use throughline::Parameters;
+    /// use throughline::tool::Parameters;
     /// use throughline::model::json::RawJson;
     ///
     /// let odd = RawJson::new(r#"{"$ref":"https://example.com/schema"}"#)?;

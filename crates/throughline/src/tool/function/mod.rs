@@ -48,7 +48,8 @@ pub struct FnTool {
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
-/// use throughline::{Effect, Tool, tool};
+/// use throughline::tool::Effect;
+/// use throughline::{Tool, tool};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct TideArgs {
@@ -94,12 +95,13 @@ where
 /// Declares a tool that the application runs itself: its calls wait for results from outside.
 ///
 /// ```
-/// use throughline::{Parameters, Runs, Tool, declare};
+/// use throughline::tool::{Parameters, Runs, declare};
+/// use throughline::Tool;
 ///
 /// let schema = r#"{"type": "object", "properties": {"question": {"type": "string"}}}"#;
 /// let ask = declare("ask_user", "Ask the person at the screen", Parameters::parse(schema)?);
 /// assert_eq!(ask.spec().runs, Runs::Outside);
-/// # Ok::<(), throughline::SchemaError>(())
+/// # Ok::<(), throughline::tool::SchemaError>(())
 /// ```
 pub fn declare(
     name: impl Into<String>,
@@ -124,7 +126,8 @@ pub fn declare(
 ///
 /// ```
 /// use schemars::JsonSchema;
-/// use throughline::{Tool, declare_args};
+/// use throughline::tool::declare_args;
+/// use throughline::Tool;
 ///
 /// #[derive(JsonSchema)]
 /// #[expect(dead_code, reason = "only its schema is of use here")]

@@ -33,9 +33,9 @@ pub const IDEMPOTENCY_KEY: &str = "throughline/idempotency_key";
 /// An MCP server whose tools are to be used.
 ///
 /// ```no_run
-/// use throughline::{Effect, McpServer};
+/// use throughline::tool::{Effect, McpServer};
 ///
-/// # async fn connect() -> Result<(), throughline::McpError> {
+/// # async fn connect() -> Result<(), throughline::tool::McpError> {
 /// let orders = McpServer::stdio("orders-server", ["--read-write"])
 ///     .label("orders")
 ///     .prefixed()

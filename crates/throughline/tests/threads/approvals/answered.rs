@@ -1,11 +1,13 @@
 //! Answers that come twice, forged, from strangers, or while something goes wrong.
 
+use throughline::agent::RunError;
 use throughline::model::{ApprovalResponse, Body, Content, Message, Role};
 use throughline::store::{
     Answer, ApprovalState, Authority, CallState, Decision, Error, ErrorKind, Tenant, Unanswerable,
     shown,
 };
-use throughline::{OnOpenCalls, RunError, StopReason, Threads};
+use throughline::thread::OnOpenCalls;
+use throughline::{StopReason, Threads};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, result_text, said};
@@ -218,7 +220,7 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
             let process = stage.process().await;
             let model = model([
                 Step::calls([("c1", "pay", "{}")]),
-                Step::fails(throughline::ErrorKind::Invalid),
+                Step::fails(throughline::client::ErrorKind::Invalid),
                 Step::text("done"),
             ]);
             let agent = agent(stage, &process, &model, &[&pay]);

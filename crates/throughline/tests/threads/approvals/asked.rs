@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use throughline::StopReason;
+use throughline::agent::Limits;
 use throughline::model::Role;
 use throughline::store::{ApprovalState, CallRef, CallState, Clock, Decision, RunFilter, shown};
-use throughline::{Awaits, Limits, StopReason, ToolOutput};
+use throughline::thread::Awaits;
+use throughline::tool::ToolOutput;
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, result_text, said, short};
@@ -525,7 +528,7 @@ fn b74_an_approved_tool_that_terminates_ends_the_run_without_a_model_call() {
         let stop = Fake::doing("stop", |_, _| async {
             Ok(ToolOutput::text("enough").and_terminate())
         });
-        let stop = stop.with(|spec| spec.approval = throughline::Approval::Always);
+        let stop = stop.with(|spec| spec.approval = throughline::tool::Approval::Always);
         let process = stage.process().await;
         let model = model([Step::calls([("c1", "stop", "{}")])]);
         let agent = agent(stage, &process, &model, &[&stop]);

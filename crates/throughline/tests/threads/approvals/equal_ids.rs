@@ -3,15 +3,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use throughline::agent::RunError;
 use throughline::model::{Arguments, Message, Outcome as Ending, Output, pairs};
-use throughline::store::ApprovalState;
-use throughline::{Agent, StopReason, ToolOutput};
-use throughline::{Approval, HistoryPolicy, OnOpenCalls, OnPark, Parameters, Pending, RunError};
+use throughline::store::{ApprovalState, Decision};
+use throughline::thread::{HistoryPolicy, OnOpenCalls, OnPark, Pending};
+use throughline::tool::{Approval, Parameters, ToolOutput};
+use throughline::{Agent, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere};
 
 use super::{builder, decide, model, parked, records};
-use throughline::store::Decision;
 
 /// Arguments with which a tool ran, in order.
 type Log = Arc<Mutex<Vec<String>>>;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use throughline::StopReason;
+use throughline::agent::RunError;
 use throughline::store::{ApprovalState, Decision, Error, Unanswerable};
-use throughline::{RunError, StopReason};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{everywhere, result_text, said};
 

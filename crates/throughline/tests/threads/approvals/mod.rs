@@ -11,15 +11,15 @@ mod waiting;
 
 use std::sync::Arc;
 
+use throughline::agent::order::Resume;
+use throughline::agent::{AgentBuilder, Run, RunFailed};
 use throughline::model::CallId;
-use throughline::order::Resume;
 use throughline::store::{
     Answer, Approval as Record, ApprovalFilter, ApprovalState, CallState, Clock, Decision, Error,
     Journal, ManualClock, RunFilter, ThreadId, Unanswerable,
 };
-use throughline::{
-    Agent, AgentBuilder, Approval, Outcome, Parameters, Run, RunFailed, Runs, StopReason, Thread,
-};
+use throughline::tool::{Approval, Parameters, Runs};
+use throughline::{Agent, Outcome, StopReason, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, MadeCalls, Process, Stage};
 

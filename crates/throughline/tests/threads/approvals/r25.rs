@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use throughline::agent::RunError;
 use throughline::model::{Outcome as Ending, Role};
 use throughline::store::{
     Answer, Approval as Record, ApprovalState, Authority, Decision, Error, Tenant, ThreadId, shown,
 };
-use throughline::{Agent, Approval, Parameters, RunError, StopReason, Threads, ToolOutput};
+use throughline::tool::{Approval, Parameters, ToolOutput};
+use throughline::{Agent, StopReason, Threads};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Engine, Fake, How, MadeCalls, Process, Stage};
@@ -169,7 +171,7 @@ impl Case<'_> {
         &mut self,
         process: Process,
         dies: Option<(&str, Fault)>,
-        run: throughline::Run<impl throughline::order::Order>,
+        run: throughline::agent::Run<impl throughline::agent::order::Order>,
     ) {
         if let Some((method, fault)) = dies {
             process.die_in(method, fault);

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use throughline::client::{
+    Abilities, ChatRequest, ClientError, EventStream, HistoryOwner, StoresHistory,
+};
 use throughline::model::{Body, Message, Response};
 use throughline::store::Decision;
-use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner, Owner,
-    StopReason, StoresHistory,
-};
+use throughline::thread::Owner;
+use throughline::{Agent, ChatClient, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{everywhere, said, short};
 

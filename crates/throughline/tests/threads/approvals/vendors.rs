@@ -1,8 +1,10 @@
 //! Questions of a vendor's own tool host.
 
+use throughline::StopReason;
+use throughline::client::Target;
 use throughline::model::{ApprovalResponse, Body, Content, Message, Response, Stop, Wire, json};
 use throughline::store::{ApprovalState, CallState, Decision};
-use throughline::{Awaits, StopReason, Target};
+use throughline::thread::Awaits;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{everywhere, said};
 use throughline_wire::render::{Options, render};

@@ -1,7 +1,8 @@
 //! Declared tools, over the store.
 
+use throughline::StopReason;
+use throughline::agent::RunError;
 use throughline::store::CallState;
-use throughline::{RunError, StopReason};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{everywhere, result_text, said};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use throughline::{Condensed, condense};
+use throughline::agent::{Condensed, condense};
 use throughline_model::Message;
 use throughline_model::json::{ArrayWriter, RawJson, Value};
 use throughline_store::{RunId, TenantScope};

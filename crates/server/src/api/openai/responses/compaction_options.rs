@@ -1,7 +1,7 @@
 //! How much of a long history a model is shown: what the request says, and what the configuration
 //! says where the request does not.
 
-use throughline::Compaction;
+use throughline::agent::Compaction;
 use throughline::compact::Policy;
 
 use super::wire::{CompactionRequest, Managed, Wished};
@@ -72,8 +72,9 @@ pub(super) fn policy(
 
 #[cfg(test)]
 mod tests {
+    use throughline::agent::Compaction;
+    use throughline::client::{HistoryForm, Markers};
     use throughline::compact::Policy;
-    use throughline::{Compaction, HistoryForm, Markers};
 
     use super::compaction;
     use crate::api::openai::responses::wire::CreateRequest;

@@ -7,7 +7,8 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
-use throughline::{Reservation, RunEnd};
+use throughline::agent::RunEnd;
+use throughline::client::Reservation;
 use throughline_store::{RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use throughline::{ClientError, RunEnd, RunError};
+use throughline::agent::{RunEnd, RunError};
+use throughline::client::ClientError;
 use throughline_model::json::RawJson;
 use throughline_store::{ApprovalId, Error, ErrorKind as StoreKind, RunId};
 

@@ -8,7 +8,7 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Response, StatusCode};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream, Stream};
-use throughline::Attached;
+use throughline::agent::Attached;
 use throughline_model::json::RawJson;
 use throughline_store::{Error, EventNo, RunId, TenantScope};
 

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline::{CallContext, Parameters, Runs, Tool, ToolError, ToolOutput, ToolSpec};
+use throughline::Tool;
+use throughline::tool::{CallContext, Parameters, Runs, ToolError, ToolOutput, ToolSpec};
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{Family, ToolChoice, ToolDef, Vendor, Wire};
 

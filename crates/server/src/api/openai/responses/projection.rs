@@ -1,7 +1,8 @@
 //! A run as a response: the view that the service shows to its readers.
 
 use bytes::Bytes;
-use throughline::{Outcome, RunEnd, RunError, RunEvent, RunFailed, StopReason};
+use throughline::agent::{RunEnd, RunError, RunFailed};
+use throughline::{Outcome, RunEvent, StopReason};
 use throughline_store::Millis;
 
 use super::errors;
@@ -75,7 +76,9 @@ impl Projection for ResponseProjection {
         self.projector.finish(&ending, &mut self.frames);
         self.take(frames);
         if let Err(failed) = result {
-            let finished = |one: &throughline::Step| matches!(one, throughline::Step::Model { .. });
+            let finished = |one: &throughline::agent::Step| {
+                matches!(one, throughline::agent::Step::Model { .. })
+            };
             // What was done stands, and the response says how it ended.
             if !failed.outcome().steps.iter().any(finished) {
                 return Answer::Error(errors::failed(&failed.source, self.context.run));

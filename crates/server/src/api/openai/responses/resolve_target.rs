@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline::{
-    Agent, Approval, CallContext, Limits, OnPark, OnRepeat, RunOptions, Tool, ToolError,
-    ToolOutput, ToolSpec,
-};
+use throughline::agent::{Limits, OnRepeat, RunOptions};
+use throughline::thread::OnPark;
+use throughline::tool::{Approval, CallContext, ToolError, ToolOutput, ToolSpec};
+use throughline::{Agent, Tool};
 use throughline_model::ToolDef;
 use throughline_model::json::RawJson;
 
@@ -172,7 +172,7 @@ fn made(
     })
 }
 
-fn agent_of(app: &App, upstream: &Upstream) -> Result<Agent, throughline::BuildError> {
+fn agent_of(app: &App, upstream: &Upstream) -> Result<Agent, throughline::agent::BuildError> {
     Agent::builder(Arc::clone(&upstream.client))
         .name(upstream.name.clone())
         .history(app.config.history)
@@ -235,7 +235,7 @@ impl ServerTools {
         };
         for tool in tools {
             let spec = tool.spec();
-            let reads = spec.effect == throughline::Effect::ReadOnly;
+            let reads = spec.effect == throughline::tool::Effect::ReadOnly;
             let allowed = wanted.and_then(|wanted| wanted.allowed.as_ref());
             if !allowed.is_none_or(|allowed| allowed.matches(&spec.name, reads)) {
                 continue;
@@ -318,7 +318,7 @@ impl Tool for ApprovalRequired {
         &self,
         arguments: &RawJson,
         context: CallContext,
-    ) -> Result<throughline::Probe, ToolError> {
+    ) -> Result<throughline::tool::Probe, ToolError> {
         self.tool.probe(arguments, context).await
     }
 }

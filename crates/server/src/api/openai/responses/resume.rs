@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline::{RunError, RunOptions, StopReason};
+use throughline::StopReason;
+use throughline::agent::{RunError, RunOptions};
 use throughline_store::{Error, ErrorKind, RunId, TenantScope};
 
 use super::stored_request::StoredRequest;

@@ -6,7 +6,7 @@
 //! tool results are not made again.
 
 use axum::http::HeaderMap;
-use throughline::RunEnd;
+use throughline::agent::RunEnd;
 use throughline_model::{Message, Role, Source};
 use throughline_store::{Error, Journal, RunId, RunState, TenantScope};
 

@@ -9,7 +9,7 @@ use axum::http::Response;
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use throughline::Reservation;
+use throughline::client::Reservation;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::wire::DONE;

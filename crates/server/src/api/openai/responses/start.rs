@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use throughline::order::Reply;
-use throughline::{Awaits, Compaction, Owner, Pending, Run, RunOptions, Thread, Threads};
+use throughline::agent::order::Reply;
+use throughline::agent::{Compaction, Run, RunOptions};
+use throughline::thread::{Awaits, Owner, Pending};
+use throughline::{Thread, Threads};
 use throughline_model::{Message, Source, ToolCall, ToolChoice};
 use throughline_store::{ApprovalId, Journal, NewThread, RunId};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use throughline::{RunEnd, RunEvent, StopReason};
+use throughline::agent::RunEnd;
+use throughline::{RunEvent, StopReason};
 use throughline_model::json::RawJson;
 use throughline_model::{Message, Role, Source};
 use throughline_store::{CallState, Error, Journal, Run, RunId, RunKind, TenantScope};

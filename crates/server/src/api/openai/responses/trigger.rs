@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline::{
-    Abilities, Agent, ChatClient, ChatRequest, ClientError, Compaction, EventStream, RunOptions,
-    condense,
-};
+use throughline::agent::{Compaction, RunOptions, condense};
+use throughline::client::{Abilities, ChatRequest, ClientError, EventStream};
+use throughline::{Agent, ChatClient};
 use throughline_model::json::RawJson;
 use throughline_model::{
     Body, Content, Message, Opaque, Response, Role, Stop, ToolChoice, Vendor, Wire,

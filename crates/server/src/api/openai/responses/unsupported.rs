@@ -1,6 +1,6 @@
 //! What of a request cannot be carried out, as far as it is known before a model is asked.
 
-use throughline::{ChatRequest, HistoryOwner, View};
+use throughline::client::{ChatRequest, HistoryOwner, View};
 use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 
 use super::offered::OfferedTools;

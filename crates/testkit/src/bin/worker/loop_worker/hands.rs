@@ -1,10 +1,11 @@
 //! Tools that have their effect in another process.
 
 use async_trait::async_trait;
+use throughline::Tool;
 use throughline::model::Message;
 use throughline::model::json::RawJson;
-use throughline::{
-    Approval, CallContext, Parameters, Probe, SchemaError, Tool, ToolError, ToolOutput, ToolSpec,
+use throughline::tool::{
+    Approval, CallContext, Parameters, Probe, SchemaError, ToolError, ToolOutput, ToolSpec,
 };
 use throughline_testkit::loopkill::{ToolKind, fold, post};
 

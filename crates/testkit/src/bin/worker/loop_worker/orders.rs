@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
+use throughline::agent::{Limits, Run};
 use throughline::model::{Message, Settings as ModelSettings, Wire};
 use throughline::store::{
     Approval, ApprovalFilter, Authority, Clock, Decision, Error, NewThread, Store, Tenant, ThreadId,
 };
-use throughline::{
-    Agent, Awaits, Limits, OnInterrupt, Owner, Pending, Persistence, Run, RunEvent, StopReason,
-    Thread, Threads,
-};
+use throughline::thread::{Awaits, OnInterrupt, Owner, Pending, Persistence};
+use throughline::{Agent, RunEvent, StopReason, Thread, Threads};
 use throughline_testkit::loopkill::{BUDGET, Code, Kind, TOOLS, ask, fold};
 
 use super::hands::Hand;
@@ -270,7 +269,7 @@ impl Orders {
     /// Hear a run to its end.
     async fn hear(
         &self,
-        run: Run<impl throughline::order::Order>,
+        run: Run<impl throughline::agent::order::Order>,
         order: &Order<'_>,
         how: &str,
     ) -> Result<(), String> {

@@ -4,7 +4,7 @@ use throughline_model::{Message, Role, json};
 use throughline_wire::compose::TokenLimit;
 
 use super::support::{PROJECT, Reply, Service, all, respond, streamed};
-use crate::View;
+use crate::client::View;
 use crate::client::fake::with_view;
 use crate::client::vendor::{Anthropic, ClientBuilder, Foundry, Gemini, OpenAi};
 use crate::client::{ChatClient, ErrorKind, ProxyChoice, Secret};

@@ -1,6 +1,6 @@
 //! What of a request is not carried out: each member is sent on, refused with 400, or named here.
 
-use throughline::{Loss, LossKind};
+use throughline::client::{Loss, LossKind};
 use throughline_model::json::{ArrayWriter, ObjectWriter, Value};
 
 use super::items::read::member;

@@ -1,6 +1,6 @@
 //! What a client may say to us beyond the API: the member `throughline`.
 
-use throughline::{OnBusy, OnInterrupt, OnOpenCalls, Persistence};
+use throughline::thread::{OnBusy, OnInterrupt, OnOpenCalls, Persistence};
 use throughline_model::Path;
 use throughline_model::json::Value;
 

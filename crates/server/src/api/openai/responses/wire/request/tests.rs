@@ -1,4 +1,4 @@
-use throughline::{OnOpenCalls, Persistence};
+use throughline::thread::{OnOpenCalls, Persistence};
 use throughline_model::{Effort, ToolChoice};
 
 use super::{CreateRequest, Include, RequestTool, RequireApproval};
