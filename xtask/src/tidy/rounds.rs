@@ -57,6 +57,7 @@ const WRITERS: &[(&str, &str)] = &[
         "writes the body around what was rendered",
     ),
     ("crates/testkit/", "tests the codecs themselves"),
+    ("crates/bench/", "measures the codecs themselves"),
 ];
 
 const RULES: &[Rule] = &[

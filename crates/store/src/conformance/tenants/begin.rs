@@ -14,6 +14,22 @@ async fn started(me: &Twin<'_>, begin: &Begin) -> Version {
     started.version
 }
 
+/// Both have a run under a key on a thread, and delete the thread.
+async fn delete_a_thread_with_a_keyed_run(twins: &Twins<'_>, gone: &ThreadId) {
+    for (me, _) in twins.pairs() {
+        me.f.thread(gone.as_str()).await;
+        let at = Anchor::Head {
+            thread: gone.clone(),
+            expected: Version(0),
+        };
+        let run = me.f.store.ids().run();
+        started(me, &me.keyed_begin(run, at, "key-2")).await;
+    }
+    for (me, _) in twins.pairs() {
+        me.f.store.delete(&me.f.scope, gone).await.unwrap();
+    }
+}
+
 pub(in crate::conformance) async fn tenants_begin_runs_under_the_same_names(f: &mut Fixture<'_>) {
     let twins = Twins::new(f).await;
     let ids = f.store.ids();
@@ -21,17 +37,7 @@ pub(in crate::conformance) async fn tenants_begin_runs_under_the_same_names(f: &
     let unmade = ids.run();
     let run = ids.run();
     let gone = ThreadId::new("gone").unwrap();
-    for (me, _) in twins.pairs() {
-        me.f.thread(gone.as_str()).await;
-        let at = Anchor::Head {
-            thread: gone.clone(),
-            expected: Version(0),
-        };
-        started(me, &me.keyed_begin(ids.run(), at, "key-2")).await;
-    }
-    for (me, _) in twins.pairs() {
-        me.f.store.delete(&me.f.scope, &gone).await.unwrap();
-    }
+    delete_a_thread_with_a_keyed_run(&twins, &gone).await;
     // The second first: it finds the rows of the other before its own.
     for (me, other) in twins.pairs().into_iter().rev() {
         let before = other.view().await;
