@@ -20,8 +20,8 @@ pub(crate) const FEATURES: &str =
 /// Tests that a quick run leaves out, by executable: the campaigns start processes and kill them.
 const SLOW_EXECUTABLES: &[&str] = &["campaigns"];
 
-/// Tests that a quick run leaves out, by what stands in their names: those of published clients and servers, which
-/// must be installed, and the long ones of views.
+/// Tests that a quick run leaves out, by the module that has them: those of published clients and servers, which must
+/// be installed, and the long ones of views. `cargo test` can only compare parts of names, and leaves out a few more.
 const SLOW_TESTS: &[&str] = &["clients::", "mcp::", "invariants::"];
 
 /// The test executables that a quick run has.
@@ -126,9 +126,7 @@ fn tests(runner: Runner, extent: Extent) -> Command {
 
 /// The tests of a quick run, in nextest's words.
 fn quick_filter() -> String {
-    let tests = SLOW_TESTS
-        .iter()
-        .map(|part| format!("test(/(^|::){part}/)"));
+    let tests = SLOW_TESTS.iter().map(|part| format!("test(/^{part}/)"));
     let executables = SLOW_EXECUTABLES
         .iter()
         .map(|name| format!("binary({name})"));
@@ -314,7 +312,7 @@ mod tests {
     fn a_quick_run_names_every_executable_once() {
         let filter = quick_filter();
         assert!(
-            filter.starts_with("not (test(/(^|::)clients::/) or "),
+            filter.starts_with("not (test(/^clients::/) or "),
             "{filter}"
         );
         let mut declared = Vec::new();
