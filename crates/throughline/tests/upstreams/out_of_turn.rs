@@ -17,7 +17,8 @@ use throughline::{ChatClient, OpenAi};
 use throughline_testkit::{Rng, property};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::upstreams::common::{Ask, patient};
 
@@ -50,6 +51,8 @@ struct Counts {
     connections: AtomicUsize,
     /// Extra bytes that were sent behind a response or after a while.
     extras: AtomicUsize,
+    /// Requests that were written to a connection on which extra bytes were waiting. Must be 0.
+    before: AtomicUsize,
     /// Requests that were written to a connection on which extra bytes came at the same time or later.
     later: AtomicUsize,
     /// Requests that got the response to another one because of that.
@@ -103,7 +106,8 @@ fn unasked(rng: &mut Rng, number: usize) -> Vec<u8> {
     whole
 }
 
-/// Reads a request; gives its number, or none at the end of the connection.
+/// Reads a request; gives its number, or none at the end of the connection. Bytes behind it stay in
+/// the buffer: a client that took an extra response for its own sends the next request early.
 async fn next_request(socket: &mut TcpStream, read: &mut Vec<u8>) -> Option<usize> {
     loop {
         let text = String::from_utf8_lossy(read);
@@ -111,9 +115,10 @@ async fn next_request(socket: &mut TcpStream, read: &mut Vec<u8>) -> Option<usiz
             let length = head.split("content-length: ").nth(1)?;
             let length: usize = length.split("\r\n").next()?.parse().ok()?;
             if body.len() >= length {
-                let number = body.split("question ").nth(1)?;
+                let number = body[..length].split("question ").nth(1)?;
                 let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
-                read.clear();
+                let end = head.len() + "\r\n\r\n".len() + length;
+                read.drain(..end);
                 return digits.parse().ok();
             }
         }
@@ -125,6 +130,9 @@ async fn next_request(socket: &mut TcpStream, read: &mut Vec<u8>) -> Option<usiz
 
 /// Serves one connection until the client closes it.
 async fn serve(mut socket: TcpStream, mut rng: Rng, shared: Arc<Shared>, counts: Arc<Counts>) {
+    // Otherwise the system holds late bytes back until the client acknowledges the response, which it
+    // does with its next request.
+    socket.set_nodelay(true).unwrap();
     let mut read = Vec::new();
     // When extra bytes were written that no request followed yet.
     let mut extra_at: Option<Instant> = None;
@@ -133,7 +141,7 @@ async fn serve(mut socket: TcpStream, mut rng: Rng, shared: Arc<Shared>, counts:
     loop {
         if after_next {
             // Wait for the first bytes of the next request only.
-            if !matches!(socket.read_buf(&mut read).await, Ok(1..)) {
+            if read.is_empty() && !matches!(socket.read_buf(&mut read).await, Ok(1..)) {
                 return;
             }
             let extra = unasked(&mut rng, served);
@@ -151,11 +159,13 @@ async fn serve(mut socket: TcpStream, mut rng: Rng, shared: Arc<Shared>, counts:
             shared.breaks(format!("request {number} came on a reused connection"));
         }
         if let Some(at) = extra_at.take() {
-            Counts::add(&counts.later);
             if at + DELIVERY < begun.at {
+                Counts::add(&counts.before);
                 shared.breaks(format!(
                     "request {number} came behind bytes that were waiting"
                 ));
+            } else {
+                Counts::add(&counts.later);
             }
         }
         served += 1;
@@ -168,14 +178,16 @@ async fn serve(mut socket: TcpStream, mut rng: Rng, shared: Arc<Shared>, counts:
         };
         if let Extra::Behind = extra {
             answer.extend(unasked(&mut rng, number));
-            extra_at = Some(Instant::now());
         }
         if socket.write_all(&answer).await.is_err() {
             return;
         }
         match extra {
             Extra::None => {}
-            Extra::Behind => Counts::add(&counts.extras),
+            Extra::Behind => {
+                Counts::add(&counts.extras);
+                extra_at = Some(Instant::now());
+            }
             Extra::Late(wait) => {
                 Counts::add(&counts.extras);
                 tokio::time::sleep(wait).await;
@@ -190,23 +202,34 @@ async fn serve(mut socket: TcpStream, mut rng: Rng, shared: Arc<Shared>, counts:
     }
 }
 
-/// Asks one upstream, several requests at once with pauses between them.
-async fn one_upstream(rng: &mut Rng, counts: &Arc<Counts>) -> Result<(), String> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+/// Starts an upstream on the servers' runtime; gives its address and its task.
+fn start(
+    servers: &Runtime,
+    mut rng: Rng,
+    shared: &Arc<Shared>,
+    counts: &Arc<Counts>,
+) -> (String, JoinHandle<()>) {
+    let listener = servers.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let shared: Arc<Shared> = Arc::default();
-    let mut servers = JoinSet::new();
-    let (of_servers, of_server) = (Arc::clone(&shared), Arc::clone(counts));
-    let mut server_rng = rng.fork();
-    servers.spawn(async move {
+    let (shared, counts) = (Arc::clone(shared), Arc::clone(counts));
+    let task = servers.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((socket, _)) = listener.accept().await {
-            Counts::add(&of_server.connections);
-            let rng = server_rng.fork();
-            let (shared, counts) = (Arc::clone(&of_servers), Arc::clone(&of_server));
-            connections.spawn(serve(socket, rng, shared, counts));
+            Counts::add(&counts.connections);
+            let (shared, counts) = (Arc::clone(&shared), Arc::clone(&counts));
+            connections.spawn(serve(socket, rng.fork(), shared, counts));
         }
     });
+    (url, task)
+}
+
+/// Sends requests to one upstream, several at once with pauses between them.
+async fn one_upstream(
+    url: &str,
+    rng: &mut Rng,
+    shared: &Arc<Shared>,
+    counts: &Counts,
+) -> Result<(), String> {
     let settings = HttpSettings {
         proxy: ProxyChoice::Direct,
         ..HttpSettings::default()
@@ -220,14 +243,18 @@ async fn one_upstream(rng: &mut Rng, counts: &Arc<Counts>) -> Result<(), String>
         .build_bare()
         .unwrap();
     let tasks = (0..AT_ONCE).map(|task| {
-        let (client, shared, transport) = (&client, &shared, &transport);
+        let (client, transport) = (&client, &transport);
         let mut rng = rng.fork();
         async move {
             for turn in 0..REQUESTS / AT_ONCE {
                 // Some requests follow at once, others when late bytes have come.
-                if rng.below(2) == 0 {
-                    let pause = Duration::from_micros(rng.below(6_000) as u64);
-                    tokio::time::sleep(pause).await;
+                let pause = Duration::from_micros(rng.below(6_000) as u64);
+                match rng.below(3) {
+                    0 => {}
+                    1 => tokio::time::sleep(pause).await,
+                    // The client's only thread sleeps, so the runtime does not hear of what comes
+                    // meanwhile: only the system knows of it when the next request begins.
+                    _ => std::thread::sleep(pause),
                 }
                 let number = task * REQUESTS + turn;
                 let begun = Begun {
@@ -252,7 +279,6 @@ async fn one_upstream(rng: &mut Rng, counts: &Arc<Counts>) -> Result<(), String>
     if transport.unsolicited_count() > 0 {
         Counts::add(&counts.caught);
     }
-    servers.shutdown().await;
     let broken = std::mem::take(&mut *shared.broken.lock().unwrap());
     match broken.is_empty() {
         true => Ok(()),
@@ -263,13 +289,19 @@ async fn one_upstream(rng: &mut Rng, counts: &Arc<Counts>) -> Result<(), String>
 #[test]
 fn r13_bytes_that_wait_before_a_request_are_never_its_response() {
     let counts: Arc<Counts> = Arc::default();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    // The upstreams have threads of their own: they write while the client's thread sleeps.
+    let servers = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
+    let client = Builder::new_current_thread().enable_all().build().unwrap();
     property("upstreams that answer out of turn", UPSTREAMS, |rng, _| {
-        runtime.block_on(one_upstream(rng, &counts))
+        let shared: Arc<Shared> = Arc::default();
+        let (url, upstream) = start(&servers, rng.fork(), &shared, &counts);
+        let result = client.block_on(one_upstream(&url, rng, &shared, &counts));
+        upstream.abort();
+        result
     });
     let Counts {
         requests,
@@ -277,13 +309,14 @@ fn r13_bytes_that_wait_before_a_request_are_never_its_response() {
         errors,
         connections,
         extras,
+        before,
         later,
         wrong_later,
         caught,
     } = &*counts;
     println!(
         "table out_of_turn requests={requests:?} answers={answers:?} errors={errors:?} \
-         connections={connections:?} extras={extras:?} caught={caught:?} wrong_before=0 \
+         connections={connections:?} extras={extras:?} caught={caught:?} before={before:?} \
          later={later:?} wrong_later={wrong_later:?}"
     );
     let (answers, requests) = (

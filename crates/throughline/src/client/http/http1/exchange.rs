@@ -99,6 +99,10 @@ pub(super) async fn send(
         Some(Err(mut failed)) => {
             let request = failed.take_message();
             let error = cut(failed.into_error());
+            // Bytes that came after the pool looked at the socket, before the request was written.
+            if request.is_some() && !connection.connection.into_parts().read_buf.is_empty() {
+                pool.report_unsolicited(authority);
+            }
             return Err(match request {
                 Some(request) => SendFailure::Unsent(Box::new(request), error),
                 None => SendFailure::Cut(error),
