@@ -21,7 +21,7 @@
 //!
 //! - [`agent`]: building agents, running them, options, limits, outcomes, context providers;
 //! - [`thread`]: conversations in a store, who keeps their history, policies;
-//! - [`tool`]: functions as tools, tool sets, MCP servers;
+//! - [`mod@tool`]: functions as tools, tool sets, MCP servers;
 //! - [`client`]: the [`ChatClient`] trait, vendors, retries, transports;
 //! - [`telemetry`]: metrics and spans;
 //! - [`testing`]: a scripted client and a manual clock for tests of your own;

@@ -42,7 +42,7 @@ impl ToolHistory {
     ///
     /// # Errors
     ///
-    /// Only with [`Policy::strict`], when the smallest view is larger than the budget.
+    /// Only with [`Policy::strict`](crate::Policy::strict), when the smallest view is larger than the budget.
     pub fn plan(&mut self, call: &Call) -> Result<Planned, BudgetUnreachable> {
         plan(self, call, PlanMode::IfNeeded)
     }
