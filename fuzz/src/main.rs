@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 
 mod json;
+mod request;
 #[path = "../../crates/server/src/suggest.rs"]
 mod suggest;
-mod request;
 mod wire;
 
 // What the server's sources know by this name.
