@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use throughline_model::{Body, Message, Pairing, Role};
+use throughline_model::{Body, HeapSize, Message, Pairing, Role};
 
 /// What a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,6 +107,15 @@ pub(crate) struct Grouping {
     answered: HashSet<Box<str>>,
     /// Requests for leave, by id.
     asked: HashMap<Box<str>, usize>,
+}
+
+impl HeapSize for Grouping {
+    fn heap_size(&self) -> usize {
+        self.groups.heap_size()
+            + self.open.heap_size()
+            + self.answered.heap_size()
+            + self.asked.heap_size()
+    }
 }
 
 impl Grouping {

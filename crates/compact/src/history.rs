@@ -29,7 +29,7 @@ pub struct ToolHistory {
     pub(crate) digests: Vec<Arc<dyn Digest>>,
     pub(crate) record: Record,
     /// Epochs that hold or held, oldest first; the last holds.
-    epochs: Vec<Arc<Epoch>>,
+    pub(crate) epochs: Vec<Arc<Epoch>>,
     /// The highest number that an epoch ever had here, so that none is used again.
     pub(crate) last_no: u64,
     pub(crate) frame: Frame,

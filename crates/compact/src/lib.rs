@@ -32,6 +32,7 @@ mod digest;
 mod epoch;
 mod facts;
 mod group;
+mod heap_size;
 mod history;
 mod names;
 mod narrate;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_model::Message;
+use throughline_model::{HeapSize, Message};
 
 use crate::group::{Group, Grouping, MessageGroups};
 
@@ -96,5 +96,11 @@ impl Record {
             .filter(|entry| entry.placed.main() == at)
             .map(|entry| u64::from(entry.units))
             .sum()
+    }
+}
+
+impl HeapSize for Record {
+    fn heap_size(&self) -> usize {
+        self.entries.heap_size() + self.grouping.heap_size()
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::heap_size::heap_size_of_fields;
+
 /// Where the value of a [`CallId`] comes from. A fact of the instance, not of its type: the same
 /// wire type may carry an id today and none tomorrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +45,8 @@ pub struct CallId {
     value: Box<str>,
     origin: Origin,
 }
+
+heap_size_of_fields!(CallId { value; origin });
 
 /// What a minted id is derived from: the narrowest name that is known to be stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

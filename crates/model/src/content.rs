@@ -1,5 +1,6 @@
 //! What one message can hold.
 
+use crate::heap_size::heap_size_of_fields;
 use crate::json::RawJson;
 use crate::{CallId, Extra, Family, Form, Slots, Vendor};
 
@@ -319,6 +320,8 @@ pub struct ToolResult {
     pub runner: Runner,
 }
 
+heap_size_of_fields!(ToolResult { call, family, name, output; pairing, occurrence, outcome, runner });
+
 /// A request for leave to run a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRequest {
@@ -496,7 +499,8 @@ impl Content {
         }
     }
 
-    /// How many bytes are said in it, by us and by its vendor: about what it takes in memory.
+    /// How many bytes of text and JSON are in it, with what its vendor added: about its size on the wire.
+    /// What it takes in memory is its [`HeapSize`](crate::HeapSize).
     pub fn byte_size(&self) -> usize {
         let body = match &self.body {
             Body::Text(text) | Body::Refusal(text) => text.text.len(),

@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::HeapSize;
+
 /// What kind of tool a call is for. Vendors add kinds monthly, so the set is open.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Family(Cow<'static, str>);
@@ -70,6 +72,15 @@ impl Family {
     /// The name of the family, as it is stored.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl HeapSize for Family {
+    fn heap_size(&self) -> usize {
+        match &self.0 {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(name) => name.heap_size(),
+        }
     }
 }
 

@@ -38,8 +38,10 @@ mod content;
 mod event;
 mod extra;
 mod family;
+mod heap_size;
 mod id;
 mod message;
+mod message_heap_size;
 mod pair;
 mod path;
 mod request;
@@ -57,6 +59,7 @@ pub use content::{
 pub use event::{Event, Fold, Place};
 pub use extra::Extra;
 pub use family::Family;
+pub use heap_size::HeapSize;
 pub use id::{InvalidId, MessageId};
 pub use message::{Message, Role, Source};
 pub use pair::{ContentAt, Pair, occurrence_in, open_calls, pairs};

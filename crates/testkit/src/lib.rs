@@ -17,6 +17,7 @@ pub mod chunks;
 pub mod disk;
 pub mod engines;
 pub mod generate;
+pub mod heap;
 #[cfg(feature = "agents")]
 pub mod loopkill;
 pub mod messages;

@@ -7,3 +7,8 @@ mod mcp;
 mod telemetry;
 mod threads;
 mod upstreams;
+
+/// Counts, for the test of the bytes that histories hold.
+#[global_allocator]
+static ALLOCATOR: throughline_testkit::heap::CountingAllocator =
+    throughline_testkit::heap::CountingAllocator;

@@ -11,7 +11,7 @@ mod worth;
 
 use std::collections::HashMap;
 
-use throughline_model::{Body, Content, Role};
+use throughline_model::{Body, Content, HeapSize, Role};
 
 use crate::arguments::Args;
 use crate::record::Record;
@@ -43,6 +43,12 @@ enum NameSource {
     Prose,
     Arguments,
     Result,
+}
+
+impl HeapSize for NameIndex {
+    fn heap_size(&self) -> usize {
+        self.ids.heap_size() + self.list.heap_size() + self.by_place.heap_size()
+    }
 }
 
 impl NameIndex {

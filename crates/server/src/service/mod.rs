@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use throughline::client::MemoryBudget;
-use throughline::thread::Views;
+use throughline::thread::HistoryCache;
 use throughline::{Agent, Threads};
 use throughline_store::{RunId, Store, TenantScope};
 
@@ -46,7 +46,7 @@ pub(crate) struct Runs {
     pub(crate) swept: Arc<SweepCounters>,
     live: Box<dyn LiveRuns>,
     agents: Mutex<HashMap<String, Agent>>,
-    views: Views,
+    views: HistoryCache,
     /// How long readers may read nothing.
     stall: Duration,
     memory: MemoryBudget,
@@ -72,7 +72,7 @@ impl Runs {
             swept: Arc::default(),
             live: Box::<ProcessRuns>::default(),
             agents: Mutex::default(),
-            views: Views::new(limits.history_bytes),
+            views: HistoryCache::new(limits.history_bytes),
             stall: limits.stall,
             memory: memory.clone(),
             unsettled: Mutex::default(),
@@ -83,7 +83,7 @@ impl Runs {
 
     /// The threads of a tenant.
     pub(crate) fn threads(&self, scope: &TenantScope) -> Threads {
-        Threads::scoped(&self.store, scope.clone()).with_views(self.views.clone())
+        Threads::scoped(&self.store, scope.clone()).with_history_cache(self.views.clone())
     }
 
     /// Forget the histories that are kept in memory; they are read again when they are needed.

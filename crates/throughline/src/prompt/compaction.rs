@@ -7,8 +7,8 @@ use throughline_compact::{
     Annotations, BudgetUnreachable, Call, NarrativeOutcome, NarrativeRequest, Planned, Policy,
     Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
 };
-use throughline_model::Message;
 use throughline_model::json::RawJson;
+use throughline_model::{HeapSize, Message};
 
 use super::summary::PendingSummary;
 use super::view::View;
@@ -272,9 +272,14 @@ impl Compacted {
         }
     }
 
-    /// About how many bytes it takes beyond the messages of the record.
-    pub(super) fn weight(&self) -> usize {
-        self.view.weight()
+    /// The number of the epoch that is shown.
+    pub(super) fn epoch_number(&self) -> Option<u64> {
+        self.history.epoch().map(|epoch| epoch.no)
+    }
+
+    /// What the tool history holds beside messages.
+    pub(super) fn history_bytes(&self) -> usize {
+        self.history.heap_size()
     }
 
     /// How many messages of the record it knows.

@@ -1,9 +1,10 @@
 //! What a model is given for one call: messages that only grow, and what was rendered of them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_model::{Body, Content, Message, Runner};
+use throughline_model::{Body, Content, HeapSize, Message, Runner};
 use throughline_wire::Loss;
 use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
@@ -27,14 +28,28 @@ use super::compaction::Compacted;
 #[derive(Default)]
 pub struct View {
     messages: Vec<Arc<Message>>,
-    /// About how many bytes the messages take.
-    weight: usize,
+    /// How many bytes the messages take in memory.
+    message_bytes: usize,
+    /// How many bytes the messages are on the wire, rounded up.
+    wire_bytes: usize,
     /// Whether there are calls or results of the application in it.
     tools: bool,
     // One for each target and strategy that was asked for; two at most in practice.
     kept: Mutex<Vec<CachedRendering>>,
     /// How it is shown once it is long, for the next run.
     compacted: Option<Box<Compacted>>,
+    bookkeeping: Bookkeeping,
+}
+
+/// What renderers and tool histories hold beside texts: ids, groups, names, facts. Finding that out means
+/// walking all of it, so that it is done again only after the history has grown by an eighth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bookkeeping {
+    bytes: usize,
+    /// The size of the messages when it was found out.
+    message_bytes: usize,
+    /// The epoch that was shown then: a new one makes facts of everything before it.
+    epoch: Option<u64>,
 }
 
 /// What was rendered for one target with one strategy.
@@ -95,7 +110,8 @@ impl View {
     /// One more message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         let message = message.into();
-        self.weight += weight(&message);
+        self.message_bytes += message.heap_size();
+        self.wire_bytes += wire_bytes(&message);
         self.tools |= has_tools(&message);
         self.messages.push(message);
     }
@@ -104,7 +120,9 @@ impl View {
     pub(crate) fn rewind(&mut self, length: usize) {
         if length < self.messages.len() {
             self.messages.truncate(length);
-            self.weight = self.messages.iter().map(|one| weight(one)).sum();
+            self.message_bytes = self.messages.iter().map(HeapSize::heap_size).sum();
+            self.wire_bytes = self.messages.iter().map(|one| wire_bytes(one)).sum();
+            self.bookkeeping = Bookkeeping::default();
             self.tools = self.messages.iter().any(|one| has_tools(one));
             self.kept = Mutex::default();
             let compacted = self.compacted.take();
@@ -133,24 +151,77 @@ impl View {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
             messages: self.messages.clone(),
-            weight: self.weight,
+            message_bytes: self.message_bytes,
+            wire_bytes: self.wire_bytes,
             tools: self.tools,
             kept: Mutex::new(kept.clone()),
             compacted: self.compacted.as_deref().map(|one| Box::new(one.fork())),
+            bookkeeping: self.bookkeeping,
         }
     }
 
-    /// About how many bytes it takes, what was rendered included.
-    pub(crate) fn weight(&self) -> usize {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let rendered = kept.iter().map(|one| 2 * one.settled.len());
-        let compacted = self.compacted.as_deref().map_or(0, Compacted::weight);
-        self.weight + rendered.sum::<usize>() + compacted
+    /// How many bytes it holds: messages, rendered text and what renderers and the tool history know.
+    /// Costs what is new since it was asked last, averaged over a history that grows.
+    pub(crate) fn held_bytes(&mut self) -> usize {
+        let compacted = self.compacted.as_deref();
+        let epoch = compacted.and_then(Compacted::epoch_number);
+        let known = self.bookkeeping;
+        let grown = self.message_bytes > known.message_bytes + known.message_bytes / 8;
+        if grown || known.epoch != epoch {
+            self.bookkeeping = Bookkeeping {
+                bytes: self.bookkeeping_bytes(),
+                message_bytes: self.message_bytes,
+                epoch,
+            };
+        }
+        let known = self.bookkeeping;
+        // It grows with the messages until it is looked at again.
+        let added = self.message_bytes.saturating_sub(known.message_bytes);
+        let bookkeeping = known.bytes + (known.bytes * added) / known.message_bytes.max(1);
+        self.message_bytes + self.list_and_text_bytes() + bookkeeping
     }
 
-    /// About how many bytes its messages take.
-    pub(crate) fn bytes(&self) -> usize {
-        self.weight
+    /// The list of messages without them, and rendered text.
+    pub(super) fn list_and_text_bytes(&self) -> usize {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let rendered = kept.iter().map(|one| one.settled.heap_size());
+        let list = self.messages.capacity() * size_of::<Arc<Message>>();
+        let compacted = self.compacted.as_deref();
+        let compacted = compacted.map_or(0, |one| one.view().list_and_text_bytes());
+        list + rendered.sum::<usize>() + compacted
+    }
+
+    /// What renderers know, and what a tool history has beside the messages of this view.
+    fn bookkeeping_bytes(&self) -> usize {
+        let compacted = self.compacted.as_deref().map_or(0, |compacted| {
+            let own: HashSet<_> = self.messages.iter().map(Arc::as_ptr).collect();
+            let view = compacted.view();
+            let shown = view.messages.iter();
+            let digests = shown.filter(|message| !own.contains(&Arc::as_ptr(message)));
+            size_of::<Compacted>()
+                + compacted.history_bytes()
+                + digests.map(HeapSize::heap_size).sum::<usize>()
+                + view.renderer_bytes()
+        });
+        self.renderer_bytes() + compacted
+    }
+
+    fn renderer_bytes(&self) -> usize {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = kept
+            .iter()
+            .map(|one| size_of::<CachedRendering>() + one.renderer.heap_size());
+        each.sum()
+    }
+
+    /// How many bytes its messages take in memory.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+
+    /// How many bytes its messages are on the wire, rounded up: no vendor's form of them is larger by much.
+    pub(crate) fn wire_bytes(&self) -> usize {
+        self.wire_bytes
     }
 
     /// Whether calls or results of the application are in it.
@@ -209,7 +280,8 @@ impl CachedRendering {
             self.renderer.push(message).ok()?;
         }
         self.seen = messages.len();
-        let fresh = &self.renderer.items()[self.items..];
+        // The text is kept here, in one piece; the renderer need not have it as well.
+        let fresh = self.renderer.take_items();
         if !fresh.is_empty() {
             let settled = Arc::make_mut(&mut self.settled);
             for item in fresh {
@@ -258,13 +330,13 @@ fn has_tools(message: &Message) -> bool {
     message.contents.iter().any(by_client)
 }
 
-/// About how many bytes a message takes in memory.
-fn weight(message: &Message) -> usize {
+/// How many bytes a message is on the wire, with generous room for the names and brackets around its texts.
+fn wire_bytes(message: &Message) -> usize {
     const MESSAGE: usize = 256;
     const CONTENT: usize = 128;
     let contents = message.contents.iter();
-    let said = contents.map(|content| CONTENT + content.byte_size());
-    MESSAGE + said.sum::<usize>()
+    let sizes = contents.map(|content| CONTENT + content.byte_size());
+    MESSAGE + sizes.sum::<usize>()
 }
 
 fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rendering {

@@ -17,6 +17,9 @@ const COPIED: usize = 16 << 10;
 /// work than copying it for every branch, and it is most of what a short view takes.
 const RENDERED_AGAIN: usize = 6 << 10;
 
+/// What an entry takes in the two maps, beside what it refers to.
+const ENTRY: usize = (size_of::<(RunId, Entry)>() + size_of::<(u64, RunId)>()) * 3 / 2;
+
 /// Views of histories, for hosts where every turn comes through a handle of its own. Nodes never
 /// change, so what was read and rendered once holds; what was not used for longest goes first.
 ///
@@ -24,22 +27,22 @@ const RENDERED_AGAIN: usize = 6 << 10;
 /// the older node once more reads it again, unless it is so short that a copy stayed.
 ///
 /// ```
-/// use throughline::thread::Views;
+/// use throughline::thread::HistoryCache;
 /// use throughline::Threads;
 /// use throughline::store::Store;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = Store::open("memory:").await?;
-/// let threads = Threads::of(&store).with_views(Views::new(64 << 20));
+/// let threads = Threads::of(&store).with_history_cache(HistoryCache::new(64 << 20));
 /// # let _ = threads;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Views {
+pub struct HistoryCache {
     kept: Arc<Mutex<Entries>>,
-    /// How many bytes may be kept, about.
+    /// How many bytes may be held.
     most: usize,
 }
 
@@ -78,8 +81,9 @@ impl CachedHistory {
         Self { view, shown }
     }
 
-    fn weight(&self) -> usize {
-        self.view.weight() + size_of_val(self.shown.as_slice())
+    fn held_bytes(&mut self) -> usize {
+        let shown = self.shown.capacity() * size_of::<Arc<Message>>();
+        self.view.held_bytes() + shown
     }
 
     fn fork(&self) -> Self {
@@ -90,8 +94,8 @@ impl CachedHistory {
     }
 }
 
-impl Views {
-    /// Room for about so many bytes.
+impl HistoryCache {
+    /// Histories of at most so many bytes in memory, with what is known and rendered of them.
     pub fn new(most: usize) -> Self {
         Self {
             kept: Arc::default(),
@@ -111,6 +115,17 @@ impl Views {
     /// Whether none is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many bytes are held: messages, rendered text, what renderers and tool histories know, and the
+    /// lists in which they are kept.
+    pub fn held_bytes(&self) -> usize {
+        self.kept().bytes
+    }
+
+    /// How many bytes may be held.
+    pub fn most_bytes(&self) -> usize {
+        self.most
     }
 
     /// Keep none of them any longer, as after threads were erased. Handles that took one still have
@@ -158,10 +173,11 @@ impl Views {
 
     /// Keep the history of a node.
     pub(super) fn put(&self, node: NodeId, mut held: CachedHistory, known: Option<RememberedNode>) {
-        if held.view.bytes() <= RENDERED_AGAIN {
+        if held.view.message_bytes() <= RENDERED_AGAIN {
             held.view.forget_rendered();
         }
-        let bytes = held.weight() + known.as_ref().map_or(0, RememberedNode::weight);
+        let known_bytes = known.as_ref().map_or(0, RememberedNode::held_bytes);
+        let bytes = ENTRY + held.held_bytes() + known_bytes;
         if bytes > self.most {
             return;
         }
@@ -226,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_view_is_taken_only_for_its_node_and_once_unless_it_is_short() {
-        let views = Views::new(1 << 20);
+        let views = HistoryCache::new(1 << 20);
         let other = NodeId { step: 3, ..node(1) };
         for (text, stays) in [("short".to_owned(), true), ("x".repeat(COPIED), false)] {
             views.put(node(1), said(&text), None);
@@ -241,8 +257,8 @@ mod tests {
 
     #[test]
     fn what_was_not_used_for_longest_goes_first() {
-        let one = said(&"x".repeat(1_000)).weight();
-        let views = Views::new(2 * one);
+        let one = ENTRY + said(&"x".repeat(1_000)).held_bytes();
+        let views = HistoryCache::new(2 * one);
         for no in 1..=3 {
             views.put(node(no), said(&"x".repeat(1_000)), None);
         }

@@ -48,8 +48,8 @@ pub(crate) struct RememberedNode {
 }
 
 impl RememberedNode {
-    /// About how many bytes it takes.
-    pub(crate) fn weight(&self) -> usize {
+    /// About how many bytes it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
         let state = match self.state.is_empty() {
             true => 0,
             false => self.state.to_json().len(),

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::cache::Views;
+use super::cache::HistoryCache;
 use throughline_store::{Error, ErrorKind, Result, Store, TenantScope};
 
 /// How long to wait before something is sent again of which nobody knows whether it was done.
@@ -24,7 +24,7 @@ pub(crate) struct ScopedStore {
     pub(crate) store: Store,
     pub(crate) scope: TenantScope,
     /// Where views are left for other handles, if they are.
-    pub(crate) views: Option<Views>,
+    pub(crate) views: Option<HistoryCache>,
 }
 
 impl ScopedStore {

@@ -16,7 +16,7 @@ mod recorder;
 mod threads;
 mod wishes;
 
-pub use cache::Views;
+pub use cache::HistoryCache;
 pub use discard::DiscardedRun;
 pub use handle::Thread;
 pub(crate) use handle::{Leaving, Loaded, Shared, messages};

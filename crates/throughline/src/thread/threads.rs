@@ -7,7 +7,7 @@ use throughline_store::{
     ThreadId,
 };
 
-use super::cache::Views;
+use super::cache::HistoryCache;
 use super::handle::{Position, Seed, Thread};
 use super::home::ScopedStore;
 use super::owner::{Owner, ThreadSettings};
@@ -102,7 +102,7 @@ impl Threads {
 
     /// With views that outlive the handles on threads.
     #[must_use]
-    pub fn with_views(mut self, views: Views) -> Self {
+    pub fn with_history_cache(mut self, views: HistoryCache) -> Self {
         self.home.views = Some(views);
         self
     }
@@ -192,7 +192,7 @@ impl Threads {
     }
 
     /// The same, for somebody who begins a run at once: what is in memory, see
-    /// [`Threads::with_views`], is not read before. Whether it is still there and as it was is seen by
+    /// [`Threads::with_history_cache`], is not read before. Whether it is still there and as it was is seen by
     /// the run that begins, which reads it again if not. Until then the handle shows what is
     /// remembered; [`Thread::refresh`] reads it.
     pub async fn after(&self, run: RunId) -> Result<Thread> {

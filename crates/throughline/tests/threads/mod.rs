@@ -19,6 +19,7 @@ mod external;
 mod failures;
 mod filters;
 mod foreign;
+mod history_bytes;
 mod identity;
 mod json;
 mod look;

@@ -8,7 +8,7 @@ use throughline::model::{Body, Message, Role};
 use throughline::store::{
     ApprovalFilter, ApprovalState, Decision, Error, NewThread, RunId, RunState,
 };
-use throughline::thread::{HistoryPolicy, OnOpenCalls, OnPark, Views};
+use throughline::thread::{HistoryCache, HistoryPolicy, OnOpenCalls, OnPark};
 use throughline::tool::{Approval, Effect, Parameters, Runs};
 use throughline::{Agent, Outcome, RunEvent, StopReason, Thread, Threads};
 use throughline_testkit::engines::Fault;
@@ -452,8 +452,8 @@ fn views_that_are_kept_save_reading_and_change_nothing() {
             let process = stage.process().await;
             let model = client((0..5).map(|no| Step::text(format!("{no}"))));
             let agent = agent(&process, &model, &[]);
-            let views = Views::new(1 << 20);
-            let threads = Threads::of(&process.store).with_views(views.clone());
+            let views = HistoryCache::new(1 << 20);
+            let threads = Threads::of(&process.store).with_history_cache(views.clone());
             let thread = threads.make_free(NewThread::new(process.store.ids().thread()));
             let run = agent.run_on(&thread, opening.as_str());
             let mut last = how.finish(run).await.unwrap();

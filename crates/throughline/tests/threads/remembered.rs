@@ -7,7 +7,7 @@ use throughline::agent::{RunError, RunFailed};
 use throughline::model::Message;
 use throughline::model::json::RawJson;
 use throughline::store::{Authority, Error, Mode, NewThread, RunId, Tenant, ThreadPatch};
-use throughline::thread::Views;
+use throughline::thread::HistoryCache;
 use throughline::{Agent, StopReason, Thread, Threads};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, everywhere, short};
@@ -17,7 +17,7 @@ use crate::threads::acts::{Client, built, client};
 /// A host that keeps views, and its first turn.
 struct Host {
     process: Process,
-    views: Views,
+    views: HistoryCache,
     threads: Threads,
     agent: Agent,
     client: Client,
@@ -27,8 +27,8 @@ struct Host {
 async fn host(process: Process, how: How) -> Host {
     let client = client((0..9).map(|no| Step::text(format!("{no}"))));
     let agent = built(&process, &client, &[], |builder| builder);
-    let views = Views::new(1 << 20);
-    let threads = Threads::of(&process.store).with_views(views.clone());
+    let views = HistoryCache::new(1 << 20);
+    let threads = Threads::of(&process.store).with_history_cache(views.clone());
     let thread = threads.make_free(NewThread::new(process.store.ids().thread()));
     let first = how.finish(agent.run_on(&thread, "first")).await;
     Host {
@@ -212,7 +212,8 @@ fn another_tenant_remembers_nothing() {
     everywhere(async |stage, how| {
         let host = host(stage.process().await, how).await;
         let scope = Authority::assume().scope(Tenant::new("somebody-else").unwrap());
-        let theirs = Threads::scoped(&host.process.store, scope).with_views(host.views.clone());
+        let theirs =
+            Threads::scoped(&host.process.store, scope).with_history_cache(host.views.clone());
         let found = theirs.after(host.first).await;
         assert!(matches!(found, Err(Error::NotFound { .. })));
         host.turn(how, host.first).await.unwrap();
@@ -231,7 +232,7 @@ fn where_something_is_still_to_come_the_store_is_asked() {
                 ..throughline::thread::HistoryPolicy::default()
             })
         });
-        let threads = Threads::of(&process.store).with_views(Views::new(1 << 20));
+        let threads = Threads::of(&process.store).with_history_cache(HistoryCache::new(1 << 20));
         let thread = threads.make_free(NewThread::new(process.store.ids().thread()));
         let first = how.finish(agent.run_on(&thread, "pay")).await.unwrap();
         assert_eq!(first.stop, StopReason::Parked);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use throughline_model::{CallId, Scope};
+use throughline_model::{CallId, HeapSize, Scope};
 
 use super::format::IdRule;
 
@@ -25,6 +25,12 @@ impl Ids {
             value = fitting(Cow::Owned(next), rule);
         }
         value
+    }
+}
+
+impl HeapSize for Ids {
+    fn heap_size(&self) -> usize {
+        self.used.heap_size()
     }
 }
 

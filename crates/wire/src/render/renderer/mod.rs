@@ -1,5 +1,6 @@
 //! Rendering, one message after the other.
 
+mod heap_size;
 mod model_turn;
 mod rounds;
 
@@ -100,6 +101,9 @@ pub struct Renderer {
     format: &'static RenderFormat,
     rules: Rules,
     items: Vec<RenderedItem>,
+    /// How many items were taken out, and whether the last of them may end the history.
+    taken: usize,
+    taken_may_end: bool,
     system: Vec<String>,
     losses: Vec<Loss>,
     repairs: Vec<Repair>,
@@ -155,6 +159,8 @@ impl Renderer {
             switches,
             target,
             items: Vec::new(),
+            taken: 0,
+            taken_may_end: true,
             system: Vec::new(),
             losses: Vec::new(),
             repairs: Vec::new(),
@@ -251,9 +257,22 @@ impl Renderer {
         Ok(())
     }
 
-    /// What is settled.
+    /// What is settled and was not taken.
     pub fn items(&self) -> &[RenderedItem] {
         &self.items
+    }
+
+    /// Take what is settled, for a caller that keeps the text itself: a renderer that lives as long as its
+    /// history would hold it a second time. Rendering goes on behind it.
+    pub fn take_items(&mut self) -> Vec<RenderedItem> {
+        self.taken_may_end = self.may_end();
+        self.taken += self.items.len();
+        std::mem::take(&mut self.items)
+    }
+
+    /// How many items are settled, with those that were taken.
+    fn item_count(&self) -> usize {
+        self.taken + self.items.len()
     }
 
     /// Losses in what is settled.
@@ -279,6 +298,7 @@ impl Renderer {
         // Nothing that was settled is needed for this but its length.
         let mut end = Self {
             items: Vec::new(),
+            taken: 0,
             system: Vec::new(),
             losses: Vec::new(),
             repairs: Vec::new(),
@@ -302,7 +322,7 @@ impl Renderer {
         {
             return Err(Stale);
         }
-        let settled = self.items.len();
+        let settled = self.item_count();
         end.close()?;
         if self.needs_user(end.last) {
             let detail = "the target must end with the user";
@@ -331,12 +351,13 @@ impl Renderer {
     fn may_end(&self) -> bool {
         match (self.rules.may_end_with, self.items.last()) {
             (Some(may_end), Some(item)) => may_end(&item.json),
-            (None, _) | (_, None) => true,
+            (Some(_), None) => self.taken_may_end,
+            (None, _) => true,
         }
     }
 
     fn repair(&mut self, path: &Path<'_>, kind: RepairKind, detail: impl Into<String>) {
-        let item = self.items.len();
+        let item = self.item_count();
         self.repairs.push(Repair::new(path, kind, detail, item));
     }
 
@@ -470,7 +491,7 @@ impl Renderer {
             return Ok(());
         }
         let text = text.join("\n\n");
-        if self.items.is_empty() && self.waiting.is_empty() && self.last == LastItem::Nothing {
+        if self.item_count() == 0 && self.waiting.is_empty() && self.last == LastItem::Nothing {
             self.system.push(text);
             return Ok(());
         }
@@ -501,6 +522,7 @@ impl Renderer {
     }
 
     fn legal<'l>(&'l mut self, message: &'l Message, at: usize) -> ContentFilter<'l> {
+        let first = self.item_count() == 0;
         ContentFilter {
             target: &self.target,
             switches: self.switches,
@@ -511,7 +533,7 @@ impl Renderer {
             item_ids: &mut self.item_ids,
             vendor_calls: &mut self.vendor_calls,
             model_last: self.last == LastItem::Model,
-            first: self.items.is_empty(),
+            first,
             sealed_allowed: at >= self.sealed_from,
             shows_calls: self.strategy.keeps_calls(),
         }
@@ -642,7 +664,7 @@ impl std::fmt::Debug for Renderer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Renderer")
             .field("target", &self.target)
-            .field("items", &self.items.len())
+            .field("items", &self.item_count())
             .field("waiting", &self.waiting.len())
             .finish_non_exhaustive()
     }

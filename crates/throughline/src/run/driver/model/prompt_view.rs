@@ -250,7 +250,7 @@ impl PromptView {
     /// bytes, and never for long.
     fn is_little(&self, policy: &Policy) -> bool {
         let least = policy.effective_budget().unwrap_or(policy.threshold);
-        let bytes = self.view.bytes() as u64;
+        let bytes = self.view.wire_bytes() as u64;
         let few = policy.count.is_none_or(|count| {
             let messages = self.view.messages().len() as u64;
             messages <= u64::from(count)
