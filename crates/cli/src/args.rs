@@ -91,7 +91,7 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Commands of the contract that this version does not have.
     #[command(external_subcommand)]
-    NotBuilt(Vec<OsString>),
+    NotImplemented(Vec<OsString>),
 }
 
 impl Command {

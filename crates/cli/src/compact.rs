@@ -26,7 +26,7 @@ use crate::progress;
 pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
     let to = args.to.as_ref().unwrap_or(&args.from);
     if args.strategy == Strategy::Text && *to == Format::Neutral {
-        return Err(Failure::wrong(
+        return Err(Failure::usage(
             "--strategy text is for vendors' formats, and neutral is none; name one with --to",
         ));
     }
@@ -149,7 +149,7 @@ pub(crate) fn settle(history: &mut ToolHistory, planned: Planned) -> Report {
 
 /// A budget that no view fits into, for policies that refuse it.
 pub(crate) fn unreachable(error: &BudgetUnreachable) -> Failure {
-    Failure::no(format!("{error}; raise --budget"))
+    Failure::other(format!("{error}; raise --budget"))
 }
 
 /// Units of what is sent beside the messages.

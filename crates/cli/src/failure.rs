@@ -7,8 +7,6 @@ use std::process::ExitCode;
 use throughline_model::json::{JsonError, ObjectWriter};
 use throughline_wire::{DecodeError, Problem};
 
-use crate::output;
-
 /// A command that could not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -20,9 +18,9 @@ pub(crate) struct Failure {
 }
 
 /// No, or unreadable.
-const NO: u8 = 1;
+const FAILED: u8 = 1;
 /// Wrong usage.
-const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 
 /// Commands of the contract that later versions bring.
 const PLANNED: &[&str] = &["chat", "keys", "copy", "init"];
@@ -40,7 +38,7 @@ impl Failure {
 
     /// A file that does not say what it should.
     pub(crate) fn decode(error: DecodeError, file: Option<&Path>) -> Self {
-        let mut failure = Self::new(format!("{}: {error}", name(file)), NO);
+        let mut failure = Self::new(format!("{}: {error}", name(file)), FAILED);
         if let Problem::Json(error) = &error.problem {
             failure.line = Some(error.line);
             failure.column = Some(error.column);
@@ -51,7 +49,7 @@ impl Failure {
 
     /// A file that is not JSON.
     pub(crate) fn not_json(error: &JsonError, file: Option<&Path>) -> Self {
-        let mut failure = Self::new(format!("{}: {error}", name(file)), NO);
+        let mut failure = Self::new(format!("{}: {error}", name(file)), FAILED);
         failure.line = Some(error.line);
         failure.column = Some(error.column);
         failure
@@ -63,32 +61,35 @@ impl Failure {
             "{}: larger than {limit} bytes; raise --max-bytes",
             name(file)
         );
-        Self::new(message, NO)
+        Self::new(message, FAILED)
     }
 
     /// A combination of arguments that makes no sense.
-    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(message.into(), USAGE)
     }
 
     /// A file that cannot be read at all.
     pub(crate) fn unreadable(file: Option<&Path>, error: &std::io::Error) -> Self {
-        Self::new(format!("{}: cannot be read: {error}", name(file)), NO)
+        Self::new(format!("{}: cannot be read: {error}", name(file)), FAILED)
     }
 
     /// Standard output that cannot be written.
     pub(crate) fn unwritable(error: &std::io::Error) -> Self {
-        Self::new(format!("standard output cannot be written: {error}"), NO)
+        Self::new(
+            format!("standard output cannot be written: {error}"),
+            FAILED,
+        )
     }
 
     /// A command that could not do its work, in words.
-    pub(crate) fn no(message: impl Into<String>) -> Self {
-        Self::new(message.into(), NO)
+    pub(crate) fn other(message: impl Into<String>) -> Self {
+        Self::new(message.into(), FAILED)
     }
 
     /// A file that is not what it should be at a place in it.
-    pub(crate) fn at(message: String, path: &str, line: u64, column: u64) -> Self {
-        let mut failure = Self::new(message, NO);
+    pub(crate) fn at_position(message: String, path: &str, line: u64, column: u64) -> Self {
+        let mut failure = Self::new(message, FAILED);
         failure.path = Some(path.to_owned()).filter(|path| !path.is_empty());
         failure.line = usize::try_from(line).ok();
         failure.column = usize::try_from(column).ok();
@@ -96,7 +97,7 @@ impl Failure {
     }
 
     /// A configuration that cannot be used, with the key and the line that are wrong.
-    pub(crate) fn in_configuration(message: String, key: &str, line: Option<usize>) -> Self {
+    pub(crate) fn configuration(message: String, key: &str, line: Option<usize>) -> Self {
         let mut failure = Self::new(message, USAGE);
         failure.path = Some(key.to_owned()).filter(|key| !key.is_empty());
         failure.line = line;
@@ -104,7 +105,7 @@ impl Failure {
     }
 
     /// A command that this version does not have. `group` is the word before it.
-    pub(crate) fn not_built(group: &str, words: &[OsString]) -> Self {
+    pub(crate) fn not_implemented(group: &str, words: &[OsString]) -> Self {
         let name = words
             .first()
             .map(|word| word.to_string_lossy().into_owned())
@@ -119,18 +120,18 @@ impl Failure {
         Self::new(message, USAGE)
     }
 
-    /// Say it and give the exit code.
-    pub(crate) fn report(&self, as_json: bool) -> ExitCode {
-        if as_json {
-            // A failure to write the error itself cannot be reported.
-            let _ = output::document(&self.json(), false);
-        } else {
-            output::note(&format!("throughline: {}", self.message));
-        }
+    /// The exit code of the program.
+    pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
 
-    fn json(&self) -> String {
+    /// The message for people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The failure as a JSON document.
+    pub(crate) fn to_json(&self) -> String {
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
         let mut error = ObjectWriter::new(object.key("error"));
@@ -149,19 +150,6 @@ impl Failure {
         object.end();
         out
     }
-}
-
-/// Usage errors come from the parser, which has its own way of saying them; help is not an error.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|arg| arg == "--json");
-    if wants_json && error.use_stderr() {
-        let text = error.render().to_string();
-        let first = text.lines().next().unwrap_or_default();
-        let message = first.strip_prefix("error: ").unwrap_or(first);
-        return Failure::new(message.to_owned(), USAGE).report(true);
-    }
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
 }
 
 pub(crate) fn name(file: Option<&Path>) -> String {

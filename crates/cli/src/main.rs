@@ -31,14 +31,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return failure::usage(&error),
+        Err(error) => return output::usage_error(&error),
     };
     let Some(command) = &args.command else {
         return done(serve::run(&args, None), args.json);
     };
     if let Some(flag) = args.serve.first_given().filter(|_| !command.is_serve()) {
         let text = format!("{flag} is for serve alone; leave it out");
-        return Failure::wrong(text).report(args.json);
+        return output::failure(&Failure::usage(text), args.json);
     }
     let result = match command {
         Command::Serve(serve) => serve::run(&args, Some(serve)),
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         | Command::Migrate
         | Command::Doctor => store::run(&args, command),
         Command::Completions(completions) => completions::run(completions),
-        Command::NotBuilt(words) => Err(Failure::not_built("", words)),
+        Command::NotImplemented(words) => Err(Failure::not_implemented("", words)),
     };
     done(result, args.json)
 }
@@ -64,6 +64,6 @@ fn main() -> ExitCode {
 fn done(result: Result<ExitCode, Failure>, as_json: bool) -> ExitCode {
     match result {
         Ok(code) => code,
-        Err(failure) => failure.report(as_json),
+        Err(failure) => output::failure(&failure, as_json),
     }
 }

@@ -1,10 +1,11 @@
 //! Standard output and standard error.
 
 use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
 
 use throughline_model::json;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 
 /// Write one JSON document and a newline.
 pub(crate) fn document(text: &str, pretty: bool) -> Result<(), Failure> {
@@ -43,4 +44,29 @@ fn write(pieces: &[&[u8]]) -> Result<(), Failure> {
 pub(crate) fn note(line: &str) {
     // Standard error may be closed; there is nowhere else to say it.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Report a failure: one line on standard error, or JSON on standard output. Returns the exit code.
+pub(crate) fn failure(failure: &Failure, as_json: bool) -> ExitCode {
+    if as_json {
+        // A failure to write the error itself cannot be reported.
+        let _ = document(&failure.to_json(), false);
+    } else {
+        note(&format!("throughline: {}", failure.message()));
+    }
+    failure.exit_code()
+}
+
+/// Report that the command line is wrong, or print the help that it asks for. The parser formats both itself, except
+/// errors as JSON.
+pub(crate) fn usage_error(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    if wants_json && error.use_stderr() {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        return failure(&Failure::usage(message), true);
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
 }

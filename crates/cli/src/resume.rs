@@ -22,12 +22,12 @@ pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<E
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
+        .map_err(|error| Failure::other(format!("the program cannot start: {error}")))?;
     let ended = runtime.block_on(resume(config, &scope, run));
     let stop = ended.map_err(|error| match &error {
         ServeError::Config(error) => serve::misread(error),
-        ServeError::Store(_) => Failure::no(format!("{store}: {error}")),
-        _ => Failure::no(error.to_string()),
+        ServeError::Store(_) => Failure::other(format!("{store}: {error}")),
+        _ => Failure::other(error.to_string()),
     })?;
     match args.json {
         true => {

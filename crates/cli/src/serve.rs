@@ -22,27 +22,27 @@ const FILE_VARIABLE: &str = "THROUGHLINE_CONFIG";
 pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failure> {
     if args.tenant.as_str() != "local" {
         let text = "a server that is open to all serves the tenant local; leave --tenant out";
-        return Err(Failure::wrong(text));
+        return Err(Failure::usage(text));
     }
     let sources = sources(args, given);
     let config = Config::load(&sources).map_err(|error| misread(&error))?;
     allocator::give_back_at_once();
     log_to_stderr(&config.server.log, config.server.log_format)
-        .map_err(|error| Failure::wrong(error.to_string()))?;
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let store = config.server.store.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
+        .map_err(|error| Failure::other(format!("the program cannot start: {error}")))?;
     runtime.block_on(async {
         // A process that reads the banner may send a signal at once.
         let signals = Signals::listen().map_err(|error| {
-            Failure::no(format!("signal handlers cannot be installed: {error}"))
+            Failure::other(format!("signal handlers cannot be installed: {error}"))
         })?;
         let server = serve(config).await.map_err(|error| match &error {
             ServeError::Config(error) => misread(error),
-            ServeError::Store(_) => Failure::no(format!("{store}: {error}")),
-            _ => Failure::no(error.to_string()),
+            ServeError::Store(_) => Failure::other(format!("{store}: {error}")),
+            _ => Failure::other(error.to_string()),
         })?;
         let banner = Banner {
             server: &server,
@@ -94,7 +94,7 @@ fn sources(args: &Args, given: Option<&Serve>) -> Sources {
 
 pub(crate) fn misread(error: &ConfigError) -> Failure {
     let key = error.key().unwrap_or_default();
-    Failure::in_configuration(error.to_string(), key, error.line())
+    Failure::configuration(error.to_string(), key, error.line())
 }
 
 /// What is said when it has started.

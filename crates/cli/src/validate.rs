@@ -13,7 +13,7 @@ use crate::output;
 
 pub(crate) fn run(args: &Validate, as_json: bool) -> Result<ExitCode, Failure> {
     let Format::Vendor(wire) = &args.target else {
-        return Err(Failure::wrong(
+        return Err(Failure::usage(
             "neutral histories have no rules; name a vendor's format",
         ));
     };

@@ -98,6 +98,44 @@ pub enum Event {
     },
 }
 
+impl Response {
+    /// The response as events: what a stream of it ends in.
+    pub fn events(&self) -> Vec<Event> {
+        let mut events = vec![Event::Started {
+            id: self.id.clone(),
+            model: self.model.clone(),
+        }];
+        for (choice, message) in self.messages.iter().enumerate() {
+            if message.role != Role::Assistant || message.author.is_some() {
+                events.push(Event::Speaker {
+                    choice,
+                    role: message.role.clone(),
+                    author: message.author.clone(),
+                });
+            }
+            for (item, content) in message.contents.iter().enumerate() {
+                events.push(Event::Content {
+                    at: Place::new(choice, item, 0),
+                    content: content.clone(),
+                });
+            }
+        }
+        events.push(self.finished());
+        events
+    }
+
+    /// The event that ends a stream of this response.
+    pub fn finished(&self) -> Event {
+        Event::Finished {
+            stop: self.stop.clone(),
+            usage: self.usage.clone(),
+            error: self.error.clone(),
+            service: self.service.clone(),
+            vendor: self.vendor.clone().map(Box::new),
+        }
+    }
+}
+
 /// Gathers events into the response that they tell.
 ///
 /// ```

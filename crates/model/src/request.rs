@@ -93,6 +93,19 @@ impl Effort {
         Self::ExtraHigh,
         Self::Max,
     ];
+
+    /// The word by which the vendors' APIs name the effort.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "none",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::ExtraHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
 }
 
 /// How long an answer is to be.

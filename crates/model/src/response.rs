@@ -1,5 +1,5 @@
 use crate::json::RawJson;
-use crate::{Body, Content, Event, Message, Place, Role, Runner, Usage, Vendor, Wire};
+use crate::{Body, Content, Message, Runner, Usage, Vendor, Wire};
 
 /// Why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,31 +70,6 @@ pub struct VendorError {
 }
 
 impl Response {
-    /// The response as events: what a stream of it ends in.
-    pub fn events(&self) -> Vec<Event> {
-        let mut events = vec![Event::Started {
-            id: self.id.clone(),
-            model: self.model.clone(),
-        }];
-        for (choice, message) in self.messages.iter().enumerate() {
-            if message.role != Role::Assistant || message.author.is_some() {
-                events.push(Event::Speaker {
-                    choice,
-                    role: message.role.clone(),
-                    author: message.author.clone(),
-                });
-            }
-            for (item, content) in message.contents.iter().enumerate() {
-                events.push(Event::Content {
-                    at: Place::new(choice, item, 0),
-                    content: content.clone(),
-                });
-            }
-        }
-        events.push(self.finished());
-        events
-    }
-
     /// Mark the call that the output limit cut off, if it did: the last thing that was said, unless the vendor
     /// says that it is whole. Codecs do so when they read a response; a second time changes nothing.
     pub fn mark_cut_off(&mut self) {
@@ -104,17 +79,6 @@ impl Response {
             && let Some(Body::ToolCall(call)) = last.map(|content| &mut content.body)
         {
             call.mark_cut_off();
-        }
-    }
-
-    /// The event that ends a stream of this response.
-    pub fn finished(&self) -> Event {
-        Event::Finished {
-            stop: self.stop.clone(),
-            usage: self.usage.clone(),
-            error: self.error.clone(),
-            service: self.service.clone(),
-            vendor: self.vendor.clone().map(Box::new),
         }
     }
 }

@@ -1,8 +1,8 @@
 use throughline_model::json::Value;
-use throughline_model::{Message, Request, Response, VendorError, Wire};
+use throughline_model::{Event, Fold, Message, Path, Request, Response, VendorError, Wire};
 
 use crate::sse::Frame;
-use crate::{DecodeError, Losses, StreamDecoder, WireType};
+use crate::{DecodeError, Losses, WireType, vendors};
 
 /// What a JSON object of a format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,5 +73,36 @@ pub trait Codec: Send + Sync {
 
 /// The codec of a format; `None` for one that this version does not know.
 pub fn codec(wire: &Wire) -> Option<&'static dyn Codec> {
-    crate::vendors::find(wire).map(|vendor| vendor.codec)
+    vendors::find(wire).map(|vendor| vendor.codec)
+}
+
+/// Reads the frames of one streamed response as model events.
+///
+/// Feeding its events to a [`Fold`] gives the response that the codec would have read from the
+/// whole body.
+pub trait StreamDecoder: Send {
+    /// Take one frame. After an error the response is lost; nothing more should be pushed.
+    fn push(&mut self, frame: &Frame) -> Result<Vec<Event>, DecodeError>;
+
+    /// The input is over. Gives what was held back; nothing if the vendor ended properly.
+    fn end(&mut self) -> Result<Vec<Event>, DecodeError>;
+}
+
+/// Read all frames of a streamed response.
+pub fn assemble(codec: &dyn Codec, frames: &[Frame]) -> Result<Response, DecodeError> {
+    let mut decoder = codec.stream();
+    let mut fold = Fold::new();
+    let root = Path::Root.key("event");
+    for (index, frame) in frames.iter().enumerate() {
+        let events = decoder
+            .push(frame)
+            .map_err(|error| error.inside(&root.index(index)))?;
+        for event in events {
+            fold.push(event);
+        }
+    }
+    for event in decoder.end()? {
+        fold.push(event);
+    }
+    Ok(fold.finish())
 }

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_compact};
 use throughline_model::{
-    Arguments, Content, Family, Media, MediaKind, MediaSource, Path, VendorError, Wire,
+    Arguments, Content, Effort, Family, Media, MediaKind, MediaSource, Path, VendorError, Wire,
 };
 
+use crate::compose::draft::Draft;
 use crate::read::{member, text_of};
 use crate::{LossKind, Losses, foreign};
 
@@ -276,6 +277,49 @@ pub(crate) fn wrapped_arguments(arguments: &Arguments) -> (String, bool) {
         _ => {
             let free = Arguments::Free(text.into_owned());
             (foreign::arguments_text(&free).into_owned(), true)
+        }
+    }
+}
+
+/// How many stop sequences a request may have.
+pub(crate) const MAX_STOP_SEQUENCES: usize = 5;
+
+/// Note the tools that ask for arguments that match their schema: Gemini does not enforce that.
+pub(crate) fn note_strict_tools(draft: &mut Draft<'_>) {
+    let root = Path::Root.key("tools");
+    for foreign::Function { index, tool } in foreign::functions(draft.prompt.tools) {
+        if tool.strict == Some(true) {
+            let path = root.index(index);
+            let detail = "arguments are not held to their schema";
+            draft
+                .losses
+                .note(&path.key("strict"), LossKind::ToolDefinition, detail);
+        }
+    }
+}
+
+/// Note that parallel calls were forbidden: Gemini cannot forbid them.
+pub(crate) fn note_parallel_calls(draft: &mut Draft<'_>) {
+    if draft.prompt.settings.parallel_calls == Some(false) {
+        draft.lost("parallel_calls", "parallel calls cannot be switched off");
+    }
+}
+
+/// How much to think, as a word of Google's.
+pub(crate) fn thinking_level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
+    match effort {
+        Effort::Off => {
+            let detail = "thinking cannot be switched off, only made short";
+            draft.replaced("effort", detail, "\"minimal\"");
+            "minimal"
+        }
+        Effort::Minimal => "minimal",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::ExtraHigh | Effort::Max => {
+            draft.replaced("effort", "high is the most, and was sent", "\"high\"");
+            "high"
         }
     }
 }

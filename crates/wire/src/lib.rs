@@ -51,21 +51,20 @@ mod google;
 mod loss;
 mod members;
 mod message_writer;
+mod openai;
 mod read;
-mod stream;
 mod table;
 mod template;
 mod truncated_call;
 mod vendors;
 
 pub use approval::approval_answer;
-pub use codec::{Codec, Shape, codec};
+pub use codec::{Codec, Shape, StreamDecoder, assemble, codec};
 pub use convert::{
     ConvertOptions, Converted, Repairing, convert, convert_transcript, render_transcript,
 };
 pub use error::{DecodeError, Problem};
 pub use format::{Format, UnknownFormat};
 pub use loss::{Loss, LossKind, Losses};
-pub use stream::{StreamDecoder, assemble};
 pub use table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 pub use throughline_model::Wire;

@@ -9,6 +9,7 @@ use crate::Codec;
 use crate::compose::ComposeFormat;
 use crate::render::RenderFormat;
 use crate::validate::ValidateFormat;
+use crate::{anthropic, foundry, gemini, gemini_interactions, openai_chat, openai_responses};
 
 /// Everything that this crate knows about one vendor format.
 pub(crate) struct VendorFormat {
@@ -29,12 +30,12 @@ pub(crate) struct VendorFormat {
 
 /// Every vendor format, in the order in which they are listed to users.
 static VENDORS: [&VendorFormat; 6] = [
-    &crate::openai_chat::FORMAT,
-    &crate::openai_responses::FORMAT,
-    &crate::anthropic::FORMAT,
-    &crate::gemini::FORMAT,
-    &crate::gemini_interactions::FORMAT,
-    &crate::foundry::FORMAT,
+    &openai_chat::FORMAT,
+    &openai_responses::FORMAT,
+    &anthropic::FORMAT,
+    &gemini::FORMAT,
+    &gemini_interactions::FORMAT,
+    &foundry::FORMAT,
 ];
 
 /// All vendor formats.
@@ -45,4 +46,16 @@ pub(crate) fn all() -> impl Iterator<Item = &'static VendorFormat> {
 /// The entry of a format; `None` for one that this version does not know.
 pub(crate) fn find(wire: &Wire) -> Option<&'static VendorFormat> {
     all().find(|vendor| vendor.wire == *wire)
+}
+
+/// The format in which model calls are written for a format that this version does not know: servers with a format
+/// of their own mostly copied Chat Completions.
+pub(crate) fn fallback() -> &'static VendorFormat {
+    &openai_chat::FORMAT
+}
+
+/// What the vendor of a format requires of a rendered history. For a format that this version does not know, that
+/// is what most formats have in common.
+pub(crate) fn render_format(wire: &Wire) -> &'static RenderFormat {
+    find(wire).map_or(&openai_chat::render::UNKNOWN, |vendor| vendor.render)
 }

@@ -68,6 +68,65 @@ const ARROWS: &[Arrows] = &[
             ("config", &[]),
         ],
     },
+    // What is not named is for all: reading and writing JSON, templates, losses, event streams, contents of other
+    // vendors, what flat formats share.
+    Arrows {
+        folder: "crates/wire",
+        modules: &[
+            ("convert", &["transcript", "render", "codec", "format"]),
+            ("transcript", &["codec", "format"]),
+            ("format", &["vendors", "codec"]),
+            ("approval", &["vendors"]),
+            (
+                "vendors",
+                &[
+                    "openai_chat",
+                    "openai_responses",
+                    "anthropic",
+                    "gemini",
+                    "gemini_interactions",
+                    "foundry",
+                    "compose",
+                    "render",
+                    "validate",
+                    "codec",
+                ],
+            ),
+            (
+                "foundry",
+                &[
+                    "openai_responses",
+                    "compose",
+                    "render",
+                    "validate",
+                    "codec",
+                    "vendors",
+                ],
+            ),
+            ("openai_chat", OPENAI_VENDOR),
+            ("openai_responses", OPENAI_VENDOR),
+            // It reads the definitions of hosted tools, which applications write as OpenAI does.
+            ("anthropic", OPENAI_VENDOR),
+            (
+                "gemini",
+                &[
+                    "google", "openai", "compose", "render", "validate", "codec", "vendors",
+                ],
+            ),
+            (
+                "gemini_interactions",
+                &[
+                    "google", "compose", "render", "validate", "codec", "vendors",
+                ],
+            ),
+            ("google", &["compose"]),
+            ("openai", &["compose"]),
+            ("compose", &["render", "vendors"]),
+            ("render", &["validate", "codec", "vendors"]),
+            ("validate", &["vendors"]),
+            ("codec", &["vendors"]),
+        ],
+    },
     Arrows {
         folder: "crates/store",
         modules: &[
@@ -78,6 +137,11 @@ const ARROWS: &[Arrows] = &[
             ("codec", &[]),
         ],
     },
+];
+
+/// What the folder of a vendor uses that knows OpenAI's settings or tools.
+const OPENAI_VENDOR: &[&str] = &[
+    "openai", "compose", "render", "validate", "codec", "vendors",
 ];
 
 /// Modules with a table of the implementations of a trait. Shared code looks an implementation up there, and the

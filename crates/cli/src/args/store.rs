@@ -177,7 +177,7 @@ pub(crate) enum Runs {
     },
     /// Commands of the contract that this version does not have.
     #[command(external_subcommand)]
-    NotBuilt(Vec<OsString>),
+    NotImplemented(Vec<OsString>),
 }
 
 #[derive(Debug, ClapArgs)]

@@ -94,7 +94,7 @@ pub(super) async fn answer(
 fn bound(record: &Approval, args: &ApprovalsAnswer, decision: Decision) -> Result<(), Failure> {
     let id = record.id;
     match args.digest {
-        Some(digest) if digest != record.shown => Err(Failure::no(format!(
+        Some(digest) if digest != record.shown => Err(Failure::other(format!(
             "{id} was asked for other arguments: their digest is {}, not {}; look at it again \
              with 'throughline approvals list'",
             hex(&record.shown),
@@ -103,7 +103,7 @@ fn bound(record: &Approval, args: &ApprovalsAnswer, decision: Decision) -> Resul
         // A caller that gives the digest has reviewed the call elsewhere.
         Some(_) => Ok(()),
         None if decision == Decision::Approved && ApprovalCall::of(record).contradicts(record) => {
-            Err(Failure::no(format!(
+            Err(Failure::other(format!(
                 "{id} shows other arguments than it was asked for; deny it, or give --digest {} \
                  if you know what that stands for",
                 hex(&record.shown)
@@ -153,7 +153,7 @@ async fn refused(
         Err(failure) => return failure,
     };
     let run = now.call.run;
-    Failure::no(match why {
+    Failure::other(match why {
         Unanswerable::Answered => format!(
             "{id} was answered, {}; the first answer stands, 'throughline runs show {run}' \
              shows what came of it",

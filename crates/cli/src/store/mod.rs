@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, command: &Command) -> Result<ExitCode, Failure> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
-        .map_err(|error| Failure::no(format!("the program cannot start: {error}")))?;
+        .map_err(|error| Failure::other(format!("the program cannot start: {error}")))?;
     runtime.block_on(context.command(command))
 }
 
@@ -62,7 +62,7 @@ fn file_of(url: &str) -> Option<PathBuf> {
 /// Refuse to make a store by looking for something in it.
 pub(crate) fn is_there(url: &str) -> Result<(), Failure> {
     match file_of(url) {
-        Some(file) if !file.exists() => Err(Failure::no(format!(
+        Some(file) if !file.exists() => Err(Failure::other(format!(
             "there is no store {}; name one with --store sqlite://PATH, or make one with \
              'throughline threads import' or 'throughline restore'",
             file.display()
@@ -91,7 +91,7 @@ impl Context<'_> {
                 Runs::Discard { run } => settle::discard(self, *run).await,
                 // It has a server's runtime, see `resume`.
                 Runs::Resume { .. } => Ok(ExitCode::SUCCESS),
-                Runs::NotBuilt(words) => Err(Failure::not_built("runs", words)),
+                Runs::NotImplemented(words) => Err(Failure::not_implemented("runs", words)),
             },
             Command::Approvals(approvals) => match approvals {
                 Approvals::List(args) => approvals::list(self, args).await,
@@ -108,7 +108,7 @@ impl Context<'_> {
             | Command::Validate(_)
             | Command::Compact(_)
             | Command::Completions(_)
-            | Command::NotBuilt(_) => Err(Failure::wrong("this command needs no store")),
+            | Command::NotImplemented(_) => Err(Failure::usage("this command needs no store")),
         }
     }
 
@@ -146,7 +146,7 @@ impl Context<'_> {
         }
         Err(match missing {
             Some(error) => self.failure(&error),
-            None => Failure::wrong(format!(
+            None => Failure::usage(format!(
                 "{name:?} names no thread; give a thread id (1 to 128 visible ASCII characters), \
                  KIND:NAME, run_…, resp_… or node_…"
             )),
@@ -163,20 +163,20 @@ impl Context<'_> {
                     "approval" => "throughline approvals list --all",
                     _ => "throughline threads list",
                 };
-                Failure::no(format!(
+                Failure::other(format!(
                     "{error} for tenant {tenant} in {url}; '{list}' shows what is there"
                 ))
             }
-            Error::Busy { run, .. } => Failure::no(format!(
+            Error::Busy { run, .. } => Failure::other(format!(
                 "{error}; wait for it, or settle it with 'throughline runs publish {run}' or \
                  'discard'"
             )),
-            Error::Locked => Failure::no(format!("{url}: {error}; try again")),
+            Error::Locked => Failure::other(format!("{url}: {error}; try again")),
             Error::Io { .. } | Error::Full | Error::Corrupt { .. } | Error::Newer { .. } => {
-                Failure::no(format!("{url}: {error}"))
+                Failure::other(format!("{url}: {error}"))
             }
-            Error::Url { .. } => Failure::wrong(error.to_string()),
-            _ => Failure::no(error.to_string()),
+            Error::Url { .. } => Failure::usage(error.to_string()),
+            _ => Failure::other(error.to_string()),
         }
     }
 }

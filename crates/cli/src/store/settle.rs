@@ -115,10 +115,10 @@ async fn claim(context: &Context<'_>, store: &Store, run: &Run) -> Result<Starte
 /// Why a run cannot be settled, and what to do.
 fn unsettled(context: &Context<'_>, run: &Run, error: &Error) -> Failure {
     match error {
-        Error::Busy { run: other, .. } if *other == run.id => Failure::no(format!(
+        Error::Busy { run: other, .. } if *other == run.id => Failure::other(format!(
             "{other} is being worked on; wait for it or stop whoever does"
         )),
-        Error::WrongState { state, .. } => Failure::no(format!(
+        Error::WrongState { state, .. } => Failure::other(format!(
             "{} is {} and cannot be settled again; \
              'throughline runs list --state interrupted' lists what can",
             run.id,
@@ -136,7 +136,7 @@ async fn moved(context: &Context<'_>, store: &Store, run: &Run) -> Result<(), Fa
         .await
         .map_err(|error| context.failure(&error))?;
     if run.leased && opened.thread.version != run.version {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "thread {} has moved on since {} began; 'throughline runs discard {}' gives it up",
             run.thread, run.id, run.id
         )));

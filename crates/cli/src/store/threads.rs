@@ -91,7 +91,7 @@ pub(super) async fn delete(
     let store = context.open(IfMissing::Refuse).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     if matches!(at, throughline_store::At::Node(_)) {
-        return Err(Failure::wrong(format!(
+        return Err(Failure::usage(format!(
             "{} is a run or a node of thread {}; name the thread to delete it",
             args.name, opened.thread.id
         )));
@@ -143,7 +143,7 @@ async fn sweep(context: &Context<'_>, store: &Store) -> Result<Purged, Failure> 
 fn confirmed(thread: &Thread, items: u64) -> Result<bool, Failure> {
     let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Err(Failure::wrong(format!(
+        return Err(Failure::usage(format!(
             "deleting thread {} cannot be undone; say --yes to do it",
             thread.id
         )));

@@ -39,7 +39,7 @@ pub(super) async fn export(
                 kind: ErrorKind::BrokenPipe,
                 ..
             }) => Ok(ExitCode::SUCCESS),
-            Err(Error::Stream { detail, .. }) => Err(Failure::no(format!(
+            Err(Error::Stream { detail, .. }) => Err(Failure::other(format!(
                 "standard output cannot be written: {detail}"
             ))),
             Err(error) => Err(context.failure(&error)),
@@ -47,7 +47,7 @@ pub(super) async fn export(
         };
     };
     let unwritable = |error: &std::io::Error| {
-        Failure::no(match error.kind() {
+        Failure::other(match error.kind() {
             ErrorKind::AlreadyExists => {
                 format!("{} exists already; name another file", path.display())
             }
@@ -64,7 +64,7 @@ pub(super) async fn export(
             let _ = std::fs::remove_file(path);
             return Err(match &error {
                 Error::Stream { detail, .. } => {
-                    Failure::no(format!("{} cannot be written: {detail}", path.display()))
+                    Failure::other(format!("{} cannot be written: {detail}", path.display()))
                 }
                 error => context.failure(error),
             });
@@ -177,7 +177,7 @@ fn messages(args: &args::Import, format: &Format) -> Result<Vec<Message>, Failur
         messages.insert(0, Message::new(Role::System, request.system));
     }
     if messages.is_empty() {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "{}: there are no messages in it",
             name(file)
         )));
@@ -204,12 +204,12 @@ fn failed(context: &Context<'_>, args: &args::Import, error: &Error) -> Failure 
             } else {
                 message.push_str("; nothing was imported");
             }
-            Failure::at(message, path, *line, *column)
+            Failure::at_position(message, path, *line, *column)
         }
-        Error::Stream { detail, .. } => Failure::no(format!(
+        Error::Stream { detail, .. } => Failure::other(format!(
             "{file}: cannot be read: {detail}; nothing was imported"
         )),
-        Error::Exists { .. } => Failure::no(format!(
+        Error::Exists { .. } => Failure::other(format!(
             "{error} in {}; import under a new id with --as ID",
             context.url
         )),

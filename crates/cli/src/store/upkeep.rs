@@ -97,14 +97,14 @@ pub(super) async fn backup(
 ) -> Result<ExitCode, Failure> {
     let store = context.open(IfMissing::Refuse).await?;
     let Some(backups) = store.backups() else {
-        return Err(Failure::wrong(format!(
+        return Err(Failure::usage(format!(
             "{} cannot be backed up; its engine has no files",
             context.url
         )));
     };
     let file = &args.file;
     if file.exists() {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "{} exists already; name another file",
             file.display()
         )));
@@ -129,25 +129,25 @@ pub(super) async fn backup(
 
 pub(super) fn restore(context: &Context<'_>, args: &args::Restore) -> Result<ExitCode, Failure> {
     let Some(to) = context.file() else {
-        return Err(Failure::wrong(format!(
+        return Err(Failure::usage(format!(
             "{} cannot be restored to; name a file with --store sqlite://PATH",
             context.url
         )));
     };
     if to.exists() {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "the store {} exists already; restore to a new file with --store sqlite://PATH",
             to.display()
         )));
     }
     if !args.file.exists() {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "there is no file {}",
             args.file.display()
         )));
     }
     let restored = sqlite::restore(&args.file, &to)
-        .map_err(|error| Failure::no(format!("{}: {error}", args.file.display())))?;
+        .map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
     let from = args.file.display().to_string();
     if context.json {
         let form = forms::object(|object| {
@@ -172,13 +172,13 @@ pub(super) fn restore(context: &Context<'_>, args: &args::Restore) -> Result<Exi
 
 pub(super) fn migrate(context: &Context<'_>) -> Result<ExitCode, Failure> {
     let Some(file) = context.file() else {
-        return Err(Failure::wrong(format!(
+        return Err(Failure::usage(format!(
             "{} needs no migration; its engine has no files",
             context.url
         )));
     };
     if !file.exists() {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "there is no store {}; name one with --store sqlite://PATH",
             file.display()
         )));

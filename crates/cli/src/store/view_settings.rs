@@ -47,7 +47,7 @@ pub(super) async fn pin(context: &Context<'_>, args: &Pin) -> Result<ExitCode, F
         .pinned(record.iter().copied())
         .contains(&number);
     if !changed && !args.remove && !is_pinned {
-        return Err(Failure::no(format!(
+        return Err(Failure::other(format!(
             "{id} has no message #{number}; 'throughline view {id} --full' shows all of them"
         )));
     }

@@ -3,20 +3,19 @@
 use throughline_model::{AnswerShape, Effort};
 
 use crate::anthropic::request;
+use crate::compose::answer_schema;
 use crate::compose::draft::{Choice, Continues, Draft};
 use crate::compose::hosted::{
     Chosen, HostedTool, OfferedTool, is_code, is_plain_container, says_nothing,
 };
-use crate::compose::shape;
 use crate::members::Members;
-use crate::openai_responses::body::own_definition;
-use crate::openai_responses::compose::word;
+use crate::openai::tool_definition;
 use throughline_model::Family;
 use throughline_model::json::{RawJson, Value};
 
 /// The limit of tokens where the caller sets none: Anthropic refuses a request without one, and
 /// thinking counts towards it.
-pub const DEFAULT_MAX_TOKENS: u64 = 16_384;
+const DEFAULT_MAX_TOKENS: u64 = 16_384;
 
 /// The smallest budget for thinking.
 const LEAST_BUDGET: u64 = 1024;
@@ -219,7 +218,7 @@ fn output(draft: &mut Draft<'_>) {
             draft.replaced("effort", "low is the least, and was sent", "\"low\"");
             output.str("effort", "low");
         }
-        Some(effort) => output.str("effort", word(effort)),
+        Some(effort) => output.str("effort", effort.as_str()),
     }
     match &settings.answer {
         None => {}
@@ -229,7 +228,7 @@ fn output(draft: &mut Draft<'_>) {
         Some(AnswerShape {
             schema: Some(_), ..
         }) => {
-            if let Some(schema) = shape::closed(draft) {
+            if let Some(schema) = answer_schema::closed(draft) {
                 let mut format = Members::default();
                 format.str("type", "json_schema");
                 format.raw("schema", schema);
@@ -260,7 +259,7 @@ pub(crate) fn hosted_tool<'p>(
         }
         _ => return None,
     };
-    if let Some(options) = own_definition(tool) {
+    if let Some(options) = tool_definition(tool) {
         let value = options.value();
         for member in value.members() {
             let key = member.key.to_str();

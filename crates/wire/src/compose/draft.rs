@@ -193,21 +193,6 @@ impl<'p> Draft<'p> {
         }
     }
 
-    /// The parameters that both APIs of OpenAI have under one name, and who asks, under `user`.
-    pub(crate) fn openai_words(&mut self, user: &'static str) {
-        let settings = self.prompt.settings;
-        for (key, word) in [
-            (user, &settings.user),
-            ("service_tier", &settings.service_tier),
-            ("prompt_cache_key", &settings.cache_key),
-            ("prompt_cache_retention", &settings.cache_retention),
-        ] {
-            if let Some(word) = word {
-                self.body.str(key, word);
-            }
-        }
-    }
-
     /// A penalty, if it is one that the vendor takes.
     pub(crate) fn penalty(&mut self, key: &str, value: Option<f64>) -> Option<String> {
         let value = value?;

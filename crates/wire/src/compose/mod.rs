@@ -9,9 +9,9 @@
 //! Not here on purpose: addresses, headers and betas. Two things stand in Gemini's address and not
 //! in its body: the model, and whether the answer is streamed.
 
+pub(crate) mod answer_schema;
 pub(crate) mod draft;
 pub(crate) mod hosted;
-pub(crate) mod shape;
 
 #[cfg(test)]
 mod tests;
@@ -19,12 +19,10 @@ mod tests;
 use throughline_model::{Path, Settings, ToolChoice, ToolDef};
 
 use crate::render::{Items, Target};
-use crate::{LossKind, Losses, openai_chat, vendors};
+use crate::{LossKind, Losses, vendors};
 
 use draft::Draft;
 use hosted::{HostedTool, OfferedTool};
-
-pub use crate::anthropic::compose::DEFAULT_MAX_TOKENS as ANTHROPIC_MAX_TOKENS;
 
 /// How the body of a model call is written in one vendor format.
 pub(crate) struct ComposeFormat {
@@ -158,21 +156,16 @@ impl<'a> Prompt<'a> {
 pub fn compose(prompt: &Prompt<'_>, losses: &mut Losses) -> String {
     let system = system(prompt);
     let mut draft = Draft::new(prompt, system.as_deref(), losses);
-    match vendors::find(&prompt.target.wire) {
-        Some(vendor) => (vendor.compose.write)(&mut draft),
-        // Servers with a format of their own mostly copied this one.
-        None => {
-            let path = Path::Root.key("target");
-            let detail = format!(
-                "{} is not known; written as openai-chat",
-                prompt.target.wire
-            );
-            draft
-                .losses
-                .note(&path.key("wire"), LossKind::RequestKey, detail);
-            openai_chat::compose::write(&mut draft);
-        }
-    }
+    let wire = &prompt.target.wire;
+    let vendor = vendors::find(wire).unwrap_or_else(|| {
+        let fallback = vendors::fallback();
+        let path = Path::Root.key("target");
+        let detail = format!("{wire} is not known; written as {}", fallback.wire);
+        let path = path.key("wire");
+        draft.losses.note(&path, LossKind::RequestKey, detail);
+        fallback
+    });
+    (vendor.compose.write)(&mut draft);
     draft.finish()
 }
 

@@ -895,7 +895,7 @@ fn any_json_is_asked_for_where_the_vendor_has_a_word_for_it() {
 #[test]
 fn a_shape_without_a_fitting_name_gets_one() {
     let name = |name: &str| {
-        super::shape::name(&AnswerShape {
+        crate::openai::schema_name(&AnswerShape {
             name: name.into(),
             schema: Some(raw("{}")),
             ..AnswerShape::default()

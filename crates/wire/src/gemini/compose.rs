@@ -1,20 +1,16 @@
 //! Gemini's `generateContent`. The model, and whether the answer is streamed, stand in the address.
 
-use throughline_model::{Effort, Family, Path};
+use throughline_model::{Effort, Family};
 
-use crate::LossKind;
+use crate::compose::answer_schema;
 use crate::compose::draft::{Choice, Continues, Draft};
 use crate::compose::hosted::{
     Chosen, HostedTool, OfferedTool, is_code, is_plain_container, says_nothing,
 };
-use crate::compose::shape;
-use crate::foreign::{self, Function};
 use crate::gemini::encode;
+use crate::google;
 use crate::members::Members;
-use crate::openai_responses::body::own_definition;
-
-/// As many texts as may end an answer.
-pub(crate) const MOST_STOPS: usize = 5;
+use crate::openai::tool_definition;
 
 pub(crate) fn write(draft: &mut Draft<'_>) {
     draft.said(Continues::Nothing);
@@ -41,11 +37,11 @@ pub(crate) fn write(draft: &mut Draft<'_>) {
     }
     draft.body.object("toolConfig", tool_config);
     if choice.is_some() {
-        note_parallel(draft);
+        google::note_parallel_calls(draft);
     }
     let config = generation(draft, choice.is_some());
     draft.body.object("generationConfig", config);
-    note_strict(draft);
+    google::note_strict_tools(draft);
     match draft.prompt.settings.service_tier.as_deref() {
         None | Some("auto") => {}
         Some("default" | "standard") => draft.body.str("serviceTier", "STANDARD"),
@@ -61,27 +57,6 @@ pub(crate) fn write(draft: &mut Draft<'_>) {
     ]);
 }
 
-/// Gemini does not hold functions to their schemas.
-pub(crate) fn note_strict(draft: &mut Draft<'_>) {
-    let root = Path::Root.key("tools");
-    for Function { index, tool } in foreign::functions(draft.prompt.tools) {
-        if tool.strict == Some(true) {
-            let path = root.index(index);
-            let detail = "arguments are not held to their schema";
-            draft
-                .losses
-                .note(&path.key("strict"), LossKind::ToolDefinition, detail);
-        }
-    }
-}
-
-/// Gemini calls as many functions at once as it likes.
-pub(crate) fn note_parallel(draft: &mut Draft<'_>) {
-    if draft.prompt.settings.parallel_calls == Some(false) {
-        draft.lost("parallel_calls", "parallel calls cannot be switched off");
-    }
-}
-
 fn generation(draft: &mut Draft<'_>, tools: bool) -> Members<'static> {
     let settings = draft.prompt.settings;
     let mut config = Members::default();
@@ -94,14 +69,14 @@ fn generation(draft: &mut Draft<'_>, tools: bool) -> Members<'static> {
     if let Some(share) = draft.top_p() {
         config.raw("topP", share);
     }
-    let stop = draft.stop(MOST_STOPS);
+    let stop = draft.stop(google::MAX_STOP_SEQUENCES);
     if !stop.is_empty() {
         config.strings("stopSequences", stop);
     }
     if tools && settings.answer.is_some() && !draft.prompt.target.generation.tool_combination {
         draft.lost("answer", "not together with functions on this model");
     } else if let Some(answer) = &settings.answer {
-        let schema = shape::schema(draft);
+        let schema = answer_schema::schema(draft);
         if answer.schema.is_none() || schema.is_some() {
             config.str("responseMimeType", "application/json");
         }
@@ -139,7 +114,10 @@ fn thinking(draft: &mut Draft<'_>) -> Members<'static> {
         return config;
     };
     if target.generation.thinking_levels {
-        config.str("thinkingLevel", &level(draft, effort).to_ascii_uppercase());
+        config.str(
+            "thinkingLevel",
+            &google::thinking_level(draft, effort).to_ascii_uppercase(),
+        );
     } else {
         config.number(
             "thinkingBudget",
@@ -156,25 +134,6 @@ fn thinking(draft: &mut Draft<'_>) -> Members<'static> {
     config
 }
 
-/// Google's words for how much to think.
-pub(crate) fn level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
-    match effort {
-        Effort::Off => {
-            let detail = "thinking cannot be switched off, only made short";
-            draft.replaced("effort", detail, "\"minimal\"");
-            "minimal"
-        }
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::ExtraHigh | Effort::Max => {
-            draft.replaced("effort", "high is the most, and was sent", "\"high\"");
-            "high"
-        }
-    }
-}
-
 /// Web search and code execution; they take no options.
 pub(crate) fn hosted_tool<'p>(
     draft: &mut Draft<'p>,
@@ -189,7 +148,7 @@ pub(crate) fn hosted_tool<'p>(
     if offered.beside_functions && !draft.prompt.target.generation.tool_combination {
         return None;
     }
-    if let Some(options) = own_definition(tool) {
+    if let Some(options) = tool_definition(tool) {
         let value = options.value();
         for member in value.members() {
             let key = member.key.to_str();

@@ -1,9 +1,9 @@
 //! Gemini Interactions.
 
+use crate::compose::answer_schema;
 use crate::compose::draft::{Choice, Continues, Draft};
-use crate::compose::shape;
-use crate::gemini::compose::{MOST_STOPS, level, note_parallel, note_strict};
 use crate::gemini_interactions::encode;
+use crate::google;
 use crate::members::Members;
 
 pub(crate) fn write(draft: &mut Draft<'_>) {
@@ -12,14 +12,14 @@ pub(crate) fn write(draft: &mut Draft<'_>) {
     draft.body.bool("store", draft.prompt.target.stored);
     let choice = draft.tools(encode::functions);
     if choice.is_some() {
-        note_parallel(draft);
+        google::note_parallel_calls(draft);
     }
-    note_strict(draft);
+    google::note_strict_tools(draft);
     draft.leave_out(&["summary"]);
     let config = generation(draft, choice.as_ref());
     draft.body.object("generation_config", config);
     if let Some(answer) = &draft.prompt.settings.answer {
-        let schema = shape::schema(draft);
+        let schema = answer_schema::schema(draft);
         if answer.schema.is_none() || schema.is_some() {
             let mut format = Members::default();
             format.str("type", "text");
@@ -47,12 +47,12 @@ fn generation(draft: &mut Draft<'_>, choice: Option<&Choice<'_>>) -> Members<'st
     if let Some(share) = draft.top_p() {
         config.raw("top_p", share);
     }
-    let stop = draft.stop(MOST_STOPS);
+    let stop = draft.stop(google::MAX_STOP_SEQUENCES);
     if !stop.is_empty() {
         config.strings("stop_sequences", stop);
     }
     if let Some(effort) = settings.effort {
-        config.str("thinking_level", level(draft, effort));
+        config.str("thinking_level", google::thinking_level(draft, effort));
     }
     if draft.prompt.target.thinking || settings.summary {
         config.str("thinking_summaries", "auto");

@@ -5,10 +5,10 @@
 use throughline_model::AnswerShape;
 
 use crate::compose::draft::{Choice, Continues, Draft};
-use crate::compose::{TokenLimit, shape};
+use crate::compose::{TokenLimit, answer_schema};
 use crate::members::Members;
+use crate::openai;
 use crate::openai_chat::body;
-use crate::openai_responses::compose::word;
 
 /// As many texts as may end an answer.
 const MOST_STOPS: usize = 4;
@@ -54,7 +54,7 @@ pub(crate) fn write(draft: &mut Draft<'_>) {
         draft.body.strings("stop", stop);
     }
     if let Some(effort) = settings.effort {
-        draft.body.str("reasoning_effort", word(effort));
+        draft.body.str("reasoning_effort", effort.as_str());
     }
     if let Some(answer) = &settings.answer {
         let format = format(draft, answer);
@@ -72,7 +72,7 @@ pub(crate) fn write(draft: &mut Draft<'_>) {
         }
     }
     // All compatible servers know this name; OpenAI takes it beside the newer one.
-    draft.openai_words("user");
+    openai::write_settings(draft, "user");
     draft.leave_out(&[
         "verbosity",
         "presence_penalty",
@@ -93,12 +93,12 @@ pub(crate) fn write(draft: &mut Draft<'_>) {
 
 fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
     let mut format = Members::default();
-    match (&answer.schema, shape::schema(draft)) {
+    match (&answer.schema, answer_schema::schema(draft)) {
         (None, _) => format.str("type", "json_object"),
         (Some(_), None) => {}
         (Some(_), Some(schema)) => {
             let mut shape = Members::default();
-            shape::write(&mut shape, answer, schema);
+            openai::write_json_schema(&mut shape, answer, schema);
             format.str("type", "json_schema");
             format.object("json_schema", shape);
         }

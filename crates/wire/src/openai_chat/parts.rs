@@ -6,6 +6,7 @@ use throughline_model::{
 };
 
 use super::WIRE;
+use crate::openai::{audio_data, media_url};
 use crate::read::{self, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
@@ -203,11 +204,11 @@ pub(super) fn make_media(
         (MediaKind::Image, MediaSource::Uri(_) | MediaSource::Data(_)) => {
             object.str("type", "image_url");
             let mut inner = ObjectWriter::new(object.key("image_url"));
-            inner.str("url", &as_uri(media));
+            inner.str("url", &media_url(media));
             inner.end();
             None
         }
-        (MediaKind::Audio, MediaSource::Uri(_) | MediaSource::Data(_)) => match sound(media) {
+        (MediaKind::Audio, MediaSource::Uri(_) | MediaSource::Data(_)) => match audio_data(media) {
             Some((data, format)) => {
                 object.str("type", "input_audio");
                 let mut inner = ObjectWriter::new(object.key("input_audio"));
@@ -218,7 +219,7 @@ pub(super) fn make_media(
             None => Some("sound can be sent as wav or mp3 only"),
         },
         (MediaKind::File, MediaSource::Data(_)) => {
-            file(&mut object, "file_data", &as_uri(media), media);
+            file(&mut object, "file_data", &media_url(media), media);
             None
         }
         (MediaKind::File, MediaSource::Uri(uri)) if uri.starts_with("data:") => {
@@ -268,36 +269,6 @@ fn is_kept_by_openai(content: &Content) -> bool {
         .vendor
         .as_ref()
         .is_none_or(|vendor| matches!(vendor.wire, Wire::OpenAiChat | Wire::OpenAiResponses))
-}
-
-fn as_uri(media: &Media) -> String {
-    match &media.source {
-        MediaSource::Uri(uri) => uri.clone(),
-        MediaSource::Data(data) | MediaSource::File(data) => {
-            let media_type = media
-                .media_type
-                .as_deref()
-                .unwrap_or("application/octet-stream");
-            format!("data:{media_type};base64,{data}")
-        }
-    }
-}
-
-/// The bytes of a sound and the word for its format.
-fn sound(media: &Media) -> Option<(&str, &'static str)> {
-    let (media_type, data) = match &media.source {
-        MediaSource::Data(data) => (media.media_type.as_deref(), data.as_str()),
-        MediaSource::Uri(uri) => {
-            let (media_type, data) = uri.strip_prefix("data:")?.split_once(";base64,")?;
-            (Some(media_type), data)
-        }
-        MediaSource::File(_) => return None,
-    };
-    match media_type {
-        Some("audio/wav" | "audio/x-wav" | "audio/wave") | None => Some((data, "wav")),
-        Some("audio/mp3" | "audio/mpeg") => Some((data, "mp3")),
-        Some(_) => None,
-    }
 }
 
 /// The part itself, if it came from this format and stood in a message.

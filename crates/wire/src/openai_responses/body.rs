@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
-use throughline_model::{
-    Content, Form, Path, Request, Response, Stop, ToolDef, Usage, VendorError, Wire,
-};
+use throughline_model::json::{ArrayWriter, ObjectWriter};
+use throughline_model::{Content, Form, Path, Request, Response, Stop, Usage, VendorError};
 
 use super::encode::{answer_items, items};
 use super::{Dialect, Flavour};
 use crate::flat::bare_input;
 use crate::foreign::{self, Function};
 use crate::message_writer::array;
+use crate::openai::tool_definition;
 use crate::template::{TemplateValue, push_array, restore};
 use crate::{LossKind, Losses};
 
@@ -65,7 +64,7 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
     let mut array = ArrayWriter::new(out);
     for Function { index, tool } in tools {
         let path = root.index(*index);
-        if let Some(own) = own_definition(tool) {
+        if let Some(own) = tool_definition(tool) {
             array.raw(own.get());
             continue;
         }
@@ -84,15 +83,6 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
         object.end();
     }
     array.end();
-}
-
-/// The definition of a tool in this format, with all that only this vendor knows.
-pub(crate) fn own_definition(tool: &ToolDef) -> Option<&RawJson> {
-    let vendor = tool.vendor.as_ref()?;
-    match (&vendor.wire, &vendor.form) {
-        (Wire::OpenAiResponses | Wire::Foundry, Form::Item(json)) => Some(json),
-        _ => None,
-    }
 }
 
 /// The id of a response in its body, and in what is derived from it.

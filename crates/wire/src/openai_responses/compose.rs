@@ -1,11 +1,12 @@
 //! OpenAI Responses, and what Foundry has in common with it.
 
-use throughline_model::{AnswerShape, Effort};
+use throughline_model::AnswerShape;
 
+use crate::compose::answer_schema;
 use crate::compose::draft::{Choice, Continues, Draft};
 use crate::compose::hosted::{Chosen, HostedTool, OfferedTool};
-use crate::compose::shape;
 use crate::members::Members;
+use crate::openai;
 use crate::openai_responses::body;
 use throughline_model::json::Value;
 
@@ -77,7 +78,7 @@ pub(crate) fn rest(draft: &mut Draft<'_>) {
     }
     let mut reasoning = Members::default();
     if let Some(effort) = settings.effort {
-        reasoning.str("effort", word(effort));
+        reasoning.str("effort", effort.as_str());
     }
     if settings.summary {
         reasoning.str("summary", "auto");
@@ -91,7 +92,7 @@ pub(crate) fn rest(draft: &mut Draft<'_>) {
         text.str("verbosity", verbosity.as_str());
     }
     draft.body.object("text", text);
-    draft.openai_words("safety_identifier");
+    openai::write_settings(draft, "safety_identifier");
     draft.leave_out(&[
         "summary",
         "verbosity",
@@ -107,28 +108,15 @@ pub(crate) fn rest(draft: &mut Draft<'_>) {
 
 fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
     let mut format = Members::default();
-    match (&answer.schema, shape::schema(draft)) {
+    match (&answer.schema, answer_schema::schema(draft)) {
         (None, _) => format.str("type", "json_object"),
         (Some(_), None) => {}
         (Some(_), Some(schema)) => {
             format.str("type", "json_schema");
-            shape::write(&mut format, answer, schema);
+            openai::write_json_schema(&mut format, answer, schema);
         }
     }
     format
-}
-
-/// OpenAI's words for how much to think.
-pub(crate) fn word(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Off => "none",
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::ExtraHigh => "xhigh",
-        Effort::Max => "max",
-    }
 }
 
 /// A tool that came from this vendor's own API.
@@ -137,7 +125,7 @@ pub(crate) fn hosted_tool<'p>(
     offered: &OfferedTool<'p>,
 ) -> Option<HostedTool<'p>> {
     let tool = offered.tool;
-    let json = body::own_definition(tool)?;
+    let json = openai::tool_definition(tool)?;
     let tag = json
         .value()
         .get("type")

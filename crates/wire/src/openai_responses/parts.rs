@@ -7,6 +7,7 @@ use throughline_model::{
 };
 
 use super::{Dialect, Flavour};
+use crate::openai::{audio_data, media_url};
 use crate::read::{self, number_of, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
@@ -282,7 +283,7 @@ pub(super) fn make(
         ),
         Body::Media(media) => {
             let hears = place == Place::Asked && dialect.flavour == Flavour::OpenAi;
-            match (media.kind, sound(media)) {
+            match (media.kind, audio_data(media)) {
                 (MediaKind::Audio, Some((data, format))) if hears => {
                     sound_part(out, data, format);
                 }
@@ -358,41 +359,12 @@ fn write_citation(out: &mut String, citation: &Citation, path: &Path<'_>, losses
     object.end();
 }
 
-/// An address for a piece of media.
-pub(super) fn as_uri(media: &Media) -> String {
-    match &media.source {
-        MediaSource::Uri(uri) => uri.clone(),
-        MediaSource::Data(data) | MediaSource::File(data) => {
-            let media_type = media.media_type.as_deref();
-            let media_type = media_type.unwrap_or("application/octet-stream");
-            format!("data:{media_type};base64,{data}")
-        }
-    }
-}
-
 /// Whether the bytes of a piece of media are there.
 fn is_inline(media: &Media) -> bool {
     match &media.source {
         MediaSource::Data(_) => true,
         MediaSource::Uri(uri) => uri.starts_with("data:"),
         MediaSource::File(_) => false,
-    }
-}
-
-/// The bytes of a sound and the word for its format, if it is one that can be sent.
-fn sound(media: &Media) -> Option<(&str, &'static str)> {
-    let (media_type, data) = match &media.source {
-        MediaSource::Data(data) => (media.media_type.as_deref(), data.as_str()),
-        MediaSource::Uri(uri) => {
-            let (media_type, data) = uri.strip_prefix("data:")?.split_once(";base64,")?;
-            (Some(media_type), data)
-        }
-        MediaSource::File(_) => return None,
-    };
-    match media_type {
-        Some("audio/wav" | "audio/x-wav" | "audio/wave") | None => Some((data, "wav")),
-        Some("audio/mp3" | "audio/mpeg") => Some((data, "mp3")),
-        Some(_) => None,
     }
 }
 
@@ -413,7 +385,7 @@ fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Los
             match &media.source {
                 MediaSource::File(file) => object.str("file_id", file),
                 MediaSource::Uri(_) | MediaSource::Data(_) => {
-                    object.str("image_url", &as_uri(media))
+                    object.str("image_url", &media_url(media))
                 }
             };
             object.str("detail", "auto");
@@ -427,7 +399,7 @@ fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Los
                 MediaSource::File(file) => object.str("file_id", file),
                 MediaSource::Uri(uri) if !uri.starts_with("data:") => object.str("file_url", uri),
                 MediaSource::Uri(_) | MediaSource::Data(_) => {
-                    object.str("file_data", &as_uri(media))
+                    object.str("file_data", &media_url(media))
                 }
             };
             if let Some(name) = &media.name {

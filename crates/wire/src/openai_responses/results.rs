@@ -6,8 +6,9 @@ use throughline_model::{
     Body, Content, Family, Media, MediaKind, MediaSource, Origin, Outcome, Output, Path, ToolResult,
 };
 
-use super::{Flavour, parts};
+use super::Flavour;
 use crate::foreign;
+use crate::openai::media_url;
 use crate::{LossKind, Losses};
 
 /// The item for a result, if its family has one of its own that can say it.
@@ -76,7 +77,7 @@ pub(super) fn make(
         match &image.source {
             MediaSource::File(file) => output.str("file_id", file),
             MediaSource::Uri(_) | MediaSource::Data(_) => {
-                output.str("image_url", &parts::as_uri(image))
+                output.str("image_url", &media_url(image))
             }
         };
         output.end();

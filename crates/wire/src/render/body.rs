@@ -1,10 +1,9 @@
 //! The members of a request body that follow from a history and its target.
 
-use super::format::format;
-use super::items::Items;
 use super::switches::Switches;
 use super::target::Target;
-use crate::members::Members;
+use crate::members::{Items, Members};
+use crate::vendors;
 
 /// A rendered history, ready for a request body.
 #[derive(Clone, Copy, Debug)]
@@ -22,5 +21,5 @@ pub(crate) fn add<'m>(
     target: &'m Target,
     switches: Switches,
 ) {
-    (format(&target.wire).add_input)(body, input, target, switches);
+    (vendors::render_format(&target.wire).add_input)(body, input, target, switches);
 }

@@ -7,7 +7,8 @@
 use throughline_model::json::RawJson;
 use throughline_model::{Content, Form, Wire};
 
-use super::format::{EnvelopeFormat, RenderFormat, format};
+use super::format::{EnvelopeFormat, RenderFormat};
+use crate::vendors;
 
 /// Whether an envelope is that of a message whose role is one of these words, as JSON. The first
 /// of the contents is the one that has the envelope; behind it stand all others of the message.
@@ -17,7 +18,7 @@ pub(super) fn is_envelope(
     contents: &[Content],
     wire: &Wire,
 ) -> bool {
-    let facts = format(wire);
+    let facts = vendors::render_format(wire);
     let held = held(contents, wire, facts);
     let facts = &facts.envelope;
     let (mut said, mut hole) = (None, None);

@@ -7,19 +7,12 @@
 use std::borrow::Cow;
 
 use throughline_model::json::RawJson;
-use throughline_model::{Content, Message, Reasoning, Role, ToolCall, ToolResult, Wire};
+use throughline_model::{Content, Message, Reasoning, Role, ToolCall, ToolResult};
 
 use super::body::RenderedInput;
 use super::switches::Switches;
 use super::target::Target;
 use crate::members::Members;
-use crate::{openai_chat, vendors};
-
-/// The facts of a format; those of [`openai_chat::render::UNKNOWN`] for one that this version does
-/// not know.
-pub(super) fn format(wire: &Wire) -> &'static RenderFormat {
-    vendors::find(wire).map_or(&openai_chat::render::UNKNOWN, |vendor| vendor.render)
-}
 
 /// Facts about one vendor's format.
 #[derive(Clone, Copy)]

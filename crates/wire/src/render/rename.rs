@@ -3,7 +3,7 @@
 use throughline_model::json::{RawJson, push_string};
 use throughline_model::{Body, CallId, Content, Form, Slot};
 
-use super::format::format;
+use crate::vendors;
 
 /// Give a call or a result another id, in our words and in the vendor's.
 pub(super) fn rename(content: &mut Content, id: &CallId) {
@@ -16,7 +16,7 @@ pub(super) fn rename(content: &mut Content, id: &CallId) {
     let Some(vendor) = &mut content.vendor else {
         return;
     };
-    let facts = format(&vendor.wire);
+    let facts = vendors::render_format(&vendor.wire);
     let key = match is_call {
         true => facts.call_id_key,
         false => facts.result_id_key,

@@ -2,8 +2,8 @@
 
 use throughline_model::Wire;
 
-use super::format::format;
 use crate::validate::{Chained, Generation};
+use crate::vendors;
 
 /// Whom a history is rendered for.
 ///
@@ -71,6 +71,8 @@ impl Target {
     /// Whether the model is asked to think with a budget of tokens. Only then must an open tool loop
     /// start with thinking and may no call be forced; with adaptive thinking neither holds.
     pub(crate) fn has_thinking_budget(&self) -> bool {
-        format(&self.wire).thinking_budgets && self.thinking && !self.generation.thinking_levels
+        vendors::render_format(&self.wire).thinking_budgets
+            && self.thinking
+            && !self.generation.thinking_levels
     }
 }

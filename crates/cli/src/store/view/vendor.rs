@@ -59,7 +59,7 @@ impl<'a> ModelChoice<'a> {
         }
         let known = MODELS.iter().find(|(start, ..)| model.starts_with(start));
         let Some((_, usual, wire)) = known else {
-            return Err(Failure::wrong(format!(
+            return Err(Failure::usage(format!(
                 "{name:?} does not say whose model it is; names begin with gpt-, o, claude- or \
                  gemini-, an upstream may stand before them (anthropic/claude-…), and without \
                  --model the form is our own"

@@ -15,7 +15,7 @@ use throughline_model::{Body, CallId, Content, Message, Path, Role, Runner, Stat
 use super::Options;
 use super::content_filter::{ContentFilter, FilteredContents};
 use super::edits;
-use super::format::{Adjacency, RenderFormat, Rules, SystemPlace, format};
+use super::format::{Adjacency, RenderFormat, Rules, SystemPlace};
 use super::ids::Ids;
 use super::native_form::{self, PlainContents};
 use super::placeholder_text;
@@ -23,7 +23,7 @@ use super::repair::{Repair, RepairKind};
 use super::strategy::ToolHistoryStrategy;
 use super::switches::Switches;
 use super::target::Target;
-use crate::{Codec, Loss, LossKind, Losses};
+use crate::{Codec, Loss, LossKind, Losses, vendors};
 
 /// One item of the rendered history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ pub struct Tail {
 impl Renderer {
     pub(super) fn new(codec: &'static dyn Codec, target: Target, options: &Options) -> Self {
         let switches = options.switches;
-        let format = format(&target.wire);
+        let format = vendors::render_format(&target.wire);
         Self {
             rules: (format.rules)(&target, switches),
             format,

@@ -1,0 +1,90 @@
+//! What the two OpenAI formats share: settings, the format of an answer, sound, and definitions of hosted tools.
+//!
+//! Applications define hosted tools as the Responses API does, whatever vendor runs them, so other vendors read
+//! [`tool_definition`] too.
+
+use throughline_model::json::RawJson;
+use throughline_model::{AnswerShape, Form, Media, MediaSource, ToolDef, Wire};
+
+use crate::compose::draft::Draft;
+use crate::members::Members;
+
+/// The longest name of an answer's format.
+const LONGEST_NAME: usize = 64;
+
+/// The definition of a tool as the Responses API has it, with its options.
+pub(crate) fn tool_definition(tool: &ToolDef) -> Option<&RawJson> {
+    let vendor = tool.vendor.as_ref()?;
+    match (&vendor.wire, &vendor.form) {
+        (Wire::OpenAiResponses | Wire::Foundry, Form::Item(json)) => Some(json),
+        _ => None,
+    }
+}
+
+/// Write the settings that both formats have under one name, and who asks, under `user_key`.
+pub(crate) fn write_settings(draft: &mut Draft<'_>, user_key: &'static str) {
+    let settings = draft.prompt.settings;
+    for (key, value) in [
+        (user_key, &settings.user),
+        ("service_tier", &settings.service_tier),
+        ("prompt_cache_key", &settings.cache_key),
+        ("prompt_cache_retention", &settings.cache_retention),
+    ] {
+        if let Some(value) = value {
+            draft.body.str(key, value);
+        }
+    }
+}
+
+/// Write the members of a JSON schema as the format of an answer.
+pub(crate) fn write_json_schema(out: &mut Members<'_>, answer: &AnswerShape, schema: String) {
+    out.str("name", &schema_name(answer));
+    if let Some(description) = &answer.description {
+        out.str("description", description);
+    }
+    out.raw("schema", schema);
+    out.bool("strict", answer.strict.unwrap_or(false));
+}
+
+/// A name that OpenAI accepts: letters, digits, `_` and `-`. It is a label without a meaning.
+pub(crate) fn schema_name(answer: &AnswerShape) -> String {
+    let plain = |c: char| {
+        let fits = c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if fits { c } else { '_' }
+    };
+    let name: String = answer.name.chars().take(LONGEST_NAME).map(plain).collect();
+    if name.is_empty() {
+        "answer".to_owned()
+    } else {
+        name
+    }
+}
+
+/// The address of a piece of media; bytes become a `data:` address.
+pub(crate) fn media_url(media: &Media) -> String {
+    match &media.source {
+        MediaSource::Uri(uri) => uri.clone(),
+        MediaSource::Data(data) | MediaSource::File(data) => {
+            let media_type = media.media_type.as_deref();
+            let media_type = media_type.unwrap_or("application/octet-stream");
+            format!("data:{media_type};base64,{data}")
+        }
+    }
+}
+
+/// The bytes of a sound in base64 and the name of its format, if it is one that OpenAI accepts.
+pub(crate) fn audio_data(media: &Media) -> Option<(&str, &'static str)> {
+    let (media_type, data) = match &media.source {
+        MediaSource::Data(data) => (media.media_type.as_deref(), data.as_str()),
+        MediaSource::Uri(uri) => {
+            let (media_type, data) = uri.strip_prefix("data:")?.split_once(";base64,")?;
+            (Some(media_type), data)
+        }
+        MediaSource::File(_) => return None,
+    };
+    match media_type {
+        Some("audio/wav" | "audio/x-wav" | "audio/wave") | None => Some((data, "wav")),
+        Some("audio/mp3" | "audio/mpeg") => Some((data, "mp3")),
+        Some(_) => None,
+    }
+}
