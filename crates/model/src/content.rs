@@ -362,6 +362,13 @@ pub struct Opaque {
     pub tag: String,
 }
 
+impl Body {
+    /// A vendor's item of this tag that has no neutral form.
+    pub fn opaque(tag: impl Into<String>) -> Self {
+        Self::Opaque(Opaque { tag: tag.into() })
+    }
+}
+
 impl ToolCall {
     /// A call of an application's function with JSON text as arguments.
     pub fn function(call: CallId, name: impl Into<String>, arguments: impl Into<String>) -> Self {

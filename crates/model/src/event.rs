@@ -98,6 +98,19 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The end of a stream that failed, with the vendor's error and the tokens reported so far.
+    pub fn failed(error: Option<VendorError>, usage: Option<Usage>) -> Self {
+        Self::Finished {
+            stop: Stop::Failed,
+            usage,
+            error,
+            service: None,
+            vendor: None,
+        }
+    }
+}
+
 impl Response {
     /// The response as events: what a stream of it ends in.
     pub fn events(&self) -> Vec<Event> {

@@ -6,7 +6,7 @@ use crate::{DecodeError, Losses, WireType, vendors};
 
 /// What a JSON object of a format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum DocumentKind {
     /// The body of a request.
     Request,
     /// The body of a response.
@@ -32,7 +32,7 @@ pub trait Codec: Send + Sync {
     fn types(&self) -> &'static [&'static [WireType]];
 
     /// What a JSON object of this format is.
-    fn shape(&self, value: &Value<'_>) -> Shape;
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind;
 
     /// Read an array of messages or items.
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError>;

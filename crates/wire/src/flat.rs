@@ -3,7 +3,7 @@
 use throughline_model::json::Value;
 use throughline_model::{Content, Form, Message, Path, Request, Role, Scope};
 
-use crate::table::{ItemRole, WireType};
+use crate::wire_type::{ItemRole, WireType};
 use crate::{DecodeError, read};
 
 /// Ordinals of handles for standalone results start here, far from those of calls.
@@ -17,9 +17,9 @@ pub(crate) enum ItemPlacement {
     /// To the results of a round, together with its neighbours.
     Results,
     /// To a message of this role, together with its neighbours of the same kind.
-    Loose(Role),
+    Joined(Role),
     /// A message of its own.
-    Own(Role),
+    Alone(Role),
 }
 
 impl ItemPlacement {
@@ -27,33 +27,33 @@ impl ItemPlacement {
         match self {
             Self::Model => Role::Assistant,
             Self::Results => Role::Tool,
-            Self::Loose(role) | Self::Own(role) => role.clone(),
+            Self::Joined(role) | Self::Alone(role) => role.clone(),
         }
     }
 
     fn joins(&self) -> bool {
         match self {
-            Self::Model | Self::Results | Self::Loose(_) => true,
-            Self::Own(_) => false,
+            Self::Model | Self::Results | Self::Joined(_) => true,
+            Self::Alone(_) => false,
         }
     }
 }
 
 /// Put the contents of items together to messages.
-pub(crate) fn group(
+pub(crate) fn group_items(
     items: impl Iterator<Item = Result<(Vec<Content>, ItemPlacement), DecodeError>>,
 ) -> Result<Vec<Message>, DecodeError> {
     let mut messages: Vec<Message> = Vec::new();
     let mut last = None;
     for item in items {
-        let (contents, belongs) = item?;
+        let (contents, placement) = item?;
         match messages.last_mut() {
-            Some(message) if belongs.joins() && last.as_ref() == Some(&belongs) => {
+            Some(message) if placement.joins() && last.as_ref() == Some(&placement) => {
                 message.contents.extend(contents);
             }
-            _ => messages.push(Message::new(belongs.role(), contents)),
+            _ => messages.push(Message::new(placement.role(), contents)),
         }
-        last = Some(belongs);
+        last = Some(placement);
     }
     Ok(messages)
 }
@@ -64,7 +64,7 @@ pub(crate) fn response_scope(id: Option<&str>) -> Scope<'_> {
 }
 
 /// The name of the tool that an item is for; empty where the type has none.
-pub(crate) fn name(
+pub(crate) fn tool_name(
     row: &WireType,
     item: &Value<'_>,
     path: &Path<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn name(
 }
 
 /// Whether a value is a list of content parts: each has a tag.
-pub(crate) fn is_parts(value: &Value<'_>) -> bool {
+pub(crate) fn is_part_list(value: &Value<'_>) -> bool {
     value.as_array().is_some_and(|list| {
         list.iter()
             .all(|part| part.get("type").is_some_and(|tag| tag.as_text().is_some()))
@@ -92,18 +92,18 @@ pub(crate) fn is_parts(value: &Value<'_>) -> bool {
 }
 
 /// The text of an input that was a bare string.
-pub(crate) fn bare_input(request: &Request) -> Option<&str> {
+pub(crate) fn bare_string_input(request: &Request) -> Option<&str> {
     let [message] = request.messages.as_slice() else {
         return None;
     };
     let [content] = message.contents.as_slice() else {
         return None;
     };
-    bare(content)
+    bare_string(content)
 }
 
 /// The text of a content that was a bare string outside of any message.
-pub(crate) fn bare(content: &Content) -> Option<&str> {
+pub(crate) fn bare_string(content: &Content) -> Option<&str> {
     let vendor = content.vendor.as_ref()?;
     if vendor.form == Form::Bare && vendor.envelope.is_none() {
         content.as_text()

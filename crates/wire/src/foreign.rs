@@ -6,14 +6,14 @@ use throughline_model::json::{
     ArrayWriter, Escapes, Node, ObjectWriter, RawJson, Value, push_string,
 };
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, MediaSource, Path, Request, Scope, ToolCall,
-    ToolDef,
+    Arguments, Body, CallId, Content, Family, Form, MediaSource, Path, Request, Runner, Scope,
+    ToolCall, ToolDef, ToolResult,
 };
 
 use crate::{LossKind, Losses};
 
 /// The name of a call; where only the family says what it is, that.
-pub(crate) fn name(call: &ToolCall) -> &str {
+pub(crate) fn tool_name(call: &ToolCall) -> &str {
     if call.name.is_empty() {
         call.family.as_str()
     } else {
@@ -23,7 +23,7 @@ pub(crate) fn name(call: &ToolCall) -> &str {
 
 /// An id that fits a slot of `longest` characters. One that is too long becomes a hash of itself, so
 /// that both ends of a pair still agree.
-pub(crate) fn short_id(id: &str, longest: usize) -> Cow<'_, str> {
+pub(crate) fn fit_id(id: &str, longest: usize) -> Cow<'_, str> {
     if id.chars().count() <= longest {
         return Cow::Borrowed(id);
     }
@@ -47,7 +47,7 @@ pub(crate) fn arguments_text(arguments: &Arguments) -> Cow<'_, str> {
 }
 
 /// The bytes of the one piece of media in a list.
-pub(crate) fn data(contents: &[Content]) -> Option<&str> {
+pub(crate) fn single_data(contents: &[Content]) -> Option<&str> {
     match contents {
         [
             Content {
@@ -81,26 +81,39 @@ pub(crate) fn system_text(system: &[Content], losses: &mut Losses) -> String {
 
 /// A plain function on offer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Function<'t> {
+pub(crate) struct FunctionTool<'t> {
     /// Its place among the tools.
     pub(crate) index: usize,
     pub(crate) tool: &'t ToolDef,
 }
 
 /// The plain functions among the tools.
-pub(crate) fn functions(all: &[ToolDef]) -> impl Iterator<Item = Function<'_>> {
+pub(crate) fn function_tools(all: &[ToolDef]) -> impl Iterator<Item = FunctionTool<'_>> {
     let numbered = all.iter().enumerate();
     let plain = numbered.filter(|(_, tool)| tool.family == Family::FUNCTION);
-    plain.map(|(index, tool)| Function { index, tool })
+    plain.map(|(index, tool)| FunctionTool { index, tool })
+}
+
+/// Write the tools of a request that are functions as its member `tools`; the others are losses.
+pub(crate) fn write_tools(
+    object: &mut ObjectWriter<'_>,
+    tools: &[ToolDef],
+    write: fn(&mut String, &[FunctionTool<'_>], &mut Losses),
+    losses: &mut Losses,
+) {
+    let tools = only_function_tools(tools, losses);
+    if !tools.is_empty() {
+        write(object.key("tools"), &tools, losses);
+    }
 }
 
 /// The plain functions among the tools; the others are losses.
-pub(crate) fn function_tools<'t>(all: &'t [ToolDef], losses: &mut Losses) -> Vec<Function<'t>> {
+fn only_function_tools<'t>(all: &'t [ToolDef], losses: &mut Losses) -> Vec<FunctionTool<'t>> {
     let root = Path::Root.key("tools");
     let mut tools = Vec::new();
     for (index, tool) in all.iter().enumerate() {
         if tool.family == Family::FUNCTION {
-            tools.push(Function { index, tool });
+            tools.push(FunctionTool { index, tool });
         } else {
             let detail = format!("{} tool {}", tool.family, tool.name);
             losses.note(&root.index(index), LossKind::ToolDefinition, detail);
@@ -142,11 +155,67 @@ pub(crate) fn note_request_keys(request: &Request, losses: &mut Losses) {
 }
 
 /// The words of a sound, where the sound itself is all that can be sent.
-pub(crate) fn note_words(content: &Content, path: &Path<'_>, losses: &mut Losses) {
+pub(crate) fn note_transcript(content: &Content, path: &Path<'_>, losses: &mut Losses) {
     if let Body::Media(media) = &content.body
         && media.transcript.is_some()
     {
         losses.note(path, LossKind::Media, "its words; the sound itself is sent");
+    }
+}
+
+/// Note a content that only the vendor that made it understands.
+pub(crate) fn note_vendor_only(body: &Body, path: &Path<'_>, losses: &mut Losses) {
+    match body {
+        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => losses.note(
+            path,
+            LossKind::Approval,
+            "approvals are control data of the vendor that asked",
+        ),
+        Body::Reasoning(_) => losses.note(
+            path,
+            LossKind::Reasoning,
+            "reasoning goes back only to the vendor that made it",
+        ),
+        Body::Opaque(opaque) => losses.note(
+            path,
+            LossKind::VendorItem,
+            format!("{} means nothing here", opaque.tag),
+        ),
+        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+        Body::Text(_)
+        | Body::Media(_)
+        | Body::ToolCall(_)
+        | Body::ToolResult(_)
+        | Body::Refusal(_)
+        | Body::Error(_) => {}
+    }
+}
+
+/// Whether another vendor ran a call itself; that is noted as a loss.
+pub(crate) fn is_hosted_call(call: &ToolCall, path: &Path<'_>, losses: &mut Losses) -> bool {
+    let hosted = call.runner == Runner::Vendor;
+    if hosted {
+        let detail = format!("{} call was run by another vendor", call.family);
+        losses.note(path, LossKind::HostedTool, detail);
+    }
+    hosted
+}
+
+/// Whether another vendor made a result itself; that is noted as a loss.
+pub(crate) fn is_hosted_result(result: &ToolResult, path: &Path<'_>, losses: &mut Losses) -> bool {
+    let hosted = result.runner == Runner::Vendor;
+    if hosted {
+        let detail = format!("{} result was made by another vendor", result.family);
+        losses.note(path, LossKind::HostedTool, detail);
+    }
+    hosted
+}
+
+/// Note that a call of another kind is written as the call of a function.
+pub(crate) fn note_becomes_function(call: &ToolCall, path: &Path<'_>, losses: &mut Losses) {
+    if call.family != Family::FUNCTION {
+        let detail = format!("{} call becomes a function call", call.family);
+        losses.note(path, LossKind::HostedTool, detail);
     }
 }
 
@@ -212,17 +281,17 @@ pub(crate) fn note_lone_surrogates(content: &Content, path: &Path<'_>, losses: &
         Form::Bare | Form::Within => vendor.envelope.as_ref(),
     };
     // Most items have no surrogate escape at all; a look at the bytes saves reading them.
-    if kept.is_some_and(|kept| kept.get().contains("\\u") && has_lone(&kept.value())) {
+    if kept.is_some_and(|kept| kept.get().contains("\\u") && has_lone_surrogate(&kept.value())) {
         losses.note(path, LossKind::LoneSurrogate, "shown as U+FFFD");
     }
 }
 
-fn has_lone(value: &Value<'_>) -> bool {
+fn has_lone_surrogate(value: &Value<'_>) -> bool {
     match value.node() {
         Node::String(escapes) => *escapes == Escapes::LoneSurrogate,
-        Node::Array(values) => values.iter().any(has_lone),
+        Node::Array(values) => values.iter().any(has_lone_surrogate),
         Node::Object(members) => members.iter().any(|member| {
-            member.key.escapes() == Escapes::LoneSurrogate || has_lone(&member.value)
+            member.key.escapes() == Escapes::LoneSurrogate || has_lone_surrogate(&member.value)
         }),
         Node::Null | Node::Bool(_) | Node::Number => false,
     }
@@ -230,22 +299,22 @@ fn has_lone(value: &Value<'_>) -> bool {
 
 /// JSON from elsewhere without unpaired surrogates, which strict readers refuse. Everything else
 /// stays as it is.
-pub(crate) fn sound_json<'j>(
+pub(crate) fn without_lone_surrogates<'j>(
     json: &'j RawJson,
     path: &Path<'_>,
     losses: &mut Losses,
 ) -> Cow<'j, str> {
     // Only an escape can be an unpaired surrogate.
-    if !json.get().contains("\\u") || !has_lone(&json.value()) {
+    if !json.get().contains("\\u") || !has_lone_surrogate(&json.value()) {
         return Cow::Borrowed(json.get());
     }
     losses.note(path, LossKind::LoneSurrogate, "shown as U+FFFD");
     let mut out = String::with_capacity(json.get().len());
-    push_sound(&mut out, &json.value());
+    push_replacing_surrogates(&mut out, &json.value());
     Cow::Owned(out)
 }
 
-fn push_sound(out: &mut String, value: &Value<'_>) {
+fn push_replacing_surrogates(out: &mut String, value: &Value<'_>) {
     match value.node() {
         Node::String(Escapes::LoneSurrogate) => {
             push_string(out, &value.as_str().unwrap_or_default());
@@ -253,14 +322,14 @@ fn push_sound(out: &mut String, value: &Value<'_>) {
         Node::Array(values) => {
             let mut array = ArrayWriter::new(out);
             for value in values {
-                push_sound(array.slot(), value);
+                push_replacing_surrogates(array.slot(), value);
             }
             array.end();
         }
         Node::Object(members) => {
             let mut object = ObjectWriter::new(out);
             for member in members {
-                push_sound(object.key(&member.key.to_str()), &member.value);
+                push_replacing_surrogates(object.key(&member.key.to_str()), &member.value);
             }
             object.end();
         }

@@ -8,13 +8,14 @@ use throughline_model::{
     Arguments, Content, Effort, Family, Media, MediaKind, MediaSource, Path, VendorError, Wire,
 };
 
-use crate::compose::draft::Draft;
+use crate::compose::body_builder::BodyBuilder;
+use crate::media::{DataUrl, encode_base64};
 use crate::read::{member, text_of};
 use crate::{LossKind, Losses, foreign};
 
 /// The member under its camelCase or its snake_case name: the first that is neither absent nor
 /// null. The service writes the first and accepts both.
-pub(crate) fn pick<'v, 'a>(
+pub(crate) fn either_member<'v, 'a>(
     object: &'v Value<'a>,
     names: (&'static str, &'static str),
 ) -> Option<(&'static str, &'v Value<'a>)> {
@@ -24,13 +25,16 @@ pub(crate) fn pick<'v, 'a>(
 }
 
 /// A string under either of its names.
-pub(crate) fn text_at(object: &Value<'_>, names: (&'static str, &'static str)) -> Option<String> {
-    pick(object, names).and_then(|(_, value)| value.as_str().map(Cow::into_owned))
+pub(crate) fn either_string(
+    object: &Value<'_>,
+    names: (&'static str, &'static str),
+) -> Option<String> {
+    either_member(object, names).and_then(|(_, value)| value.as_str().map(Cow::into_owned))
 }
 
 /// An object with the members of a newer one in its order, and behind them what only the older one
 /// has. `member` may say what a member becomes.
-pub(crate) fn merged(
+pub(crate) fn merge_objects(
     old: Option<&RawJson>,
     new: &Value<'_>,
     member: impl Fn(&str, Option<&Value<'_>>, &Value<'_>) -> Option<String>,
@@ -56,7 +60,7 @@ pub(crate) fn merged(
 }
 
 /// Read `{"error": {…}}`, also as the one element of an array.
-pub(crate) fn error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
+pub(crate) fn decode_error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
     let inner = match body.as_array() {
         Some([only]) => only,
         Some(_) => return None,
@@ -64,13 +68,13 @@ pub(crate) fn error(wire: &Wire, body: &Value<'_>) -> Option<VendorError> {
     };
     let error = member(inner, "error")?;
     error.as_object()?;
-    let mut found = error_object(wire, error);
+    let mut found = decode_error_object(wire, error);
     found.body = Some(RawJson::of(body));
     Some(found)
 }
 
 /// Read the object with `code`, `message`, `status` and `details`.
-pub(crate) fn error_object(wire: &Wire, error: &Value<'_>) -> VendorError {
+pub(crate) fn decode_error_object(wire: &Wire, error: &Value<'_>) -> VendorError {
     let code = member(error, "code").map(|code| match code.as_str() {
         Some(word) => word.into_owned(),
         None => code.raw().to_owned(),
@@ -94,7 +98,7 @@ fn retry_delay(error: &Value<'_>) -> Option<u64> {
         if !kind.ends_with("google.rpc.RetryInfo") {
             return None;
         }
-        milliseconds(&text_at(detail, ("retryDelay", "retry_delay"))?)
+        milliseconds(&either_string(detail, ("retryDelay", "retry_delay"))?)
     })
 }
 
@@ -261,7 +265,9 @@ pub(crate) fn arguments_object(
         losses.note(path, LossKind::Arguments, detail);
     }
     match RawJson::new(&object) {
-        Ok(json) if object.contains("\\u") => foreign::sound_json(&json, path, losses).into_owned(),
+        Ok(json) if object.contains("\\u") => {
+            foreign::without_lone_surrogates(&json, path, losses).into_owned()
+        }
         _ => object,
     }
 }
@@ -285,13 +291,13 @@ pub(crate) fn wrapped_arguments(arguments: &Arguments) -> (String, bool) {
 pub(crate) const MAX_STOP_SEQUENCES: usize = 5;
 
 /// Note the tools that ask for arguments that match their schema: Gemini does not enforce that.
-pub(crate) fn note_strict_tools(draft: &mut Draft<'_>) {
+pub(crate) fn note_strict_tools(builder: &mut BodyBuilder<'_>) {
     let root = Path::Root.key("tools");
-    for foreign::Function { index, tool } in foreign::functions(draft.prompt.tools) {
+    for foreign::FunctionTool { index, tool } in foreign::function_tools(builder.prompt.tools) {
         if tool.strict == Some(true) {
             let path = root.index(index);
             let detail = "arguments are not held to their schema";
-            draft
+            builder
                 .losses
                 .note(&path.key("strict"), LossKind::ToolDefinition, detail);
         }
@@ -299,18 +305,18 @@ pub(crate) fn note_strict_tools(draft: &mut Draft<'_>) {
 }
 
 /// Note that parallel calls were forbidden: Gemini cannot forbid them.
-pub(crate) fn note_parallel_calls(draft: &mut Draft<'_>) {
-    if draft.prompt.settings.parallel_calls == Some(false) {
-        draft.lost("parallel_calls", "parallel calls cannot be switched off");
+pub(crate) fn note_parallel_calls(builder: &mut BodyBuilder<'_>) {
+    if builder.prompt.settings.parallel_calls == Some(false) {
+        builder.note_loss("parallel_calls", "parallel calls cannot be switched off");
     }
 }
 
 /// How much to think, as a word of Google's.
-pub(crate) fn thinking_level(draft: &mut Draft<'_>, effort: Effort) -> &'static str {
+pub(crate) fn thinking_level(builder: &mut BodyBuilder<'_>, effort: Effort) -> &'static str {
     match effort {
         Effort::Off => {
             let detail = "thinking cannot be switched off, only made short";
-            draft.replaced("effort", detail, "\"minimal\"");
+            builder.note_replaced("effort", detail, "\"minimal\"");
             "minimal"
         }
         Effort::Minimal => "minimal",
@@ -318,7 +324,7 @@ pub(crate) fn thinking_level(draft: &mut Draft<'_>, effort: Effort) -> &'static 
         Effort::Medium => "medium",
         Effort::High => "high",
         Effort::ExtraHigh | Effort::Max => {
-            draft.replaced("effort", "high is the most, and was sent", "\"high\"");
+            builder.note_replaced("effort", "high is the most, and was sent", "\"high\"");
             "high"
         }
     }
@@ -335,8 +341,8 @@ pub(crate) fn media_kind(media_type: &str) -> MediaKind {
 }
 
 /// Where the bytes of media from elsewhere go.
-pub(crate) enum Bytes<'m> {
-    /// Bytes in base 64, and their media type if it is known.
+pub(crate) enum MediaData<'m> {
+    /// MediaData in base 64, and their media type if it is known.
     Inline(Cow<'m, str>, Option<&'m str>),
     /// An address, and the media type if it is known.
     Address(&'m str, Option<&'m str>),
@@ -346,30 +352,27 @@ pub(crate) enum Bytes<'m> {
 
 /// Read media from elsewhere: `data:` addresses are taken apart, since both formats want the bytes
 /// and their type in members of their own.
-pub(crate) fn bytes(media: &Media) -> Bytes<'_> {
+pub(crate) fn media_data(media: &Media) -> MediaData<'_> {
     let known = media.media_type.as_deref();
     match &media.source {
-        MediaSource::Data(data) => Bytes::Inline(Cow::Borrowed(data), known),
-        MediaSource::File(_) => Bytes::Elsewhere,
-        MediaSource::Uri(uri) => {
-            match uri.strip_prefix("data:").and_then(|it| it.split_once(',')) {
-                Some((head, data)) if head.ends_with(";base64") => {
-                    let named = head.split(';').next().filter(|name| !name.is_empty());
-                    Bytes::Inline(Cow::Borrowed(data), named.or(known))
-                }
-                Some((head, data)) => {
-                    let named = head.split(';').next().filter(|name| !name.is_empty());
-                    let media_type = named.or(known).or(Some("text/plain"));
-                    Bytes::Inline(Cow::Owned(base64(&percent_decoded(data))), media_type)
-                }
-                None => Bytes::Address(uri, known),
+        MediaSource::Data(data) => MediaData::Inline(Cow::Borrowed(data), known),
+        MediaSource::File(_) => MediaData::Elsewhere,
+        MediaSource::Uri(uri) => match DataUrl::parse(uri) {
+            None => MediaData::Address(uri, known),
+            Some(url) if url.is_base64 => {
+                MediaData::Inline(Cow::Borrowed(url.data), url.media_type.or(known))
             }
-        }
+            Some(url) => {
+                let media_type = url.media_type.or(known).or(Some("text/plain"));
+                let data = encode_base64(&percent_decoded(url.data));
+                MediaData::Inline(Cow::Owned(data), media_type)
+            }
+        },
     }
 }
 
 /// The media type to name where none is known.
-pub(crate) fn usual_type(kind: MediaKind) -> &'static str {
+pub(crate) fn default_media_type(kind: MediaKind) -> &'static str {
     match kind {
         MediaKind::Image => "image/png",
         MediaKind::Audio => "audio/wav",
@@ -402,28 +405,9 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let mut buffer = 0u32;
-        for place in 0..3 {
-            buffer = (buffer << 8) | chunk.get(place).map_or(0, |byte| u32::from(*byte));
-        }
-        for place in 0..4 {
-            if place <= chunk.len() {
-                out.push(ALPHABET[(buffer >> (18 - 6 * place)) as usize & 63] as char);
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{base64, milliseconds, percent_decoded};
+    use super::{milliseconds, percent_decoded};
 
     #[test]
     fn durations_become_milliseconds_rounded_up() {
@@ -437,12 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_an_address_becomes_base_64() {
+    fn percent_signs_of_an_address_are_undone() {
         assert_eq!(percent_decoded("a%20b%2"), b"a b%2");
-        assert_eq!(base64(b""), "");
-        assert_eq!(base64(b"f"), "Zg==");
-        assert_eq!(base64(b"fo"), "Zm8=");
-        assert_eq!(base64(b"foo"), "Zm9v");
-        assert_eq!(base64(b"foob"), "Zm9vYg==");
     }
 }

@@ -49,22 +49,24 @@ mod foreign;
 mod format;
 mod google;
 mod loss;
-mod members;
+mod media;
 mod message_writer;
+mod native;
+mod object_builder;
 mod openai;
 mod read;
-mod table;
 mod template;
 mod truncated_call;
 mod vendors;
+mod wire_type;
 
 pub use approval::approval_answer;
-pub use codec::{Codec, Shape, StreamDecoder, assemble, codec};
+pub use codec::{Codec, DocumentKind, StreamDecoder, assemble, codec};
 pub use convert::{
     ConvertOptions, Converted, Repairing, convert, convert_transcript, render_transcript,
 };
 pub use error::{DecodeError, Problem};
 pub use format::{Format, UnknownFormat};
 pub use loss::{Loss, LossKind, Losses};
-pub use table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 pub use throughline_model::Wire;
+pub use wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};

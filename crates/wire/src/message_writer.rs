@@ -19,7 +19,7 @@ struct Open<'m> {
     envelope: Cow<'m, RawJson>,
     /// The message as it will be, up to its last element so far. Nearly all messages have elements
     /// in one place only, and these are written once.
-    straight: Option<InlineElements>,
+    inline: Option<InlineElements>,
     /// The elements for other places of the envelope, with commas.
     elements: Vec<(&'static str, String)>,
     bare: Option<(&'static str, &'m str)>,
@@ -75,7 +75,7 @@ impl<'m> MessageWriter<'m> {
         self.close();
         self.open = Some(Open {
             envelope,
-            straight: None,
+            inline: None,
             elements: Vec::new(),
             bare: None,
             made_for,
@@ -106,14 +106,14 @@ impl<'m> MessageWriter<'m> {
         write: impl FnOnce(&mut String),
     ) {
         let Some(open) = &mut self.open else { return };
-        if open.straight.is_none() && open.elements.is_empty() {
-            open.straight = InlineElements::new(place, &open.envelope, room);
+        if open.inline.is_none() && open.elements.is_empty() {
+            open.inline = InlineElements::new(place, &open.envelope, room);
         }
-        if let Some(straight) = open.straight.as_mut().filter(|found| found.place == place) {
-            if straight.text.len() > straight.from {
-                straight.text.push(',');
+        if let Some(inline) = open.inline.as_mut().filter(|found| found.place == place) {
+            if inline.text.len() > inline.from {
+                inline.text.push(',');
             }
-            return write(&mut straight.text);
+            return write(&mut inline.text);
         }
         match open.elements.iter_mut().find(|(found, _)| *found == place) {
             Some((_, elements)) => {
@@ -129,7 +129,7 @@ impl<'m> MessageWriter<'m> {
     }
 
     /// Put a bare string into a place of the open message.
-    pub(crate) fn bare(&mut self, place: &'static str, text: &'m str) {
+    pub(crate) fn bare_string(&mut self, place: &'static str, text: &'m str) {
         if let Some(open) = &mut self.open {
             open.bare = Some((place, text));
         }
@@ -144,20 +144,20 @@ impl<'m> MessageWriter<'m> {
     /// Close the open message.
     pub(crate) fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let straight = match open.straight {
-            Some(straight) if open.elements.is_empty() && open.bare.is_none() => {
-                let mut out = straight.text;
-                out.push_str(&open.envelope.get()[straight.rest..]);
+        let inline = match open.inline {
+            Some(inline) if open.elements.is_empty() && open.bare.is_none() => {
+                let mut out = inline.text;
+                out.push_str(&open.envelope.get()[inline.rest..]);
                 return self.done.push(out);
             }
-            straight => straight,
+            inline => inline,
         };
-        let straight = straight
+        let inline = inline
             .iter()
             .map(|found| (found.place, &found.text[found.from..]));
         let others = open.elements.iter();
         let others = others.map(|(place, elements)| (*place, elements.as_str()));
-        let elements = straight
+        let elements = inline
             .chain(others)
             .map(|(place, elements)| ([place], TemplateValue::Elements(elements)));
         let bare = open.bare.iter();
@@ -185,24 +185,24 @@ impl<'m> MessageWriter<'m> {
 
 /// About how much room a content takes. A buffer that grows is copied whole, so those for long
 /// texts are made large enough.
-pub(crate) fn room(content: &Content) -> usize {
+pub(crate) fn estimated_size(content: &Content) -> usize {
     match &content.body {
-        Body::Text(text) | Body::Refusal(text) => around(text.text.len()),
-        Body::ToolCall(call) => call_room(call),
-        Body::ToolResult(result) => result_room(result),
+        Body::Text(text) | Body::Refusal(text) => with_overhead(text.text.len()),
+        Body::ToolCall(call) => estimated_call_size(call),
+        Body::ToolResult(result) => estimated_result_size(result),
         Body::Reasoning(_)
         | Body::Media(_)
         | Body::ApprovalRequest(_)
         | Body::ApprovalResponse(_)
         | Body::Error(_)
         | Body::Opaque(_)
-        | Body::Unknown(_) => around(0),
+        | Body::Unknown(_) => with_overhead(0),
     }
 }
 
 /// About how much room a call takes.
-pub(crate) fn call_room(call: &ToolCall) -> usize {
-    around(match &call.arguments {
+pub(crate) fn estimated_call_size(call: &ToolCall) -> usize {
+    with_overhead(match &call.arguments {
         Arguments::None => 0,
         Arguments::Text(text) | Arguments::Free(text) => text.len(),
         Arguments::Json(json) => json.get().len(),
@@ -210,8 +210,8 @@ pub(crate) fn call_room(call: &ToolCall) -> usize {
 }
 
 /// About how much room a result takes.
-pub(crate) fn result_room(result: &ToolResult) -> usize {
-    around(match &result.output {
+pub(crate) fn estimated_result_size(result: &ToolResult) -> usize {
+    with_overhead(match &result.output {
         Output::None | Output::Parts(_) => 0,
         Output::Text(text) => text.len(),
         Output::Json(json) => json.get().len(),
@@ -219,7 +219,7 @@ pub(crate) fn result_room(result: &ToolResult) -> usize {
 }
 
 /// A text with some escapes, and what stands around it.
-fn around(text: usize) -> usize {
+fn with_overhead(text: usize) -> usize {
     text + text / 8 + 128
 }
 

@@ -1,13 +1,14 @@
-//! What the two OpenAI formats share: settings, the format of an answer, sound, and definitions of hosted tools.
+//! What the two OpenAI formats share: settings, the format of an answer, media, errors, and definitions of hosted
+//! tools.
 //!
 //! Applications define hosted tools as the Responses API does, whatever vendor runs them, so other vendors read
 //! [`tool_definition`] too.
 
-use throughline_model::json::RawJson;
-use throughline_model::{AnswerShape, Form, Media, MediaSource, ToolDef, Wire};
+use throughline_model::json::{ObjectWriter, RawJson};
+use throughline_model::{AnswerShape, Form, Media, MediaSource, ToolDef, VendorError, Wire};
 
-use crate::compose::draft::Draft;
-use crate::members::Members;
+use crate::compose::body_builder::BodyBuilder;
+use crate::object_builder::ObjectBuilder;
 
 /// The longest name of an answer's format.
 const LONGEST_NAME: usize = 64;
@@ -22,8 +23,8 @@ pub(crate) fn tool_definition(tool: &ToolDef) -> Option<&RawJson> {
 }
 
 /// Write the settings that both formats have under one name, and who asks, under `user_key`.
-pub(crate) fn write_settings(draft: &mut Draft<'_>, user_key: &'static str) {
-    let settings = draft.prompt.settings;
+pub(crate) fn write_settings(builder: &mut BodyBuilder<'_>, user_key: &'static str) {
+    let settings = builder.prompt.settings;
     for (key, value) in [
         (user_key, &settings.user),
         ("service_tier", &settings.service_tier),
@@ -31,13 +32,13 @@ pub(crate) fn write_settings(draft: &mut Draft<'_>, user_key: &'static str) {
         ("prompt_cache_retention", &settings.cache_retention),
     ] {
         if let Some(value) = value {
-            draft.body.str(key, value);
+            builder.body.str(key, value);
         }
     }
 }
 
 /// Write the members of a JSON schema as the format of an answer.
-pub(crate) fn write_json_schema(out: &mut Members<'_>, answer: &AnswerShape, schema: String) {
+pub(crate) fn write_json_schema(out: &mut ObjectBuilder<'_>, answer: &AnswerShape, schema: String) {
     out.str("name", &schema_name(answer));
     if let Some(description) = &answer.description {
         out.str("description", description);
@@ -87,4 +88,31 @@ pub(crate) fn audio_data(media: &Media) -> Option<(&str, &'static str)> {
         Some("audio/mp3" | "audio/mpeg") => Some((data, "mp3")),
         Some(_) => None,
     }
+}
+
+/// Write `{"error": {…}}`. An error of the same format goes back as it came.
+pub(crate) fn encode_error(wire: &Wire, error: &VendorError) -> String {
+    if error.wire == *wire
+        && let Some(body) = &error.body
+    {
+        return match body.value().get("error") {
+            Some(_) => body.get().to_owned(),
+            None => format!("{{\"error\":{}}}", body.get()),
+        };
+    }
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    let mut inner = ObjectWriter::new(object.key("error"));
+    inner
+        .str("message", &error.message)
+        .str("type", error.kind.as_deref().unwrap_or("server_error"));
+    for (key, value) in [("param", &error.param), ("code", &error.code)] {
+        match value {
+            Some(value) => inner.str(key, value),
+            None => inner.raw(key, "null"),
+        };
+    }
+    inner.end();
+    object.end();
+    out
 }

@@ -6,7 +6,10 @@
 
 use std::ops::Range;
 
+use throughline_model::Path;
 use throughline_model::json::{RawJson, Value, push_string};
+
+use crate::DecodeError;
 
 /// Takes texts and values out of an item as it is decoded. What remains goes into
 /// [`Vendor`](throughline_model::Vendor); [`restore`] puts the texts back.
@@ -34,6 +37,21 @@ impl<'v, 'a> Extractor<'v, 'a> {
             self.edits.push((at, "\"\""));
         }
         Some(text.to_str().into_owned())
+    }
+
+    /// Take out a string that must be there.
+    pub(crate) fn required_text(
+        &mut self,
+        key: &str,
+        expected: &'static str,
+        path: &Path<'_>,
+    ) -> Result<String, DecodeError> {
+        let path = path.key(key);
+        let Some(value) = self.item.get(key) else {
+            return Err(DecodeError::missing(&path, expected));
+        };
+        self.text(value)
+            .ok_or_else(|| DecodeError::expected(&path, expected, value))
     }
 
     /// Take out any value.

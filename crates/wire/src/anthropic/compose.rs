@@ -4,11 +4,11 @@ use throughline_model::{AnswerShape, Effort};
 
 use crate::anthropic::request;
 use crate::compose::answer_schema;
-use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::body_builder::{BodyBuilder, Continuation, ToolSelection};
 use crate::compose::hosted::{
-    Chosen, HostedTool, OfferedTool, is_code, is_plain_container, says_nothing,
+    HostedTool, OfferedTool, SelectedBy, is_automatic_container, is_empty_option, runs_code,
 };
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 use crate::openai::tool_definition;
 use throughline_model::Family;
 use throughline_model::json::{RawJson, Value};
@@ -20,37 +20,37 @@ const DEFAULT_MAX_TOKENS: u64 = 16_384;
 /// The smallest budget for thinking.
 const LEAST_BUDGET: u64 = 1024;
 
-pub(crate) fn write(draft: &mut Draft<'_>) {
-    let settings = draft.prompt.settings;
+pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
+    let settings = builder.prompt.settings;
     let most = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    draft.body.str("model", draft.prompt.model);
-    draft.body.number("max_tokens", most);
-    draft.said(Continues::Nothing);
-    let thinking = thinking(draft, most);
-    if let Some(choice) = draft.tools(request::functions) {
-        tool_choice(draft, choice, thinking);
+    builder.body.str("model", builder.prompt.model);
+    builder.body.number("max_tokens", most);
+    builder.add_input(Continuation::Nothing);
+    let thinking = thinking(builder, most);
+    if let Some(choice) = builder.add_tools(request::functions) {
+        tool_choice(builder, choice, thinking);
     }
-    sampling(draft, thinking.is_on());
+    sampling(builder, thinking.is_on());
     if !settings.stop.is_empty() {
-        draft.body.strings("stop_sequences", &settings.stop);
+        builder.body.strings("stop_sequences", &settings.stop);
     }
-    thinking.write(draft);
-    output(draft);
+    thinking.write(builder);
+    output(builder);
     if let Some(user) = &settings.user {
-        let mut metadata = Members::default();
+        let mut metadata = ObjectBuilder::default();
         metadata.str("user_id", user);
-        draft.body.object("metadata", metadata);
+        builder.body.object("metadata", metadata);
     }
-    service_tier(draft);
+    service_tier(builder);
     if settings.summary && thinking != Thinking::Adaptive {
-        draft.lost(
+        builder.note_loss(
             "summary",
             "there is a summary only where the model decides how much to think",
         );
     }
-    draft.leave_out(&["summary", "user", "service_tier"]);
-    if draft.is_streamed() {
-        draft.body.bool("stream", true);
+    builder.note_unsupported(&["summary", "user", "service_tier"]);
+    if builder.is_streamed() {
+        builder.body.bool("stream", true);
     }
 }
 
@@ -73,14 +73,14 @@ impl Thinking {
         }
     }
 
-    fn write(self, draft: &mut Draft<'_>) {
-        let mut thinking = Members::default();
+    fn write(self, builder: &mut BodyBuilder<'_>) {
+        let mut thinking = ObjectBuilder::default();
         match self {
             Self::Unsaid => {}
             Self::Off => thinking.str("type", "disabled"),
             Self::Adaptive => {
                 thinking.str("type", "adaptive");
-                if draft.prompt.settings.summary {
+                if builder.prompt.settings.summary {
                     thinking.str("display", "summarized");
                 }
             }
@@ -89,18 +89,18 @@ impl Thinking {
                 thinking.number("budget_tokens", tokens);
             }
         }
-        draft.body.object("thinking", thinking);
+        builder.body.object("thinking", thinking);
     }
 }
 
-fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
-    let (target, settings) = (draft.prompt.target, draft.prompt.settings);
+fn thinking(builder: &mut BodyBuilder<'_>, most: u64) -> Thinking {
+    let (target, settings) = (builder.prompt.target, builder.prompt.settings);
     let wanted = match settings.effort {
         // A summary is one of thoughts.
         None if settings.summary && target.generation.thinking_levels => return Thinking::Adaptive,
         None if !target.thinking => return Thinking::Unsaid,
         Some(Effort::Off) if target.generation.thinking_levels => {
-            draft.lost(
+            builder.note_loss(
                 "effort",
                 "thinking is left to the model; it cannot be switched off",
             );
@@ -110,7 +110,7 @@ fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
         _ if target.generation.thinking_levels => return Thinking::Adaptive,
         // A history that was rendered without thinking is refused with it.
         Some(_) if !target.thinking => {
-            draft.lost("effort", "the target does not think");
+            builder.note_loss("effort", "the target does not think");
             return Thinking::Unsaid;
         }
         Some(Effort::Minimal) => LEAST_BUDGET,
@@ -124,57 +124,57 @@ fn thinking(draft: &mut Draft<'_>, most: u64) -> Thinking {
     let budget = wanted.min(most / 4 * 3).max(LEAST_BUDGET);
     if budget >= most {
         let detail = format!("thinking needs a limit of more than {LEAST_BUDGET} tokens");
-        draft.lost("effort", detail);
+        builder.note_loss("effort", detail);
         return Thinking::Unsaid;
     }
     Thinking::Budget(budget)
 }
 
-fn tool_choice(draft: &mut Draft<'_>, choice: Choice<'_>, thinking: Thinking) {
+fn tool_choice(builder: &mut BodyBuilder<'_>, choice: ToolSelection<'_>, thinking: Thinking) {
     let choice = match thinking {
         Thinking::Budget(_) if choice.is_forced() => {
-            draft.choice_lost("no call can be demanded of a model with a thinking budget");
-            Choice::Auto
+            builder.note_choice_loss("no call can be demanded of a model with a thinking budget");
+            ToolSelection::Auto
         }
         _ => choice,
     };
-    let one = draft.prompt.settings.parallel_calls == Some(false);
-    let mut said = Members::default();
+    let one = builder.prompt.settings.parallel_calls == Some(false);
+    let mut said = ObjectBuilder::default();
     match &choice {
-        Choice::Auto if !one => {}
-        Choice::Auto => said.str("type", "auto"),
-        Choice::None => said.str("type", "none"),
-        Choice::Required => said.str("type", "any"),
-        Choice::Function(name) => {
+        ToolSelection::Auto if !one => {}
+        ToolSelection::Auto => said.str("type", "auto"),
+        ToolSelection::None => said.str("type", "none"),
+        ToolSelection::Required => said.str("type", "any"),
+        ToolSelection::Function(name) => {
             said.str("type", "tool");
             said.str("name", name);
         }
         // Tools of this vendor have names.
-        Choice::Type(tag, _) => {
+        ToolSelection::Type(tag, _) => {
             said.str("type", "tool");
             said.str("name", tag);
         }
     }
-    if one && choice != Choice::None {
+    if one && choice != ToolSelection::None {
         said.bool("disable_parallel_tool_use", true);
     }
-    draft.body.object("tool_choice", said);
+    builder.body.object("tool_choice", said);
 }
 
 /// OpenAI's words for the class of service in Anthropic's.
-fn service_tier(draft: &mut Draft<'_>) {
-    match draft.prompt.settings.service_tier.as_deref() {
+fn service_tier(builder: &mut BodyBuilder<'_>) {
+    match builder.prompt.settings.service_tier.as_deref() {
         None => {}
-        Some("auto" | "priority") => draft.body.str("service_tier", "auto"),
-        Some("default" | "standard") => draft.body.str("service_tier", "standard_only"),
-        Some(tier) => draft.lost("service_tier", format!("there is no class '{tier}'")),
+        Some("auto" | "priority") => builder.body.str("service_tier", "auto"),
+        Some("default" | "standard") => builder.body.str("service_tier", "standard_only"),
+        Some(tier) => builder.note_loss("service_tier", format!("there is no class '{tier}'")),
     }
 }
 
 /// Temperature or share of words: older models take one of them, and none while they think.
-fn sampling(draft: &mut Draft<'_>, thinking: bool) {
-    let settings = draft.prompt.settings;
-    let refused = if !draft.prompt.target.generation.sampling {
+fn sampling(builder: &mut BodyBuilder<'_>, thinking: bool) {
+    let settings = builder.prompt.settings;
+    let refused = if !builder.prompt.target.generation.sampling {
         Some("the newest models choose words by themselves")
     } else if thinking {
         Some("not while the model thinks")
@@ -183,39 +183,39 @@ fn sampling(draft: &mut Draft<'_>, thinking: bool) {
     };
     if let Some(why) = refused {
         if settings.temperature.is_some() {
-            draft.lost("temperature", why);
+            builder.note_loss("temperature", why);
         }
         if settings.top_p.is_some() {
-            draft.lost("top_p", why);
+            builder.note_loss("top_p", why);
         }
         return;
     }
-    let temperature = draft.temperature(1.0);
+    let temperature = builder.temperature(1.0);
     match temperature {
         Some(_) if settings.top_p.is_some() => {
-            draft.lost("top_p", "not together with a temperature");
+            builder.note_loss("top_p", "not together with a temperature");
         }
         Some(_) => {}
         None => {
-            if let Some(share) = draft.top_p() {
-                draft.body.raw("top_p", share);
+            if let Some(share) = builder.top_p() {
+                builder.body.raw("top_p", share);
             }
         }
     }
     if let Some(temperature) = temperature {
-        draft.body.raw("temperature", temperature);
+        builder.body.raw("temperature", temperature);
     }
 }
 
 /// Effort and the shape of the answer.
-fn output(draft: &mut Draft<'_>) {
-    let settings = draft.prompt.settings;
-    let mut output = Members::default();
-    let levels = draft.prompt.target.generation.thinking_levels;
+fn output(builder: &mut BodyBuilder<'_>) {
+    let settings = builder.prompt.settings;
+    let mut output = ObjectBuilder::default();
+    let levels = builder.prompt.target.generation.thinking_levels;
     match settings.effort.filter(|_| levels) {
         None | Some(Effort::Off) => {}
         Some(Effort::Minimal) => {
-            draft.replaced("effort", "low is the least, and was sent", "\"low\"");
+            builder.note_replaced("effort", "low is the least, and was sent", "\"low\"");
             output.str("effort", "low");
         }
         Some(effort) => output.str("effort", effort.as_str()),
@@ -223,36 +223,36 @@ fn output(draft: &mut Draft<'_>) {
     match &settings.answer {
         None => {}
         Some(AnswerShape { schema: None, .. }) => {
-            draft.lost("answer", "an answer in JSON needs a schema");
+            builder.note_loss("answer", "an answer in JSON needs a schema");
         }
         Some(AnswerShape {
             schema: Some(_), ..
         }) => {
-            if let Some(schema) = answer_schema::closed(draft) {
-                let mut format = Members::default();
+            if let Some(schema) = answer_schema::closed(builder) {
+                let mut format = ObjectBuilder::default();
                 format.str("type", "json_schema");
                 format.raw("schema", schema);
                 output.object("format", format);
             }
         }
     }
-    draft.body.object("output_config", output);
+    builder.body.object("output_config", output);
 }
 
 /// Web search and code execution, with the options that Anthropic has for them.
 pub(crate) fn hosted_tool<'p>(
-    draft: &mut Draft<'p>,
+    builder: &mut BodyBuilder<'p>,
     offered: &OfferedTool<'p>,
 ) -> Option<HostedTool<'p>> {
     let tool = offered.tool;
-    let mut json = Members::default();
+    let mut json = ObjectBuilder::default();
     let name = match &tool.family {
         family if *family == Family::WEB_SEARCH => {
             json.str("type", "web_search_20250305");
             json.str("name", "web_search");
             "web_search"
         }
-        family if is_code(family) => {
+        family if runs_code(family) => {
             json.str("type", "code_execution_20250825");
             json.str("name", "code_execution");
             "code_execution"
@@ -276,7 +276,11 @@ pub(crate) fn hosted_tool<'p>(
                             }
                             other => {
                                 let key = format!("filters.{other}");
-                                offered.lost(draft, Some(&key), "the search has no such filter");
+                                offered.note_loss(
+                                    builder,
+                                    Some(&key),
+                                    "the search has no such filter",
+                                );
                             }
                         }
                     }
@@ -285,14 +289,17 @@ pub(crate) fn hosted_tool<'p>(
                     json.raw("user_location", approximate(&member.value));
                 }
                 other
-                    if says_nothing(&member.value) || is_plain_container(other, &member.value) => {}
-                other => offered.lost(draft, Some(other), "the tool has no such option here"),
+                    if is_empty_option(&member.value)
+                        || is_automatic_container(other, &member.value) => {}
+                other => {
+                    offered.note_loss(builder, Some(other), "the tool has no such option here")
+                }
             }
         }
     }
     Some(HostedTool {
         name: &tool.name,
-        chosen: Chosen::Name(name),
+        selected_by: SelectedBy::Name(name),
         json: json.into_text(),
     })
 }

@@ -2,26 +2,24 @@
 
 use throughline_model::json::{self, RawJson, Value};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Extra, Family, Form, Message, Opaque, Outcome, Output, Path,
+    Arguments, Body, CallId, Content, Extra, Family, Form, Message, Outcome, Output, Path,
     Response, Role, Runner, Scope, Status, Stop, ToolCall, ToolResult, Usage, Vendor, VendorError,
     Wire,
 };
 
 use super::types::{self, INPUT};
 use super::{CONTENT, parts};
+use crate::flat::STANDALONE;
 use crate::read::{self, member, number_of, text_of};
-use crate::table::{ItemRole, Minter, OutputAt, WireType};
 use crate::template::Extractor;
-use crate::{DecodeError, Problem, Shape, truncated_call};
+use crate::wire_type::{IdMinter, ItemRole, OutputAt, WireType};
+use crate::{DecodeError, DocumentKind, Problem, truncated_call};
 
 /// Reads blocks one after the other; what has no id is paired with what came before.
 #[derive(Default)]
 pub(super) struct BlockDecoder {
-    minter: Minter,
+    minter: IdMinter,
 }
-
-/// Ordinals of handles for standalone results start here, far from those of calls.
-const STANDALONE: usize = 1 << 32;
 
 impl BlockDecoder {
     /// The content of one block. `ordinal` counts the calls in `scope` and is moved on.
@@ -32,7 +30,7 @@ impl BlockDecoder {
         ordinal: &mut usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        match parts::row(block, path)? {
+        match parts::block_type(block, path)? {
             Some(row) if row.role == ItemRole::Call => {
                 let content = self.call(row, block, scope, *ordinal, path);
                 *ordinal += 1;
@@ -132,9 +130,8 @@ impl BlockDecoder {
             Some(vendor) => vendor.envelope = Some(extractor.into_template()),
             // A message that says nothing is kept as it is.
             None => {
-                let tag = "message".to_owned();
                 let vendor = Vendor::item(Wire::Anthropic, RawJson::of(item));
-                contents.push(Content::new(Body::Opaque(Opaque { tag })).with_vendor(vendor));
+                contents.push(Content::new(Body::opaque("message")).with_vendor(vendor));
             }
         }
         Ok((role, contents))
@@ -287,23 +284,23 @@ fn is_client_result(content: &Content) -> bool {
 }
 
 /// What a JSON object of this format is.
-pub(super) fn shape(value: &Value<'_>) -> Shape {
+pub(super) fn document_kind(value: &Value<'_>) -> DocumentKind {
     if error(value).is_some() {
-        return Shape::Error;
+        return DocumentKind::Error;
     }
     if value.get("messages").is_some() {
-        return Shape::Request;
+        return DocumentKind::Request;
     }
     let has = |key: &str| value.get(key).is_some();
     let tagged = |tag: &str| value.get("type").is_some_and(|found| found.is_str(tag));
     if tagged("message") && has("role") && (has("stop_reason") || has("usage") || has("id")) {
-        return Shape::Response;
+        return DocumentKind::Response;
     }
     // A lone block counts as a message so that reading it can say what is missing around it.
     if has("role") || has("type") {
-        return Shape::Message;
+        return DocumentKind::Message;
     }
-    Shape::Unknown
+    DocumentKind::Unknown
 }
 
 /// Read a response body.
@@ -323,7 +320,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
     let scope = response_scope(id.as_deref());
     let mut decoder = BlockDecoder::default();
     let mut contents = decoder.contents(body, &mut extractor, scope, &mut 0, &Path::Root)?;
-    let mut response = around(body, extractor.into_template());
+    let mut response = response_without_content(body, extractor.into_template());
     truncated_call::mark(&mut contents, &response.stop);
     if !contents.is_empty() {
         let mut message = Message::new(Role::Assistant, contents);
@@ -340,7 +337,7 @@ pub(super) fn response_scope(id: Option<&str>) -> Scope<'_> {
 }
 
 /// Everything of a response body but its content.
-pub(super) fn around(body: &Value<'_>, kept: RawJson) -> Response {
+pub(super) fn response_without_content(body: &Value<'_>, kept: RawJson) -> Response {
     Response {
         id: text_of(body, "id"),
         model: text_of(body, "model"),
@@ -406,7 +403,7 @@ pub(super) fn error(body: &Value<'_>) -> Option<VendorError> {
 
 /// Read text that we put together from texts that passed the usual limits: it may be a few
 /// levels deeper than they were.
-pub(super) fn parse_own(text: &str) -> Result<Value<'_>, json::JsonError> {
+pub(super) fn parse_rebuilt(text: &str) -> Result<Value<'_>, json::JsonError> {
     let limits = json::Limits {
         depth: json::Limits::DEEPEST,
         ..json::Limits::default()

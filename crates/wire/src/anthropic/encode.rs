@@ -6,33 +6,26 @@ use std::sync::LazyLock;
 use throughline_model::json::{Node, ObjectWriter, RawJson, Value};
 use throughline_model::{
     Arguments, Body, Content, Form, Message, Output, Path, Response, Role, Runner, Stop, ToolCall,
-    ToolResult, Usage, Vendor, VendorError, Wire,
+    ToolResult, Usage, VendorError, Wire,
 };
 
-use super::make::{self, Speaker};
+use super::translate::{self, Speaker};
 use super::types::INPUT;
 use super::{CONTENT, parts as part};
-use crate::message_writer::{MessageWriter, room};
+use crate::message_writer::{MessageWriter, estimated_size};
+use crate::native;
 use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
-/// The vendor's form of a content that came from this format.
-fn own(content: &Content) -> Option<&Vendor> {
-    content
-        .vendor
-        .as_deref()
-        .filter(|vendor| vendor.wire == Wire::Anthropic)
-}
-
 /// The blocks of a content, as JSON texts with commas; empty if it cannot be said.
 fn blocks(content: &Content, speaker: Speaker, path: &Path<'_>, losses: &mut Losses) -> String {
-    match own(content).map(|vendor| &vendor.form) {
+    match native::vendor(content, &Wire::Anthropic).map(|vendor| &vendor.form) {
         Some(Form::Part(block)) => {
             let mut out = String::new();
-            filled(&mut out, content, block, path, losses);
+            restore_block(&mut out, content, block, path, losses);
             out
         }
-        _ => make::blocks(content, speaker, path, losses),
+        _ => translate::blocks(content, speaker, path, losses),
     }
 }
 
@@ -54,7 +47,7 @@ pub(super) fn parts(
 }
 
 /// Append the block of a content that came from this format.
-fn filled(
+fn restore_block(
     out: &mut String,
     content: &Content,
     block: &RawJson,
@@ -62,13 +55,13 @@ fn filled(
     losses: &mut Losses,
 ) {
     match &content.body {
-        Body::ToolCall(call) => fill_call(out, call, block),
-        Body::ToolResult(result) => fill_result(out, result, block, path, losses),
+        Body::ToolCall(call) => restore_call(out, call, block),
+        Body::ToolResult(result) => restore_result(out, result, block, path, losses),
         body => part::encode(out, body, block),
     }
 }
 
-fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
+fn restore_call(out: &mut String, call: &ToolCall, block: &RawJson) {
     let input = block.locate(&[INPUT]).map(|at| &block.get()[at]);
     let is_text = input.is_some_and(|input| input.starts_with('"'));
     let made;
@@ -77,14 +70,14 @@ fn fill_call(out: &mut String, call: &ToolCall, block: &RawJson) {
         Arguments::Text(text) if is_text => TemplateValue::Text(text),
         // The arguments were changed since they were read.
         arguments => {
-            made = make::input(arguments).0;
+            made = translate::input_object(arguments).0;
             TemplateValue::Replace(made.get())
         }
     };
     restore(out, block, &[(&[INPUT], what)]);
 }
 
-fn fill_result(
+fn restore_result(
     out: &mut String,
     result: &ToolResult,
     block: &RawJson,
@@ -109,19 +102,19 @@ fn fill_result(
 pub(super) fn messages(messages: &[Message], start: usize, losses: &mut Losses) -> Vec<String> {
     let mut encoder = Encoder {
         losses,
-        gather: MessageWriter::default(),
+        writer: MessageWriter::default(),
         last: None,
     };
     let root = Path::Root.key("messages");
     for (index, message) in messages.iter().enumerate().skip(start) {
         encoder.message(index, message, &root.index(index));
     }
-    encoder.gather.finish()
+    encoder.writer.finish()
 }
 
 struct Encoder<'e, 'm> {
     losses: &'e mut Losses,
-    gather: MessageWriter<'m>,
+    writer: MessageWriter<'m>,
     last: Option<Last>,
 }
 
@@ -152,7 +145,7 @@ impl<'m> Encoder<'_, 'm> {
             && message
                 .contents
                 .iter()
-                .any(|content| own(content).is_none())
+                .any(|content| native::vendor(content, &Wire::Anthropic).is_none())
         {
             let detail = format!("{role} becomes user");
             self.losses.note(path, LossKind::Role, detail);
@@ -160,16 +153,16 @@ impl<'m> Encoder<'_, 'm> {
     }
 
     fn content(&mut self, index: usize, message: &Message, content: &'m Content, path: &Path<'_>) {
-        let vendor = own(content);
+        let vendor = native::vendor(content, &Wire::Anthropic);
         let envelope = vendor.and_then(|vendor| vendor.envelope.as_ref());
         match (vendor.map(|vendor| &vendor.form), envelope) {
             (Some(Form::Item(item)), _) => {
-                self.gather.item(item.get().to_owned());
-                self.wrote(index, message, content, Bare::No);
+                self.writer.item(item.get().to_owned());
+                self.remember(index, message, content, ContentForm::Blocks);
             }
             (Some(Form::Part(block)), Some(envelope)) => {
-                self.gather.open(envelope);
-                self.filled(index, message, content, block, path);
+                self.writer.open(envelope);
+                self.native_block(index, message, content, block, path);
             }
             (Some(Form::Part(block)), None) => {
                 // One wire message may be several of ours: results, and what the user said.
@@ -180,24 +173,24 @@ impl<'m> Encoder<'_, 'm> {
                     )
                 });
                 if !continues {
-                    self.begin(index, message);
+                    self.open_message(index, message);
                 }
-                self.filled(index, message, content, block, path);
+                self.native_block(index, message, content, block, path);
             }
             (Some(Form::Bare), Some(envelope)) if content.as_text().is_some() => {
-                self.gather.open(envelope);
+                self.writer.open(envelope);
                 let text = content.as_text().unwrap_or_default();
-                self.gather.bare(CONTENT, text);
-                self.wrote(index, message, content, Bare::Yes);
+                self.writer.bare_string(CONTENT, text);
+                self.remember(index, message, content, ContentForm::BareString);
             }
-            _ => self.make(index, message, content, path),
+            _ => self.translate(index, message, content, path),
         }
     }
 
     /// Say a content that came from elsewhere.
-    fn make(&mut self, index: usize, message: &Message, content: &Content, path: &Path<'_>) {
+    fn translate(&mut self, index: usize, message: &Message, content: &Content, path: &Path<'_>) {
         let speaker = speaker(&message.role);
-        let text = make::blocks(content, speaker, path, self.losses);
+        let text = translate::blocks(content, speaker, path, self.losses);
         if text.is_empty() {
             return;
         }
@@ -208,10 +201,10 @@ impl<'m> Encoder<'_, 'm> {
         let is_system = |role: &Role| matches!(role, Role::System | Role::Developer);
         let continues = self.continues(index, |last| is_system(last) && is_system(&message.role));
         if !continues {
-            self.begin(index, message);
+            self.open_message(index, message);
         }
-        self.gather.element(CONTENT, &text);
-        self.wrote(index, message, content, Bare::No);
+        self.writer.element(CONTENT, &text);
+        self.remember(index, message, content, ContentForm::Blocks);
     }
 
     /// Whether a system message may stand here: after a user message, or after the result of a
@@ -226,7 +219,7 @@ impl<'m> Encoder<'_, 'm> {
 
     /// Whether the open wire message takes one more block of a neutral message.
     fn continues(&self, index: usize, across: impl FnOnce(&Role) -> bool) -> bool {
-        self.gather.is_open()
+        self.writer.is_open()
             && self
                 .last
                 .as_ref()
@@ -234,7 +227,7 @@ impl<'m> Encoder<'_, 'm> {
     }
 
     /// Add the block of a content that came from this format to the open wire message.
-    fn filled(
+    fn native_block(
         &mut self,
         index: usize,
         message: &Message,
@@ -243,35 +236,36 @@ impl<'m> Encoder<'_, 'm> {
         path: &Path<'_>,
     ) {
         let losses = &mut *self.losses;
-        self.gather.write_element(CONTENT, room(content), |out| {
-            filled(out, content, block, path, losses);
-        });
-        self.wrote(index, message, content, Bare::No);
+        self.writer
+            .write_element(CONTENT, estimated_size(content), |out| {
+                restore_block(out, content, block, path, losses);
+            });
+        self.remember(index, message, content, ContentForm::Blocks);
     }
 
     /// Open a wire message of our own.
-    fn begin(&mut self, index: usize, message: &Message) {
-        self.gather.close();
-        self.gather
+    fn open_message(&mut self, index: usize, message: &Message) {
+        self.writer.close();
+        self.writer
             .open_for(index, || Cow::Borrowed(envelope(&message.role)));
     }
 
-    fn wrote(&mut self, index: usize, message: &Message, content: &Content, bare: Bare) {
+    fn remember(&mut self, index: usize, message: &Message, content: &Content, form: ContentForm) {
         let result = content.as_tool_result();
         self.last = Some(Last {
             index,
             role: message.role.clone(),
-            bare: bare == Bare::Yes,
+            bare: form == ContentForm::BareString,
             server_result: result.is_some_and(|result| result.runner == Runner::Vendor),
         });
     }
 }
 
-/// Whether the content of a wire message is a bare string.
+/// The content of a wire message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bare {
-    Yes,
-    No,
+enum ContentForm {
+    BareString,
+    Blocks,
 }
 
 fn speaker(role: &Role) -> Speaker {
@@ -284,17 +278,17 @@ fn speaker(role: &Role) -> Speaker {
 
 /// A message of ours, as a template.
 fn envelope(role: &Role) -> &'static RawJson {
-    static USER: LazyLock<RawJson> = LazyLock::new(|| extractor(Speaker::User));
-    static ASSISTANT: LazyLock<RawJson> = LazyLock::new(|| extractor(Speaker::Assistant));
-    static SYSTEM: LazyLock<RawJson> = LazyLock::new(|| extractor(Speaker::System));
+    static USER: LazyLock<RawJson> = LazyLock::new(|| empty_message(Speaker::User));
+    static ASSISTANT: LazyLock<RawJson> = LazyLock::new(|| empty_message(Speaker::Assistant));
+    static SYSTEM: LazyLock<RawJson> = LazyLock::new(|| empty_message(Speaker::System));
     match speaker(role) {
         Speaker::User | Speaker::Tool => &USER,
-        Speaker::Assistant | Speaker::Answer => &ASSISTANT,
+        Speaker::Assistant | Speaker::Response => &ASSISTANT,
         Speaker::System => &SYSTEM,
     }
 }
 
-fn extractor(speaker: Speaker) -> RawJson {
+fn empty_message(speaker: Speaker) -> RawJson {
     RawJson::object(|object| {
         object.str("role", speaker.role()).raw(CONTENT, "[]");
     })
@@ -322,18 +316,14 @@ pub(super) fn message(response: &Response, losses: &mut Losses) -> String {
         }
         contents = &message.contents;
         let path = path.key("contents");
-        parts(&mut elements, contents, Speaker::Answer, &path, losses);
+        parts(&mut elements, contents, Speaker::Response, &path, losses);
     }
-    let own_body = response
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == Wire::Anthropic);
     let mut out = String::new();
-    if let Some(Form::Item(body)) = own_body.map(|vendor| &vendor.form) {
+    if let Some(body) = native::body(response.vendor.as_ref(), &Wire::Anthropic) {
         let value = body.value();
         let place = value.get(CONTENT).map(Value::node);
         let mut array = String::new();
-        match content_fill(place, contents, &elements, &mut array) {
+        match content_value(place, contents, &elements, &mut array) {
             Some(what) => restore(&mut out, body, &[(&[CONTENT], what)]),
             None => out.push_str(body.get()),
         }
@@ -359,14 +349,17 @@ pub(super) fn message(response: &Response, losses: &mut Losses) -> String {
 
 /// How contents go back into the place of a kept body that held them as a string or as blocks;
 /// none if that place is as it should be. `array` lends room for blocks where there was no array.
-pub(super) fn content_fill<'f>(
+pub(super) fn content_value<'f>(
     place: Option<&Node<'_>>,
     contents: &'f [Content],
     elements: &'f str,
     array: &'f mut String,
 ) -> Option<TemplateValue<'f>> {
     let bare = match contents {
-        [content] if own(content).is_some_and(|vendor| vendor.form == Form::Bare) => {
+        [content]
+            if native::vendor(content, &Wire::Anthropic)
+                .is_some_and(|vendor| vendor.form == Form::Bare) =>
+        {
             content.as_text()
         }
         _ => None,

@@ -3,6 +3,7 @@
 use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{Content, Media, MediaKind, MediaSource, Path};
 
+use crate::media::{DataUrl, decode_base64_text, encode_base64};
 use crate::read::{self, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
@@ -11,7 +12,7 @@ use crate::{DecodeError, LossKind, Losses};
 const PDF: &str = "application/pdf";
 
 /// The member of a source that has the bytes, or says where they are.
-fn place(source_type: &str) -> Option<&'static str> {
+fn source_key(source_type: &str) -> Option<&'static str> {
     match source_type {
         "base64" | "text" => Some("data"),
         "url" => Some("url"),
@@ -36,13 +37,13 @@ pub(super) fn decode<'v, 'a>(
         Some(source) => source,
     };
     let source_type = read::required_str(source, "type", &path)?;
-    let Some(key) = place(&source_type) else {
+    let Some(key) = source_key(&source_type) else {
         return Ok(None);
     };
     let text = read::required_str(source, key, &path)?;
     let found = match &*source_type {
         // Plain text has no place of ours; it stays in the block and is shown as bytes.
-        "text" => MediaSource::Data(to_base64(text.as_bytes())),
+        "text" => MediaSource::Data(encode_base64(text.as_bytes())),
         _ => {
             if let Some(value) = source.get(key) {
                 extractor.text(value);
@@ -72,7 +73,7 @@ pub(super) fn encode(out: &mut String, media: &Media, block: &RawJson) {
     };
     match source_type.as_deref() {
         Some(found) if found != "text" => {
-            let key = place(found).unwrap_or_default();
+            let key = source_key(found).unwrap_or_default();
             restore(out, block, &[(&["source", key], TemplateValue::Text(text))]);
         }
         _ => out.push_str(block.get()),
@@ -80,7 +81,7 @@ pub(super) fn encode(out: &mut String, media: &Media, block: &RawJson) {
 }
 
 /// Append a block for media that came from elsewhere; nothing if there is no form for it.
-pub(super) fn make(
+pub(super) fn translate(
     out: &mut String,
     content: &Content,
     media: &Media,
@@ -115,11 +116,12 @@ pub(super) fn make(
 /// The source of media that came from elsewhere, or why there is none.
 fn source(content: &Content, media: &Media) -> Result<RawJson, &'static str> {
     match &media.source {
-        MediaSource::Data(data) => bytes(media.kind, media.media_type.as_deref(), data),
+        MediaSource::Data(data) => source_of_bytes(media.kind, media.media_type.as_deref(), data),
         MediaSource::Uri(uri) if uri.starts_with("data:") => {
-            let (media_type, data) =
-                data_url(uri).ok_or("only data addresses in base 64 can be read")?;
-            bytes(media.kind, media_type.or(media.media_type.as_deref()), data)
+            let url = DataUrl::parse(uri).filter(|url| url.is_base64);
+            let url = url.ok_or("only data addresses in base 64 can be read")?;
+            let media_type = url.media_type.or(media.media_type.as_deref());
+            source_of_bytes(media.kind, media_type, url.data)
         }
         MediaSource::Uri(uri) if uri.starts_with("https://") || uri.starts_with("http://") => {
             Ok(RawJson::object(|object| {
@@ -135,9 +137,13 @@ fn source(content: &Content, media: &Media) -> Result<RawJson, &'static str> {
     }
 }
 
-fn bytes(kind: MediaKind, media_type: Option<&str>, data: &str) -> Result<RawJson, &'static str> {
+fn source_of_bytes(
+    kind: MediaKind,
+    media_type: Option<&str>,
+    data: &str,
+) -> Result<RawJson, &'static str> {
     // A type that is missing can be told by how the bytes begin.
-    let media_type = media_type.or_else(|| sniff(data));
+    let media_type = media_type.or_else(|| media_type_of(data));
     let in_base64 = |media_type: &str| {
         RawJson::object(|object| {
             object
@@ -151,8 +157,7 @@ fn bytes(kind: MediaKind, media_type: Option<&str>, data: &str) -> Result<RawJso
         (MediaKind::Image, _) => Err("not a kind of image that is known"),
         (_, Some(PDF)) => Ok(in_base64(PDF)),
         (_, Some(found)) if is_text(found) => {
-            let text = from_base64(data).and_then(|bytes| String::from_utf8(bytes).ok());
-            let text = text.ok_or("the text is not utf-8 in base 64")?;
+            let text = decode_base64_text(data).ok_or("the text is not utf-8 in base 64")?;
             Ok(RawJson::object(|object| {
                 object
                     .str("type", "text")
@@ -168,7 +173,7 @@ fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || media_type.starts_with("application/json")
 }
 
-fn sniff(data: &str) -> Option<&'static str> {
+fn media_type_of(data: &str) -> Option<&'static str> {
     [
         ("iVBORw0KGgo", "image/png"),
         ("/9j/", "image/jpeg"),
@@ -178,79 +183,4 @@ fn sniff(data: &str) -> Option<&'static str> {
     ]
     .into_iter()
     .find_map(|(start, media_type)| data.starts_with(start).then_some(media_type))
-}
-
-/// The media type, if it is said, and the bytes of `data:…;base64,…`.
-fn data_url(uri: &str) -> Option<(Option<&str>, &str)> {
-    let (head, data) = uri.strip_prefix("data:")?.split_once(',')?;
-    let head = head.strip_suffix(";base64")?;
-    let media_type = head.split(';').next().filter(|found| !found.is_empty());
-    Some((media_type, data))
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn to_base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let number = chunk
-            .iter()
-            .fold(0u32, |number, byte| (number << 8) | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            if place > chunk.len() {
-                out.push('=');
-            } else {
-                let digit = (number >> (18 - 6 * place)) & 63;
-                out.push(char::from(ALPHABET[digit as usize]));
-            }
-        }
-    }
-    out
-}
-
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let mut number = 0u32;
-    let mut bits = 0;
-    for byte in text.trim_end_matches('=').bytes() {
-        let digit = ALPHABET.iter().position(|found| *found == byte)?;
-        number = (number << 6) | digit as u32;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((number >> bits) as u8);
-            number &= (1 << bits) - 1;
-        }
-    }
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{data_url, from_base64, to_base64};
-
-    #[test]
-    fn base_64_goes_there_and_back() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("é€", "w6nigqw="),
-        ] {
-            assert_eq!(to_base64(plain.as_bytes()), coded);
-            assert_eq!(from_base64(coded).as_deref(), Some(plain.as_bytes()));
-        }
-        assert_eq!(from_base64("a b"), None);
-    }
-
-    #[test]
-    fn a_data_address_gives_its_type_and_bytes() {
-        let found = data_url("data:image/png;x=1;base64,aGk=");
-        assert_eq!(found, Some((Some("image/png"), "aGk=")));
-        assert_eq!(data_url("data:;base64,aGk="), Some((None, "aGk=")));
-        assert_eq!(data_url("data:text/plain,hi"), None);
-    }
 }

@@ -14,13 +14,13 @@
 pub(crate) mod compose;
 mod decode;
 mod encode;
-mod frames;
-mod make;
+mod encode_stream;
 mod media;
 mod parts;
 mod render;
 pub(crate) mod request;
 mod stream;
+mod translate;
 mod types;
 mod validate;
 
@@ -34,9 +34,9 @@ use crate::compose::ComposeFormat;
 use crate::message_writer::array;
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
-use crate::validate::report::Style;
+use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
 
 pub use types::BLOCK_TYPES;
 
@@ -53,7 +53,7 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
         hosted_tool: compose::hosted_tool,
     },
     validate: ValidateFormat {
-        paths: Style::Dots,
+        paths: PathStyle::Dots,
         check: validate::check,
     },
     approval_item: |_| None,
@@ -73,8 +73,8 @@ impl Codec for Anthropic {
         TABLES
     }
 
-    fn shape(&self, value: &Value<'_>) -> Shape {
-        decode::shape(value)
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
+        decode::document_kind(value)
     }
 
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
@@ -90,11 +90,11 @@ impl Codec for Anthropic {
     }
 
     fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
-        request::decode(body)
+        request::decode_request(body)
     }
 
     fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
-        request::encode(request, losses)
+        request::encode_request(request, losses)
     }
 
     fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
@@ -114,7 +114,7 @@ impl Codec for Anthropic {
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        frames::encode(response, losses)
+        encode_stream::encode_stream(response, losses)
     }
 
     fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {

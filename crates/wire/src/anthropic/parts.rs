@@ -2,7 +2,7 @@
 
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
-    Body, Citation, Content, Extra, MediaKind, Opaque, Path, Reasoning, Text, Vendor, Wire,
+    Body, Citation, Content, Extra, MediaKind, Path, Reasoning, Text, Vendor, Wire,
 };
 
 use super::{media, types};
@@ -12,14 +12,14 @@ use crate::template::{TemplateValue, restore};
 use crate::{DecodeError, WireType};
 
 /// The type of a block; none for one that this version does not know.
-pub(super) fn row(
+pub(super) fn block_type(
     block: &Value<'_>,
     path: &Path<'_>,
 ) -> Result<Option<&'static WireType>, DecodeError> {
     if block.as_object().is_none() {
         return Err(DecodeError::expected(path, "a block", block));
     }
-    Ok(types::row(&read::required_str(block, "type", path)?))
+    Ok(types::block_type(&read::required_str(block, "type", path)?))
 }
 
 /// Read one block of a message, a tool result or the system text. Tools stand elsewhere; here
@@ -30,18 +30,14 @@ pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, Deco
     }
     let tag = read::required_str(block, "type", path)?;
     let mut extractor = Extractor::new(block);
-    let opaque = || {
-        Body::Opaque(Opaque {
-            tag: tag.clone().into_owned(),
-        })
-    };
+    let opaque = || Body::opaque(&*tag);
     let body = match &*tag {
         "text" => Body::Text(Text {
-            text: taken(&mut extractor, block, "text", path)?,
+            text: extractor.required_text("text", "a string", path)?,
             citations: citations(block),
         }),
         "thinking" => {
-            let text = taken(&mut extractor, block, "thinking", path)?;
+            let text = extractor.required_text("thinking", "a string", path)?;
             let signature = read::optional_str(block, "signature", path)?;
             Body::Reasoning(Reasoning {
                 summary: Vec::new(),
@@ -67,20 +63,6 @@ pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, Deco
         _ => opaque(),
     };
     Ok(Content::new(body).with_vendor(Vendor::part(Wire::Anthropic, extractor.into_template())))
-}
-
-fn taken<'v, 'a>(
-    extractor: &mut Extractor<'v, 'a>,
-    block: &'v Value<'a>,
-    key: &'static str,
-    path: &Path<'_>,
-) -> Result<String, DecodeError> {
-    match block.get(key) {
-        None => Err(DecodeError::missing(&path.key(key), "a string")),
-        Some(value) => extractor
-            .text(value)
-            .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
-    }
 }
 
 /// Positions in a citation are places in the source, not in the text that cites, so they stay

@@ -4,7 +4,7 @@ use throughline_model::json::{self, ObjectWriter, RawJson};
 use throughline_model::{Arguments, Content, Output, Reasoning, ToolCall, ToolResult};
 
 use super::validate::takes_member;
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 use crate::render::format::{
     CleanPart, EnvelopeFormat, IdRule, PartContext, PlainForms, RenderFormat, RuleNames, Rules,
     SystemPlace, UnusableForms,
@@ -41,7 +41,7 @@ const NAMES: RuleNames = RuleNames {
 };
 
 fn rules(target: &Target, switches: Switches) -> Rules {
-    let on = |rule: &str| switches.upholds(rule);
+    let on = |rule: &str| switches.enforces(rule);
     let common = Rules::common(&NAMES, target, switches);
     let prefill = target.generation.prefill;
     let trims = prefill && on("A-12");
@@ -70,7 +70,7 @@ fn rules(target: &Target, switches: Switches) -> Rules {
 }
 
 fn add_input<'m>(
-    body: &mut Members<'m>,
+    body: &mut ObjectBuilder<'m>,
     input: RenderedInput<'m>,
     target: &'m Target,
     _switches: Switches,
@@ -90,7 +90,7 @@ fn text(raw: &RawJson, _by_model: bool) -> bool {
         text: Some("text"),
         ..NO_MEMBERS
     };
-    members.fit(None, raw)
+    members.matches(None, raw)
 }
 
 fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
@@ -101,7 +101,7 @@ fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
         value: Some("input"),
         ..NO_MEMBERS
     };
-    has_object(call) && members.fit(Some(content), raw)
+    has_object(call) && members.matches(Some(content), raw)
 }
 
 /// Whether the arguments of a call are a JSON object.
@@ -117,7 +117,7 @@ fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
         flags: &["is_error"],
         ..NO_MEMBERS
     };
-    matches!(result.output, Output::Text(_)) && members.fit(Some(content), raw)
+    matches!(result.output, Output::Text(_)) && members.matches(Some(content), raw)
 }
 
 fn refused_reasoning(
@@ -126,7 +126,7 @@ fn refused_reasoning(
     _target: &Target,
     switches: Switches,
 ) -> Option<&'static str> {
-    let unsigned = !reasoning.sealed && switches.upholds("A-10");
+    let unsigned = !reasoning.sealed && switches.enforces("A-10");
     unsigned.then_some("it is not signed")
 }
 
@@ -140,7 +140,7 @@ fn clean_part(
     if context.plain {
         return None;
     }
-    let on = |rule: &str| context.switches.upholds(rule);
+    let on = |rule: &str| context.switches.enforces(rule);
     let tag = string_at(block, "type").unwrap_or_default();
     let made = context.target.container.is_none() && on("A-16");
     let unknown = |key: &str| {

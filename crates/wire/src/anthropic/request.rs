@@ -5,11 +5,12 @@ use throughline_model::{
     Content, Family, Form, Message, Path, Request, Role, ToolDef, Vendor, Wire,
 };
 
-use super::make::Speaker;
-use super::{decode as read_in, encode as write_out, parts};
+use super::translate::Speaker;
+use super::{decode, encode, parts};
 use crate::closed_schema::closed_schema;
-use crate::foreign::{self, Function};
+use crate::foreign::{self, FunctionTool};
 use crate::message_writer::array;
+use crate::native;
 use crate::read::{member, required_array, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
@@ -23,7 +24,7 @@ const MESSAGES: &str = "messages";
 const MAX_TOKENS: u64 = 4096;
 
 /// Read a request body.
-pub(super) fn decode(body: &Value<'_>) -> Result<Request, DecodeError> {
+pub(super) fn decode_request(body: &Value<'_>) -> Result<Request, DecodeError> {
     if body.as_object().is_none() {
         return Err(DecodeError::expected(&Path::Root, "a request", body));
     }
@@ -46,7 +47,7 @@ pub(super) fn decode(body: &Value<'_>) -> Result<Request, DecodeError> {
         }
     }
     let items = required_array(body, MESSAGES, &Path::Root)?;
-    request.messages = read_in::messages(items, &Path::Root.key(MESSAGES))?;
+    request.messages = decode::messages(items, &Path::Root.key(MESSAGES))?;
     if let Some(messages) = body.get(MESSAGES) {
         extractor.elements(messages);
     }
@@ -73,13 +74,9 @@ fn tools(body: &Value<'_>) -> Vec<ToolDef> {
 }
 
 /// Write a request body.
-pub(super) fn encode(request: &Request, losses: &mut Losses) -> String {
-    let vendor = request
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == Wire::Anthropic);
-    if let Some(Form::Item(body)) = vendor.map(|vendor| &vendor.form) {
-        return encode_own(request, body, losses);
+pub(super) fn encode_request(request: &Request, losses: &mut Losses) -> String {
+    if let Some(body) = native::body(request.vendor.as_ref(), &Wire::Anthropic) {
+        return encode_native_request(request, body, losses);
     }
     foreign::note_request_keys(request, losses);
     let mut out = String::new();
@@ -103,10 +100,12 @@ pub(super) fn encode(request: &Request, losses: &mut Losses) -> String {
         )
         .cloned()
         .collect();
-    if system.iter().any(is_own_block) {
+    // A block of this format may have a cache mark, which only blocks can have.
+    let is_block = |content| native::part(content, &Wire::Anthropic).is_some();
+    if system.iter().any(is_block) {
         let mut blocks = String::new();
         let path = Path::Root.key(SYSTEM);
-        write_out::parts(&mut blocks, &system, Speaker::System, &path, losses);
+        encode::parts(&mut blocks, &system, Speaker::System, &path, losses);
         object.raw(SYSTEM, &format!("[{blocks}]"));
     } else {
         let text = foreign::system_text(&system, losses);
@@ -114,40 +113,36 @@ pub(super) fn encode(request: &Request, losses: &mut Losses) -> String {
             object.str(SYSTEM, &text);
         }
     }
-    let messages = write_out::messages(&request.messages, leading, losses);
+    let messages = encode::messages(&request.messages, leading, losses);
     object.raw(MESSAGES, &array(&messages));
-    let tools = foreign::function_tools(&request.tools, losses);
-    if !tools.is_empty() {
-        functions(object.key("tools"), &tools, losses);
-    }
+    foreign::write_tools(&mut object, &request.tools, functions, losses);
     object.end();
     out
 }
 
 /// Functions on offer, as an array.
-pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+pub(crate) fn functions(out: &mut String, tools: &[FunctionTool<'_>], losses: &mut Losses) {
     let root = Path::Root.key("tools");
     let mut list = ArrayWriter::new(out);
-    for Function { index, tool } in tools {
+    for FunctionTool { index, tool } in tools {
         let path = root.index(*index);
         push_tool(list.slot(), tool, &path, losses);
     }
     list.end();
 }
 
-/// TemplateValue system text and messages back into a body that came from this format.
-fn encode_own(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
+/// Put system text and messages back into a body that came from this format.
+fn encode_native_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
     let mut fills: Vec<(&[&str], TemplateValue<'_>)> = Vec::new();
     let (mut system, mut system_array) = (String::new(), String::new());
     let path = Path::Root.key(SYSTEM);
-    write_out::parts(&mut system, &request.system, Speaker::System, &path, losses);
+    encode::parts(&mut system, &request.system, Speaker::System, &path, losses);
     let place = value.get(SYSTEM).map(Value::node);
-    if let Some(what) = write_out::content_fill(place, &request.system, &system, &mut system_array)
-    {
+    if let Some(what) = encode::content_value(place, &request.system, &system, &mut system_array) {
         fills.push((&[SYSTEM], what));
     }
-    let messages = array(&write_out::messages(&request.messages, 0, losses));
+    let messages = array(&encode::messages(&request.messages, 0, losses));
     if !request.messages.is_empty() {
         fills.push((&[MESSAGES], TemplateValue::Replace(&messages)));
     }
@@ -158,13 +153,6 @@ fn encode_own(request: &Request, body: &RawJson, losses: &mut Losses) -> String 
 
 fn is_system(message: &Message) -> bool {
     matches!(message.role, Role::System | Role::Developer)
-}
-
-/// Whether a content is a block of this format, with what belongs to it (a cache mark).
-fn is_own_block(content: &Content) -> bool {
-    content.vendor.as_ref().is_some_and(|vendor| {
-        vendor.wire == Wire::Anthropic && matches!(vendor.form, Form::Part(_))
-    })
 }
 
 /// A function on offer. The schema must say that it is an object.
@@ -192,7 +180,7 @@ fn push_tool(out: &mut String, tool: &ToolDef, path: &Path<'_>, losses: &mut Los
     match schema.filter(|schema| schema.value().as_object().is_some()) {
         Some(schema) => {
             let typed = schema.value().get("type").is_some();
-            let schema = foreign::sound_json(schema, path, losses);
+            let schema = foreign::without_lone_surrogates(schema, path, losses);
             if typed {
                 object.raw("input_schema", &schema);
             } else {

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use throughline_model::json::{self, RawJson, Value};
-use throughline_model::{Event, Path, Place, Stop, Wire};
+use throughline_model::{Event, Path, Place, Wire};
 
 use super::CONTENT;
-use super::decode::{self, BlockDecoder, parse_own};
+use super::decode::{self, BlockDecoder, parse_rebuilt};
 use super::types::{self, INPUT};
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
-use crate::table::ItemRole;
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
+use crate::wire_type::ItemRole;
 use crate::{DecodeError, StreamDecoder, truncated_call};
 
 /// Reads the events of one response.
@@ -45,7 +45,7 @@ struct Block {
     /// JSON text for `input`, as a token.
     input: String,
     /// Members that were set.
-    sets: BTreeMap<String, RawJson>,
+    members: BTreeMap<String, RawJson>,
     citations: Vec<RawJson>,
     stopped: bool,
 }
@@ -56,7 +56,7 @@ impl Block {
             start,
             texts: BTreeMap::new(),
             input: String::new(),
-            sets: BTreeMap::new(),
+            members: BTreeMap::new(),
             citations: Vec::new(),
             stopped: false,
         }
@@ -72,7 +72,7 @@ impl Block {
     }
 
     /// The block as the whole body would have it.
-    fn whole(&self) -> Result<String, DecodeError> {
+    fn assembled(&self) -> Result<String, DecodeError> {
         let mut sets: Vec<(&str, String)> = Vec::new();
         for (key, tokens) in &self.texts {
             sets.push((key, format!("\"{tokens}\"")));
@@ -88,10 +88,10 @@ impl Block {
             let all: Vec<&str> = all.iter().map(RawJson::get).collect();
             sets.push(("citations", format!("[{}]", all.join(","))));
         }
-        for (key, json) in &self.sets {
+        for (key, json) in &self.members {
             sets.push((key, json.get().to_owned()));
         }
-        Ok(with(&self.start, &sets))
+        Ok(with_members(&self.start, &sets))
     }
 
     /// The input that the fragments give; none if there is nothing to change.
@@ -103,7 +103,7 @@ impl Block {
             return Ok(lacks.then(|| "{}".to_owned()));
         }
         let token = format!("\"{}\"", self.input);
-        let value = parse_own(&token)?;
+        let value = parse_rebuilt(&token)?;
         let text = value.as_str().unwrap_or_default();
         Ok(Some(match json::parse(&text) {
             Ok(_) => text.into_owned(),
@@ -115,12 +115,12 @@ impl Block {
 
 fn is_call(block: &Value<'_>) -> bool {
     text_of(block, "type")
-        .and_then(|tag| types::row(&tag))
+        .and_then(|tag| types::block_type(&tag))
         .is_some_and(|row| row.role == ItemRole::Call)
 }
 
 /// An object with members set: in their place, or as new ones at the end.
-fn with(object: &RawJson, sets: &[(&str, String)]) -> String {
+fn with_members(object: &RawJson, sets: &[(&str, String)]) -> String {
     let keys: Vec<[&str; 1]> = sets.iter().map(|(key, _)| [*key]).collect();
     let fills: Vec<(&[&str], TemplateValue<'_>)> = keys
         .iter()
@@ -132,8 +132,8 @@ fn with(object: &RawJson, sets: &[(&str, String)]) -> String {
     out
 }
 
-fn keep(text: &str) -> Result<RawJson, DecodeError> {
-    Ok(RawJson::of(&parse_own(text)?))
+fn compact(text: &str) -> Result<RawJson, DecodeError> {
+    Ok(RawJson::of(&parse_rebuilt(text)?))
 }
 
 impl Decoder {
@@ -156,17 +156,11 @@ impl Decoder {
             "ping" => Ok(()),
             "error" => {
                 self.over = true;
-                events.push(Event::Finished {
-                    stop: Stop::Failed,
-                    usage: None,
-                    error: decode::error(event),
-                    vendor: None,
-                    service: None,
-                });
+                events.push(Event::failed(decode::error(event), None));
                 Ok(())
             }
             _ => {
-                events.push(other(event));
+                events.push(unknown_event(event));
                 Ok(())
             }
         }
@@ -211,13 +205,13 @@ impl Decoder {
         let block = Block::new(RawJson::of(start));
         // Arguments come as fragments of text, so a call opens with none.
         let opened = if is_call(start) {
-            with(&block.start, &[(INPUT, "\"\"".to_owned())])
+            with_members(&block.start, &[(INPUT, "\"\"".to_owned())])
         } else {
             block.start.get().to_owned()
         };
         // A decoder apart: a block that only begins must not claim anything.
         let content = BlockDecoder::default().block(
-            &parse_own(&opened)?,
+            &parse_rebuilt(&opened)?,
             decode::response_scope(self.id.as_deref()),
             &mut self.ordinal.clone(),
             &Path::Root.key("content_block"),
@@ -260,9 +254,9 @@ impl Decoder {
             // The signature comes whole; a second one takes the place of the first.
             "signature_delta" => {
                 text("signature")?;
-                return block.set_members(delta);
+                return block.take_members(delta);
             }
-            "compaction_delta" => return block.set_members(delta),
+            "compaction_delta" => return block.take_members(delta),
             "citations_delta" => {
                 block
                     .citations
@@ -270,7 +264,7 @@ impl Decoder {
                 return Ok(());
             }
             _ => {
-                events.push(other(event));
+                events.push(unknown_event(event));
                 return Ok(());
             }
         };
@@ -313,10 +307,10 @@ impl Decoder {
         let Some(block) = self.blocks.remove(&index) else {
             return Ok(());
         };
-        let text = block.whole()?;
+        let text = block.assembled()?;
         let root = Path::Root.key(CONTENT);
         let content = self.decoder.block(
-            &parse_own(&text)?,
+            &parse_rebuilt(&text)?,
             decode::response_scope(self.id.as_deref()),
             &mut self.ordinal,
             &root.index(index),
@@ -358,7 +352,7 @@ impl Decoder {
             .iter()
             .map(|(key, json)| (key.as_str(), json.clone()))
             .collect();
-        self.message = Some(keep(&with(message, &sets))?);
+        self.message = Some(compact(&with_members(message, &sets))?);
         Ok(())
     }
 
@@ -383,13 +377,13 @@ impl Decoder {
             .get(CONTENT)
             .is_some_and(|content| content.as_text().is_some());
         let kept = if self.next > 0 && !is_array && !is_text {
-            keep(&with(message, &[(CONTENT, "[]".to_owned())]))?
+            compact(&with_members(message, &[(CONTENT, "[]".to_owned())]))?
         } else {
             message.clone()
         };
-        let around = decode::around(&value, kept);
-        events.extend(self.last.finished(&around.stop));
-        events.push(around.finished());
+        let response = decode::response_without_content(&value, kept);
+        events.extend(self.last.finished(&response.stop));
+        events.push(response.finished());
         self.over = true;
         Ok(())
     }
@@ -397,11 +391,11 @@ impl Decoder {
 
 impl Block {
     /// Take over all members of a delta but its tag.
-    fn set_members(&mut self, delta: &Value<'_>) -> Result<(), DecodeError> {
+    fn take_members(&mut self, delta: &Value<'_>) -> Result<(), DecodeError> {
         for member in delta.members() {
             if !member.key.is("type") {
                 let key = member.key.to_str().into_owned();
-                self.sets.insert(key, RawJson::of(&member.value));
+                self.members.insert(key, RawJson::of(&member.value));
             }
         }
         Ok(())
@@ -423,10 +417,10 @@ fn merge(before: &Value<'_>, later: &Value<'_>) -> String {
         .iter()
         .map(|(key, json)| (key.as_str(), json.clone()))
         .collect();
-    with(&RawJson::of(before), &sets)
+    with_members(&RawJson::of(before), &sets)
 }
 
-fn other(event: &Value<'_>) -> Event {
+fn unknown_event(event: &Value<'_>) -> Event {
     Event::Other {
         wire: Wire::Anthropic,
         event: RawJson::of(event),

@@ -8,7 +8,7 @@ use throughline_model::{
 
 use super::Anthropic;
 use crate::sse::Frame;
-use crate::{Codec, DecodeError, LossKind, Losses, Problem, Shape, assemble};
+use crate::{Codec, DecodeError, DocumentKind, LossKind, Losses, Problem, assemble};
 
 fn decode(array: &str) -> Result<Vec<Message>, DecodeError> {
     Anthropic.decode_messages(json::parse(array).unwrap().as_array().unwrap())
@@ -942,30 +942,30 @@ fn a_lone_block_is_told_what_it_lacks() {
 #[test]
 fn shapes_are_told_apart() {
     for (text, shape) in [
-        (r#"{"messages":[],"model":"m"}"#, Shape::Request),
+        (r#"{"messages":[],"model":"m"}"#, DocumentKind::Request),
         (
             r#"{"id":"m","type":"message","role":"assistant","content":[]}"#,
-            Shape::Response,
+            DocumentKind::Response,
         ),
         (
             r#"{"type":"message","role":"assistant","content":[],"stop_reason":null}"#,
-            Shape::Response,
+            DocumentKind::Response,
         ),
-        (r#"{"role":"user","content":"hi"}"#, Shape::Message),
+        (r#"{"role":"user","content":"hi"}"#, DocumentKind::Message),
         (
             r#"{"type":"message","role":"user","content":"hi"}"#,
-            Shape::Message,
+            DocumentKind::Message,
         ),
-        (r#"{"type":"text","text":"hi"}"#, Shape::Message),
+        (r#"{"type":"text","text":"hi"}"#, DocumentKind::Message),
         (
             r#"{"type":"error","error":{"type":"api_error","message":""}}"#,
-            Shape::Error,
+            DocumentKind::Error,
         ),
-        (r#"{"input":[]}"#, Shape::Unknown),
-        ("[]", Shape::Unknown),
+        (r#"{"input":[]}"#, DocumentKind::Unknown),
+        ("[]", DocumentKind::Unknown),
     ] {
         assert_eq!(
-            Anthropic.shape(&json::parse(text).unwrap()),
+            Anthropic.document_kind(&json::parse(text).unwrap()),
             shape,
             "{text}"
         );

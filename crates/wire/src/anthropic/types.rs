@@ -2,7 +2,7 @@
 
 use throughline_model::Family;
 
-use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
+use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 use IdClass::{Absent, Natural};
 use ItemRole::{Call, Other, Output, Reasoning};
@@ -79,7 +79,7 @@ pub static BLOCK_TYPES: [WireType; 26] = [
 ];
 
 /// The block type of a tag.
-pub(super) fn row(tag: &str) -> Option<&'static WireType> {
+pub(super) fn block_type(tag: &str) -> Option<&'static WireType> {
     BLOCK_TYPES.iter().find(|row| row.tag == tag)
 }
 

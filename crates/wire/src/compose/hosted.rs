@@ -3,16 +3,16 @@
 use throughline_model::json::Value;
 use throughline_model::{Family, Path, ToolDef};
 
-use super::draft::Draft;
+use super::body_builder::BodyBuilder;
 use crate::LossKind;
 use crate::vendors;
 
 /// A tool of the vendor, ready for its list of tools.
 pub(crate) struct HostedTool<'t> {
-    /// The name by which it is chosen.
+    /// The name by which a request selects it.
     pub(crate) name: &'t str,
     /// How this vendor names it in a choice.
-    pub(crate) chosen: Chosen,
+    pub(crate) selected_by: SelectedBy,
     /// Its definition in the vendor's format, as JSON text.
     pub(crate) json: String,
 }
@@ -28,14 +28,19 @@ pub(crate) struct OfferedTool<'t> {
 
 impl OfferedTool<'_> {
     /// Note that the tool, or one of its options, cannot be expressed.
-    pub(crate) fn lost(&self, draft: &mut Draft<'_>, key: Option<&str>, detail: impl Into<String>) {
-        lost(draft, self.index, key, detail);
+    pub(crate) fn note_loss(
+        &self,
+        builder: &mut BodyBuilder<'_>,
+        key: Option<&str>,
+        detail: impl Into<String>,
+    ) {
+        note_loss(builder, self.index, key, detail);
     }
 }
 
 /// How a tool of the vendor is named in a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
+pub(crate) enum SelectedBy {
     /// By a name, as functions are.
     Name(&'static str),
     /// By its type alone.
@@ -47,9 +52,9 @@ pub(crate) enum Chosen {
 }
 
 /// The tools of the list that this vendor runs itself. What it has no such tool for is a loss.
-pub(crate) fn hosted<'p>(draft: &mut Draft<'p>) -> Vec<HostedTool<'p>> {
-    let tools = draft.prompt.tools;
-    let vendor = vendors::find(&draft.prompt.target.wire);
+pub(crate) fn hosted_tools<'p>(builder: &mut BodyBuilder<'p>) -> Vec<HostedTool<'p>> {
+    let tools = builder.prompt.tools;
+    let vendor = vendors::find(&builder.prompt.target.wire);
     let beside_functions = tools.iter().any(|tool| tool.family == Family::FUNCTION);
     let mut found = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
@@ -61,7 +66,7 @@ pub(crate) fn hosted<'p>(draft: &mut Draft<'p>) -> Vec<HostedTool<'p>> {
             index,
             beside_functions,
         };
-        match vendor.and_then(|vendor| (vendor.compose.hosted_tool)(draft, &offered)) {
+        match vendor.and_then(|vendor| (vendor.compose.hosted_tool)(builder, &offered)) {
             Some(one) => found.push(one),
             None => {
                 let name = if tool.name.is_empty() {
@@ -69,42 +74,47 @@ pub(crate) fn hosted<'p>(draft: &mut Draft<'p>) -> Vec<HostedTool<'p>> {
                 } else {
                     &tool.name
                 };
-                let detail = format!("{} has no tool {name}", draft.prompt.target.wire);
-                lost(draft, index, None, detail);
+                let detail = format!("{} has no tool {name}", builder.prompt.target.wire);
+                note_loss(builder, index, None, detail);
             }
         }
     }
     found
 }
 
-fn lost(draft: &mut Draft<'_>, index: usize, key: Option<&str>, detail: impl Into<String>) {
+fn note_loss(
+    builder: &mut BodyBuilder<'_>,
+    index: usize,
+    key: Option<&str>,
+    detail: impl Into<String>,
+) {
     let root = Path::Root.key("tools");
     let path = root.index(index);
     match key {
-        Some(key) => draft
+        Some(key) => builder
             .losses
             .note(&path.key(key), LossKind::ToolDefinition, detail),
-        None => draft.losses.note(&path, LossKind::ToolDefinition, detail),
+        None => builder.losses.note(&path, LossKind::ToolDefinition, detail),
     }
 }
 
 /// Whether a family of tools runs code in a sandbox of the vendor.
-pub(crate) fn is_code(family: &Family) -> bool {
+pub(crate) fn runs_code(family: &Family) -> bool {
     *family == Family::CODE_INTERPRETER || *family == Family::CODE_EXECUTION
 }
 
 /// Whether an option has no effect: null, or an empty list or object.
-pub(crate) fn says_nothing(value: &Value<'_>) -> bool {
+pub(crate) fn is_empty_option(value: &Value<'_>) -> bool {
     value.is_null()
         || value.as_array().is_some_and(<[_]>::is_empty)
         || value.as_object().is_some_and(<[_]>::is_empty)
 }
 
 /// A container that the vendor makes: it makes one anyway.
-pub(crate) fn is_plain_container(key: &str, value: &Value<'_>) -> bool {
+pub(crate) fn is_automatic_container(key: &str, value: &Value<'_>) -> bool {
     let only_type = |value: &Value<'_>| {
         let mut members = value.members().iter();
-        members.all(|member| &*member.key.to_str() == "type" || says_nothing(&member.value))
+        members.all(|member| &*member.key.to_str() == "type" || is_empty_option(&member.value))
     };
     key == "container"
         && value.get("type").is_some_and(|tag| tag.is_str("auto"))

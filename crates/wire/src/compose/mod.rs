@@ -10,7 +10,7 @@
 //! in its body: the model, and whether the answer is streamed.
 
 pub(crate) mod answer_schema;
-pub(crate) mod draft;
+pub(crate) mod body_builder;
 pub(crate) mod hosted;
 
 #[cfg(test)]
@@ -21,15 +21,16 @@ use throughline_model::{Path, Settings, ToolChoice, ToolDef};
 use crate::render::{Items, Target};
 use crate::{LossKind, Losses, vendors};
 
-use draft::Draft;
+use body_builder::BodyBuilder;
 use hosted::{HostedTool, OfferedTool};
 
 /// How the body of a model call is written in one vendor format.
 pub(crate) struct ComposeFormat {
     /// Write every member of the body.
-    pub(crate) write: fn(&mut Draft<'_>),
+    pub(crate) write: fn(&mut BodyBuilder<'_>),
     /// The definition of a tool that the vendor runs itself; `None` if it has no such tool.
-    pub(crate) hosted_tool: for<'p> fn(&mut Draft<'p>, &OfferedTool<'p>) -> Option<HostedTool<'p>>,
+    pub(crate) hosted_tool:
+        for<'p> fn(&mut BodyBuilder<'p>, &OfferedTool<'p>) -> Option<HostedTool<'p>>,
 }
 
 /// What a model is asked, and how.
@@ -55,7 +56,7 @@ pub struct Prompt<'a> {
     pub delivery: Delivery,
     /// By which name a Chat Completions server knows the limit of tokens.
     pub limit: TokenLimit,
-    /// Members as JSON text that say what answers, such as an agent with a model of its own. They
+    /// ObjectBuilder as JSON text that say what answers, such as an agent with a model of its own. They
     /// come last and win, and with any of them no model is named.
     pub answered_by: &'a [(&'a str, String)],
 }
@@ -151,22 +152,22 @@ impl<'a> Prompt<'a> {
 /// assert!(losses.is_empty());
 /// ```
 ///
-/// Members of [`Settings::extra`] come last and win: one that is there already is replaced where it
+/// ObjectBuilder of [`Settings::extra`] come last and win: one that is there already is replaced where it
 /// stands, so that no key stands twice.
 pub fn compose(prompt: &Prompt<'_>, losses: &mut Losses) -> String {
     let system = system(prompt);
-    let mut draft = Draft::new(prompt, system.as_deref(), losses);
+    let mut builder = BodyBuilder::new(prompt, system.as_deref(), losses);
     let wire = &prompt.target.wire;
     let vendor = vendors::find(wire).unwrap_or_else(|| {
         let fallback = vendors::fallback();
         let path = Path::Root.key("target");
         let detail = format!("{wire} is not known; written as {}", fallback.wire);
         let path = path.key("wire");
-        draft.losses.note(&path, LossKind::RequestKey, detail);
+        builder.losses.note(&path, LossKind::RequestKey, detail);
         fallback
     });
-    (vendor.compose.write)(&mut draft);
-    draft.finish()
+    (vendor.compose.write)(&mut builder);
+    builder.finish()
 }
 
 /// The instructions and, below them, what the history says to the model outside the messages.

@@ -13,7 +13,7 @@ const PREVIEW: &str = "_preview";
 
 /// The item type of a tag that is spelled with the word `preview` where the table has none, or
 /// without where it has.
-pub(super) fn respelled(tag: &str) -> Option<&'static WireType> {
+pub(super) fn renamed_type(tag: &str) -> Option<&'static WireType> {
     let plain = tag.replacen(PREVIEW, "", 1);
     ITEM_TYPES
         .iter()

@@ -6,8 +6,8 @@
 use throughline_model::{Message, Request, Response, VendorError};
 
 use super::FOUNDRY;
-use crate::Losses;
 use crate::openai_responses::{body, encode};
+use crate::{Losses, openai};
 
 pub(super) fn items(messages: &[Message], losses: &mut Losses) -> Vec<String> {
     encode::items(&FOUNDRY, messages, losses)
@@ -22,5 +22,5 @@ pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
 }
 
 pub(super) fn error(error: &VendorError) -> String {
-    body::error(&FOUNDRY, error)
+    openai::encode_error(&FOUNDRY.wire, error)
 }

@@ -24,9 +24,9 @@ use crate::message_writer::array;
 use crate::openai_responses::{self, Dialect, Flavour};
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
-use crate::validate::report::Style;
+use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
 
 pub use types::ITEM_TYPES;
 pub(crate) use types::is_response_only;
@@ -34,7 +34,7 @@ pub(crate) use types::is_response_only;
 static FOUNDRY: Dialect = Dialect {
     wire: Wire::Foundry,
     tables: &[&ITEM_TYPES, &openai_responses::ITEM_TYPES],
-    respelled: decode::respelled,
+    renamed_type: decode::renamed_type,
     flavour: Flavour::Foundry,
     roles: &types::ROLES,
     error_codes: &[&openai_responses::ERROR_CODES],
@@ -50,7 +50,7 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
         hosted_tool: openai_responses::compose::hosted_tool,
     },
     validate: ValidateFormat {
-        paths: Style::Brackets,
+        paths: PathStyle::Brackets,
         check: validate::check,
     },
     approval_item: |answer| openai_responses::render::approval_item(Wire::Foundry, answer),
@@ -69,8 +69,8 @@ impl Codec for Foundry {
         FOUNDRY.tables
     }
 
-    fn shape(&self, value: &Value<'_>) -> Shape {
-        openai_responses::decode::shape(value)
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
+        openai_responses::decode::document_kind(value)
     }
 
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
@@ -110,7 +110,7 @@ impl Codec for Foundry {
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        stream::encode(response, losses)
+        stream::encode_stream(response, losses)
     }
 
     fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {

@@ -18,7 +18,7 @@ pub(super) static RENDER: RenderFormat = RenderFormat {
 };
 
 fn rules(target: &Target, switches: Switches) -> Rules {
-    let on = |rule: &str| switches.upholds(rule);
+    let on = |rule: &str| switches.enforces(rule);
     Rules {
         only_newest_sealed: on("F-3"),
         typed_messages: on("F-1"),

@@ -12,6 +12,6 @@ pub(super) fn decoder() -> Box<dyn StreamDecoder> {
     Box::new(stream::Decoder::new(&FOUNDRY))
 }
 
-pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    stream::encode(&FOUNDRY, response, losses)
+pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
+    stream::encode_stream(&FOUNDRY, response, losses)
 }

@@ -6,9 +6,9 @@ use throughline_model::{
 };
 
 use super::Foundry;
-use super::decode::respelled;
+use super::decode::renamed_type;
 use crate::openai_responses::OpenAiResponses;
-use crate::{Codec, LossKind, Losses, Shape};
+use crate::{Codec, DocumentKind, LossKind, Losses};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
@@ -125,7 +125,7 @@ fn a_tag_is_known_with_and_without_the_word_preview() {
         ("", None),
     ];
     for (tag, expected) in cases {
-        assert_eq!(respelled(tag).map(|row| row.tag), expected, "{tag}");
+        assert_eq!(renamed_type(tag).map(|row| row.tag), expected, "{tag}");
     }
 }
 
@@ -133,7 +133,7 @@ fn a_tag_is_known_with_and_without_the_word_preview() {
 fn items_made_here_have_their_type() {
     let call = ToolCall::function(CallId::natural(&"x".repeat(80)).unwrap(), "f", "{}");
     let result = call.answer(Outcome::Ok, Output::Text("ok".to_owned()));
-    let short = crate::foreign::short_id(call.call.value(), 64).into_owned();
+    let short = crate::foreign::fit_id(call.call.value(), 64).into_owned();
     let messages = [
         Message::user("hi"),
         Message::new(Role::Assistant, vec![call.into()]),
@@ -174,7 +174,7 @@ fn what_foundry_ran_goes_to_nobody_else() {
 fn errors_and_shapes_are_those_of_openai() {
     let text = r#"{"error":{"message":"Invalid value: ''.","type":"invalid_request_error","param":"input[0]","code":"invalid_value"}}"#;
     let value = json::parse(text).unwrap();
-    assert_eq!(Foundry.shape(&value), Shape::Error);
+    assert_eq!(Foundry.document_kind(&value), DocumentKind::Error);
     let error = Foundry.decode_error(&value).unwrap();
     assert_eq!(error.wire, Foundry.wire());
     assert_eq!(Foundry.encode_error(&error), text);

@@ -2,7 +2,7 @@
 
 use throughline_model::Family;
 
-use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
+use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 /// The roles that messages may have. Tools speak through items, so their role is not among them.
 pub(super) static ROLES: [&str; 7] = [
@@ -97,6 +97,6 @@ pub static ITEM_TYPES: [WireType; 22] = [
 /// back memory searches alone.
 pub(crate) fn is_response_only(tag: &str) -> bool {
     let own =
-        ITEM_TYPES.iter().any(|row| row.tag == tag) || super::decode::respelled(tag).is_some();
+        ITEM_TYPES.iter().any(|row| row.tag == tag) || super::decode::renamed_type(tag).is_some();
     own && tag != "memory_search_call"
 }

@@ -2,57 +2,59 @@
 
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
-    Body, Content, Extra, Form, Message, Opaque, Path, Request, Response, Role, Runner, Scope,
-    Stop, Usage, Vendor, Wire,
+    Body, Content, Extra, Form, Message, Path, Request, Response, Role, Runner, Scope, Stop, Usage,
+    Vendor, Wire,
 };
 
-use super::pair::Ordinals;
+use super::pairing::Ordinals;
 use super::parts::PartDecoder;
-use super::types::{FINISH_REASON, PARTS, data, stop};
-use super::{stream, tools, whole};
+use super::types::{FINISH_REASON, PARTS, part_data, stop};
+use super::{response_body, stream, tools};
 use crate::flat::response_scope;
-use crate::google::{self, pick, text_at};
+use crate::google::{self, either_member, either_string};
 use crate::read::{self, member};
 use crate::template::Extractor;
-use crate::{DecodeError, Problem, Shape, truncated_call};
+use crate::{DecodeError, DocumentKind, Problem, truncated_call};
 
 /// The two spellings of the place of system text.
 pub(super) const SYSTEM: (&str, &str) = ("systemInstruction", "system_instruction");
 
 /// What a JSON object of this format is. A whole stream, an array of responses, counts as one.
-pub(super) fn shape(value: &Value<'_>) -> Shape {
+pub(super) fn document_kind(value: &Value<'_>) -> DocumentKind {
     if let Some(list) = value.as_array() {
-        let shapes = |shape: Shape| !list.is_empty() && list.iter().all(|it| shape_of(it) == shape);
+        let shapes = |kind: DocumentKind| {
+            !list.is_empty() && list.iter().all(|it| document_kind_of(it) == kind)
+        };
         return match list {
-            [only] if shape_of(only) == Shape::Error => Shape::Error,
-            _ if shapes(Shape::Response) => Shape::Response,
-            _ => Shape::Unknown,
+            [only] if document_kind_of(only) == DocumentKind::Error => DocumentKind::Error,
+            _ if shapes(DocumentKind::Response) => DocumentKind::Response,
+            _ => DocumentKind::Unknown,
         };
     }
-    shape_of(value)
+    document_kind_of(value)
 }
 
-fn shape_of(value: &Value<'_>) -> Shape {
+fn document_kind_of(value: &Value<'_>) -> DocumentKind {
     let has = |camel: &'static str, snake: &'static str| {
         value.get(camel).is_some() || value.get(snake).is_some()
     };
     if has("candidates", "candidates") || has("promptFeedback", "prompt_feedback") {
-        Shape::Response
+        DocumentKind::Response
     } else if has("contents", "contents") {
-        Shape::Request
+        DocumentKind::Request
     } else if has(PARTS, PARTS) || has("role", "role") {
-        Shape::Message
+        DocumentKind::Message
     } else if member(value, "error").is_some_and(|error| error.as_object().is_some()) {
-        Shape::Error
-    } else if data(value).is_some() {
+        DocumentKind::Error
+    } else if part_data(value).is_some() {
         // A bare part; reading it says what is missing around it.
-        Shape::Message
+        DocumentKind::Message
     } else if has("usageMetadata", "usage_metadata") || has("modelVersion", "model_version") {
-        Shape::Response
+        DocumentKind::Response
     } else if has(SYSTEM.0, SYSTEM.1) || has("generationConfig", "generation_config") {
-        Shape::Request
+        DocumentKind::Request
     } else {
-        Shape::Unknown
+        DocumentKind::Unknown
     }
 }
 
@@ -67,7 +69,7 @@ pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Messa
         let (contents, base) = content(&mut decoder, item, scope, &mut ordinals, &path)?;
         let mut opened = false;
         for content in contents {
-            let role = speaker(&content, &base);
+            let role = message_role(&content, &base);
             let goes_on = messages.last().is_some_and(|last| last.role == role)
                 && (opened || role == Role::Tool);
             match messages.last_mut() {
@@ -81,7 +83,7 @@ pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Messa
 }
 
 /// Who says a content of a wire content: results are the tools' words.
-fn speaker(content: &Content, base: &Role) -> Role {
+fn message_role(content: &Content, base: &Role) -> Role {
     let client_result = content
         .as_tool_result()
         .is_some_and(|result| result.runner == Runner::Client);
@@ -117,11 +119,9 @@ fn content(
     let contents = parts(decoder, item, scope, ordinals, path)?;
     if contents.is_empty() {
         // A content that says nothing is kept as it is.
-        let body = Body::Opaque(Opaque {
-            tag: "message".to_owned(),
-        });
         let kept = Vendor::item(Wire::Gemini, RawJson::of(item));
-        return Ok((vec![Content::new(body).with_vendor(kept)], role));
+        let content = Content::new(Body::opaque("message")).with_vendor(kept);
+        return Ok((vec![content], role));
     }
     Ok((contents, role))
 }
@@ -154,7 +154,7 @@ fn parts(
 
 /// What to say of an object among contents that is none.
 fn not_a_content(item: &Value<'_>, path: &Path<'_>) -> DecodeError {
-    if let Some(found) = data(item) {
+    if let Some(found) = part_data(item) {
         return DecodeError::new(
             path,
             Problem::Fragment {
@@ -163,7 +163,7 @@ fn not_a_content(item: &Value<'_>, path: &Path<'_>) -> DecodeError {
             },
         );
     }
-    if let Some(error) = google::error(&Wire::Gemini, item) {
+    if let Some(error) = google::decode_error(&Wire::Gemini, item) {
         return DecodeError::new(
             path,
             Problem::ErrorBody {
@@ -181,7 +181,7 @@ pub(super) fn request(body: &Value<'_>) -> Result<Request, DecodeError> {
     }
     let mut request = Request::default();
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
-    if let Some((key, system)) = pick(body, SYSTEM) {
+    if let Some((key, system)) = either_member(body, SYSTEM) {
         let path = Path::Root.key(key);
         request.system = self::system(system, &path, &mut edits)?;
     }
@@ -248,7 +248,7 @@ fn system<'v, 'a>(
 /// Read a response body; also an array of them, which together are one stream.
 pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
     if let Some(items) = body.as_array() {
-        return captured(items);
+        return decode_stream_array(items);
     }
     if body.as_object().is_none() {
         return Err(DecodeError::expected(&Path::Root, "a response", body));
@@ -276,22 +276,25 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         // Alternatives do not answer each other.
         decoder.begin_content(&Role::User);
         let mut contents = parts(&mut decoder, content, scope, &mut ordinals, &path)?;
-        if let Some(reason) = text_at(candidate, FINISH_REASON) {
-            truncated_call::mark(written(&mut contents), &stop(&reason, false));
+        if let Some(reason) = either_string(candidate, FINISH_REASON) {
+            truncated_call::mark(
+                without_trailing_empty_texts(&mut contents),
+                &stop(&reason, false),
+            );
         }
         if !contents.is_empty() {
             messages.push(Message::new(Role::Assistant, contents));
             // Its envelope has the rest; an array never stands here, so this place is known again.
-            edits.push((content, whole::HOLE));
+            edits.push((content, response_body::CONTENT_PLACEHOLDER));
         }
     }
     if let Some(first) = messages.first_mut() {
         first.usage.clone_from(&usage);
     }
-    let error = google::error(&Wire::Gemini, body);
+    let error = google::decode_error(&Wire::Gemini, body);
     Ok(Response {
         id,
-        model: text_at(body, ("modelVersion", "model_version")),
+        model: either_string(body, ("modelVersion", "model_version")),
         stop: match &error {
             Some(_) => Stop::Failed,
             None => response_stop(body, &messages),
@@ -305,20 +308,23 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
 }
 
 /// The contents without empty texts at their end, which carry a signature or nothing.
-fn written(contents: &mut [Content]) -> &mut [Content] {
+fn without_trailing_empty_texts(contents: &mut [Content]) -> &mut [Content] {
     let said = |content: &Content| content.as_text() != Some("");
     let end = contents.iter().rposition(said).map_or(0, |last| last + 1);
     &mut contents[..end]
 }
 
 /// Read the responses of a stream that came as one array.
-fn captured(items: &[Value<'_>]) -> Result<Response, DecodeError> {
+fn decode_stream_array(items: &[Value<'_>]) -> Result<Response, DecodeError> {
     let mut decoder = stream::Decoder::default();
     let mut fold = throughline_model::Fold::new();
     let mut events = Vec::new();
     for (index, item) in items.iter().enumerate() {
         // An array of contents is a history, not a stream that says nothing.
-        if matches!(shape_of(item), Shape::Message | Shape::Request) {
+        if matches!(
+            document_kind_of(item),
+            DocumentKind::Message | DocumentKind::Request
+        ) {
             let path = Path::Root.index(index);
             return Err(DecodeError::expected(&path, "a response", item));
         }
@@ -347,13 +353,13 @@ pub(super) fn candidates<'v, 'a>(body: &'v Value<'a>) -> Result<&'v [Value<'a>],
 
 /// The vendor's id of the response; the empty string is none.
 pub(super) fn response_id(body: &Value<'_>) -> Option<String> {
-    text_at(body, ("responseId", "response_id")).filter(|id| !id.is_empty())
+    either_string(body, ("responseId", "response_id")).filter(|id| !id.is_empty())
 }
 
 /// Why the prompt was refused, if it was.
 pub(super) fn block_reason(body: &Value<'_>) -> Option<String> {
-    let (_, feedback) = pick(body, ("promptFeedback", "prompt_feedback"))?;
-    text_at(feedback, ("blockReason", "block_reason"))
+    let (_, feedback) = either_member(body, ("promptFeedback", "prompt_feedback"))?;
+    either_string(feedback, ("blockReason", "block_reason"))
 }
 
 fn response_stop(body: &Value<'_>, messages: &[Message]) -> Stop {
@@ -366,7 +372,7 @@ fn response_stop(body: &Value<'_>, messages: &[Message]) -> Stop {
     let reason = candidates
         .unwrap_or_default()
         .iter()
-        .find_map(|candidate| text_at(candidate, FINISH_REASON));
+        .find_map(|candidate| either_string(candidate, FINISH_REASON));
     match reason {
         Some(reason) => stop(&reason, waits),
         None if block_reason(body).is_some() => Stop::ContentFilter,
@@ -376,9 +382,9 @@ fn response_stop(body: &Value<'_>, messages: &[Message]) -> Stop {
 
 /// The tokens that a response tells of.
 pub(super) fn usage(body: &Value<'_>) -> Option<Usage> {
-    let (_, value) = pick(body, ("usageMetadata", "usage_metadata"))?;
+    let (_, value) = either_member(body, ("usageMetadata", "usage_metadata"))?;
     let number = |camel: &'static str, snake: &'static str| {
-        pick(value, (camel, snake)).and_then(|(_, value)| value.as_u64())
+        either_member(value, (camel, snake)).and_then(|(_, value)| value.as_u64())
     };
     let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
         (None, None) => None,

@@ -9,13 +9,14 @@ use throughline_model::{
 };
 
 use super::decode::SYSTEM;
-use super::make::{Calls, make};
+use super::translate::{KnownCalls, translate};
 use super::types::{PARTS, finish_reason};
-use super::{parts, whole};
-use crate::flat::{bare, bare_input};
-use crate::foreign::{self, Function};
+use super::{parts, response_body};
+use crate::flat::{bare_string, bare_string_input};
+use crate::foreign::{self, FunctionTool};
 use crate::google::SystemText;
-use crate::message_writer::{MessageWriter, array, room};
+use crate::message_writer::{MessageWriter, array, estimated_size};
+use crate::native;
 use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
@@ -36,8 +37,8 @@ impl Side {
 
     /// A content of ours, as a template.
     fn envelope(self) -> &'static RawJson {
-        static MODEL: LazyLock<RawJson> = LazyLock::new(|| extractor("model"));
-        static USER: LazyLock<RawJson> = LazyLock::new(|| extractor("user"));
+        static MODEL: LazyLock<RawJson> = LazyLock::new(|| empty_content("model"));
+        static USER: LazyLock<RawJson> = LazyLock::new(|| empty_content("user"));
         match self {
             Self::Model => &MODEL,
             Self::User => &USER,
@@ -45,7 +46,7 @@ impl Side {
     }
 }
 
-fn extractor(role: &str) -> RawJson {
+fn empty_content(role: &str) -> RawJson {
     RawJson::object(|object| {
         object.str("role", role).raw(PARTS, "[]");
     })
@@ -53,7 +54,7 @@ fn extractor(role: &str) -> RawJson {
 
 /// What the contents belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum EncodeFor {
     /// To a history.
     History,
     /// To a response, in which only the model speaks.
@@ -63,11 +64,11 @@ enum Whose {
 /// Writes contents one after the other.
 struct ContentEncoder<'e, 'm> {
     losses: &'e mut Losses,
-    whose: Whose,
-    gather: MessageWriter<'m>,
+    encode_for: EncodeFor,
+    writer: MessageWriter<'m>,
     /// The message that last put something into the open content, and its side.
     last: Option<(usize, Side)>,
-    calls: Calls<'m>,
+    calls: KnownCalls<'m>,
     system: SystemText,
 }
 
@@ -82,21 +83,21 @@ fn encode(
     system: SystemText,
     losses: &mut Losses,
 ) -> (Vec<String>, SystemText) {
-    let mut encoder = ContentEncoder::new(Whose::History, system, losses);
+    let mut encoder = ContentEncoder::new(EncodeFor::History, system, losses);
     for (index, message) in messages.iter().enumerate() {
         encoder.message(index, message);
     }
-    (encoder.gather.finish(), encoder.system)
+    (encoder.writer.finish(), encoder.system)
 }
 
 impl<'e, 'm> ContentEncoder<'e, 'm> {
-    fn new(whose: Whose, system: SystemText, losses: &'e mut Losses) -> Self {
+    fn new(encode_for: EncodeFor, system: SystemText, losses: &'e mut Losses) -> Self {
         Self {
             losses,
-            whose,
-            gather: MessageWriter::default(),
+            encode_for,
+            writer: MessageWriter::default(),
             last: None,
-            calls: Calls::default(),
+            calls: KnownCalls::default(),
             system,
         }
     }
@@ -121,32 +122,32 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
         content: &'m Content,
         path: &Path<'_>,
     ) {
-        self.calls.see(content);
-        let own = content.vendor.as_ref();
-        let Some(vendor) = own.filter(|vendor| vendor.wire == Wire::Gemini) else {
-            return self.make(message, index, content, path);
+        self.calls.record(content);
+        let Some(vendor) = native::vendor(content, &Wire::Gemini) else {
+            return self.translate(message, index, content, path);
         };
         match &vendor.form {
             Form::Item(item) => {
-                self.gather.item(item.get().to_owned());
+                self.writer.item(item.get().to_owned());
                 self.last = None;
             }
             Form::Part(part) => {
                 let side = Side::of(&message.role);
                 match &vendor.envelope {
-                    Some(envelope) => self.gather.open(envelope),
+                    Some(envelope) => self.writer.open(envelope),
                     None if self.continues(index, side) => {}
                     None => self
-                        .gather
+                        .writer
                         .open_for(index, || Cow::Borrowed(side.envelope())),
                 }
                 self.last = Some((index, side));
-                self.gather.write_element(PARTS, room(content), |out| {
-                    parts::encode(out, &content.body, part);
-                });
+                self.writer
+                    .write_element(PARTS, estimated_size(content), |out| {
+                        parts::encode(out, &content.body, part);
+                    });
             }
             // A bare string is said by the request, not by a content.
-            Form::Bare | Form::Within => self.make(message, index, content, path),
+            Form::Bare | Form::Within => self.translate(message, index, content, path),
         }
     }
 
@@ -154,24 +155,24 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
     /// goes on through several messages of the same side, one that we made only through its own.
     fn continues(&self, index: usize, side: Side) -> bool {
         let made_for_other = self
-            .gather
+            .writer
             .made_for()
             .is_some_and(|made_for| made_for != index);
-        self.gather.is_open() && !made_for_other && self.last.is_some_and(|(_, last)| last == side)
+        self.writer.is_open() && !made_for_other && self.last.is_some_and(|(_, last)| last == side)
     }
 
     /// Say a content that came from elsewhere. It joins the content that its message has opened.
-    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+    fn translate(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
-        if self.whose == Whose::Response
+        if self.encode_for == EncodeFor::Response
             && let Body::ToolResult(result) = &content.body
             && result.runner == Runner::Client
         {
             let detail = "results of the application come in requests only";
             return self.losses.note(path, LossKind::StandaloneResult, detail);
         }
-        let mut part = String::with_capacity(room(content));
-        make(
+        let mut part = String::with_capacity(estimated_size(content));
+        translate(
             &mut part,
             &message.role,
             content,
@@ -186,22 +187,20 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
             Body::ToolResult(_) => Side::User,
             _ => Side::of(&message.role),
         };
-        if !(self.gather.is_open() && self.last == Some((index, side))) {
-            self.gather.close();
-            self.gather
+        if !(self.writer.is_open() && self.last == Some((index, side))) {
+            self.writer.close();
+            self.writer
                 .open_for(index, || Cow::Borrowed(side.envelope()));
         }
         self.last = Some((index, side));
-        self.gather.element(PARTS, &part);
+        self.writer.element(PARTS, &part);
     }
 }
 
 /// Write a request body.
 pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
-    let own = request.vendor.as_ref();
-    let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        return own_request(request, body, losses);
+    if let Some(body) = native::body(request.vendor.as_ref(), &Wire::Gemini) {
+        return encode_native_request(request, body, losses);
     }
     foreign::note_request_keys(request, losses);
     let lifted = SystemText::Lifted(Vec::new());
@@ -212,21 +211,18 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
         object.raw(SYSTEM.0, &system);
     }
     object.raw("contents", &array(&items));
-    let tools = foreign::function_tools(&request.tools, losses);
-    if !tools.is_empty() {
-        functions(object.key("tools"), &tools, losses);
-    }
+    foreign::write_tools(&mut object, &request.tools, functions, losses);
     object.end();
     out
 }
 
 /// Functions on offer, as an array with one element that declares them all.
-pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+pub(crate) fn functions(out: &mut String, tools: &[FunctionTool<'_>], losses: &mut Losses) {
     let root = Path::Root.key("tools");
     let mut list = ArrayWriter::new(out);
     let mut all = ObjectWriter::new(list.slot());
     let mut declared = ArrayWriter::new(all.key("functionDeclarations"));
-    for Function { index, tool } in tools {
+    for FunctionTool { index, tool } in tools {
         let path = root.index(*index);
         let mut object = ObjectWriter::new(declared.slot());
         object.str("name", &tool.name);
@@ -234,7 +230,7 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
             object.str("description", description);
         }
         if let Some(parameters) = &tool.parameters {
-            let schema = foreign::sound_json(parameters, &path, losses);
+            let schema = foreign::without_lone_surrogates(parameters, &path, losses);
             object.raw("parametersJsonSchema", &schema);
         }
         object.end();
@@ -244,11 +240,11 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
     list.end();
 }
 
-/// TemplateValue contents and system text back into a body that came from this format.
-fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
+/// Put contents and system text back into a body that came from this format.
+fn encode_native_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
     let lifted = SystemText::Lifted(Vec::new());
-    let bare = bare_input(request);
+    let bare = bare_string_input(request);
     let place = value.get("contents");
     let (contents, lifted) = match (bare, place) {
         (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
@@ -302,7 +298,7 @@ fn bare_system(request: &Request) -> Option<&str> {
     let [content] = request.system.as_slice() else {
         return None;
     };
-    bare(content)
+    bare_string(content)
 }
 
 /// System text as a content; none if there is none.
@@ -310,29 +306,28 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
     let ours = RawJson::object(|object| {
         object.raw(PARTS, "[]");
     });
-    let mut gather = MessageWriter::default();
+    let mut writer = MessageWriter::default();
     let root = Path::Root.key("system");
     for (index, content) in request.system.iter().enumerate() {
-        let own = content.vendor.as_ref();
-        let own = own.filter(|vendor| vendor.wire == Wire::Gemini);
+        let native = native::vendor(content, &Wire::Gemini);
         let mut text = String::new();
-        match own.map(|vendor| (&vendor.form, vendor.envelope.as_ref())) {
+        match native.map(|vendor| (&vendor.form, vendor.envelope.as_ref())) {
             Some((Form::Part(part), envelope)) => {
                 match envelope.filter(|_| index == 0) {
-                    Some(envelope) => gather.open(envelope),
+                    Some(envelope) => writer.open(envelope),
                     // Only the first content may open: one system instruction is one content.
-                    None if gather.is_open() => {}
-                    None => gather.open(&ours),
+                    None if writer.is_open() => {}
+                    None => writer.open(&ours),
                 }
                 parts::encode(&mut text, &content.body, part);
             }
             _ => match content.as_text() {
                 Some("") => continue,
                 Some(said) => {
-                    if !gather.is_open() {
-                        gather.open(&ours);
+                    if !writer.is_open() {
+                        writer.open(&ours);
                     }
-                    super::make::text_part(&mut text, said);
+                    super::translate::text_part(&mut text, said);
                 }
                 None => {
                     let path = root.index(index);
@@ -341,68 +336,60 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
                 }
             },
         }
-        gather.element(PARTS, &text);
+        writer.element(PARTS, &text);
     }
     if let SystemText::Lifted(texts) = lifted {
         for said in texts {
             let mut text = String::new();
-            super::make::text_part(&mut text, &said);
-            if !gather.is_open() {
-                gather.open(&ours);
+            super::translate::text_part(&mut text, &said);
+            if !writer.is_open() {
+                writer.open(&ours);
             }
-            gather.element(PARTS, &text);
+            writer.element(PARTS, &text);
         }
     }
-    gather.finish().into_iter().next()
+    writer.finish().into_iter().next()
 }
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    let said = said(response, losses);
-    if let Some(body) = own_body(response) {
-        return whole::filled(body, &said);
+    let said = response_contents(response, losses);
+    if let Some(body) = native::body(response.vendor.as_ref(), &Wire::Gemini) {
+        return response_body::restore_body(body, &said);
     }
     if response.error.is_some() {
         let detail = "an error is a body of its own here";
         losses.note(&Path::Root.key("error"), LossKind::Marking, detail);
     }
-    whole::made(response, &said, finish_reason(&response.stop))
+    response_body::build_body(response, &said, finish_reason(&response.stop))
 }
 
 /// What a response from elsewhere said before it failed, if anything is known of it, and why it
 /// did.
-pub(super) fn failed<'r>(
+pub(super) fn failed_response<'r>(
     response: &'r Response,
     losses: &mut Losses,
 ) -> Option<(Option<String>, &'r VendorError)> {
     let error = response.error.as_ref()?;
-    if own_body(response).is_some() {
+    if native::body(response.vendor.as_ref(), &Wire::Gemini).is_some() {
         return None;
     }
-    let said = said(response, losses);
+    let said = response_contents(response, losses);
     let known = response.id.is_some() || response.model.is_some() || response.usage.is_some();
     // No reason to finish: the error that follows is the end.
-    let body = (known || !said.is_empty()).then(|| whole::made(response, &said, None));
+    let body =
+        (known || !said.is_empty()).then(|| response_body::build_body(response, &said, None));
     Some((body, error))
 }
 
-/// The body that a response of this format came in, as a template.
-fn own_body(response: &Response) -> Option<&RawJson> {
-    let own = response.vendor.as_ref();
-    match &own.filter(|vendor| vendor.wire == Wire::Gemini)?.form {
-        Form::Item(body) => Some(body),
-        Form::Part(_) | Form::Bare | Form::Within => None,
-    }
-}
-
 /// The contents of a response, one for each alternative.
-fn said(response: &Response, losses: &mut Losses) -> Vec<String> {
-    let mut encoder = ContentEncoder::new(Whose::Response, SystemText::Lost, losses);
+fn response_contents(response: &Response, losses: &mut Losses) -> Vec<String> {
+    let mut encoder = ContentEncoder::new(EncodeFor::Response, SystemText::Lost, losses);
     let messages = response.messages.iter().enumerate();
     messages
         .map(|(index, message)| {
             encoder.message(index, message);
-            whole::one_content(std::mem::take(&mut encoder.gather).finish())
+            response_body::merge_contents(std::mem::take(&mut encoder.writer).finish())
         })
         .collect()
 }

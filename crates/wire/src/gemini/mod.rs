@@ -11,26 +11,26 @@
 //! What is not here on purpose: signatures for calls of other vendors, and the order that the
 //! service demands of a history. Both belong to rendering.
 
-mod args;
+mod candidate;
 pub(crate) mod compose;
 mod decode;
 pub(crate) mod encode;
-mod frames;
-mod make;
-mod pair;
+mod encode_stream;
+mod pairing;
+mod partial_args;
 mod parts;
-mod pieces;
 pub(crate) mod render;
+mod response_body;
 mod stream;
 mod tools;
+mod translate;
 mod types;
 mod validate;
-mod whole;
 
 #[cfg(test)]
-mod made_tests;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod translate_tests;
 
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
@@ -39,9 +39,9 @@ use crate::compose::ComposeFormat;
 use crate::message_writer::array;
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
-use crate::validate::report::Style;
+use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
+use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType, google};
 
 pub use types::PART_TYPES;
 
@@ -55,7 +55,7 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
         hosted_tool: compose::hosted_tool,
     },
     validate: ValidateFormat {
-        paths: Style::Brackets,
+        paths: PathStyle::Brackets,
         check: validate::check,
     },
     approval_item: |_| None,
@@ -75,8 +75,8 @@ impl Codec for Gemini {
         &TABLES
     }
 
-    fn shape(&self, value: &Value<'_>) -> Shape {
-        decode::shape(value)
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
+        decode::document_kind(value)
     }
 
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
@@ -116,11 +116,11 @@ impl Codec for Gemini {
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        frames::encode(response, losses)
+        encode_stream::encode_stream(response, losses)
     }
 
     fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
-        google::error(&Wire::Gemini, body)
+        google::decode_error(&Wire::Gemini, body)
     }
 
     fn encode_error(&self, error: &VendorError) -> String {

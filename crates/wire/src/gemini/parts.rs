@@ -5,34 +5,35 @@ use std::ops::Range;
 
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
-    Arguments, Body, Content, Form, Media, MediaSource, Opaque, Outcome, Output, Path, Reasoning,
-    Role, Scope, Status, Text, ToolCall, ToolResult, Vendor, Wire,
+    Arguments, Body, Content, Form, Media, MediaSource, Outcome, Output, Path, Reasoning, Role,
+    Scope, Status, Text, ToolCall, ToolResult, Vendor, Wire,
 };
 
-use super::args::Args;
-use super::pair::{Ordinals, Waiting};
+use super::pairing::{Ordinals, PendingCalls};
+use super::partial_args::PartialArgs;
 use super::types::{
-    CODE_RESULT, DATA_KEYS, Data, EXECUTABLE_CODE, FILE_DATA, FILE_URI, FUNCTION_CALL,
-    FUNCTION_RESPONSE, INLINE_DATA, MIME_TYPE, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, TOOL_CALL,
-    TOOL_RESPONSE, WILL_CONTINUE, data, part_type,
+    CODE_RESULT, DATA_KEYS, EXECUTABLE_CODE, FILE_DATA, FILE_URI, FUNCTION_CALL, FUNCTION_RESPONSE,
+    INLINE_DATA, MIME_TYPE, PARTIAL_ARGS, PARTS, PartData, SIGNATURE, TEXT, TOOL_CALL,
+    TOOL_RESPONSE, WILL_CONTINUE, part_data, part_type,
 };
 use crate::DecodeError;
-use crate::google::{media_kind, pick, text_at, wrapped_arguments};
+use crate::google::{either_member, either_string, media_kind, wrapped_arguments};
+use crate::native;
 use crate::read::{self, member};
-use crate::table::WireType;
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
+use crate::wire_type::WireType;
 
 /// Reads parts one after the other; what has no id is paired with what came before.
 #[derive(Debug, Default)]
 pub(super) struct PartDecoder {
-    waiting: Waiting,
+    pending: PendingCalls,
 }
 
 impl PartDecoder {
     /// A content of this role begins.
     pub(super) fn begin_content(&mut self, role: &Role) {
-        self.waiting.begin_content(role);
+        self.pending.begin_content(role);
     }
 
     /// Read one part. `ordinals` count the calls and results in `scope`.
@@ -46,7 +47,7 @@ impl PartDecoder {
         if part.as_object().is_none() {
             return Err(DecodeError::expected(path, "a part", part));
         }
-        let Some(found) = data(part) else {
+        let Some(found) = part_data(part) else {
             // A kind of part that is newer than this code, or one that holds nothing.
             let tag = part.members().first();
             let tag = tag.map(|member| member.key.to_str().into_owned());
@@ -78,7 +79,7 @@ impl PartDecoder {
         &mut self,
         row: &WireType,
         part: &Value<'_>,
-        found: Data<'_, '_>,
+        found: PartData<'_, '_>,
         scope: Scope<'_>,
         ordinals: &mut Ordinals,
         path: &Path<'_>,
@@ -86,7 +87,7 @@ impl PartDecoder {
         let slots = row.slots(found.value, path)?;
         let id = ordinals.call(row.given_id(&slots), scope);
         let name = name(found, path)?;
-        self.waiting.push(id.clone(), &row.family, &name);
+        self.pending.push(id.clone(), &row.family, &name);
         let mut extractor = Extractor::new(part);
         let arguments =
             match found.tag {
@@ -102,7 +103,7 @@ impl PartDecoder {
                     (None, None) => partial(found.value, path)?,
                 },
             };
-        let goes_on = pick(found.value, WILL_CONTINUE);
+        let goes_on = either_member(found.value, WILL_CONTINUE);
         let call = ToolCall {
             call: id,
             family: row.family.clone(),
@@ -122,7 +123,7 @@ impl PartDecoder {
         &mut self,
         row: &WireType,
         part: &Value<'_>,
-        found: Data<'_, '_>,
+        found: PartData<'_, '_>,
         scope: Scope<'_>,
         ordinals: &mut Ordinals,
         path: &Path<'_>,
@@ -137,10 +138,10 @@ impl PartDecoder {
         let family = row.family.clone();
         let mut result = match row.given_id(&slots) {
             Some(id) => {
-                self.waiting.answered(&id);
+                self.pending.answered(&id);
                 ToolResult::answering(id, family, output)
             }
-            None => match self.waiting.claim(&row.family, &name) {
+            None => match self.pending.claim(&row.family, &name) {
                 Some(id) => ToolResult::answering(id, family, output),
                 None => ToolResult::standalone(ordinals.standalone(scope), family, output),
             },
@@ -162,20 +163,17 @@ pub(super) fn is_fragment(call: &Value<'_>) -> bool {
 }
 
 fn opaque(tag: &str, part: &Value<'_>) -> Content {
-    Content::new(Body::Opaque(Opaque {
-        tag: tag.to_owned(),
-    }))
-    .with_vendor(Vendor::part(Wire::Gemini, RawJson::of(part)))
+    Content::new(Body::opaque(tag)).with_vendor(Vendor::part(Wire::Gemini, RawJson::of(part)))
 }
 
 /// The name of a function, or the type of a server tool.
-fn name(found: Data<'_, '_>, path: &Path<'_>) -> Result<String, DecodeError> {
+fn name(found: PartData<'_, '_>, path: &Path<'_>) -> Result<String, DecodeError> {
     let keys = match found.tag {
         FUNCTION_CALL | FUNCTION_RESPONSE => ("name", "name"),
         TOOL_CALL | TOOL_RESPONSE => ("toolType", "tool_type"),
         _ => return Ok(String::new()),
     };
-    let Some((key, _)) = pick(found.value, keys) else {
+    let Some((key, _)) = either_member(found.value, keys) else {
         return Ok(String::new());
     };
     let name = read::optional_str(found.value, key, path)?;
@@ -198,15 +196,19 @@ fn object<'v, 'a>(
 
 /// The arguments that one fragment brings.
 fn partial(call: &Value<'_>, path: &Path<'_>) -> Result<Arguments, DecodeError> {
-    let Some((key, fragments)) = pick(call, PARTIAL_ARGS) else {
+    let Some((key, fragments)) = either_member(call, PARTIAL_ARGS) else {
         return Ok(Arguments::None);
     };
-    let mut args = Args::default();
+    let mut args = PartialArgs::default();
     args.apply(fragments, &path.key(key))?;
     Ok(RawJson::new(&args.to_json()).map_or(Arguments::None, Arguments::Json))
 }
 
-fn text(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+fn text(
+    part: &Value<'_>,
+    found: PartData<'_, '_>,
+    path: &Path<'_>,
+) -> Result<Content, DecodeError> {
     let mut extractor = Extractor::new(part);
     let Some(text) = extractor.text(found.value) else {
         return Err(DecodeError::expected(path, "a string", found.value));
@@ -216,7 +218,7 @@ fn text(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conten
         Body::Reasoning(Reasoning {
             summary: vec![text],
             text: Vec::new(),
-            sealed: pick(part, SIGNATURE).is_some(),
+            sealed: either_member(part, SIGNATURE).is_some(),
         })
     } else {
         Body::Text(Text {
@@ -227,7 +229,11 @@ fn text(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conten
     Ok(Content::new(body).with_vendor(Vendor::part(Wire::Gemini, extractor.into_template())))
 }
 
-fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Content, DecodeError> {
+fn media(
+    part: &Value<'_>,
+    found: PartData<'_, '_>,
+    path: &Path<'_>,
+) -> Result<Content, DecodeError> {
     if found.value.as_object().is_none() {
         return Err(DecodeError::expected(path, "an object", found.value));
     }
@@ -238,7 +244,7 @@ fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conte
     let Some(text) = extractor.text(value) else {
         return Err(DecodeError::expected(&path.key(key), "a string", value));
     };
-    let media_type = text_at(found.value, MIME_TYPE);
+    let media_type = either_string(found.value, MIME_TYPE);
     let source = if found.tag == INLINE_DATA {
         MediaSource::Data(text)
     } else if text.contains("generativelanguage.googleapis.com/") {
@@ -251,7 +257,7 @@ fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conte
         kind: media_kind(media_type.as_deref().unwrap_or_default()),
         media_type,
         source,
-        name: text_at(found.value, ("displayName", "display_name")),
+        name: either_string(found.value, ("displayName", "display_name")),
         transcript: None,
     };
     let vendor = Vendor::part(Wire::Gemini, extractor.into_template());
@@ -259,10 +265,10 @@ fn media(part: &Value<'_>, found: Data<'_, '_>, path: &Path<'_>) -> Result<Conte
 }
 
 /// The place of the bytes or of the address of media.
-fn media_place<'v, 'a>(found: Data<'v, 'a>) -> Option<(&'static str, &'v Value<'a>)> {
+fn media_place<'v, 'a>(found: PartData<'v, 'a>) -> Option<(&'static str, &'v Value<'a>)> {
     match found.tag {
-        INLINE_DATA => pick(found.value, ("data", "data")),
-        FILE_DATA => pick(found.value, FILE_URI),
+        INLINE_DATA => either_member(found.value, ("data", "data")),
+        FILE_DATA => either_member(found.value, FILE_URI),
         _ => None,
     }
 }
@@ -305,7 +311,7 @@ fn output<'v, 'a>(
         let mut contents: Vec<Content> = response.map(answer_text).into_iter().collect();
         let elements = member(result, PARTS).and_then(|parts| extractor.elements(parts));
         for (index, part) in elements.unwrap_or_default().iter().enumerate() {
-            contents.push(match data(part) {
+            contents.push(match part_data(part) {
                 Some(found) if matches!(found.tag, INLINE_DATA | FILE_DATA) => {
                     let path = path.index(index);
                     media(part, found, &path.key(found.key))?
@@ -447,9 +453,7 @@ fn encode_result(out: &mut String, result: &ToolResult, part: &RawJson) {
         (Output::Parts(contents), FUNCTION_RESPONSE | TOOL_RESPONSE) => {
             let mut elements = String::new();
             for content in contents {
-                let vendor = content.vendor.as_ref();
-                let own = vendor.filter(|vendor| vendor.wire == Wire::Gemini);
-                let Some(Form::Part(part)) = own.map(|vendor| &vendor.form) else {
+                let Some(part) = native::part(content, &Wire::Gemini) else {
                     continue;
                 };
                 if !elements.is_empty() {

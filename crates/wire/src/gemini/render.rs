@@ -8,12 +8,13 @@ use throughline_model::{
 };
 
 use crate::foreign;
-use crate::members::Members;
+use crate::native;
+use crate::object_builder::ObjectBuilder;
 use crate::render::format::{
     CallSignatures, CleanPart, EnvelopeFormat, IdRule, PartContext, PlainForms, RenderFormat,
     ResultMedia, RuleNames, Rules, SystemPlace, UnusableForms,
 };
-use crate::render::plain_form::{at, says_id_or_none, word};
+use crate::render::plain_form::{has_call_id_or_none, plain_string, value_at};
 use crate::render::{RenderedInput, Switches, Target};
 
 pub(super) static RENDER: RenderFormat = RenderFormat {
@@ -45,13 +46,13 @@ const NAMES: RuleNames = RuleNames {
     own_seals: "O-8",
 };
 
-const SIGNED: CallSignatures = CallSignatures {
-    sign: signed,
-    unsign: unsigned,
+const CALL_SIGNATURES: CallSignatures = CallSignatures {
+    sign: sign_call,
+    unsign: unsign_call,
 };
 
 fn rules(target: &Target, switches: Switches) -> Rules {
-    let on = |rule: &str| switches.upholds(rule);
+    let on = |rule: &str| switches.enforces(rule);
     let common = Rules::common(&NAMES, target, switches);
     let generation = target.generation;
     let moves_media = on("S-G5") && !generation.result_media;
@@ -71,7 +72,7 @@ fn rules(target: &Target, switches: Switches) -> Rules {
             false => ResultMedia::Kept,
         },
         model_role: on("S-G4"),
-        signatures: signs.then_some(SIGNED),
+        signatures: signs.then_some(CALL_SIGNATURES),
         ..common
     }
 }
@@ -84,7 +85,7 @@ fn role_words(role: &Role) -> &'static [&'static str] {
 }
 
 fn add_input<'m>(
-    body: &mut Members<'m>,
+    body: &mut ObjectBuilder<'m>,
     input: RenderedInput<'m>,
     _target: &'m Target,
     _switches: Switches,
@@ -125,9 +126,10 @@ fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
     let object = matches!(&call.arguments, Arguments::Json(json) if json.get().starts_with('{'));
     object
         && raw.members().all(fits)
-        && at(raw, &["functionCall", "name"]).and_then(word) == Some(call.name.as_str())
-        && at(raw, &["functionCall", "args"]) == Some("null")
-        && says_id_or_none(content, at(raw, &["functionCall", "id"]))
+        && value_at(raw, &["functionCall", "name"]).and_then(plain_string)
+            == Some(call.name.as_str())
+        && value_at(raw, &["functionCall", "args"]) == Some("null")
+        && has_call_id_or_none(content, value_at(raw, &["functionCall", "id"]))
 }
 
 fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
@@ -136,10 +138,10 @@ fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
     object
         && named.is_some()
         && raw.members().all(|(key, _)| key == "functionResponse")
-        && at(raw, &["functionResponse", "name"]).and_then(word) == named
-        && at(raw, &["functionResponse", "response"]) == Some("null")
-        && at(raw, &["functionResponse", "parts"]).is_none()
-        && says_id_or_none(content, at(raw, &["functionResponse", "id"]))
+        && value_at(raw, &["functionResponse", "name"]).and_then(plain_string) == named
+        && value_at(raw, &["functionResponse", "response"]) == Some("null")
+        && value_at(raw, &["functionResponse", "parts"]).is_none()
+        && has_call_id_or_none(content, value_at(raw, &["functionResponse", "id"]))
 }
 
 /// The part without a signature that is none, and without its id for models that issue no ids.
@@ -148,7 +150,7 @@ fn clean_part(
     context: &PartContext<'_>,
     dropped: &mut Vec<String>,
 ) -> Option<CleanPart> {
-    let on = |rule: &str| context.switches.upholds(rule);
+    let on = |rule: &str| context.switches.enforces(rule);
     let no_ids = !context.target.generation.call_ids && on("G-4");
     if context.plain && !no_ids {
         return None;
@@ -173,7 +175,7 @@ fn clean_part(
 }
 
 /// The parts of Gemini that have an id only with models that issue them.
-const IDENTIFIED: [&str; 8] = [
+const PARTS_WITH_IDS: [&str; 8] = [
     "functionCall",
     "function_call",
     "functionResponse",
@@ -187,7 +189,7 @@ const IDENTIFIED: [&str; 8] = [
 /// A part of Gemini without the id in it; nothing if it has none.
 fn without_part_id(part: &RawJson) -> Option<RawJson> {
     let named = |key: &&str| part.locate(&[key, "id"]).is_some();
-    let key = IDENTIFIED.into_iter().find(named)?;
+    let key = PARTS_WITH_IDS.into_iter().find(named)?;
     let at = part.locate(&[key])?;
     let inner = RawJson::new(&part.get()[at]).ok()?;
     let inner = inner.without(|key| key == "id");
@@ -236,34 +238,25 @@ fn without_signature(part: &RawJson) -> RawJson {
 }
 
 /// A later call of a step that has the signature of the first; without it.
-fn unsigned(content: &Content, first: &Content) -> Option<Content> {
-    let own = |content: &Content| {
-        let vendor = content.vendor.as_ref()?;
-        match &vendor.form {
-            Form::Part(part) if vendor.wire == Wire::Gemini => Some(part.clone()),
-            _ => None,
-        }
-    };
-    let (part, other) = (own(content)?, own(first)?);
-    let found = signature(&part).filter(|found| signature(&other) == Some(found))?;
+fn unsign_call(content: &Content, first: &Content) -> Option<Content> {
+    let part = native::part(content, &Wire::Gemini)?;
+    let other = native::part(first, &Wire::Gemini)?;
+    let found = signature(part).filter(|found| signature(other) == Some(found))?;
     if found.trim_matches('"') == PLACEHOLDER {
         return None;
     }
     let mut changed = content.clone();
-    changed.vendor.as_mut()?.form = Form::Part(without_signature(&part));
+    changed.vendor.as_mut()?.form = Form::Part(without_signature(part));
     Some(changed)
 }
 
 /// Gemini wants a signature on the first call of a step; for a call from elsewhere the documented
 /// placeholder. `None` if the call has a signature.
-fn signed(content: &Content) -> Option<Content> {
+fn sign_call(content: &Content) -> Option<Content> {
     let Body::ToolCall(call) = &content.body else {
         return None;
     };
-    let native = content
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == Wire::Gemini);
+    let native = native::vendor(content, &Wire::Gemini);
     let part = match native.map(|vendor| &vendor.form) {
         Some(Form::Part(part)) => {
             if signature(part).is_some_and(is_signature) {
@@ -279,20 +272,20 @@ fn signed(content: &Content) -> Option<Content> {
         _ => RawJson::object(|object| {
             let mut inner = ObjectWriter::new(object.key("functionCall"));
             inner
-                .str("name", foreign::name(call))
+                .str("name", foreign::tool_name(call))
                 .raw("args", arguments(call).get());
             inner.end();
             object.str("thoughtSignature", PLACEHOLDER);
         }),
     };
-    let mut signed = content.clone();
+    let mut sign_call = content.clone();
     let mut vendor = match native {
-        Some(vendor) => (**vendor).clone(),
+        Some(vendor) => vendor.clone(),
         None => Vendor::form(Wire::Gemini, Form::Bare),
     };
     vendor.form = Form::Part(part);
-    signed.vendor = Some(Box::new(vendor));
-    Some(signed)
+    sign_call.vendor = Some(Box::new(vendor));
+    Some(sign_call)
 }
 
 /// Arguments as an object.

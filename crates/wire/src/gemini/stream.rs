@@ -1,15 +1,15 @@
 //! Streams: each frame is a whole response with new parts, and nothing marks the end.
 
 use throughline_model::json::{self, RawJson, Value};
-use throughline_model::{Body, Content, Event, Path, Place, Stop, Wire};
+use throughline_model::{Body, Content, Event, Path, Place, Wire};
 
+use super::candidate::{Candidate, PartChange};
 use super::decode::{self, block_reason, candidates, response_id};
-use super::pair::Ordinals;
+use super::pairing::Ordinals;
 use super::parts::PartDecoder;
-use super::pieces::{Added, Choice};
 use super::types::{FINISH_REASON, PARTS};
 use crate::flat::response_scope;
-use crate::google::{self, merged, pick, text_at};
+use crate::google::{self, either_member, either_string, merge_objects};
 use crate::read::member;
 use crate::sse::Frame;
 use crate::template::{TemplateValue, restore};
@@ -32,7 +32,7 @@ use crate::{DecodeError, StreamDecoder};
 pub(super) struct Decoder {
     /// Members of the response so far, without candidates.
     body: Option<RawJson>,
-    choices: Vec<Choice>,
+    candidates: Vec<Candidate>,
     /// The first frame as it stood.
     first: Option<RawJson>,
     frames: usize,
@@ -61,22 +61,17 @@ impl Decoder {
         if value.as_object().is_none() {
             return Err(DecodeError::expected(&Path::Root, "a response", value));
         }
-        if let Some(error) = google::error(&Wire::Gemini, value) {
+        if let Some(error) = google::decode_error(&Wire::Gemini, value) {
             self.over = true;
             self.begin(value, events);
             // Alone it is a body like any other; after other frames it only ends them.
+            let body = self.body.as_ref();
             events.push(match self.frames {
                 0 => decode::response(value)?.finished(),
-                _ => Event::Finished {
-                    stop: Stop::Failed,
-                    usage: self
-                        .body
-                        .as_ref()
-                        .and_then(|body| decode::usage(&body.value())),
-                    error: Some(error),
-                    vendor: None,
-                    service: None,
-                },
+                _ => Event::failed(
+                    Some(error),
+                    body.and_then(|body| decode::usage(&body.value())),
+                ),
             });
             return Ok(());
         }
@@ -90,14 +85,16 @@ impl Decoder {
             self.candidate(place, candidate, &path.index(place), events)?;
         }
         self.finished |= block_reason(value).is_some();
-        self.body = Some(merged(
+        self.body = Some(merge_objects(
             self.body.as_ref(),
             value,
             |key, old, new| match key {
                 "candidates" => Some("[]".to_owned()),
                 "usageMetadata" | "usage_metadata" => old.map(|old| {
                     let old = RawJson::of(old);
-                    merged(Some(&old), new, |_, _, _| None).get().to_owned()
+                    merge_objects(Some(&old), new, |_, _, _| None)
+                        .get()
+                        .to_owned()
                 }),
                 _ => None,
             },
@@ -110,7 +107,7 @@ impl Decoder {
         let (id, model) = self.started.clone().unwrap_or_default();
         let now = (
             response_id(value).or(id),
-            text_at(value, ("modelVersion", "model_version")).or(model),
+            either_string(value, ("modelVersion", "model_version")).or(model),
         );
         if self.started.as_ref() != Some(&now) {
             let (id, model) = now.clone();
@@ -129,15 +126,18 @@ impl Decoder {
         if candidate.as_object().is_none() {
             return Err(DecodeError::expected(path, "a candidate", candidate));
         }
-        self.finished |= pick(candidate, FINISH_REASON).is_some();
+        self.finished |= either_member(candidate, FINISH_REASON).is_some();
         let given = candidate.get("index").and_then(Value::as_u64);
         let index = given.unwrap_or(place as u64);
-        let known = self.choices.iter().position(|choice| choice.index == index);
+        let known = self
+            .candidates
+            .iter()
+            .position(|choice| choice.index == index);
         let at = known.unwrap_or_else(|| {
-            self.choices.push(Choice::new(index));
-            self.choices.len() - 1
+            self.candidates.push(Candidate::new(index));
+            self.candidates.len() - 1
         });
-        if let Some(choice) = self.choices.get_mut(at) {
+        if let Some(choice) = self.candidates.get_mut(at) {
             choice.begin_frame(candidate);
         }
         let Some(content) = member(candidate, "content") else {
@@ -168,16 +168,16 @@ impl Decoder {
         path: &Path<'_>,
         events: &mut Vec<Event>,
     ) -> Result<(), DecodeError> {
-        let Some(choice) = self.choices.get_mut(at) else {
+        let Some(choice) = self.candidates.get_mut(at) else {
             return Ok(());
         };
         let place = match choice.add(part, path)? {
-            Added::New(place) => {
+            PartChange::New(place) => {
                 self.thought_is_whole(at, place, events);
                 place
             }
-            Added::Nothing => return Ok(()),
-            Added::Continued(place, text) => {
+            PartChange::Nothing => return Ok(()),
+            PartChange::Continued(place, text) => {
                 if !text.is_empty() {
                     let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
                     events.push(more(Place::new(at, place, 0), text, thought));
@@ -200,7 +200,7 @@ impl Decoder {
 
     /// A thought is whole when something else begins behind it: readers need not wait for the end.
     fn thought_is_whole(&mut self, at: usize, next: usize, events: &mut Vec<Event>) {
-        let Some((choice, place)) = self.choices.get(at).zip(next.checked_sub(1)) else {
+        let Some((choice, place)) = self.candidates.get(at).zip(next.checked_sub(1)) else {
             return;
         };
         if !choice.is_thought(place) || !choice.has_role() {
@@ -228,7 +228,7 @@ impl Decoder {
             return self.first.clone();
         }
         let body = self.body.as_ref()?;
-        let list: Vec<String> = self.choices.iter().map(Choice::to_json).collect();
+        let list: Vec<String> = self.candidates.iter().map(Candidate::to_json).collect();
         let mut out = String::new();
         let fills: &[(&[&str], TemplateValue<'_>)] =
             &[(&["candidates"], TemplateValue::Elements(&list.join(",")))];

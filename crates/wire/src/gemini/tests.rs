@@ -10,7 +10,7 @@ use throughline_model::{
 
 use super::Gemini;
 use crate::sse::Frame;
-use crate::{Codec, Losses, Shape, StreamDecoder, assemble};
+use crate::{Codec, DocumentKind, Losses, StreamDecoder, assemble};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
@@ -614,20 +614,20 @@ fn a_response_from_elsewhere_is_a_candidate() {
 
 #[test]
 fn shapes_are_told_apart() {
-    let shape = |text: &str| Gemini.shape(&json::parse(text).unwrap());
-    assert_eq!(shape(r#"{"candidates":[]}"#), Shape::Response);
-    assert_eq!(shape(r#"{"promptFeedback":{}}"#), Shape::Response);
+    let shape = |text: &str| Gemini.document_kind(&json::parse(text).unwrap());
+    assert_eq!(shape(r#"{"candidates":[]}"#), DocumentKind::Response);
+    assert_eq!(shape(r#"{"promptFeedback":{}}"#), DocumentKind::Response);
     assert_eq!(
         shape(r#"[{"candidates":[]},{"candidates":[]}]"#),
-        Shape::Response
+        DocumentKind::Response
     );
-    assert_eq!(shape(r#"{"contents":[]}"#), Shape::Request);
-    assert_eq!(shape(r#"{"parts":[]}"#), Shape::Message);
-    assert_eq!(shape(r#"{"text":"a"}"#), Shape::Message);
-    assert_eq!(shape(r#"{"error":{}}"#), Shape::Error);
-    assert_eq!(shape(r#"[{"error":{}}]"#), Shape::Error);
-    assert_eq!(shape("{}"), Shape::Unknown);
-    assert_eq!(shape("[]"), Shape::Unknown);
+    assert_eq!(shape(r#"{"contents":[]}"#), DocumentKind::Request);
+    assert_eq!(shape(r#"{"parts":[]}"#), DocumentKind::Message);
+    assert_eq!(shape(r#"{"text":"a"}"#), DocumentKind::Message);
+    assert_eq!(shape(r#"{"error":{}}"#), DocumentKind::Error);
+    assert_eq!(shape(r#"[{"error":{}}]"#), DocumentKind::Error);
+    assert_eq!(shape("{}"), DocumentKind::Unknown);
+    assert_eq!(shape("[]"), DocumentKind::Unknown);
 }
 
 fn frame(data: &str) -> Frame {

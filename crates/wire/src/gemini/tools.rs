@@ -3,7 +3,7 @@
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{Family, ToolDef};
 
-use crate::google::{self, pick};
+use crate::google::{self, either_member};
 use crate::read::{member, text_of};
 
 /// The tools on offer. One object may offer several.
@@ -30,7 +30,7 @@ pub(super) fn decode(body: &Value<'_>) -> Vec<ToolDef> {
 }
 
 fn function(declared: &Value<'_>) -> ToolDef {
-    let schema = pick(declared, ("parametersJsonSchema", "parameters_json_schema"));
+    let schema = either_member(declared, ("parametersJsonSchema", "parameters_json_schema"));
     let schema = schema.map(|(_, schema)| RawJson::of(schema));
     ToolDef {
         family: Family::FUNCTION,

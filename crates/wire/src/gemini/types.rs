@@ -3,8 +3,8 @@
 use throughline_model::json::Value;
 use throughline_model::{Family, Stop};
 
-use crate::google::pick;
-use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
+use crate::google::either_member;
+use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 use IdClass::{Absent, Nullable};
 use ItemRole::{Call, Output, Reasoning};
@@ -25,7 +25,7 @@ pub(super) const CODE_RESULT: &str = "codeExecutionResult";
 pub(super) const TOOL_CALL: &str = "toolCall";
 /// The member of a part that holds the result of a vendor's own tool.
 pub(super) const TOOL_RESPONSE: &str = "toolResponse";
-/// Bytes of media.
+/// MediaData of media.
 pub(super) const INLINE_DATA: &str = "inlineData";
 /// The address of media.
 pub(super) const FILE_DATA: &str = "fileData";
@@ -96,7 +96,7 @@ pub(super) const DATA_KEYS: [(&str, &str); 9] = [
 
 /// The data of a part.
 #[derive(Clone, Copy)]
-pub(super) struct Data<'v, 'a> {
+pub(super) struct PartData<'v, 'a> {
     /// The camelCase key: what kind of part it is.
     pub(super) tag: &'static str,
     /// The key as it stands there.
@@ -106,10 +106,10 @@ pub(super) struct Data<'v, 'a> {
 }
 
 /// Find the data key of a part; none if it has none that we know.
-pub(super) fn data<'v, 'a>(part: &'v Value<'a>) -> Option<Data<'v, 'a>> {
+pub(super) fn part_data<'v, 'a>(part: &'v Value<'a>) -> Option<PartData<'v, 'a>> {
     DATA_KEYS.iter().find_map(|names| {
-        let (key, value) = pick(part, *names)?;
-        Some(Data {
+        let (key, value) = either_member(part, *names)?;
+        Some(PartData {
             tag: names.0,
             key,
             value,

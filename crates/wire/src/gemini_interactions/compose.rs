@@ -1,71 +1,74 @@
 //! Gemini Interactions.
 
 use crate::compose::answer_schema;
-use crate::compose::draft::{Choice, Continues, Draft};
+use crate::compose::body_builder::{BodyBuilder, Continuation, ToolSelection};
 use crate::gemini_interactions::encode;
 use crate::google;
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 
-pub(crate) fn write(draft: &mut Draft<'_>) {
-    draft.body.str("model", draft.prompt.model);
-    draft.said(Continues::Responses);
-    draft.body.bool("store", draft.prompt.target.stored);
-    let choice = draft.tools(encode::functions);
+pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
+    builder.body.str("model", builder.prompt.model);
+    builder.add_input(Continuation::Responses);
+    builder.body.bool("store", builder.prompt.target.stored);
+    let choice = builder.add_tools(encode::functions);
     if choice.is_some() {
-        google::note_parallel_calls(draft);
+        google::note_parallel_calls(builder);
     }
-    google::note_strict_tools(draft);
-    draft.leave_out(&["summary"]);
-    let config = generation(draft, choice.as_ref());
-    draft.body.object("generation_config", config);
-    if let Some(answer) = &draft.prompt.settings.answer {
-        let schema = answer_schema::schema(draft);
+    google::note_strict_tools(builder);
+    builder.note_unsupported(&["summary"]);
+    let config = generation(builder, choice.as_ref());
+    builder.body.object("generation_config", config);
+    if let Some(answer) = &builder.prompt.settings.answer {
+        let schema = answer_schema::schema(builder);
         if answer.schema.is_none() || schema.is_some() {
-            let mut format = Members::default();
+            let mut format = ObjectBuilder::default();
             format.str("type", "text");
             format.str("mime_type", "application/json");
             if let Some(schema) = schema {
                 format.raw("schema", schema);
             }
-            draft.body.object("response_format", format);
+            builder.body.object("response_format", format);
         }
     }
-    if draft.is_streamed() {
-        draft.body.bool("stream", true);
+    if builder.is_streamed() {
+        builder.body.bool("stream", true);
     }
 }
 
-fn generation(draft: &mut Draft<'_>, choice: Option<&Choice<'_>>) -> Members<'static> {
-    let settings = draft.prompt.settings;
-    let mut config = Members::default();
+fn generation(
+    builder: &mut BodyBuilder<'_>,
+    choice: Option<&ToolSelection<'_>>,
+) -> ObjectBuilder<'static> {
+    let settings = builder.prompt.settings;
+    let mut config = ObjectBuilder::default();
     if let Some(most) = settings.max_output_tokens {
         config.number("max_output_tokens", most);
     }
-    if let Some(temperature) = draft.temperature(2.0) {
+    if let Some(temperature) = builder.temperature(2.0) {
         config.raw("temperature", temperature);
     }
-    if let Some(share) = draft.top_p() {
+    if let Some(share) = builder.top_p() {
         config.raw("top_p", share);
     }
-    let stop = draft.stop(google::MAX_STOP_SEQUENCES);
+    let stop = builder.stop(google::MAX_STOP_SEQUENCES);
     if !stop.is_empty() {
         config.strings("stop_sequences", stop);
     }
     if let Some(effort) = settings.effort {
-        config.str("thinking_level", google::thinking_level(draft, effort));
+        config.str("thinking_level", google::thinking_level(builder, effort));
     }
-    if draft.prompt.target.thinking || settings.summary {
+    if builder.prompt.target.thinking || settings.summary {
         config.str("thinking_summaries", "auto");
     }
     match choice {
-        None | Some(Choice::Auto | Choice::Type(..)) => {}
-        Some(Choice::None) => config.str("tool_choice", "none"),
-        Some(Choice::Required) => config.str("tool_choice", "any"),
-        Some(Choice::Function(name)) => {
-            let mut tools = Members::default();
+        None | Some(ToolSelection::Auto | ToolSelection::Type(..)) => {}
+        Some(ToolSelection::None) => config.str("tool_choice", "none"),
+        Some(ToolSelection::Required) => config.str("tool_choice", "any"),
+        Some(ToolSelection::Function(name)) => {
+            let mut tools = ObjectBuilder::default();
             tools.str("mode", "any");
             tools.strings("tools", &[(*name).to_owned()]);
-            let mut allowed = Members::default();
+            let mut allowed = ObjectBuilder::default();
             allowed.object("allowed_tools", tools);
             config.object("tool_choice", allowed);
         }

@@ -2,7 +2,7 @@
 
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Extra, Fault, Form, Message, Opaque, Outcome, Output, Path,
+    Arguments, Body, CallId, Content, Extra, Fault, Form, Message, Outcome, Output, Path,
     Reasoning, Request, Response, Role, Runner, Scope, ToolCall, ToolDef, ToolResult, Usage,
     Vendor, Wire,
 };
@@ -11,25 +11,27 @@ use super::parts::{self, as_item, as_part};
 use super::types::{
     ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, THOUGHT, USER_INPUT, is_content, step_type, stop,
 };
-use crate::flat::{ItemPlacement, STANDALONE, group, is_parts, name, response_scope};
+use crate::flat::{
+    ItemPlacement, STANDALONE, group_items, is_part_list, response_scope, tool_name,
+};
 use crate::google;
 use crate::read::{self, member, number_of, text_of};
-use crate::table::{ItemRole, Minter, WireType};
 use crate::template::Extractor;
-use crate::{DecodeError, Problem, Shape, truncated_call};
+use crate::wire_type::{IdMinter, ItemRole, WireType};
+use crate::{DecodeError, DocumentKind, Problem, truncated_call};
 
 const WIRE: Wire = Wire::GeminiInteractions;
 
 /// Reads steps one after the other; what has no id is paired with what came before.
 #[derive(Default)]
 pub(super) struct StepDecoder {
-    minter: Minter,
+    minter: IdMinter,
 }
 
 impl StepDecoder {
     /// The contents of a step of a response. What the user said is not the model's word: it is
     /// kept, but not read.
-    pub(super) fn said(
+    pub(super) fn response_step(
         &mut self,
         step: &Value<'_>,
         scope: Scope<'_>,
@@ -53,12 +55,15 @@ impl StepDecoder {
     ) -> Result<(Vec<Content>, ItemPlacement), DecodeError> {
         let tag = tag(step, path)?;
         match tag.as_str() {
-            USER_INPUT => Ok((spoken(&tag, step, path)?, ItemPlacement::Own(Role::User))),
-            MODEL_OUTPUT => Ok((spoken(&tag, step, path)?, ItemPlacement::Model)),
+            USER_INPUT => Ok((
+                message_contents(&tag, step, path)?,
+                ItemPlacement::Alone(Role::User),
+            )),
+            MODEL_OUTPUT => Ok((message_contents(&tag, step, path)?, ItemPlacement::Model)),
             THOUGHT => Ok((vec![thought(step, path)?], ItemPlacement::Model)),
             _ if is_content(&tag) => {
                 let content = parts::decode(step, as_item, path)?;
-                Ok((vec![content], ItemPlacement::Loose(Role::User)))
+                Ok((vec![content], ItemPlacement::Joined(Role::User)))
             }
             _ => match step_type(&tag) {
                 None => Ok((vec![opaque(&tag, step)], ItemPlacement::Model)),
@@ -69,11 +74,11 @@ impl StepDecoder {
                 }
                 Some(row) => {
                     let content = self.result(row, step, scope, *ordinal, path)?;
-                    let belongs = match row.runner {
+                    let placement = match row.runner {
                         Runner::Client => ItemPlacement::Results,
                         Runner::Vendor => ItemPlacement::Model,
                     };
-                    Ok((vec![content], belongs))
+                    Ok((vec![content], placement))
                 }
             },
         }
@@ -93,7 +98,7 @@ impl StepDecoder {
         let call = ToolCall {
             call: self.minter.call(given, &row.family, scope, ordinal),
             family: row.family.clone(),
-            name: name(row, step, path)?,
+            name: tool_name(row, step, path)?,
             arguments: arguments(step, &mut extractor, path)?,
             status: None,
             runner: row.runner,
@@ -122,7 +127,7 @@ impl StepDecoder {
                 ToolResult::standalone(handle, row.family.clone(), output)
             }
         };
-        result.name = Some(name(row, step, path)?).filter(|name| !name.is_empty());
+        result.name = Some(tool_name(row, step, path)?).filter(|name| !name.is_empty());
         result.runner = row.runner;
         if step.get("is_error").and_then(Value::as_bool) == Some(true) {
             result.outcome = Outcome::Error;
@@ -140,7 +145,7 @@ fn tag(step: &Value<'_>, path: &Path<'_>) -> Result<String, DecodeError> {
     if let Some(tag) = read::optional_str(step, "type", path)? {
         return Ok(tag.into_owned());
     }
-    if let Some(error) = google::error(&WIRE, step) {
+    if let Some(error) = google::decode_error(&WIRE, step) {
         let message = error.message;
         return Err(DecodeError::new(path, Problem::ErrorBody { message }));
     }
@@ -148,14 +153,15 @@ fn tag(step: &Value<'_>, path: &Path<'_>) -> Result<String, DecodeError> {
 }
 
 fn opaque(tag: &str, step: &Value<'_>) -> Content {
-    Content::new(Body::Opaque(Opaque {
-        tag: tag.to_owned(),
-    }))
-    .with_vendor(Vendor::item(WIRE, RawJson::of(step)))
+    Content::new(Body::opaque(tag)).with_vendor(Vendor::item(WIRE, RawJson::of(step)))
 }
 
 /// What the user or the model said.
-fn spoken(tag: &str, step: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, DecodeError> {
+fn message_contents(
+    tag: &str,
+    step: &Value<'_>,
+    path: &Path<'_>,
+) -> Result<Vec<Content>, DecodeError> {
     let mut extractor = Extractor::new(step);
     let mut contents = Vec::new();
     if let Some(said) = member(step, CONTENT) {
@@ -248,7 +254,7 @@ fn output<'v, 'a>(
     if let Some(text) = extractor.text(value) {
         return Output::Text(text);
     }
-    if is_parts(value) {
+    if is_part_list(value) {
         let path = path.key(RESULT);
         let elements = value.as_array().unwrap_or_default().iter();
         // The application's own data may have tags too; only what reads as contents is taken so.
@@ -266,7 +272,7 @@ fn output<'v, 'a>(
 /// Read an array of steps, or of contents of one input.
 pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Message>, DecodeError> {
     let mut decoder = StepDecoder::default();
-    group(
+    group_items(
         items.iter().enumerate().map(|(index, item)| {
             decoder.step(item, Scope::Place(index), &mut 0, &path.index(index))
         }),
@@ -274,17 +280,17 @@ pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Messa
 }
 
 /// What a JSON object of this format is.
-pub(super) fn shape(value: &Value<'_>) -> Shape {
+pub(super) fn document_kind(value: &Value<'_>) -> DocumentKind {
     if let Some(list) = value.as_array() {
         return match list {
-            [only] if google::error(&WIRE, only).is_some() => Shape::Error,
-            _ => Shape::Unknown,
+            [only] if google::decode_error(&WIRE, only).is_some() => DocumentKind::Error,
+            _ => DocumentKind::Unknown,
         };
     }
     let has = |key: &str| value.get(key).is_some();
     let is_text = |key: &str| value.get(key).is_some_and(|it| it.as_text().is_some());
     if is_text("type") {
-        Shape::Message
+        DocumentKind::Message
     } else if has("steps")
         || has("outputs")
         || (is_text("status") && is_text("id"))
@@ -292,13 +298,13 @@ pub(super) fn shape(value: &Value<'_>) -> Shape {
             .get("object")
             .is_some_and(|it| it.is_str("interaction"))
     {
-        Shape::Response
+        DocumentKind::Response
     } else if member(value, "error").is_some_and(|error| error.as_object().is_some()) {
-        Shape::Error
+        DocumentKind::Error
     } else if has("input") || has("model") || has("agent") {
-        Shape::Request
+        DocumentKind::Request
     } else {
-        Shape::Unknown
+        DocumentKind::Unknown
     }
 }
 
@@ -376,12 +382,14 @@ pub(super) fn steps_key(body: &Value<'_>) -> &'static str {
 
 /// Read a response body.
 pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
-    let (response, _) = placed_response(body)?;
+    let (response, _) = response_with_counts(body)?;
     Ok(response)
 }
 
 /// The same, and for each step how many contents it has.
-pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>), DecodeError> {
+pub(super) fn response_with_counts(
+    body: &Value<'_>,
+) -> Result<(Response, Vec<usize>), DecodeError> {
     if body.as_object().is_none() {
         return Err(DecodeError::expected(&Path::Root, "an interaction", body));
     }
@@ -399,12 +407,15 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         let mut ordinal = 0;
         for (index, step) in steps.iter().enumerate() {
             let scope = response_scope(id.as_deref());
-            let said = decoder.said(step, scope, &mut ordinal, &path.index(index))?;
+            let said = decoder.response_step(step, scope, &mut ordinal, &path.index(index))?;
             counts.push(said.len());
             contents.extend(said);
         }
     }
-    let stop = stop(text_of(body, "status").as_deref(), waits(&contents));
+    let stop = stop(
+        text_of(body, "status").as_deref(),
+        waits_for_client(&contents),
+    );
     truncated_call::mark(&mut contents, &stop);
     let usage = member(body, "usage").map(usage);
     let mut messages = Vec::new();
@@ -423,14 +434,14 @@ pub(super) fn placed_response(body: &Value<'_>) -> Result<(Response, Vec<usize>)
         messages,
         usage,
         stop,
-        error: error.map(|error| google::error_object(&WIRE, error)),
+        error: error.map(|error| google::decode_error_object(&WIRE, error)),
         vendor: Some(Vendor::item(WIRE, extractor.into_template())),
     };
     Ok((response, counts))
 }
 
 /// Whether a call waits for the application.
-fn waits(contents: &[Content]) -> bool {
+fn waits_for_client(contents: &[Content]) -> bool {
     let answered = |call: &CallId| {
         let results = contents.iter().filter_map(Content::as_tool_result);
         results.map(ToolResult::call).any(|found| found == call)

@@ -5,33 +5,36 @@ use std::sync::LazyLock;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_string};
 use throughline_model::{
-    Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Request,
-    Response, Role, Runner, ToolCall, ToolResult, Usage, VendorError, Wire,
+    Arguments, Body, Content, Form, Message, Outcome, Output, Pairing, Path, Request, Response,
+    Role, ToolCall, ToolResult, Usage, VendorError, Wire,
 };
 
 use super::decode::steps_key;
 use super::parts;
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, USER_INPUT, status};
-use crate::flat::{bare, bare_input};
-use crate::foreign::{self, Function};
+use crate::flat::{bare_string, bare_string_input};
+use crate::foreign::{self, FunctionTool};
 use crate::google::{SystemText, arguments_object};
-use crate::message_writer::{MessageWriter, array, call_room, result_room, room};
+use crate::message_writer::{
+    MessageWriter, array, estimated_call_size, estimated_result_size, estimated_size,
+};
+use crate::native;
 use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
 /// Writes contents as steps, one after the other.
 struct StepEncoder<'e, 'm> {
     losses: &'e mut Losses,
-    gather: MessageWriter<'m>,
+    writer: MessageWriter<'m>,
     /// The message that opened the open step: a step never holds what two messages say.
     last: Option<usize>,
     system: SystemText,
-    whose: Whose,
+    encode_for: EncodeFor,
 }
 
 /// What the steps belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum EncodeFor {
     /// To a history.
     History,
     /// To a response, in which only the model speaks.
@@ -40,22 +43,22 @@ enum Whose {
 
 /// Write messages as steps, each as JSON text.
 pub(super) fn steps(messages: &[Message], losses: &mut Losses) -> Vec<String> {
-    encode(messages, Whose::History, SystemText::Lost, losses).0
+    encode(messages, EncodeFor::History, SystemText::Lost, losses).0
 }
 
 /// The same; system text that stands among the messages comes back apart.
 fn encode(
     messages: &[Message],
-    whose: Whose,
+    encode_for: EncodeFor,
     system: SystemText,
     losses: &mut Losses,
 ) -> (Vec<String>, SystemText) {
     let mut encoder = StepEncoder {
         losses,
-        gather: MessageWriter::default(),
+        writer: MessageWriter::default(),
         last: None,
         system,
-        whose,
+        encode_for,
     };
     let root = Path::Root.key("messages");
     for (index, message) in messages.iter().enumerate() {
@@ -70,54 +73,53 @@ fn encode(
             encoder.content(message, index, content, &path.index(place));
         }
     }
-    (encoder.gather.finish(), encoder.system)
+    (encoder.writer.finish(), encoder.system)
 }
 
 impl<'m> StepEncoder<'_, 'm> {
     fn content(&mut self, message: &Message, index: usize, content: &'m Content, path: &Path<'_>) {
-        let own = content.vendor.as_ref();
-        let Some(vendor) = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions) else {
-            return self.make(message, index, content, path);
+        let Some(vendor) = native::vendor(content, &Wire::GeminiInteractions) else {
+            return self.translate(message, index, content, path);
         };
         if let Some(envelope) = &vendor.envelope {
-            self.gather.open(envelope);
+            self.writer.open(envelope);
             self.last = Some(index);
         }
         match &vendor.form {
             Form::Item(item) => {
                 let mut text = String::new();
                 self.item(&mut text, &content.body, item, path);
-                self.gather.item(text);
+                self.writer.item(text);
                 self.last = None;
             }
             Form::Part(part) => {
-                self.said(message, index, room(content), |out| {
+                self.add_part(message, index, estimated_size(content), |out| {
                     parts::encode(out, &content.body, part);
                 });
             }
             Form::Bare => match content.as_text() {
-                Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
-                _ => self.make(message, index, content, path),
+                Some(text) if vendor.envelope.is_some() => self.writer.bare_string(CONTENT, text),
+                _ => self.translate(message, index, content, path),
             },
-            Form::Within => self.make(message, index, content, path),
+            Form::Within => self.translate(message, index, content, path),
         }
     }
 
     /// Add a part to the step that the message has opened, or open one for it.
-    fn said(
+    fn add_part(
         &mut self,
         message: &Message,
         index: usize,
         room: usize,
         part: impl FnOnce(&mut String),
     ) {
-        if !(self.gather.is_open() && self.last == Some(index)) {
-            self.gather.close();
-            self.gather
+        if !(self.writer.is_open() && self.last == Some(index)) {
+            self.writer.close();
+            self.writer
                 .open_for(index, || Cow::Borrowed(envelope(&message.role)));
             self.last = Some(index);
         }
-        self.gather.write_element(CONTENT, room, part);
+        self.writer.write_element(CONTENT, room, part);
     }
 
     /// The step of a content that came from this format.
@@ -181,7 +183,7 @@ impl<'m> StepEncoder<'_, 'm> {
     }
 
     /// Say a content that came from elsewhere.
-    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+    fn translate(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
         match &message.role {
             Role::System | Role::Developer => {
@@ -194,63 +196,46 @@ impl<'m> StepEncoder<'_, 'm> {
             Role::User | Role::Assistant | Role::Tool => {}
         }
         match &content.body {
-            Body::Text(_)
-            | Body::Refusal(_)
-            | Body::Media(_)
-            | Body::Error(_)
-            | Body::Opaque(_)
-            | Body::Unknown(_) => {
-                let mut part = String::with_capacity(room(content));
-                parts::make(&mut part, content, path, self.losses);
+            Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_) => {
+                let mut part = String::with_capacity(estimated_size(content));
+                parts::translate(&mut part, content, path, self.losses);
                 if !part.is_empty() {
-                    self.said(message, index, part.len(), |out| out.push_str(&part));
+                    self.add_part(message, index, part.len(), |out| out.push_str(&part));
                 }
             }
-            Body::ToolCall(call) => self.make_call(call, path),
-            Body::ToolResult(result) => self.make_result(result, path),
-            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => self.losses.note(
-                path,
-                LossKind::Approval,
-                "approvals are control data of the vendor that asked",
-            ),
-            Body::Reasoning(_) => self.losses.note(
-                path,
-                LossKind::Reasoning,
-                "reasoning goes back only to the vendor that made it",
-            ),
+            Body::ToolCall(call) => self.translate_call(call, path),
+            Body::ToolResult(result) => self.translate_result(result, path),
+            Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Reasoning(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => foreign::note_vendor_only(&content.body, path, self.losses),
         }
     }
 
-    fn make_call(&mut self, call: &ToolCall, path: &Path<'_>) {
-        if call.runner == Runner::Vendor {
-            let detail = format!("{} call was run by another vendor", call.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
+    fn translate_call(&mut self, call: &ToolCall, path: &Path<'_>) {
+        if foreign::is_hosted_call(call, path, self.losses) {
             return;
         }
-        if call.family != Family::FUNCTION {
-            let detail = format!("{} call becomes a function call", call.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
-        }
+        foreign::note_becomes_function(call, path, self.losses);
         let arguments = arguments_object(&call.arguments, path, self.losses);
-        let mut out = String::with_capacity(call_room(call));
+        let mut out = String::with_capacity(estimated_call_size(call));
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "function_call")
             .str("id", call.call.value())
-            .str("name", foreign::name(call))
+            .str("name", foreign::tool_name(call))
             .raw(ARGUMENTS, &arguments);
         object.end();
-        self.gather.item(out);
+        self.writer.item(out);
         self.last = None;
     }
 
-    fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
-        if result.runner == Runner::Vendor {
-            let detail = format!("{} result was made by another vendor", result.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
+    fn translate_result(&mut self, result: &ToolResult, path: &Path<'_>) {
+        if foreign::is_hosted_result(result, path, self.losses) {
             return;
         }
-        if self.whose == Whose::Response {
+        if self.encode_for == EncodeFor::Response {
             let detail = "results of the application come in requests only";
             self.losses.note(path, LossKind::StandaloneResult, detail);
             return;
@@ -259,7 +244,7 @@ impl<'m> StepEncoder<'_, 'm> {
             let detail = "it is written as an answer, but no call asked for it";
             self.losses.note(path, LossKind::StandaloneResult, detail);
         }
-        let mut out = String::with_capacity(result_room(result));
+        let mut out = String::with_capacity(estimated_result_size(result));
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "function_result")
@@ -276,7 +261,10 @@ impl<'m> StepEncoder<'_, 'm> {
             }
             // Only objects go as they are; a list would be taken for contents.
             Output::Json(json) if json.value().as_object().is_some() => {
-                object.raw(RESULT, &foreign::sound_json(json, path, self.losses));
+                object.raw(
+                    RESULT,
+                    &foreign::without_lone_surrogates(json, path, self.losses),
+                );
             }
             Output::Json(json) => {
                 object.str(RESULT, json.get());
@@ -291,7 +279,7 @@ impl<'m> StepEncoder<'_, 'm> {
             object.bool("is_error", true);
         }
         object.end();
-        self.gather.item(out);
+        self.writer.item(out);
         self.last = None;
     }
 }
@@ -304,15 +292,15 @@ fn is_text(item: &RawJson, key: &str) -> bool {
 
 /// A step of ours, as a template.
 fn envelope(role: &Role) -> &'static RawJson {
-    static MODEL: LazyLock<RawJson> = LazyLock::new(|| extractor(MODEL_OUTPUT));
-    static USER: LazyLock<RawJson> = LazyLock::new(|| extractor(USER_INPUT));
+    static MODEL: LazyLock<RawJson> = LazyLock::new(|| empty_step(MODEL_OUTPUT));
+    static USER: LazyLock<RawJson> = LazyLock::new(|| empty_step(USER_INPUT));
     match role {
         Role::Assistant => &MODEL,
         Role::System | Role::Developer | Role::User | Role::Tool | Role::Other(_) => &USER,
     }
 }
 
-fn extractor(tag: &str) -> RawJson {
+fn empty_step(tag: &str) -> RawJson {
     RawJson::object(|object| {
         object.str("type", tag).raw(CONTENT, "[]");
     })
@@ -320,14 +308,12 @@ fn extractor(tag: &str) -> RawJson {
 
 /// Write a request body.
 pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
-    let own = request.vendor.as_ref();
-    let own = own.filter(|vendor| vendor.wire == Wire::GeminiInteractions);
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
-        return own_request(request, body, losses);
+    if let Some(body) = native::body(request.vendor.as_ref(), &Wire::GeminiInteractions) {
+        return encode_native_request(request, body, losses);
     }
     foreign::note_request_keys(request, losses);
     let lifted = SystemText::Lifted(Vec::new());
-    let (items, lifted) = encode(&request.messages, Whose::History, lifted, losses);
+    let (items, lifted) = encode(&request.messages, EncodeFor::History, lifted, losses);
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     let system = system(request, &lifted, losses);
@@ -335,19 +321,16 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
         object.str("system_instruction", &system);
     }
     object.raw("input", &array(&items));
-    let tools = foreign::function_tools(&request.tools, losses);
-    if !tools.is_empty() {
-        functions(object.key("tools"), &tools, losses);
-    }
+    foreign::write_tools(&mut object, &request.tools, functions, losses);
     object.end();
     out
 }
 
 /// Functions on offer, as an array.
-pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+pub(crate) fn functions(out: &mut String, tools: &[FunctionTool<'_>], losses: &mut Losses) {
     let root = Path::Root.key("tools");
     let mut list = ArrayWriter::new(out);
-    for Function { index, tool } in tools {
+    for FunctionTool { index, tool } in tools {
         let path = root.index(*index);
         let mut object = ObjectWriter::new(list.slot());
         object.str("type", "function").str("name", &tool.name);
@@ -355,7 +338,7 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
             object.str("description", description);
         }
         if let Some(parameters) = &tool.parameters {
-            let schema = foreign::sound_json(parameters, &path, losses);
+            let schema = foreign::without_lone_surrogates(parameters, &path, losses);
             object.raw("parameters", &schema);
         }
         object.end();
@@ -373,16 +356,16 @@ fn system(request: &Request, lifted: &SystemText, losses: &mut Losses) -> String
     texts.join("\n\n")
 }
 
-/// TemplateValue input and system text back into a body that came from this format.
-fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
+/// Put input and system text back into a body that came from this format.
+fn encode_native_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
     let lifted = SystemText::Lifted(Vec::new());
-    let plain = bare_input(request);
+    let plain = bare_string_input(request);
     let place = value.get("input");
     let (input, lifted) = match (plain, place) {
         (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
         _ => {
-            let (items, lifted) = encode(&request.messages, Whose::History, lifted, losses);
+            let (items, lifted) = encode(&request.messages, EncodeFor::History, lifted, losses);
             let alone = place.is_some_and(|place| place.as_object().is_some());
             let text = match (items.as_slice(), alone) {
                 ([only], true) => only.clone(),
@@ -398,7 +381,7 @@ fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String
         [only] => {
             let place = value.get("system_instruction");
             let is_text = place.is_some_and(|place| place.as_text().is_some());
-            is_text && bare(only).is_some() && lifted.is_empty()
+            is_text && bare_string(only).is_some() && lifted.is_empty()
         }
         _ => false,
     };
@@ -422,9 +405,9 @@ fn own_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    let items = answered(response, losses);
-    let Some(body) = own_body(response) else {
-        return made(response, &items, response.error.as_ref());
+    let items = response_steps(response, losses);
+    let Some(body) = native::body(response.vendor.as_ref(), &Wire::GeminiInteractions) else {
+        return build_body(response, &items, response.error.as_ref());
     };
     let key = steps_key(&body.value());
     let list = array(&items);
@@ -439,40 +422,28 @@ pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
 
 /// What a response from elsewhere said before it failed, if anything is known of it, and why it
 /// did.
-pub(super) fn failed<'r>(
+pub(super) fn failed_response<'r>(
     response: &'r Response,
     losses: &mut Losses,
 ) -> Option<(Option<String>, &'r VendorError)> {
     let error = response.error.as_ref()?;
-    if own_body(response).is_some() {
+    if native::body(response.vendor.as_ref(), &Wire::GeminiInteractions).is_some() {
         return None;
     }
-    let items = answered(response, losses);
+    let items = response_steps(response, losses);
     let known = response.id.is_some() || response.model.is_some() || response.usage.is_some();
-    let body = (known || !items.is_empty()).then(|| made(response, &items, None));
+    let body = (known || !items.is_empty()).then(|| build_body(response, &items, None));
     Some((body, error))
 }
 
-/// The body that a response of this format came in, as a template.
-fn own_body(response: &Response) -> Option<&RawJson> {
-    let own = response.vendor.as_ref();
-    match &own
-        .filter(|vendor| vendor.wire == Wire::GeminiInteractions)?
-        .form
-    {
-        Form::Item(body) => Some(body),
-        Form::Part(_) | Form::Bare | Form::Within => None,
-    }
-}
-
 /// The steps of a response.
-fn answered(response: &Response, losses: &mut Losses) -> Vec<String> {
+fn response_steps(response: &Response, losses: &mut Losses) -> Vec<String> {
     let messages = &response.messages;
-    encode(messages, Whose::Response, SystemText::Lost, losses).0
+    encode(messages, EncodeFor::Response, SystemText::Lost, losses).0
 }
 
 /// A body for a response that came from elsewhere.
-fn made(response: &Response, items: &[String], error: Option<&VendorError>) -> String {
+fn build_body(response: &Response, items: &[String], error: Option<&VendorError>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object

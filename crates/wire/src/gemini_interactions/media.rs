@@ -6,7 +6,8 @@
 use throughline_model::json::ObjectWriter;
 use throughline_model::{Media, MediaKind, Path};
 
-use crate::google::{Bytes, bytes, media_kind, usual_type};
+use crate::google::{MediaData, default_media_type, media_data, media_kind};
+use crate::media::decode_base64_text;
 use crate::{LossKind, Losses};
 
 const IMAGES: [&str; 8] = [
@@ -64,7 +65,7 @@ const DOCUMENTS: [&str; 12] = [
 ];
 
 /// Other names of listed types.
-const ALSO: [(&str, &str); 14] = [
+const ALIASES: [(&str, &str); 14] = [
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
     ("image/x-png", "image/png"),
@@ -82,7 +83,7 @@ const ALSO: [(&str, &str); 14] = [
 ];
 
 /// How the first bytes of some types look in base 64.
-const BEGINNINGS: [(&str, &str); 5] = [
+const BASE64_PREFIXES: [(&str, &str); 5] = [
     ("iVBORw0KGgo", "image/png"),
     ("/9j/", "image/jpeg"),
     ("R0lGOD", "image/gif"),
@@ -91,12 +92,12 @@ const BEGINNINGS: [(&str, &str); 5] = [
 ];
 
 /// Append media from elsewhere; nothing if they cannot be said.
-pub(super) fn make(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
-    let found = bytes(media);
+pub(super) fn translate(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
+    let found = media_data(media);
     let (data, uri, named) = match &found {
-        Bytes::Inline(data, named) => (Some(&**data), None, *named),
-        Bytes::Address(uri, named) => (None, Some(*uri), *named),
-        Bytes::Elsewhere => {
+        MediaData::Inline(data, named) => (Some(&**data), None, *named),
+        MediaData::Address(uri, named) => (None, Some(*uri), *named),
+        MediaData::Elsewhere => {
             losses.note(path, LossKind::Media, "the file is kept by another vendor");
             return;
         }
@@ -104,15 +105,15 @@ pub(super) fn make(out: &mut String, media: &Media, path: &Path<'_>, losses: &mu
     if media.name.is_some() || media.transcript.is_some() {
         losses.note(path, LossKind::Media, "file name or transcript");
     }
-    let named = named.map(essence).filter(|named| says_something(named));
+    let named = named.map(essence).filter(|named| is_specific(named));
     let listed = match (&named, data) {
         (Some(named), _) => listed(named),
-        (None, Some(data)) => begins_like(data),
+        (None, Some(data)) => media_type_of(data),
         (None, None) => None,
     };
     if let (None, Some(named), Some(data)) = (listed, &named, data)
         && is_text(named)
-        && let Some(text) = text_in(data)
+        && let Some(text) = decode_base64_text(data)
     {
         losses.note(path, LossKind::Media, "a text file becomes plain text");
         if !text.is_empty() {
@@ -134,9 +135,9 @@ pub(super) fn make(out: &mut String, media: &Media, path: &Path<'_>, losses: &mu
             let detail = format!("the media type {detail} is not one of this format");
             losses.note(path, LossKind::Media, detail);
         }
-        // Bytes need a type; for a document every guess would be wrong.
+        // MediaData need a type; for a document every guess would be wrong.
         data.filter(|_| kind != MediaKind::File)
-            .map(|_| usual_type(kind))
+            .map(|_| default_media_type(kind))
     });
     let mut object = ObjectWriter::new(out);
     object.str(
@@ -163,7 +164,7 @@ fn essence(media_type: &str) -> String {
 }
 
 /// Whether a media type says what the bytes are.
-fn says_something(media_type: &str) -> bool {
+fn is_specific(media_type: &str) -> bool {
     !matches!(
         media_type,
         "" | "application/octet-stream" | "binary/octet-stream"
@@ -171,14 +172,14 @@ fn says_something(media_type: &str) -> bool {
 }
 
 fn listed(media_type: &str) -> Option<&'static str> {
-    let also = ALSO.iter().find(|(name, _)| *name == media_type);
+    let also = ALIASES.iter().find(|(name, _)| *name == media_type);
     let wanted = also.map_or(media_type, |(_, listed)| listed);
     let all = IMAGES.iter().chain(&AUDIO).chain(&VIDEO).chain(&DOCUMENTS);
     all.copied().find(|listed| *listed == wanted)
 }
 
-fn begins_like(data: &str) -> Option<&'static str> {
-    let found = BEGINNINGS
+fn media_type_of(data: &str) -> Option<&'static str> {
+    let found = BASE64_PREFIXES
         .iter()
         .find(|(beginning, _)| data.starts_with(beginning));
     found.map(|(_, media_type)| *media_type)
@@ -192,46 +193,11 @@ fn is_text(media_type: &str) -> bool {
         )
 }
 
-/// The text whose bytes stand there in base 64; none if they are no text.
-fn text_in(data: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
-    let mut buffer = 0u32;
-    let mut bits = 0;
-    for byte in data.trim_end_matches('=').bytes() {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        buffer = ((buffer << 6) | u32::from(digit)) & 0xff_ffff;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((buffer >> bits) as u8);
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{DOCUMENTS, listed, text_in};
+    use super::{DOCUMENTS, listed};
     use crate::google::media_kind;
     use throughline_model::MediaKind;
-
-    #[test]
-    fn text_comes_out_of_base_64() {
-        assert_eq!(text_in("").as_deref(), Some(""));
-        assert_eq!(text_in("Zg==").as_deref(), Some("f"));
-        assert_eq!(text_in("Zm8").as_deref(), Some("fo"));
-        assert_eq!(text_in("Zm9vYg==").as_deref(), Some("foob"));
-        assert_eq!(text_in("bmHDr3Zl").as_deref(), Some("na\u{ef}ve"));
-        assert_eq!(text_in("/w=="), None, "not UTF-8");
-        assert_eq!(text_in("Zm 9v"), None);
-    }
 
     #[test]
     fn types_have_one_listed_name() {

@@ -7,19 +7,19 @@
 pub(crate) mod compose;
 mod decode;
 pub(crate) mod encode;
-mod frames;
+mod encode_stream;
 mod media;
 mod parts;
 mod render;
-mod steps;
 mod stream;
+mod streamed_step;
 mod types;
 mod validate;
 
 #[cfg(test)]
-mod made_tests;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod translate_tests;
 
 use throughline_model::json::Value;
 use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
@@ -28,9 +28,9 @@ use crate::compose::ComposeFormat;
 use crate::message_writer::array;
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
-use crate::validate::report::Style;
+use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType, google};
+use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType, google};
 
 pub use types::STEP_TYPES;
 
@@ -44,7 +44,7 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
         hosted_tool: |_, _| None,
     },
     validate: ValidateFormat {
-        paths: Style::Brackets,
+        paths: PathStyle::Brackets,
         check: validate::check,
     },
     approval_item: |_| None,
@@ -64,8 +64,8 @@ impl Codec for GeminiInteractions {
         &TABLES
     }
 
-    fn shape(&self, value: &Value<'_>) -> Shape {
-        decode::shape(value)
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
+        decode::document_kind(value)
     }
 
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
@@ -105,11 +105,11 @@ impl Codec for GeminiInteractions {
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        frames::encode(response, losses)
+        encode_stream::encode_stream(response, losses)
     }
 
     fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
-        google::error(&Wire::GeminiInteractions, body)
+        google::decode_error(&Wire::GeminiInteractions, body)
     }
 
     fn encode_error(&self, error: &VendorError) -> String {

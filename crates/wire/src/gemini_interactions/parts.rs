@@ -2,15 +2,14 @@
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
 use throughline_model::{
-    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Opaque, Path, Text,
-    Vendor, Wire,
+    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Path, Text, Vendor, Wire,
 };
 
 use super::media;
 use crate::read::{self, number_of, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
-use crate::{DecodeError, LossKind, Losses, foreign};
+use crate::{DecodeError, LossKind, Losses, foreign, native};
 
 /// Where media have their bytes or their address.
 const PLACES: [&str; 2] = ["data", "uri"];
@@ -27,29 +26,18 @@ pub(super) fn decode(
     let tag = read::required_str(part, "type", path)?;
     let mut extractor = Extractor::new(part);
     let body = match &*tag {
-        "text" => match part.get("text") {
-            None => return Err(DecodeError::missing(&path.key("text"), "a string")),
-            Some(value) => Body::Text(Text {
-                text: extractor
-                    .text(value)
-                    .ok_or_else(|| DecodeError::expected(&path.key("text"), "a string", value))?,
-                citations: citations(part),
-            }),
-        },
+        "text" => Body::Text(Text {
+            text: extractor.required_text("text", "a string", path)?,
+            citations: citations(part),
+        }),
         "image" => read_media(MediaKind::Image, part, &mut extractor),
         "audio" => read_media(MediaKind::Audio, part, &mut extractor),
         "video" => read_media(MediaKind::Video, part, &mut extractor),
         "document" => read_media(MediaKind::File, part, &mut extractor),
-        _ => opaque(&tag),
+        _ => Body::opaque(&*tag),
     };
     let vendor = Vendor::form(Wire::GeminiInteractions, form(extractor.into_template()));
     Ok(Content::new(body).with_vendor(vendor))
-}
-
-fn opaque(tag: &str) -> Body {
-    Body::Opaque(Opaque {
-        tag: tag.to_owned(),
-    })
 }
 
 fn citations(part: &Value<'_>) -> Vec<Citation> {
@@ -99,7 +87,7 @@ fn read_media<'v, 'a>(
         PLACES.into_iter().find_map(|key| Some((key, kept(key)?)))
     });
     let Some((key, text)) = found else {
-        return opaque(&text_of(part, "type").unwrap_or_default());
+        return Body::opaque(text_of(part, "type").unwrap_or_default());
     };
     let source = if key == "data" {
         MediaSource::Data(text)
@@ -164,12 +152,11 @@ pub(super) fn encode_all(
 ) {
     for (index, content) in parts.iter().enumerate() {
         let mut text = String::new();
-        let vendor = content.vendor.as_ref();
-        let own = vendor.filter(|vendor| vendor.wire == Wire::GeminiInteractions);
-        match own.map(|vendor| &vendor.form) {
+        let native = native::vendor(content, &Wire::GeminiInteractions);
+        match native.map(|vendor| &vendor.form) {
             Some(Form::Part(part) | Form::Item(part)) => encode(&mut text, &content.body, part),
             Some(Form::Bare | Form::Within) | None => {
-                make(&mut text, content, &path.index(index), losses);
+                translate(&mut text, content, &path.index(index), losses);
             }
         }
         if text.is_empty() {
@@ -183,16 +170,16 @@ pub(super) fn encode_all(
 }
 
 /// Append a part for a content that came from elsewhere; nothing if it cannot be said as a part.
-pub(super) fn make(out: &mut String, content: &Content, path: &Path<'_>, losses: &mut Losses) {
+pub(super) fn translate(out: &mut String, content: &Content, path: &Path<'_>, losses: &mut Losses) {
     match &content.body {
         Body::Text(text) => {
             foreign::note_vendor_fields(content, path, losses);
-            foreign::note_words(content, path, losses);
-            make_text(out, text, path, losses);
+            foreign::note_transcript(content, path, losses);
+            translate_text(out, text, path, losses);
         }
         Body::Refusal(text) => {
             losses.note(path, LossKind::Marking, "refusal becomes plain text");
-            make_text(out, text, path, losses);
+            translate_text(out, text, path, losses);
         }
         Body::Error(fault) => {
             losses.note(path, LossKind::Marking, "error becomes plain text");
@@ -200,19 +187,16 @@ pub(super) fn make(out: &mut String, content: &Content, path: &Path<'_>, losses:
                 text: fault.message.clone(),
                 citations: Vec::new(),
             };
-            make_text(out, &text, path, losses);
+            translate_text(out, &text, path, losses);
         }
         Body::Media(found) => {
             foreign::note_vendor_fields(content, path, losses);
-            foreign::note_words(content, path, losses);
-            media::make(out, found, path, losses);
+            foreign::note_transcript(content, path, losses);
+            media::translate(out, found, path, losses);
         }
-        Body::Opaque(opaque) => losses.note(
-            path,
-            LossKind::VendorItem,
-            format!("{} means nothing here", opaque.tag),
-        ),
-        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+        Body::Opaque(_) | Body::Unknown(_) => {
+            foreign::note_vendor_only(&content.body, path, losses);
+        }
         Body::Reasoning(_)
         | Body::ToolCall(_)
         | Body::ToolResult(_)
@@ -223,7 +207,7 @@ pub(super) fn make(out: &mut String, content: &Content, path: &Path<'_>, losses:
     }
 }
 
-fn make_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses) {
+fn translate_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses) {
     // Empty texts say nothing.
     if text.text.is_empty() {
         return;

@@ -3,7 +3,7 @@
 use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Content, Output, Role, ToolCall, ToolResult};
 
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 use crate::render::format::{
     Adjacency, EnvelopeFormat, IdRule, PlainForms, RenderFormat, RuleNames, Rules, SystemPlace,
     UnusableForms,
@@ -44,7 +44,7 @@ fn rules(target: &Target, switches: Switches) -> Rules {
         adjacency: Adjacency::BeforeModel,
         system: SystemPlace::Outside,
         id: IdRule {
-            required: switches.upholds("I-1"),
+            required: switches.enforces("I-1"),
             ..common.id
         },
         no_empty: true,
@@ -62,7 +62,7 @@ fn role_words(role: &Role) -> &'static [&'static str] {
 }
 
 fn add_input<'m>(
-    body: &mut Members<'m>,
+    body: &mut ObjectBuilder<'m>,
     input: RenderedInput<'m>,
     target: &'m Target,
     _switches: Switches,
@@ -82,7 +82,7 @@ fn text(raw: &RawJson, _by_model: bool) -> bool {
         text: Some("text"),
         ..NO_MEMBERS
     };
-    members.fit(None, raw)
+    members.matches(None, raw)
 }
 
 fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
@@ -94,7 +94,7 @@ fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
         value: Some("arguments"),
         ..NO_MEMBERS
     };
-    object && members.fit(Some(content), raw)
+    object && members.matches(Some(content), raw)
 }
 
 fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
@@ -106,5 +106,5 @@ fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
         flags: &["is_error"],
         ..NO_MEMBERS
     };
-    matches!(result.output, Output::Text(_)) && members.fit(Some(content), raw)
+    matches!(result.output, Output::Text(_)) && members.matches(Some(content), raw)
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use throughline_model::json::{self, RawJson, Value};
-use throughline_model::{Event, Path, Place, Stop, Wire};
+use throughline_model::{Event, Path, Place, Wire};
 
 use super::decode::{self, StepDecoder};
 use super::parts;
-use super::steps::{Change, Step};
+use super::streamed_step::{StepChange, StreamedStep};
 use super::types::{CONTENT, MODEL_OUTPUT, USER_INPUT};
 use crate::flat::response_scope;
 use crate::google;
@@ -33,7 +33,7 @@ pub(super) const STEP_STOP: &str = "step.stop";
 pub(super) struct Decoder {
     /// The members of the interaction so far.
     body: Option<RawJson>,
-    steps: BTreeMap<usize, Step>,
+    steps: BTreeMap<usize, StreamedStep>,
     calls: usize,
     over: bool,
 }
@@ -67,29 +67,23 @@ impl Decoder {
                 };
                 let index = index(event)?;
                 self.opened(index, step, events);
-                self.steps.insert(index, Step::begin(step));
+                self.steps.insert(index, StreamedStep::begin(step));
             }
             STEP_DELTA => self.delta(event, events)?,
             STEP_STOP => {}
             "error" => {
                 let error = match member(event, "error") {
-                    Some(error) => google::error_object(&Wire::GeminiInteractions, error),
-                    None => google::error_object(&Wire::GeminiInteractions, event),
+                    Some(error) => google::decode_error_object(&Wire::GeminiInteractions, error),
+                    None => google::decode_error_object(&Wire::GeminiInteractions, event),
                 };
                 let usage = self
                     .body
                     .as_ref()
                     .and_then(|body| member(&body.value(), "usage").map(decode::usage));
-                events.push(Event::Finished {
-                    stop: Stop::Failed,
-                    usage,
-                    error: Some(error),
-                    vendor: None,
-                    service: None,
-                });
+                events.push(Event::failed(Some(error), usage));
                 self.over = true;
             }
-            _ => events.push(other(event)),
+            _ => events.push(unknown_event(event)),
         }
         Ok(())
     }
@@ -104,7 +98,7 @@ impl Decoder {
             let path = Path::Root.key("interaction");
             return Err(DecodeError::expected(&path, "an object", interaction));
         }
-        let body = google::merged(self.body.as_ref(), interaction, |_, _, _| None);
+        let body = google::merge_objects(self.body.as_ref(), interaction, |_, _, _| None);
         let value = body.value();
         events.push(Event::Started {
             id: text_of(&value, "id").filter(|id| !id.is_empty()),
@@ -148,7 +142,7 @@ impl Decoder {
         let id = body.as_ref().and_then(|body| text_of(body, "id"));
         let scope = response_scope(id.as_deref().filter(|id| !id.is_empty()));
         let mut decoder = StepDecoder::default();
-        let Ok(contents) = decoder.said(step, scope, &mut self.calls, &Path::Root) else {
+        let Ok(contents) = decoder.response_step(step, scope, &mut self.calls, &Path::Root) else {
             return;
         };
         for (part, content) in contents.into_iter().enumerate() {
@@ -165,7 +159,7 @@ impl Decoder {
         };
         if !self.steps.contains_key(&index) {
             let kind = text_of(delta, "type").unwrap_or_default();
-            match Step::of_delta(&kind) {
+            match StreamedStep::of_delta(&kind) {
                 Some(step) => {
                     if let Ok(begun) = RawJson::new(&step.to_json()) {
                         self.opened(index, &begun.value(), events);
@@ -173,7 +167,7 @@ impl Decoder {
                     self.steps.insert(index, step);
                 }
                 None => {
-                    events.push(other(event));
+                    events.push(unknown_event(event));
                     return Ok(());
                 }
             }
@@ -182,7 +176,7 @@ impl Decoder {
             return Ok(());
         };
         match step.apply(delta) {
-            Change::Opened {
+            StepChange::Opened {
                 part,
                 content,
                 text,
@@ -196,20 +190,20 @@ impl Decoder {
                     events.push(Event::Delta { at, text });
                 }
             }
-            Change::Text { part, text } => {
+            StepChange::Text { part, text } => {
                 let at = Place::new(0, index, part);
                 events.push(Event::Delta { at, text });
             }
-            Change::OfStep(text) => {
+            StepChange::StepText(text) => {
                 let at = Place::new(0, index, 0);
                 events.push(Event::Delta { at, text });
             }
-            Change::OfSummary { part, text } => {
+            StepChange::SummaryText { part, text } => {
                 let at = Place::new(0, index, 0);
                 events.push(Event::Summary { at, part, text });
             }
-            Change::Silent => {}
-            Change::Unknown => events.push(other(event)),
+            StepChange::Other => {}
+            StepChange::Unknown => events.push(unknown_event(event)),
         }
         Ok(())
     }
@@ -222,7 +216,7 @@ impl Decoder {
         if told.map_or(0, <[_]>::len) >= self.steps.len() {
             return Some(body.clone());
         }
-        let steps: Vec<String> = self.steps.values().map(Step::to_json).collect();
+        let steps: Vec<String> = self.steps.values().map(StreamedStep::to_json).collect();
         let mut out = String::new();
         restore(
             &mut out,
@@ -237,7 +231,7 @@ impl Decoder {
         let Some(body) = self.body() else {
             return Ok(());
         };
-        let (response, counts) = decode::placed_response(&body.value())?;
+        let (response, counts) = decode::response_with_counts(&body.value())?;
         let contents = response.messages.iter().flat_map(|it| &it.contents);
         let mut contents = contents.cloned();
         // Steps keep the index under which they were streamed; it need not start at nought.
@@ -266,7 +260,7 @@ fn index(event: &Value<'_>) -> Result<usize, DecodeError> {
     index.ok_or_else(|| DecodeError::missing(&Path::Root.key("index"), "the index of a step"))
 }
 
-fn other(event: &Value<'_>) -> Event {
+fn unknown_event(event: &Value<'_>) -> Event {
     Event::Other {
         wire: Wire::GeminiInteractions,
         event: RawJson::of(event),

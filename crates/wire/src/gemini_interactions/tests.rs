@@ -9,7 +9,7 @@ use throughline_model::{
 
 use super::GeminiInteractions;
 use crate::sse::Frame;
-use crate::{Codec, Losses, Shape, StreamDecoder, assemble};
+use crate::{Codec, DocumentKind, Losses, StreamDecoder, assemble};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
@@ -335,14 +335,20 @@ fn a_response_from_elsewhere_is_an_interaction() {
 
 #[test]
 fn shapes_are_told_apart() {
-    let shape = |text: &str| GeminiInteractions.shape(&json::parse(text).unwrap());
-    assert_eq!(shape(r#"{"id":"i","status":"completed"}"#), Shape::Response);
-    assert_eq!(shape(r#"{"steps":[]}"#), Shape::Response);
-    assert_eq!(shape(r#"{"input":"hi","model":"m"}"#), Shape::Request);
-    assert_eq!(shape(r#"{"type":"thought"}"#), Shape::Message);
-    assert_eq!(shape(r#"{"error":{}}"#), Shape::Error);
-    assert_eq!(shape(r#"[{"error":{}}]"#), Shape::Error);
-    assert_eq!(shape("{}"), Shape::Unknown);
+    let shape = |text: &str| GeminiInteractions.document_kind(&json::parse(text).unwrap());
+    assert_eq!(
+        shape(r#"{"id":"i","status":"completed"}"#),
+        DocumentKind::Response
+    );
+    assert_eq!(shape(r#"{"steps":[]}"#), DocumentKind::Response);
+    assert_eq!(
+        shape(r#"{"input":"hi","model":"m"}"#),
+        DocumentKind::Request
+    );
+    assert_eq!(shape(r#"{"type":"thought"}"#), DocumentKind::Message);
+    assert_eq!(shape(r#"{"error":{}}"#), DocumentKind::Error);
+    assert_eq!(shape(r#"[{"error":{}}]"#), DocumentKind::Error);
+    assert_eq!(shape("{}"), DocumentKind::Unknown);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use throughline_model::{Family, Stop};
 
-use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
+use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 use ItemRole::{Call, Output, Reasoning};
 

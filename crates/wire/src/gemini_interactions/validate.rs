@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use throughline_model::Path;
 use throughline_model::json::Value;
 
+use crate::validate::object_schema::{
+    Field, Kind, KnownObject, filled, member, optional, required, text,
+};
 use crate::validate::profile::{Chain, Profile};
 use crate::validate::report::Report;
-use crate::validate::shape::{Field, Kind, Known, filled, member, optional, required, text};
 
 const TEXT: Kind = Kind::TEXT;
 const LIST: Kind = Kind::LIST;
@@ -181,7 +183,7 @@ pub(super) fn check(request: &Value<'_>, profile: &Profile, report: &mut Report)
             Step::Result(pair) => ("call_id", pair.result_fields, pair),
             Step::Other => continue,
         };
-        let known = Known {
+        let known = KnownObject {
             rule: "S-I2",
             tag: &tag,
             object: value,

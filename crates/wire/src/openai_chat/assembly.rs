@@ -4,55 +4,57 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use throughline_model::json::{self, ArrayWriter, Value};
 
-use super::merge::{Grown, Members, Rule, TokenWriter, push_token};
+use super::merge::{MergeRule, MergedObject, MergedValue, TokenWriter, push_token};
 use crate::read::{member, number_of, text_of};
 
 /// An index beyond this says nothing about the order of calls.
 const MANY_CALLS: u64 = 1 << 20;
 
-fn body_rules(key: &str) -> Rule {
+fn body_rules(key: &str) -> MergeRule {
     match key {
-        "choices" => Rule::Place,
-        _ => Rule::Last,
+        "choices" => MergeRule::Placeholder,
+        _ => MergeRule::Last,
     }
 }
 
-fn choice_rules(key: &str) -> Rule {
+fn choice_rules(key: &str) -> MergeRule {
     match key {
-        "delta" | "message" => Rule::Place,
-        "logprobs" => Rule::Object(|_| Rule::Append),
-        _ => Rule::Last,
+        "delta" | "message" => MergeRule::Placeholder,
+        "logprobs" => MergeRule::Object(|_| MergeRule::Append),
+        _ => MergeRule::Last,
     }
 }
 
-fn message_rules(key: &str) -> Rule {
+fn message_rules(key: &str) -> MergeRule {
     match key {
-        "content" | "refusal" | "reasoning_content" | "reasoning" | "annotations" => Rule::Append,
-        "audio" => Rule::Object(|key| match key {
-            "data" | "transcript" => Rule::Append,
-            _ => Rule::Last,
+        "content" | "refusal" | "reasoning_content" | "reasoning" | "annotations" => {
+            MergeRule::Append
+        }
+        "audio" => MergeRule::Object(|key| match key {
+            "data" | "transcript" => MergeRule::Append,
+            _ => MergeRule::Last,
         }),
-        "function_call" => Rule::Object(called_rules),
-        "tool_calls" => Rule::Place,
-        "role" => Rule::Name,
-        _ => Rule::Last,
+        "function_call" => MergeRule::Object(function_rules),
+        "tool_calls" => MergeRule::Placeholder,
+        "role" => MergeRule::Repeated,
+        _ => MergeRule::Last,
     }
 }
 
-fn call_rules(key: &str) -> Rule {
+fn call_rules(key: &str) -> MergeRule {
     match key {
-        "index" => Rule::Skip,
-        "id" | "type" => Rule::Name,
-        "function" | "custom" => Rule::Object(called_rules),
-        _ => Rule::Last,
+        "index" => MergeRule::Skip,
+        "id" | "type" => MergeRule::Repeated,
+        "function" | "custom" => MergeRule::Object(function_rules),
+        _ => MergeRule::Last,
     }
 }
 
-fn called_rules(key: &str) -> Rule {
+fn function_rules(key: &str) -> MergeRule {
     match key {
-        "name" => Rule::Name,
-        "arguments" | "input" => Rule::Append,
-        _ => Rule::Last,
+        "name" => MergeRule::Repeated,
+        "arguments" | "input" => MergeRule::Append,
+        _ => MergeRule::Last,
     }
 }
 
@@ -61,7 +63,7 @@ fn called_rules(key: &str) -> Rule {
 struct Call {
     /// Its place among the calls: its index, where no other call has taken that.
     part: usize,
-    members: Members,
+    members: MergedObject,
 }
 
 impl Call {
@@ -70,11 +72,11 @@ impl Call {
     }
 
     /// The member with name and arguments.
-    fn called(&self) -> Option<&Members> {
+    fn called(&self) -> Option<&MergedObject> {
         ["function", "custom"]
             .iter()
             .find_map(|key| match self.members.get(key) {
-                Some(Grown::Object(members)) => Some(members),
+                Some(MergedValue::Object(members)) => Some(members),
                 _ => None,
             })
     }
@@ -107,8 +109,8 @@ pub(super) struct Fragment {
 /// One alternative so far.
 #[derive(Default)]
 pub(super) struct Choice {
-    members: Members,
-    message: Members,
+    members: MergedObject,
+    message: MergedObject,
     calls: Vec<Call>,
     /// The newest call of each id and of each index.
     ids: HashMap<String, usize>,
@@ -163,7 +165,7 @@ impl Choice {
         self.parts.insert(part);
         self.calls.push(Call {
             part,
-            members: Members::default(),
+            members: MergedObject::default(),
         });
         call
     }
@@ -227,7 +229,7 @@ impl Choice {
         }
         self.message
             .write_members(&mut object, |key, out| match key {
-                "role" if self.message.get("role").is_some_and(Grown::is_null) => {
+                "role" if self.message.get("role").is_some_and(MergedValue::is_null) => {
                     out.push_str(role);
                     true
                 }
@@ -299,7 +301,7 @@ pub(super) fn delta<'v, 'a>(choice: &'v Value<'a>) -> Option<&'v Value<'a>> {
 /// The body so far.
 #[derive(Default)]
 pub(super) struct Assembly {
-    body: Members,
+    body: MergedObject,
     // In boxes: there is one, mostly, and a node of the map has room for eleven.
     choices: BTreeMap<u64, Box<Choice>>,
 }
@@ -330,7 +332,7 @@ impl Assembly {
         let finished = |choice: &Choice| {
             let reason = choice.members.get("finish_reason");
             // An empty reason is none.
-            matches!(reason, Some(Grown::Json(reason)) if reason != "null" && reason != "\"\"")
+            matches!(reason, Some(MergedValue::Json(reason)) if reason != "null" && reason != "\"\"")
         };
         !self.choices.is_empty() && self.choices.values().all(|choice| finished(choice))
     }
@@ -349,7 +351,9 @@ impl Assembly {
                     array.end();
                     true
                 }
-                ("object", Some(Grown::Json(name))) if name == "\"chat.completion.chunk\"" => {
+                ("object", Some(MergedValue::Json(name)))
+                    if name == "\"chat.completion.chunk\"" =>
+                {
                     out.push_str("\"chat.completion\"");
                     true
                 }

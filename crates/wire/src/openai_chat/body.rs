@@ -1,24 +1,18 @@
 //! Writing request bodies, response bodies and errors.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_compact_with};
-use throughline_model::{Form, Path, Request, Response, Stop, Usage, Vendor, VendorError};
+use throughline_model::{Path, Request, Response, Stop, Usage, VendorError};
 
-use super::made::{Made, Target};
+use super::message_builder::{EncodeFor, MessageBuilder};
 use super::{WIRE, encode};
-use crate::foreign::{self, Function};
+use crate::foreign::{self, FunctionTool};
+use crate::native;
 use crate::template::{TemplateValue, push_array, restore};
 use crate::{LossKind, Losses};
 
-fn own_body(vendor: Option<&Vendor>) -> Option<&RawJson> {
-    match vendor.map(|vendor| (&vendor.wire, &vendor.form)) {
-        Some((wire, Form::Item(body))) if *wire == WIRE => Some(body),
-        _ => None,
-    }
-}
-
 /// Write a request body.
 pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
-    let own = own_body(request.vendor.as_ref());
+    let own = native::body(request.vendor.as_ref(), &WIRE);
     if own.is_none() {
         foreign::note_request_keys(request, losses);
     }
@@ -40,19 +34,16 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
     }
     let mut object = ObjectWriter::new(&mut out);
     push_array(object.key("messages"), &messages);
-    let tools = foreign::function_tools(&request.tools, losses);
-    if !tools.is_empty() {
-        functions(object.key("tools"), &tools, losses);
-    }
+    foreign::write_tools(&mut object, &request.tools, functions, losses);
     object.end();
     out
 }
 
 /// Functions on offer, as an array.
-pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+pub(crate) fn functions(out: &mut String, tools: &[FunctionTool<'_>], losses: &mut Losses) {
     let root = Path::Root.key("tools");
     let mut array = ArrayWriter::new(out);
-    for Function { index, tool } in tools {
+    for FunctionTool { index, tool } in tools {
         let path = root.index(*index);
         let mut item = ObjectWriter::new(array.slot());
         item.str("type", "function");
@@ -62,7 +53,7 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
             function.str("description", description);
         }
         if let Some(parameters) = &tool.parameters {
-            let schema = foreign::sound_json(parameters, &path, losses);
+            let schema = foreign::without_lone_surrogates(parameters, &path, losses);
             function.raw("parameters", &schema);
         }
         if let Some(strict) = tool.strict {
@@ -76,38 +67,42 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    if own_body(response.vendor.as_ref()).is_none() && response.error.is_some() {
+    if native::body(response.vendor.as_ref(), &WIRE).is_none() && response.error.is_some() {
         let detail = "an answer has no place for an error";
         losses.note(&Path::Root.key("error"), LossKind::VendorItem, detail);
     }
-    response_for(response, Target::Response, losses)
+    response_for(response, EncodeFor::Response, losses)
 }
 
 /// Write the body that the chunks of a stream add up to, and the error that follows them.
-pub(super) fn streamed<'r>(
+pub(super) fn streamed_body<'r>(
     response: &'r Response,
     losses: &mut Losses,
 ) -> (String, Option<&'r VendorError>) {
-    let body = response_for(response, Target::Stream, losses);
-    let within = own_body(response.vendor.as_ref()).is_some();
+    let body = response_for(response, EncodeFor::Stream, losses);
+    let within = native::body(response.vendor.as_ref(), &WIRE).is_some();
     (body, response.error.as_ref().filter(|_| !within))
 }
 
-fn response_for(response: &Response, target: Target, losses: &mut Losses) -> String {
+fn response_for(response: &Response, target: EncodeFor, losses: &mut Losses) -> String {
     let answers = encode::answers(&response.messages, target, losses);
-    match own_body(response.vendor.as_ref()) {
-        Some(body) => refill(body, &answers, losses),
-        None => build(response, &answers),
+    match native::body(response.vendor.as_ref(), &WIRE) {
+        Some(body) => restore_body(body, &answers, losses),
+        None => build_body(response, &answers),
     }
 }
 
 /// Put the messages back into the places they were taken from.
-fn refill(body: &RawJson, answers: &[String], losses: &mut Losses) -> String {
+fn restore_body(body: &RawJson, answers: &[String], losses: &mut Losses) -> String {
     let value = body.value();
     let choices = value.get("choices").and_then(Value::as_array);
     let choices = choices.unwrap_or_default();
     let places = choices.iter().filter_map(|choice| choice.get("message"));
-    let answer = |index: usize| answers.get(index).map_or(Made::nothing(), String::as_str);
+    let answer = |index: usize| {
+        answers
+            .get(index)
+            .map_or(MessageBuilder::nothing(), String::as_str)
+    };
     let edits: Vec<_> = places
         .enumerate()
         .map(|(index, place)| (place, answer(index)))
@@ -123,7 +118,7 @@ fn refill(body: &RawJson, answers: &[String], losses: &mut Losses) -> String {
     out
 }
 
-fn build(response: &Response, answers: &[String]) -> String {
+fn build_body(response: &Response, answers: &[String]) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object
@@ -131,7 +126,7 @@ fn build(response: &Response, answers: &[String]) -> String {
         .str("object", "chat.completion")
         .number("created", 0)
         .str("model", response.model.as_deref().unwrap_or("unknown"));
-    let nothing = [Made::nothing().to_owned()];
+    let nothing = [MessageBuilder::nothing().to_owned()];
     let answers = if answers.is_empty() {
         &nothing
     } else {
@@ -189,42 +184,6 @@ fn usage(out: &mut String, usage: &Usage) {
         let mut details = ObjectWriter::new(object.key("completion_tokens_details"));
         details.number("reasoning_tokens", reasoning);
         details.end();
-    }
-    object.end();
-}
-
-/// Write `{"error": {…}}`.
-pub(super) fn error(error: &VendorError) -> String {
-    if let Some(body) = error.body.as_ref().filter(|_| error.wire == WIRE)
-        && body.value().get("error").is_some()
-    {
-        return body.get().to_owned();
-    }
-    let mut out = String::new();
-    let mut object = ObjectWriter::new(&mut out);
-    error_object(object.key("error"), error);
-    object.end();
-    out
-}
-
-/// The object inside.
-fn error_object(out: &mut String, error: &VendorError) {
-    if let Some(body) = error.body.as_ref().filter(|_| error.wire == WIRE) {
-        let value = body.value();
-        return match value.get("error") {
-            Some(inner) => push_compact_with(out, inner, &[]),
-            None => out.push_str(body.get()),
-        };
-    }
-    let mut object = ObjectWriter::new(out);
-    object
-        .str("message", &error.message)
-        .str("type", error.kind.as_deref().unwrap_or("server_error"));
-    for (key, value) in [("param", &error.param), ("code", &error.code)] {
-        match value {
-            Some(value) => object.str(key, value),
-            None => object.raw(key, "null"),
-        };
     }
     object.end();
 }

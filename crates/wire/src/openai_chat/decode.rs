@@ -9,10 +9,10 @@ use throughline_model::{
 };
 
 use super::WIRE;
-use super::message::{MessageDecoder, Origin, is_call};
+use super::message::{CallScope, MessageDecoder, is_call};
 use crate::read::{self, member, number_of, text_of};
 use crate::template::Extractor;
-use crate::{DecodeError, Problem, Shape, truncated_call};
+use crate::{DecodeError, DocumentKind, Problem, truncated_call};
 
 /// Why a choice ended that the output limit cut off.
 const LENGTH: &str = "length";
@@ -22,7 +22,7 @@ pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Messa
     let mut decoder = MessageDecoder::default();
     let mut messages: Vec<Message> = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let message = decoder.message(item, Origin::place(index), &path.index(index))?;
+        let message = decoder.message(item, CallScope::at_index(index), &path.index(index))?;
         match messages.last_mut() {
             Some(before) if before.role == Role::Tool && message.role == Role::Tool => {
                 before.contents.extend(message.contents);
@@ -34,22 +34,22 @@ pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Messa
 }
 
 /// What a JSON object of this format is.
-pub(super) fn shape(value: &Value<'_>) -> Shape {
+pub(super) fn document_kind(value: &Value<'_>) -> DocumentKind {
     let has = |key| value.get(key).is_some();
     if has("choices") {
-        Shape::Response
+        DocumentKind::Response
     } else if has("messages") {
-        Shape::Request
+        DocumentKind::Request
     } else if has("role") || (has("id") && is_call(value)) {
         // A call alone is no message, but reading it as one says how to make it one.
-        Shape::Message
+        DocumentKind::Message
     } else if value
         .get("error")
         .is_some_and(|error| error.as_object().is_some())
     {
-        Shape::Error
+        DocumentKind::Error
     } else {
-        Shape::Unknown
+        DocumentKind::Unknown
     }
 }
 
@@ -119,8 +119,8 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
         if message.as_object().is_none() {
             return Err(DecodeError::expected(&path, "a message", message));
         }
-        let origin = Origin::choice(id.as_deref(), index);
-        let mut contents = decoder.said_by_model(message, origin, &path)?;
+        let origin = CallScope::choice(id.as_deref(), index);
+        let mut contents = decoder.assistant_contents(message, origin, &path)?;
         // Each alternative has a limit of its own.
         if text_of(choice, "finish_reason").as_deref() == Some(LENGTH) {
             truncated_call::mark(&mut contents, &Stop::Length);

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{
-    Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Role, Runner,
-    Slot, Slots, Text, ToolCall, ToolResult,
+    Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Role, Slot,
+    Slots, Text, ToolCall, ToolResult,
 };
 
-use super::made::{self, MODEL, Made, Target, is_name};
+use super::message_builder::{self, ASSISTANT, EncodeFor, MessageBuilder, is_name};
 use super::{WIRE, parts};
 use crate::foreign;
-use crate::message_writer::{MessageWriter, call_room, result_room, room};
+use crate::message_writer::{
+    MessageWriter, estimated_call_size, estimated_result_size, estimated_size,
+};
+use crate::native;
 use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
@@ -21,20 +24,20 @@ const ID_LENGTH: usize = 40;
 /// Writes contents into messages, one after the other.
 struct MessageEncoder<'e> {
     losses: &'e mut Losses,
-    target: Target,
-    gather: MessageWriter<'e>,
+    target: EncodeFor,
+    writer: MessageWriter<'e>,
     /// The message of ours whose wire message is open.
     open: Option<usize>,
     /// A wire message for contents that came from elsewhere.
-    made: Option<Made>,
+    builder: Option<MessageBuilder>,
     messages: &'e [Message],
     /// The id fields of the calls that came from this format, by id, once they are asked for.
-    own: Option<HashMap<&'e str, &'e Slots>>,
+    slots_by_call: Option<HashMap<&'e str, &'e Slots>>,
 }
 
 /// Write messages, each as JSON text.
 pub(super) fn messages(messages: &[Message], losses: &mut Losses) -> Vec<String> {
-    let mut encoder = MessageEncoder::new(messages, Target::Request, losses);
+    let mut encoder = MessageEncoder::new(messages, EncodeFor::Request, losses);
     for (index, message) in messages.iter().enumerate() {
         encoder.message(index, message);
     }
@@ -42,14 +45,18 @@ pub(super) fn messages(messages: &[Message], losses: &mut Losses) -> Vec<String>
 }
 
 /// Write the messages of a response, one for each.
-pub(super) fn answers(messages: &[Message], target: Target, losses: &mut Losses) -> Vec<String> {
+pub(super) fn answers(messages: &[Message], target: EncodeFor, losses: &mut Losses) -> Vec<String> {
     let root = Path::Root.key("messages");
     let mut written = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
         let mut encoder = MessageEncoder::new(messages, target, losses);
         encoder.message(index, message);
         let mut found = encoder.finish().into_iter();
-        written.push(found.next().unwrap_or_else(|| Made::nothing().to_owned()));
+        written.push(
+            found
+                .next()
+                .unwrap_or_else(|| MessageBuilder::nothing().to_owned()),
+        );
         if found.next().is_some() {
             let detail = "a response has one message for each alternative";
             losses.note(&root.index(index), LossKind::VendorItem, detail);
@@ -59,26 +66,25 @@ pub(super) fn answers(messages: &[Message], target: Target, losses: &mut Losses)
 }
 
 impl<'e> MessageEncoder<'e> {
-    fn new(messages: &'e [Message], target: Target, losses: &'e mut Losses) -> Self {
+    fn new(messages: &'e [Message], target: EncodeFor, losses: &'e mut Losses) -> Self {
         Self {
             losses,
             target,
-            gather: MessageWriter::default(),
+            writer: MessageWriter::default(),
             open: None,
-            made: None,
+            builder: None,
             messages,
-            own: None,
+            slots_by_call: None,
         }
     }
 
     /// The id fields of the call that came from this format under an id.
-    fn own_slots(&mut self, id: &str) -> Option<&'e Slots> {
-        let own = self.own.get_or_insert_with(|| {
+    fn native_slots(&mut self, id: &str) -> Option<&'e Slots> {
+        let own = self.slots_by_call.get_or_insert_with(|| {
             let contents = self.messages.iter().flat_map(|message| &message.contents);
             let calls = contents.filter_map(|content| {
                 let call = content.as_tool_call()?;
-                let vendor = content.vendor.as_ref()?;
-                (vendor.wire == WIRE).then(|| (call.call.value(), &vendor.slots))
+                Some((call.call.value(), &native::vendor(content, &WIRE)?.slots))
             });
             calls.collect()
         });
@@ -87,7 +93,7 @@ impl<'e> MessageEncoder<'e> {
 
     fn finish(mut self) -> Vec<String> {
         self.flush();
-        self.gather.finish()
+        self.writer.finish()
     }
 
     fn message(&mut self, index: usize, message: &'e Message) {
@@ -105,35 +111,38 @@ impl<'e> MessageEncoder<'e> {
 
     /// Close the message that was made, if any.
     fn flush(&mut self) {
-        if let Some(text) = self.made.take().and_then(|made| made.write(self.target)) {
-            self.gather.item(text);
+        if let Some(text) = self
+            .builder
+            .take()
+            .and_then(|builder| builder.write(self.target))
+        {
+            self.writer.item(text);
         }
     }
 
     fn item(&mut self, text: String) {
         self.flush();
         self.open = None;
-        self.gather.item(text);
+        self.writer.item(text);
     }
 
     fn content(&mut self, message: &Message, index: usize, content: &'e Content, path: &Path<'_>) {
-        if self.target.is_answer() && content.as_tool_result().is_some() {
+        if self.target.is_response() && content.as_tool_result().is_some() {
             let detail = "results of the application are no part of a response";
             return self.note(path, LossKind::StandaloneResult, detail);
         }
-        let own = content.vendor.as_ref().filter(|vendor| vendor.wire == WIRE);
-        let Some(vendor) = own else {
-            return self.make(message, index, content, path);
+        let Some(vendor) = native::vendor(content, &WIRE) else {
+            return self.translate(message, index, content, path);
         };
         if let Some(envelope) = &vendor.envelope {
             self.flush();
-            self.gather.open(envelope);
+            self.writer.open(envelope);
             self.open = Some(index);
         }
         let is_open = self.open == Some(index);
         match &vendor.form {
             Form::Item(item) => {
-                let text = self.own_item(content, item, path);
+                let text = self.native_item(content, item, path);
                 self.item(text);
             }
             Form::Part(part) if is_open => {
@@ -141,32 +150,34 @@ impl<'e> MessageEncoder<'e> {
                     Body::ToolCall(_) => "tool_calls",
                     _ => "content",
                 };
-                self.gather
-                    .write_element(place, room(content), |out| own_part(out, content, part));
+                self.writer
+                    .write_element(place, estimated_size(content), |out| {
+                        restore_part(out, content, part)
+                    });
             }
             Form::Part(part) => {
                 let mut text = String::with_capacity(part.get().len());
-                own_part(&mut text, content, part);
+                restore_part(&mut text, content, part);
                 match &content.body {
                     // The message that held it is gone; what it says is not.
                     Body::Text(_) | Body::Refusal(_) => {
-                        self.make(message, index, content, path);
+                        self.translate(message, index, content, path);
                     }
                     Body::ToolCall(_) => self.push_call(message, index, text, path),
-                    _ => self.made(message, index).part(text),
+                    _ => self.builder(message, index).part(text),
                 }
             }
             Form::Bare => match content.as_text() {
-                Some(text) if is_open => self.gather.bare("content", text),
-                _ => self.make(message, index, content, path),
+                Some(text) if is_open => self.writer.bare_string("content", text),
+                _ => self.translate(message, index, content, path),
             },
             Form::Within if is_open => {}
-            Form::Within => self.make(message, index, content, path),
+            Form::Within => self.translate(message, index, content, path),
         }
     }
 
     /// A message of its own that came from this format.
-    fn own_item(&mut self, content: &Content, item: &RawJson, path: &Path<'_>) -> String {
+    fn native_item(&mut self, content: &Content, item: &RawJson, path: &Path<'_>) -> String {
         let Some(result) = content.as_tool_result() else {
             return item.get().to_owned();
         };
@@ -191,35 +202,40 @@ impl<'e> MessageEncoder<'e> {
     }
 
     /// The message for contents that came from elsewhere.
-    fn made(&mut self, message: &Message, index: usize) -> &mut Made {
-        let role = if self.target.is_answer() {
-            MODEL
+    fn builder(&mut self, message: &Message, index: usize) -> &mut MessageBuilder {
+        let role = if self.target.is_response() {
+            ASSISTANT
         } else {
-            made::role(&message.role)
+            message_builder::role(&message.role)
         };
-        self.made_as(message, index, role)
+        self.builder_as(message, index, role)
     }
 
-    fn made_as(&mut self, message: &Message, index: usize, role: &'static str) -> &mut Made {
-        let begun = self.made.as_ref();
-        if begun.is_none_or(|made| made.index != index || made.role != role) {
-            let again = begun.is_some_and(|made| made.index == index);
+    fn builder_as(
+        &mut self,
+        message: &Message,
+        index: usize,
+        role: &'static str,
+    ) -> &mut MessageBuilder {
+        let begun = self.builder.as_ref();
+        if begun.is_none_or(|builder| builder.index != index || builder.role != role) {
+            let again = begun.is_some_and(|builder| builder.index == index);
             self.flush();
-            self.gather.close();
+            self.writer.close();
             self.open = None;
             if !again {
                 self.note_speaker(message, index);
             }
         }
-        self.made
-            .get_or_insert_with(|| Made::new(message, index, role))
+        self.builder
+            .get_or_insert_with(|| MessageBuilder::new(message, index, role))
     }
 
     /// What is lost of who speaks.
     fn note_speaker(&mut self, message: &Message, index: usize) {
         let root = Path::Root.key("messages");
         let path = root.index(index);
-        if let (Role::Other(word), false) = (&message.role, self.target.is_answer()) {
+        if let (Role::Other(word), false) = (&message.role, self.target.is_response()) {
             let detail = format!("{word} becomes user");
             self.losses.note(&path, LossKind::Role, detail);
         }
@@ -230,51 +246,43 @@ impl<'e> MessageEncoder<'e> {
     }
 
     /// Say a content that came from elsewhere.
-    fn make(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
+    fn translate(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
-        let by_model = message.role == Role::Assistant || self.target.is_answer();
+        let by_model = message.role == Role::Assistant || self.target.is_response();
         if matches!(
             content.body,
             Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_)
         ) {
             foreign::note_vendor_fields(content, path, self.losses);
-            foreign::note_words(content, path, self.losses);
+            foreign::note_transcript(content, path, self.losses);
         }
         match &content.body {
-            Body::Text(text) => self.make_text(message, index, text, path),
-            Body::Refusal(text) if by_model => self.made(message, index).refuse(&text.text),
+            Body::Text(text) => self.translate_text(message, index, text, path),
+            Body::Refusal(text) if by_model => self.builder(message, index).refusal(&text.text),
             Body::Refusal(text) => {
                 self.note(path, LossKind::Marking, "refusal becomes plain text");
-                self.make_text(message, index, text, path);
+                self.translate_text(message, index, text, path);
             }
             Body::Error(fault) => {
                 self.note(path, LossKind::Marking, "error becomes plain text");
-                self.made(message, index).text(&fault.message);
+                self.builder(message, index).text(&fault.message);
             }
             Body::Media(media) => {
                 let asked = matches!(message.role, Role::User | Role::Tool | Role::Other(_));
-                if !asked || self.target.is_answer() {
+                if !asked || self.target.is_response() {
                     return self.note(path, LossKind::Media, "only users send media here");
                 }
-                if let Some(part) = parts::make_media(content, media, path, self.losses) {
-                    self.made(message, index).part(part);
+                if let Some(part) = parts::translate_media(content, media, path, self.losses) {
+                    self.builder(message, index).part(part);
                 }
             }
-            Body::ToolCall(call) => self.make_call(message, index, call, path),
-            Body::ToolResult(result) => self.make_result(result, path),
-            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => {
-                let detail = "approvals are control data of the vendor that asked";
-                self.note(path, LossKind::Approval, detail);
-            }
-            Body::Reasoning(_) => {
-                let detail = "reasoning goes back only to the vendor that made it";
-                self.note(path, LossKind::Reasoning, detail);
-            }
-            Body::Opaque(opaque) => {
-                let detail = format!("{} means nothing here", opaque.tag);
-                self.losses.note(path, LossKind::VendorItem, detail);
-            }
-            Body::Unknown(_) => self.note(path, LossKind::VendorItem, "unknown kind of content"),
+            Body::ToolCall(call) => self.translate_call(message, index, call, path),
+            Body::ToolResult(result) => self.translate_result(result, path),
+            Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Reasoning(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => foreign::note_vendor_only(&content.body, path, self.losses),
         }
     }
 
@@ -282,43 +290,47 @@ impl<'e> MessageEncoder<'e> {
         self.losses.note(path, kind, detail);
     }
 
-    fn make_text(&mut self, message: &Message, index: usize, text: &Text, path: &Path<'_>) {
+    fn translate_text(&mut self, message: &Message, index: usize, text: &Text, path: &Path<'_>) {
         if !text.citations.is_empty() {
-            if self.target != Target::Response {
+            if self.target != EncodeFor::Response {
                 self.note(path, LossKind::Citations, "only whole answers cite here");
             } else if text.citations.iter().any(|citation| citation.url.is_none()) {
                 self.note(path, LossKind::Citations, "only addresses can be cited");
             }
         }
-        let made = self.made(message, index);
-        made.cite(&text.citations);
-        made.text(&text.text);
+        let builder = self.builder(message, index);
+        builder.cite(&text.citations);
+        builder.text(&text.text);
     }
 
-    fn make_call(&mut self, message: &Message, index: usize, call: &ToolCall, path: &Path<'_>) {
-        if call.runner == Runner::Vendor {
-            let detail = format!("{} call was run by another vendor", call.family);
-            return self.losses.note(path, LossKind::HostedTool, detail);
+    fn translate_call(
+        &mut self,
+        message: &Message,
+        index: usize,
+        call: &ToolCall,
+        path: &Path<'_>,
+    ) {
+        if foreign::is_hosted_call(call, path, self.losses) {
+            return;
         }
-        let mut out = String::with_capacity(call_room(call));
+        let mut out = String::with_capacity(estimated_call_size(call));
         let mut object = ObjectWriter::new(&mut out);
-        object.str("id", &foreign::short_id(call.call.value(), ID_LENGTH));
+        object.str("id", &foreign::fit_id(call.call.value(), ID_LENGTH));
         if let (true, Arguments::Free(text)) = (call.family == Family::CUSTOM, &call.arguments) {
             object.str("type", "custom");
             let mut inner = ObjectWriter::new(object.key("custom"));
-            inner.str("name", foreign::name(call)).str("input", text);
+            inner
+                .str("name", foreign::tool_name(call))
+                .str("input", text);
             inner.end();
         } else {
             object.str("type", "function");
             let mut inner = ObjectWriter::new(object.key("function"));
             inner
-                .str("name", foreign::name(call))
+                .str("name", foreign::tool_name(call))
                 .str("arguments", &foreign::arguments_text(&call.arguments));
             inner.end();
-            if call.family != Family::FUNCTION {
-                let detail = format!("{} call becomes a function call", call.family);
-                self.losses.note(path, LossKind::HostedTool, detail);
-            }
+            foreign::note_becomes_function(call, path, self.losses);
         }
         object.end();
         self.push_call(message, index, out, path);
@@ -326,16 +338,15 @@ impl<'e> MessageEncoder<'e> {
 
     /// Calls stand in messages of the model only; one from another message gets its own.
     fn push_call(&mut self, message: &Message, index: usize, call: String, path: &Path<'_>) {
-        if message.role != Role::Assistant && !self.target.is_answer() {
+        if message.role != Role::Assistant && !self.target.is_response() {
             self.note(path, LossKind::Role, "only the model calls tools here");
         }
-        self.made_as(message, index, MODEL).calls.push(call);
+        self.builder_as(message, index, ASSISTANT).calls.push(call);
     }
 
-    fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
-        if result.runner == Runner::Vendor {
-            let detail = format!("{} result was made by another vendor", result.family);
-            return self.losses.note(path, LossKind::HostedTool, detail);
+    fn translate_result(&mut self, result: &ToolResult, path: &Path<'_>) {
+        if foreign::is_hosted_result(result, path, self.losses) {
+            return;
         }
         if result.pairing() == Pairing::Standalone {
             let detail = "every result answers a call here";
@@ -346,9 +357,9 @@ impl<'e> MessageEncoder<'e> {
             self.losses.note(path, LossKind::Outcome, detail);
         }
         let id = result.call().value();
-        let mut out = String::with_capacity(result_room(result));
+        let mut out = String::with_capacity(estimated_result_size(result));
         let mut object = ObjectWriter::new(&mut out);
-        match self.own_slots(id).map(|slots| &slots.call) {
+        match self.native_slots(id).map(|slots| &slots.call) {
             // The call was made the old way.
             Some(Slot::NoField) => {
                 object
@@ -366,7 +377,7 @@ impl<'e> MessageEncoder<'e> {
                 object.str("role", "tool").str("tool_call_id", id);
             }
             None => {
-                let id = foreign::short_id(id, ID_LENGTH);
+                let id = foreign::fit_id(id, ID_LENGTH);
                 object.str("role", "tool").str("tool_call_id", &id);
             }
         }
@@ -381,7 +392,7 @@ impl<'e> MessageEncoder<'e> {
                 object.str("content", json.get());
             }
             Output::Parts(contents) => match contents.as_slice() {
-                [part] if part.as_text().is_some() && parts::own(part).is_none() => {
+                [part] if part.as_text().is_some() && native::part(part, &WIRE).is_none() => {
                     object.str("content", part.as_text().unwrap_or_default());
                 }
                 contents => {
@@ -410,11 +421,11 @@ impl<'e> MessageEncoder<'e> {
         for (index, part) in contents.iter().enumerate() {
             let mut out = String::new();
             let path = path.index(index);
-            match (parts::own(part), &part.body) {
+            match (native::part(part, &WIRE), &part.body) {
                 (Some(own), body) => parts::encode(&mut out, body, own),
                 (None, Body::Text(text)) => {
                     foreign::note_vendor_fields(part, &path, self.losses);
-                    foreign::note_words(part, &path, self.losses);
+                    foreign::note_transcript(part, &path, self.losses);
                     foreign::note_lone_surrogates(part, &path, self.losses);
                     parts::write_text(&mut out, &text.text);
                 }
@@ -434,7 +445,7 @@ impl<'e> MessageEncoder<'e> {
 }
 
 /// Append an element of a message that came from this format.
-fn own_part(out: &mut String, content: &Content, part: &RawJson) {
+fn restore_part(out: &mut String, content: &Content, part: &RawJson) {
     let Some(call) = content.as_tool_call() else {
         return parts::encode(out, &content.body, part);
     };

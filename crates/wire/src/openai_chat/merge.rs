@@ -1,7 +1,7 @@
 //! Objects that grow with each chunk of a stream.
 //!
 //! Tokens are joined as they are, never read and written again: a surrogate pair may be cut between
-//! two chunks, and the body must come out byte for byte as the server would have sent it. Members
+//! two chunks, and the body must come out byte for byte as the server would have sent it. MergedObject
 //! keep the order in which they first came.
 
 use std::borrow::Cow;
@@ -11,62 +11,62 @@ use throughline_model::json::{self, ArrayWriter, ObjectWriter, Value};
 
 /// How a member grows.
 #[derive(Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum MergeRule {
     /// The last value counts; null replaces nothing.
     Last,
     /// Strings and arrays are continued.
     Append,
     /// A string that some servers repeat with each fragment.
-    Name,
+    Repeated,
     /// An object with rules of its own.
-    Object(Rules),
+    Object(MergeRules),
     /// Only the place counts; what belongs there is gathered elsewhere.
-    Place,
-    /// ItemPlacement to the stream, not to the body.
+    Placeholder,
+    /// Belongs to the stream, not to the body.
     Skip,
 }
 
-pub(super) type Rules = fn(&str) -> Rule;
+pub(super) type MergeRules = fn(&str) -> MergeRule;
 
 /// A value so far.
-pub(super) enum Grown {
+pub(super) enum MergedValue {
     /// As it came.
     Json(Cow<'static, str>),
     /// A string: its token without the quotes.
     Text(String),
     /// A text part made of strings that came between parts; the token without the quotes.
     TextPart(String),
-    Array(Vec<Grown>),
-    Object(Members),
+    Array(Vec<MergedValue>),
+    Object(MergedObject),
 }
 
-impl Grown {
+impl MergedValue {
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Json(json) if json == "null")
     }
 
-    fn grow(&mut self, value: &Value<'_>, rule: Rule) {
+    fn merge(&mut self, value: &Value<'_>, rule: MergeRule) {
         if value.is_null() {
             return;
         }
         match rule {
-            Rule::Last => self.replace(value),
-            Rule::Place if self.is_null() && value.as_array().is_some() => {
+            MergeRule::Last => self.replace(value),
+            MergeRule::Placeholder if self.is_null() && value.as_array().is_some() => {
                 *self = Self::Json("[]".into());
             }
-            Rule::Place | Rule::Skip => {}
-            Rule::Name => match (value.as_text(), &mut *self) {
+            MergeRule::Placeholder | MergeRule::Skip => {}
+            MergeRule::Repeated => match (value.as_text(), &mut *self) {
                 (Some(more), Self::Text(text)) if text == more.token() => {}
                 (Some(_), _) => self.append(value),
                 (None, _) => self.replace(value),
             },
-            Rule::Append => self.append(value),
-            Rule::Object(rules) => {
+            MergeRule::Append => self.append(value),
+            MergeRule::Object(rules) => {
                 if value.as_object().is_none() {
                     return self.replace(value);
                 }
                 if !matches!(self, Self::Object(_)) {
-                    *self = Self::Object(Members::default());
+                    *self = Self::Object(MergedObject::default());
                 }
                 if let Self::Object(members) = self {
                     members.take(value, rules);
@@ -146,8 +146,8 @@ pub(super) fn push_token(out: &mut String, token: &str) {
 /// The members of an object, in the order in which they first came. A key that comes twice in one
 /// chunk is two members.
 #[derive(Default)]
-pub(super) struct Members {
-    list: Vec<(String, Grown)>,
+pub(super) struct MergedObject {
+    list: Vec<(String, MergedValue)>,
     /// Where keys stand, once there are many.
     places: HashMap<String, Vec<usize>>,
 }
@@ -155,17 +155,17 @@ pub(super) struct Members {
 /// So many members are looked through one by one.
 const FEW: usize = 24;
 
-impl Members {
-    pub(super) fn take(&mut self, object: &Value<'_>, rules: Rules) {
+impl MergedObject {
+    pub(super) fn take(&mut self, object: &Value<'_>, rules: MergeRules) {
         let mut seen: HashMap<&str, usize> = HashMap::new();
         let duplicates = object.has_duplicate_keys();
         for member in object.members() {
             let rule = rules(&member.key.to_str());
-            if matches!(rule, Rule::Skip) {
+            if matches!(rule, MergeRule::Skip) {
                 continue;
             }
             let token = match member.key.token() {
-                "delta" if matches!(rule, Rule::Place) => "message",
+                "delta" if matches!(rule, MergeRule::Placeholder) => "message",
                 token => token,
             };
             let nth = if duplicates {
@@ -175,14 +175,14 @@ impl Members {
             } else {
                 0
             };
-            self.entry(token, nth).grow(&member.value, rule);
+            self.entry(token, nth).merge(&member.value, rule);
         }
     }
 
-    fn entry(&mut self, key: &str, nth: usize) -> &mut Grown {
+    fn entry(&mut self, key: &str, nth: usize) -> &mut MergedValue {
         let place = self.place(key, nth).unwrap_or_else(|| {
             let place = self.list.len();
-            let null = Grown::Json("null".into());
+            let null = MergedValue::Json("null".into());
             self.list.push((key.to_owned(), null));
             let unplaced = match place {
                 0..FEW => place + 1..place + 1,
@@ -211,7 +211,7 @@ impl Members {
         same.map(|(place, _)| place).nth(nth)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Grown> {
+    pub(super) fn get(&self, key: &str) -> Option<&MergedValue> {
         let place = match self.list.len() > FEW {
             true => *self.places.get(key)?.last()?,
             false => self.list.iter().rposition(|(known, _)| known == key)?,
@@ -222,7 +222,7 @@ impl Members {
     /// The token of a string.
     pub(super) fn token(&self, key: &str) -> &str {
         match self.get(key) {
-            Some(Grown::Text(token)) => token,
+            Some(MergedValue::Text(token)) => token,
             _ => "",
         }
     }

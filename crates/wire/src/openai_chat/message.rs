@@ -6,35 +6,32 @@ use std::collections::HashMap;
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
     Arguments, Body, CallId, Citation, Content, Extra, Family, Form, Media, MediaKind, MediaSource,
-    Message, Opaque, Output, Path, Reasoning, Role, Runner, Scope, Text, ToolCall, ToolResult,
-    Vendor,
+    Message, Output, Path, Reasoning, Role, Runner, Scope, Text, ToolCall, ToolResult, Vendor,
 };
 
 use super::types::{self, MESSAGE};
 use super::{WIRE, parts};
+use crate::flat::STANDALONE;
 use crate::read::{self, member, number_of, text_of};
-use crate::table::{ArgumentsAt, ItemRole, Minter, WireType};
 use crate::template::Extractor;
+use crate::wire_type::{ArgumentsAt, IdMinter, ItemRole, WireType};
 use crate::{DecodeError, Problem};
-
-/// Ordinals of handles for results without a call start here, far from those of calls.
-const STANDALONE: usize = 1 << 32;
 
 /// How far the ordinals of the calls of two alternatives are apart. A stream cannot know how many
 /// calls the alternatives before will have had, so each counts for itself.
-const CHOICE: usize = 1 << 16;
+const CALLS_PER_CHOICE: usize = 1 << 16;
 
 /// Where calls stand that have no id: what their ids are derived from.
 #[derive(Clone, Copy)]
-pub(super) struct Origin<'s> {
+pub(super) struct CallScope<'s> {
     pub(super) scope: Scope<'s>,
     /// The ordinal of the first call.
     pub(super) first: usize,
 }
 
-impl<'s> Origin<'s> {
+impl<'s> CallScope<'s> {
     /// An element of an array of messages.
-    pub(super) fn place(index: usize) -> Self {
+    pub(super) fn at_index(index: usize) -> Self {
         Self {
             scope: Scope::Place(index),
             first: 0,
@@ -45,7 +42,7 @@ impl<'s> Origin<'s> {
     pub(super) fn choice(response: Option<&'s str>, choice: usize) -> Self {
         Self {
             scope: response.map_or(Scope::Place(0), Scope::Response),
-            first: choice.saturating_mul(CHOICE),
+            first: choice.saturating_mul(CALLS_PER_CHOICE),
         }
     }
 }
@@ -53,7 +50,7 @@ impl<'s> Origin<'s> {
 /// Reads messages one after the other; what has no id is paired with what came before.
 #[derive(Default)]
 pub(super) struct MessageDecoder {
-    minter: Minter,
+    minter: IdMinter,
     /// Family and name of the calls so far, by id: results do not repeat them.
     calls: HashMap<CallId, (Family, String)>,
 }
@@ -63,7 +60,7 @@ impl MessageDecoder {
     pub(super) fn message(
         &mut self,
         message: &Value<'_>,
-        origin: Origin<'_>,
+        origin: CallScope<'_>,
         path: &Path<'_>,
     ) -> Result<Message, DecodeError> {
         let role = role(message, path)?;
@@ -73,10 +70,14 @@ impl MessageDecoder {
         }
         let role = Role::named(&role);
         let contents = match &role {
-            Role::Assistant => self.said_by_model(message, origin, path)?,
-            Role::System | Role::Developer | Role::User | Role::Tool => said(message, path)?,
+            Role::Assistant => self.assistant_contents(message, origin, path)?,
+            Role::System | Role::Developer | Role::User | Role::Tool => {
+                plain_contents(message, path)?
+            }
             // Whatever else a role of tomorrow holds is kept.
-            Role::Other(_) => said(message, path).unwrap_or_else(|_| vec![whole(message)]),
+            Role::Other(_) => {
+                plain_contents(message, path).unwrap_or_else(|_| vec![opaque_message(message)])
+            }
         };
         let mut found = Message::new(role, contents);
         found.author = text_of(message, "name");
@@ -85,10 +86,10 @@ impl MessageDecoder {
 
     /// The contents of an assistant message, in a fixed order: its members have none that means
     /// anything, and a stream may bring them in another one.
-    pub(super) fn said_by_model(
+    pub(super) fn assistant_contents(
         &mut self,
         message: &Value<'_>,
-        origin: Origin<'_>,
+        origin: CallScope<'_>,
         path: &Path<'_>,
     ) -> Result<Vec<Content>, DecodeError> {
         let within = |body| Content::new(body).with_vendor(Vendor::form(WIRE, Form::Within));
@@ -102,7 +103,7 @@ impl MessageDecoder {
             })));
         }
         read_content(message, &mut extractor, &mut contents, path)?;
-        cite(&mut contents, message);
+        attach_citations(&mut contents, message);
         if let Some(text) = read::optional_str(message, "refusal", path)?.filter(|t| !t.is_empty())
         {
             contents.push(within(Body::Refusal(Text {
@@ -127,7 +128,7 @@ impl MessageDecoder {
                 contents.push(self.call(call, origin.scope, ordinal + index, &path)?);
             }
         }
-        Ok(close(message, extractor, contents))
+        Ok(with_envelope(message, extractor, contents))
     }
 
     /// An element of `tool_calls`.
@@ -173,7 +174,9 @@ impl MessageDecoder {
             }
         };
         let vendor = Vendor::part(WIRE, extractor.into_template()).with_slots(slots);
-        Ok(self.called(id, family, name, arguments).with_vendor(vendor))
+        Ok(self
+            .remember_call(id, family, name, arguments)
+            .with_vendor(vendor))
     }
 
     /// The old way to call a function.
@@ -188,15 +191,17 @@ impl MessageDecoder {
             return Err(DecodeError::expected(path, "a function call", call));
         };
         let (name, arguments) = named_arguments(row, call, path)?;
-        let id = self.minter.call(None, &by_name(&name), scope, ordinal);
+        let id = self
+            .minter
+            .call(None, &legacy_family(&name), scope, ordinal);
         let text = arguments.as_str().unwrap_or_default().into_owned();
         let vendor = Vendor::form(WIRE, Form::Within);
         Ok(self
-            .called(id, row.family.clone(), name, Arguments::Text(text))
+            .remember_call(id, row.family.clone(), name, Arguments::Text(text))
             .with_vendor(vendor))
     }
 
-    fn called(
+    fn remember_call(
         &mut self,
         call: CallId,
         family: Family,
@@ -220,7 +225,7 @@ impl MessageDecoder {
         &mut self,
         row: &WireType,
         message: &Value<'_>,
-        origin: Origin<'_>,
+        origin: CallScope<'_>,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
         let slots = row.slots(message, path)?;
@@ -229,7 +234,7 @@ impl MessageDecoder {
         let output = output(message, &mut extractor, path)?;
         let id = row.given_id(&slots).or_else(|| match row.call {
             Some(_) => self.minter.claim(&types::UNKNOWN_CALL.family),
-            None => self.minter.claim(&by_name(name.as_deref()?)),
+            None => self.minter.claim(&legacy_family(name.as_deref()?)),
         });
         let mut result = match id {
             Some(id) => {
@@ -255,7 +260,7 @@ impl MessageDecoder {
 }
 
 /// What an old function call waits under: its result has nothing but the name.
-fn by_name(name: &str) -> Family {
+fn legacy_family(name: &str) -> Family {
     Family::named(&format!("function_call {name}"))
 }
 
@@ -327,15 +332,15 @@ fn named_arguments<'v, 'a>(
 }
 
 /// The contents of a message that is nothing but its content.
-fn said(message: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, DecodeError> {
+fn plain_contents(message: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, DecodeError> {
     let mut extractor = Extractor::new(message);
     let mut contents = Vec::new();
     read_content(message, &mut extractor, &mut contents, path)?;
-    Ok(close(message, extractor, contents))
+    Ok(with_envelope(message, extractor, contents))
 }
 
 /// Put the envelope on the first content; a message that says nothing is kept as it is.
-fn close(
+fn with_envelope(
     message: &Value<'_>,
     extractor: Extractor<'_, '_>,
     mut contents: Vec<Content>,
@@ -346,7 +351,7 @@ fn close(
     }
     match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
         Some(vendor) => vendor.envelope = Some(extractor.into_template()),
-        None => contents.push(whole(message)),
+        None => contents.push(opaque_message(message)),
     }
     contents
 }
@@ -356,11 +361,8 @@ fn is_empty_string(content: &Content) -> bool {
     form == Some(&Form::Bare) && content.as_text() == Some("")
 }
 
-fn whole(message: &Value<'_>) -> Content {
-    Content::new(Body::Opaque(Opaque {
-        tag: MESSAGE.to_owned(),
-    }))
-    .with_vendor(Vendor::item(WIRE, RawJson::of(message)))
+fn opaque_message(message: &Value<'_>) -> Content {
+    Content::new(Body::opaque(MESSAGE)).with_vendor(Vendor::item(WIRE, RawJson::of(message)))
 }
 
 fn read_content<'v, 'a>(
@@ -436,7 +438,7 @@ fn audio(message: &Value<'_>, path: &Path<'_>) -> Result<Option<Media>, DecodeEr
 }
 
 /// Annotations stand beside the text that they are about.
-fn cite(contents: &mut [Content], message: &Value<'_>) {
+fn attach_citations(contents: &mut [Content], message: &Value<'_>) {
     let annotations = message.get("annotations").and_then(Value::as_array);
     let text = contents
         .iter_mut()

@@ -8,10 +8,10 @@ pub(crate) mod body;
 pub(crate) mod compose;
 mod decode;
 pub(crate) mod encode;
-mod frames;
-mod made;
+mod encode_stream;
 mod merge;
 mod message;
+mod message_builder;
 mod parts;
 pub(crate) mod render;
 mod stream;
@@ -26,11 +26,12 @@ use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
 use crate::compose::ComposeFormat;
 use crate::message_writer::array;
+use crate::openai;
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
-use crate::validate::report::Style;
+use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
 
 pub use types::ITEM_TYPES;
 
@@ -46,7 +47,7 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
         hosted_tool: |_, _| None,
     },
     validate: ValidateFormat {
-        paths: Style::Brackets,
+        paths: PathStyle::Brackets,
         check: validate::check,
     },
     approval_item: |_| None,
@@ -66,8 +67,8 @@ impl Codec for OpenAiChat {
         TABLES
     }
 
-    fn shape(&self, value: &Value<'_>) -> Shape {
-        decode::shape(value)
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
+        decode::document_kind(value)
     }
 
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
@@ -107,7 +108,7 @@ impl Codec for OpenAiChat {
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        frames::encode(response, losses)
+        encode_stream::encode_stream(response, losses)
     }
 
     fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
@@ -115,6 +116,6 @@ impl Codec for OpenAiChat {
     }
 
     fn encode_error(&self, error: &VendorError) -> String {
-        body::error(error)
+        openai::encode_error(&WIRE, error)
     }
 }

@@ -1,9 +1,9 @@
 //! Content parts of messages.
 
+use std::borrow::Cow;
+
 use throughline_model::json::{ObjectWriter, RawJson, Value};
-use throughline_model::{
-    Body, Content, Form, Media, MediaKind, MediaSource, Opaque, Path, Text, Vendor, Wire,
-};
+use throughline_model::{Body, Content, Media, MediaKind, MediaSource, Path, Text, Vendor, Wire};
 
 use super::WIRE;
 use crate::openai::{audio_data, media_url};
@@ -39,39 +39,21 @@ fn decode(part: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
     let tag = read::required_str(part, "type", path)?;
     let mut extractor = Extractor::new(part);
     let body = match &*tag {
-        "text" => Body::Text(taken(&mut extractor, part, "text", path)?),
-        "refusal" => Body::Refusal(taken(&mut extractor, part, "refusal", path)?),
+        "text" => Body::Text(Text {
+            text: extractor.required_text("text", "a string", path)?,
+            citations: Vec::new(),
+        }),
+        "refusal" => Body::Refusal(Text {
+            text: extractor.required_text("refusal", "a string", path)?,
+            citations: Vec::new(),
+        }),
         "image_url" | "input_audio" | "file" => match media(&tag, part, &mut extractor, path)? {
             Some(media) => Body::Media(media),
-            None => opaque(&tag),
+            None => Body::opaque(&*tag),
         },
-        _ => opaque(&tag),
+        _ => Body::opaque(&*tag),
     };
     Ok(Content::new(body).with_vendor(Vendor::part(WIRE, extractor.into_template())))
-}
-
-fn opaque(tag: &str) -> Body {
-    Body::Opaque(Opaque {
-        tag: tag.to_owned(),
-    })
-}
-
-fn taken<'v, 'a>(
-    extractor: &mut Extractor<'v, 'a>,
-    part: &'v Value<'a>,
-    key: &str,
-    path: &Path<'_>,
-) -> Result<Text, DecodeError> {
-    match part.get(key) {
-        None => Err(DecodeError::missing(&path.key(key), "a string")),
-        Some(value) => match extractor.text(value) {
-            Some(text) => Ok(Text {
-                text,
-                citations: Vec::new(),
-            }),
-            None => Err(DecodeError::expected(&path.key(key), "a string", value)),
-        },
-    }
 }
 
 /// The places where a part of a kind can have its bytes, and which of them are file ids. Some
@@ -122,7 +104,7 @@ fn media<'v, 'a>(
     let text = if set.len() == 1 {
         extractor.text(value)
     } else {
-        text_of_value(value)
+        value.as_str().map(Cow::into_owned)
     };
     let text = text.unwrap_or_default();
     let source = if is_file {
@@ -147,10 +129,6 @@ fn media<'v, 'a>(
         name: part.get("file").and_then(|file| text_of(file, "filename")),
         transcript: None,
     }))
-}
-
-fn text_of_value(value: &Value<'_>) -> Option<String> {
-    value.as_str().map(std::borrow::Cow::into_owned)
 }
 
 /// Append a part that came from this format.
@@ -192,7 +170,7 @@ pub(super) fn write_text(out: &mut String, text: &str) {
 }
 
 /// The part for a piece of media that came from elsewhere; none if it cannot be said here.
-pub(super) fn make_media(
+pub(super) fn translate_media(
     content: &Content,
     media: &Media,
     path: &Path<'_>,
@@ -269,13 +247,4 @@ fn is_kept_by_openai(content: &Content) -> bool {
         .vendor
         .as_ref()
         .is_none_or(|vendor| matches!(vendor.wire, Wire::OpenAiChat | Wire::OpenAiResponses))
-}
-
-/// The part itself, if it came from this format and stood in a message.
-pub(super) fn own(content: &Content) -> Option<&RawJson> {
-    let vendor = content.vendor.as_ref()?;
-    match &vendor.form {
-        Form::Part(part) if vendor.wire == WIRE => Some(part),
-        Form::Part(_) | Form::Item(_) | Form::Bare | Form::Within => None,
-    }
 }

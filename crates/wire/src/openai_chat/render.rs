@@ -8,12 +8,12 @@ use throughline_model::{
 };
 
 use super::encode;
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 use crate::render::format::{
     EnvelopeFormat, IdRule, PlainForms, RenderFormat, ResultMedia, RuleNames, Rules, UnusableForms,
 };
-use crate::render::plain_form::{FormMembers, NO_MEMBERS, at, word};
-use crate::render::{RenderedInput, Switches, Target, says_id};
+use crate::render::plain_form::{FormMembers, NO_MEMBERS, plain_string, value_at};
+use crate::render::{RenderedInput, Switches, Target, has_call_id};
 
 pub(super) static RENDER: RenderFormat = RenderFormat {
     custom_calls: true,
@@ -66,7 +66,7 @@ fn rules(target: &Target, switches: Switches) -> Rules {
     let common = Rules::common(&NAMES, target, switches);
     Rules {
         id: IdRule {
-            longest: if switches.upholds("C-4") {
+            longest: if switches.enforces("C-4") {
                 40
             } else {
                 usize::MAX
@@ -74,13 +74,13 @@ fn rules(target: &Target, switches: Switches) -> Rules {
             ..common.id
         },
         result_media: ResultMedia::Moved,
-        merge_message: switches.upholds("C-3").then_some(one_message),
+        merge_message: switches.enforces("C-3").then_some(one_message),
         ..common
     }
 }
 
 fn add_input<'m>(
-    body: &mut Members<'m>,
+    body: &mut ObjectBuilder<'m>,
     input: RenderedInput<'m>,
     _target: &'m Target,
     _switches: Switches,
@@ -94,7 +94,7 @@ fn text(raw: &RawJson, _by_model: bool) -> bool {
         text: Some("text"),
         ..NO_MEMBERS
     };
-    members.fit(None, raw)
+    members.matches(None, raw)
 }
 
 fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
@@ -106,8 +106,10 @@ fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
         seen += 1;
         let token = &raw.get()[at];
         let fits = match key {
-            "type" => word(token) == Some("function"),
-            "id" => word(token).is_some_and(|id| !id.is_empty() && says_id(content, id)),
+            "type" => plain_string(token) == Some("function"),
+            "id" => {
+                plain_string(token).is_some_and(|id| !id.is_empty() && has_call_id(content, id))
+            }
             "function" => true,
             _ => false,
         };
@@ -115,9 +117,9 @@ fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
             return false;
         }
     }
-    let arguments = at(raw, &["function", "arguments"]);
+    let arguments = value_at(raw, &["function", "arguments"]);
     seen == 3
-        && at(raw, &["function", "name"]).and_then(word) == Some(call.name.as_str())
+        && value_at(raw, &["function", "name"]).and_then(plain_string) == Some(call.name.as_str())
         && arguments.is_some_and(|token| token.starts_with('"'))
 }
 
@@ -128,10 +130,10 @@ fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
         text: Some("content"),
         ..NO_MEMBERS
     };
-    matches!(result.output, Output::Text(_)) && members.fit(Some(content), raw)
+    matches!(result.output, Output::Text(_)) && members.matches(Some(content), raw)
 }
 
-/// Whether a member beside role and content is of its type. Members that messages do not have are
+/// Whether a member beside role and content is of its type. ObjectBuilder that messages do not have are
 /// removed later.
 fn member_fits(key: &str, token: &str) -> bool {
     let text = token.starts_with('"');

@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 use throughline_model::json::{self, RawJson, Value};
 use throughline_model::{
     Arguments, Body, CallId, Content, Event, Family, Form, Media, MediaKind, MediaSource, Message,
-    Path, Place, Reasoning, Runner, Stop, Text, ToolCall,
+    Path, Place, Reasoning, Runner, Text, ToolCall,
 };
 
 use super::assembly::{self, Assembly};
-use super::message::Origin;
+use super::message::CallScope;
 use super::{WIRE, decode, types};
 use crate::read::{member, text_of};
 use crate::sse::Frame;
-use crate::table::ItemRole;
+use crate::wire_type::ItemRole;
 use crate::{DecodeError, StreamDecoder};
 
 // The items of a message, in the order in which the whole message is read.
@@ -36,7 +36,7 @@ pub(super) struct Decoder {
     started: bool,
     over: bool,
     /// The parts of each choice.
-    parts: HashMap<usize, Parts>,
+    parts: HashMap<usize, PartCounter>,
 }
 
 impl Decoder {
@@ -58,13 +58,7 @@ impl Decoder {
             self.choices(chunk, events)?;
         }
         if let Some(error) = error {
-            events.push(Event::Finished {
-                stop: Stop::Failed,
-                usage: None,
-                error: Some(decode::error_object(error)),
-                vendor: None,
-                service: None,
-            });
+            events.push(Event::failed(Some(decode::error_object(error)), None));
             self.over = true;
         }
         Ok(())
@@ -114,19 +108,19 @@ impl Decoder {
         let text = |key: &str| text_of(delta, key).filter(|text| !text.is_empty());
         if let Some(more) = text("reasoning_content").or_else(|| text("reasoning")) {
             let empty = || Body::Reasoning(Reasoning::default());
-            self.grow(place(REASONING), &more, empty, events);
+            self.append_or_open(place(REASONING), &more, empty, events);
         }
         if let Some(content) = member(delta, "content") {
             let part = self.parts.entry(choice).or_default().take(content);
             if let (Some(part), Some(more)) = (part, text("content")) {
                 let at = Place::new(choice, CONTENT, part);
                 let empty = || Body::Text(Text::default());
-                self.grow(at, &more, empty, events);
+                self.append_or_open(at, &more, empty, events);
             }
         }
         if let Some(more) = text("refusal") {
             let empty = || Body::Refusal(Text::default());
-            self.grow(place(REFUSAL), &more, empty, events);
+            self.append_or_open(place(REFUSAL), &more, empty, events);
         }
         if let Some(audio) = member(delta, "audio") {
             let at = place(AUDIO);
@@ -139,7 +133,7 @@ impl Decoder {
                     name: None,
                     transcript: None,
                 };
-                self.grow(at, "", || Body::Media(media), events);
+                self.append_or_open(at, "", || Body::Media(media), events);
             }
             let more = text_of(audio, "transcript").filter(|_| self.opened.contains(&at));
             if let Some(text) = more {
@@ -147,10 +141,10 @@ impl Decoder {
             }
         }
         if let Some(call) = member(delta, "function_call") {
-            let id = self.minted(choice, 0);
+            let id = self.minted_id(choice, 0);
             let empty = || Body::ToolCall(tool_call(id, "function", call));
             let more = text_of(call, "arguments").unwrap_or_default();
-            self.grow(place(FUNCTION_CALL), &more, empty, events);
+            self.append_or_open(place(FUNCTION_CALL), &more, empty, events);
         }
     }
 
@@ -184,9 +178,9 @@ impl Decoder {
             let inner = member(fragment, &tag);
             if found.is_first {
                 let id = text_of(fragment, "id").and_then(|id| CallId::natural(&id));
-                let id = id.unwrap_or_else(|| self.minted(index as usize, found.call));
+                let id = id.unwrap_or_else(|| self.minted_id(index as usize, found.call));
                 let call = tool_call(id, &tag, inner.unwrap_or(fragment));
-                self.grow(at, "", || Body::ToolCall(call), events);
+                self.append_or_open(at, "", || Body::ToolCall(call), events);
             }
             let more = ["arguments", "input"]
                 .iter()
@@ -199,13 +193,13 @@ impl Decoder {
     }
 
     /// The id that a call without one will have in the end.
-    fn minted(&self, choice: usize, ordinal: usize) -> CallId {
-        let origin = Origin::choice(self.id.as_deref(), choice);
+    fn minted_id(&self, choice: usize, ordinal: usize) -> CallId {
+        let origin = CallScope::choice(self.id.as_deref(), choice);
         CallId::minted(origin.scope, origin.first.saturating_add(ordinal))
     }
 
     /// Continue a content, or begin it.
-    fn grow(
+    fn append_or_open(
         &mut self,
         at: Place,
         more: &str,
@@ -237,7 +231,7 @@ impl Decoder {
         });
         for (message, index) in response.messages.iter().zip(indexes) {
             let calls = self.assembly.choice(index).parts();
-            place(message, index as usize, &calls, events);
+            push_contents(message, index as usize, &calls, events);
         }
         events.push(response.finished());
         Ok(())
@@ -246,13 +240,13 @@ impl Decoder {
 
 /// How many parts the content of a message has so far, as strings and lists of parts come by turns.
 #[derive(Default)]
-struct Parts {
+struct PartCounter {
     count: usize,
     /// The last one is made of strings and goes on with the next.
     grows: bool,
 }
 
-impl Parts {
+impl PartCounter {
     /// Take a piece of the content; the part that it continues, if it is a string.
     fn take(&mut self, piece: &Value<'_>) -> Option<usize> {
         if let Some(list) = piece.as_array() {
@@ -271,7 +265,7 @@ impl Parts {
 }
 
 /// The contents of a whole message at the places where their fragments were announced.
-fn place(message: &Message, choice: usize, calls: &[usize], events: &mut Vec<Event>) {
+fn push_contents(message: &Message, choice: usize, calls: &[usize], events: &mut Vec<Event>) {
     let mut calls = calls.iter();
     let mut parts = 0;
     for content in &message.contents {

@@ -8,7 +8,7 @@ use throughline_model::{
 
 use super::OpenAiChat;
 use crate::sse::Frame;
-use crate::{Codec, LossKind, Losses, Problem, Shape, assemble};
+use crate::{Codec, DocumentKind, LossKind, Losses, Problem, assemble};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
@@ -401,7 +401,7 @@ fn messages_are_read_in_our_words() {
 fn a_piece_of_a_message_is_told_how_to_become_one() {
     let call = r#"{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}"#;
     let value = json::parse(call).unwrap();
-    assert_eq!(OpenAiChat.shape(&value), Shape::Message);
+    assert_eq!(OpenAiChat.document_kind(&value), DocumentKind::Message);
     let error = OpenAiChat.decode_messages(&[value]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -491,18 +491,18 @@ fn what_is_wrong_is_named_with_its_place() {
 #[test]
 fn objects_are_told_apart_by_their_keys() {
     let cases = [
-        (r#"{"choices":[]}"#, Shape::Response),
-        (r#"{"choices":[],"error":{}}"#, Shape::Response),
-        (r#"{"messages":[]}"#, Shape::Request),
-        (r#"{"role":"user"}"#, Shape::Message),
-        (r#"{"error":{"message":""}}"#, Shape::Error),
-        (r#"{"error":null}"#, Shape::Unknown),
-        (r#"{"id":"x"}"#, Shape::Unknown),
-        ("7", Shape::Unknown),
+        (r#"{"choices":[]}"#, DocumentKind::Response),
+        (r#"{"choices":[],"error":{}}"#, DocumentKind::Response),
+        (r#"{"messages":[]}"#, DocumentKind::Request),
+        (r#"{"role":"user"}"#, DocumentKind::Message),
+        (r#"{"error":{"message":""}}"#, DocumentKind::Error),
+        (r#"{"error":null}"#, DocumentKind::Unknown),
+        (r#"{"id":"x"}"#, DocumentKind::Unknown),
+        ("7", DocumentKind::Unknown),
     ];
     for (text, shape) in cases {
         assert_eq!(
-            OpenAiChat.shape(&json::parse(text).unwrap()),
+            OpenAiChat.document_kind(&json::parse(text).unwrap()),
             shape,
             "{text}"
         );

@@ -2,7 +2,7 @@
 
 use throughline_model::Family;
 
-use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
+use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 /// The tag of a message that says nothing and is kept whole.
 pub(super) const MESSAGE: &str = "message";

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use throughline_model::Path;
 use throughline_model::json::Value;
 
+use crate::validate::object_schema::{Field, Kind, KnownObject, member, required, text};
 use crate::validate::profile::Profile;
 use crate::validate::report::Report;
-use crate::validate::shape::{Field, Kind, Known, member, required, text};
 
 const LONGEST_ID: usize = 40;
 const ROLES: [&str; 6] = [
@@ -151,7 +151,7 @@ fn calls(message: &Value<'_>, path: &Path<'_>, report: &mut Report) -> BTreeMap<
         let inner = path.key(&kind);
         match call.get(&kind).filter(|body| body.as_object().is_some()) {
             Some(body) => {
-                let known = Known {
+                let known = KnownObject {
                     rule: "S-C3",
                     tag: &kind,
                     object: body,
@@ -184,7 +184,10 @@ fn length(id: &str, path: &Path<'_>, report: &mut Report) {
              {LONGEST_ID}, but got a string with length {length} instead."
         ),
     };
-    report.add("C-4", path, text).about([id]).vendor(vendor);
+    report
+        .add("C-4", path, text)
+        .about([id])
+        .with_vendor_text(vendor);
 }
 
 fn answer(message: &Value<'_>, open: Option<&mut Open>, path: &Path<'_>, report: &mut Report) {

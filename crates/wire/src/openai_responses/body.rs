@@ -3,28 +3,25 @@
 use std::borrow::Cow;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
-use throughline_model::{Content, Form, Path, Request, Response, Stop, Usage, VendorError};
+use throughline_model::{Content, Path, Request, Response, Stop, Usage, VendorError};
 
-use super::encode::{answer_items, items};
+use super::encode::{items, response_items};
 use super::{Dialect, Flavour};
-use crate::flat::bare_input;
-use crate::foreign::{self, Function};
+use crate::flat::bare_string_input;
+use crate::foreign::{self, FunctionTool};
 use crate::message_writer::array;
+use crate::native;
 use crate::openai::tool_definition;
 use crate::template::{TemplateValue, push_array, restore};
 use crate::{LossKind, Losses};
 
 /// Write a request body.
 pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses) -> String {
-    let own = request
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == dialect.wire);
     let mut out = String::new();
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+    if let Some(body) = native::body(request.vendor.as_ref(), &dialect.wire) {
         let system: String = request.system.iter().filter_map(Content::as_text).collect();
         let elements;
-        let input = match bare_input(request) {
+        let input = match bare_string_input(request) {
             Some(text) => TemplateValue::Text(text),
             // A body without input, as some prompts have, stays without.
             None if request.messages.is_empty() => TemplateValue::Elements(""),
@@ -50,19 +47,16 @@ pub(crate) fn request(dialect: &Dialect, request: &Request, losses: &mut Losses)
         object.str("instructions", &system);
     }
     object.raw("input", &array(&items(dialect, &request.messages, losses)));
-    let tools = foreign::function_tools(&request.tools, losses);
-    if !tools.is_empty() {
-        functions(object.key("tools"), &tools, losses);
-    }
+    foreign::write_tools(&mut object, &request.tools, functions, losses);
     object.end();
     out
 }
 
 /// Functions on offer, as an array.
-pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut Losses) {
+pub(crate) fn functions(out: &mut String, tools: &[FunctionTool<'_>], losses: &mut Losses) {
     let root = Path::Root.key("tools");
     let mut array = ArrayWriter::new(out);
-    for Function { index, tool } in tools {
+    for FunctionTool { index, tool } in tools {
         let path = root.index(*index);
         if let Some(own) = tool_definition(tool) {
             array.raw(own.get());
@@ -74,7 +68,7 @@ pub(crate) fn functions(out: &mut String, tools: &[Function<'_>], losses: &mut L
             object.str("description", description);
         }
         let parameters = match &tool.parameters {
-            Some(schema) => foreign::sound_json(schema, &path, losses),
+            Some(schema) => foreign::without_lone_surrogates(schema, &path, losses),
             None => Cow::Borrowed("{}"),
         };
         object
@@ -92,13 +86,9 @@ pub(super) fn response_id(response: &Response) -> &str {
 
 /// Write a response body.
 pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Losses) -> String {
-    let items = answer_items(dialect, response, losses);
+    let items = response_items(dialect, response, losses);
     let mut out = String::new();
-    let own = response
-        .vendor
-        .as_ref()
-        .filter(|vendor| vendor.wire == dialect.wire);
-    if let Some(Form::Item(body)) = own.map(|vendor| &vendor.form) {
+    if let Some(body) = native::body(response.vendor.as_ref(), &dialect.wire) {
         restore(
             &mut out,
             body,
@@ -114,7 +104,7 @@ pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Loss
     let (status, reason) = status(&response.stop);
     object.str("status", status);
     match &response.error {
-        Some(found) => failure(object.key("error"), dialect, found, losses),
+        Some(found) => push_failure(object.key("error"), dialect, found, losses),
         None => object.key("error").push_str("null"),
     }
     match reason {
@@ -146,7 +136,7 @@ pub(crate) fn response(dialect: &Dialect, response: &Response, losses: &mut Loss
 }
 
 /// The error of a response that failed. Its codes are a closed list.
-fn failure(out: &mut String, dialect: &Dialect, error: &VendorError, losses: &mut Losses) {
+fn push_failure(out: &mut String, dialect: &Dialect, error: &VendorError, losses: &mut Losses) {
     const OTHER: &str = "server_error";
     let path = Path::Root.key("error");
     let known = |code: &&str| dialect.error_codes.iter().any(|list| list.contains(code));
@@ -205,30 +195,4 @@ fn usage(out: &mut String, usage: &Usage) {
     let total = usage.total.unwrap_or_else(|| input.saturating_add(output));
     object.number("total_tokens", total);
     object.end();
-}
-
-/// Write `{"error": {…}}`.
-pub(crate) fn error(dialect: &Dialect, error: &VendorError) -> String {
-    if error.wire == dialect.wire
-        && let Some(body) = &error.body
-    {
-        return match body.value().get("error") {
-            Some(_) => body.get().to_owned(),
-            None => format!("{{\"error\":{}}}", body.get()),
-        };
-    }
-    let mut out = String::new();
-    let mut object = ObjectWriter::new(&mut out);
-    let mut inner = ObjectWriter::new(object.key("error"));
-    inner.str("message", &error.message);
-    inner.str("type", error.kind.as_deref().unwrap_or("server_error"));
-    for (key, value) in [("param", &error.param), ("code", &error.code)] {
-        match value {
-            Some(value) => inner.str(key, value),
-            None => inner.raw(key, "null"),
-        };
-    }
-    inner.end();
-    object.end();
-    out
 }

@@ -3,9 +3,9 @@
 use throughline_model::AnswerShape;
 
 use crate::compose::answer_schema;
-use crate::compose::draft::{Choice, Continues, Draft};
-use crate::compose::hosted::{Chosen, HostedTool, OfferedTool};
-use crate::members::Members;
+use crate::compose::body_builder::{BodyBuilder, Continuation, ToolSelection};
+use crate::compose::hosted::{HostedTool, OfferedTool, SelectedBy};
+use crate::object_builder::ObjectBuilder;
 use crate::openai;
 use crate::openai_responses::body;
 use throughline_model::json::Value;
@@ -13,87 +13,87 @@ use throughline_model::json::Value;
 /// The smallest limit of tokens that OpenAI takes.
 const LEAST_TOKENS: u64 = 16;
 
-pub(crate) fn write(draft: &mut Draft<'_>) {
-    begin(draft);
-    if !draft.prompt.target.stored {
+pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
+    add_model_and_input(builder);
+    if !builder.prompt.target.stored {
         // Without it reasoning could not go back: the service has not kept it.
-        draft
+        builder
             .body
             .raw("include", r#"["reasoning.encrypted_content"]"#);
     }
-    rest(draft);
+    add_tools_and_settings(builder);
 }
 
 /// The model, what is said, and who keeps it.
-pub(crate) fn begin(draft: &mut Draft<'_>) {
-    draft.body.str("model", draft.prompt.model);
-    draft.said(Continues::ResponsesAndConversations);
-    draft.body.bool("store", draft.prompt.target.stored);
+pub(crate) fn add_model_and_input(builder: &mut BodyBuilder<'_>) {
+    builder.body.str("model", builder.prompt.model);
+    builder.add_input(Continuation::ResponsesAndConversations);
+    builder.body.bool("store", builder.prompt.target.stored);
 }
 
 /// Tools and settings.
-pub(crate) fn rest(draft: &mut Draft<'_>) {
-    let settings = draft.prompt.settings;
-    if let Some(choice) = draft.tools(body::functions) {
+pub(crate) fn add_tools_and_settings(builder: &mut BodyBuilder<'_>) {
+    let settings = builder.prompt.settings;
+    if let Some(choice) = builder.add_tools(body::functions) {
         match choice {
-            Choice::Auto => {}
-            Choice::None => draft.body.str("tool_choice", "none"),
-            Choice::Required => draft.body.str("tool_choice", "required"),
-            Choice::Function(name) => {
-                let mut named = Members::default();
+            ToolSelection::Auto => {}
+            ToolSelection::None => builder.body.str("tool_choice", "none"),
+            ToolSelection::Required => builder.body.str("tool_choice", "required"),
+            ToolSelection::Function(name) => {
+                let mut named = ObjectBuilder::default();
                 named.str("type", "function");
                 named.str("name", name);
-                draft.body.object("tool_choice", named);
+                builder.body.object("tool_choice", named);
             }
-            Choice::Type(tag, name) => {
-                let mut named = Members::default();
+            ToolSelection::Type(tag, name) => {
+                let mut named = ObjectBuilder::default();
                 named.str("type", &tag);
                 if let Some(name) = name {
                     named.str("name", name);
                 }
-                draft.body.object("tool_choice", named);
+                builder.body.object("tool_choice", named);
             }
         }
         if let Some(parallel) = settings.parallel_calls {
-            draft.body.bool("parallel_tool_calls", parallel);
+            builder.body.bool("parallel_tool_calls", parallel);
         }
     }
     if let Some(most) = settings.max_output_tokens {
         if most < LEAST_TOKENS {
             let detail = format!("{LEAST_TOKENS} is the least, and was sent");
-            draft.replaced("max_output_tokens", detail, &LEAST_TOKENS.to_string());
+            builder.note_replaced("max_output_tokens", detail, &LEAST_TOKENS.to_string());
         }
-        draft
+        builder
             .body
             .number("max_output_tokens", most.max(LEAST_TOKENS));
     }
-    if let Some(temperature) = draft.temperature(2.0) {
-        draft.body.raw("temperature", temperature);
+    if let Some(temperature) = builder.temperature(2.0) {
+        builder.body.raw("temperature", temperature);
     }
-    if let Some(share) = draft.top_p() {
-        draft.body.raw("top_p", share);
+    if let Some(share) = builder.top_p() {
+        builder.body.raw("top_p", share);
     }
     if !settings.stop.is_empty() {
-        draft.lost("stop", "there are no stop texts here");
+        builder.note_loss("stop", "there are no stop texts here");
     }
-    let mut reasoning = Members::default();
+    let mut reasoning = ObjectBuilder::default();
     if let Some(effort) = settings.effort {
         reasoning.str("effort", effort.as_str());
     }
     if settings.summary {
         reasoning.str("summary", "auto");
     }
-    draft.body.object("reasoning", reasoning);
-    let mut text = Members::default();
+    builder.body.object("reasoning", reasoning);
+    let mut text = ObjectBuilder::default();
     if let Some(answer) = &settings.answer {
-        text.object("format", format(draft, answer));
+        text.object("format", format(builder, answer));
     }
     if let Some(verbosity) = settings.verbosity {
         text.str("verbosity", verbosity.as_str());
     }
-    draft.body.object("text", text);
-    openai::write_settings(draft, "safety_identifier");
-    draft.leave_out(&[
+    builder.body.object("text", text);
+    openai::write_settings(builder, "safety_identifier");
+    builder.note_unsupported(&[
         "summary",
         "verbosity",
         "user",
@@ -101,14 +101,14 @@ pub(crate) fn rest(draft: &mut Draft<'_>) {
         "cache_key",
         "cache_retention",
     ]);
-    if draft.is_streamed() {
-        draft.body.bool("stream", true);
+    if builder.is_streamed() {
+        builder.body.bool("stream", true);
     }
 }
 
-fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
-    let mut format = Members::default();
-    match (&answer.schema, answer_schema::schema(draft)) {
+fn format(builder: &mut BodyBuilder<'_>, answer: &AnswerShape) -> ObjectBuilder<'static> {
+    let mut format = ObjectBuilder::default();
+    match (&answer.schema, answer_schema::schema(builder)) {
         (None, _) => format.str("type", "json_object"),
         (Some(_), None) => {}
         (Some(_), Some(schema)) => {
@@ -121,7 +121,7 @@ fn format(draft: &mut Draft<'_>, answer: &AnswerShape) -> Members<'static> {
 
 /// A tool that came from this vendor's own API.
 pub(crate) fn hosted_tool<'p>(
-    _draft: &mut Draft<'p>,
+    _draft: &mut BodyBuilder<'p>,
     offered: &OfferedTool<'p>,
 ) -> Option<HostedTool<'p>> {
     let tool = offered.tool;
@@ -137,9 +137,9 @@ pub(crate) fn hosted_tool<'p>(
         .is_some_and(|name| name.as_text().is_some());
     Some(HostedTool {
         name: &tool.name,
-        chosen: match named {
-            true => Chosen::TypeAndName(tag),
-            false => Chosen::Type(tag),
+        selected_by: match named {
+            true => SelectedBy::TypeAndName(tag),
+            false => SelectedBy::Type(tag),
         },
         json: json.get().to_owned(),
     })

@@ -5,30 +5,32 @@ use std::borrow::Cow;
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, CallId, Content, Extra, Family, Form,
-    Media, MediaKind, MediaSource, Message, Opaque, Outcome, Output, Path, Reasoning, Request,
-    Response, Role, Runner, Scope, Status, Stop, ToolCall, ToolDef, ToolResult, Usage, Vendor,
-    VendorError, Wire,
+    Media, MediaKind, MediaSource, Message, Outcome, Output, Path, Reasoning, Request, Response,
+    Role, Runner, Scope, Status, Stop, ToolCall, ToolDef, ToolResult, Usage, Vendor, VendorError,
+    Wire,
 };
 
 use super::types::{ITEM_REFERENCE, MESSAGE};
 use super::{Dialect, parts};
-use crate::flat::{ItemPlacement, STANDALONE, group, is_parts, name, response_scope};
+use crate::flat::{
+    ItemPlacement, STANDALONE, group_items, is_part_list, response_scope, tool_name,
+};
 use crate::read::{self, member, number_of, text_of};
-use crate::table::{ArgumentsAt, ItemRole, Minter, OutputAt, WireType};
 use crate::template::Extractor;
-use crate::{DecodeError, Problem, Shape, truncated_call};
+use crate::wire_type::{ArgumentsAt, IdMinter, ItemRole, OutputAt, WireType};
+use crate::{DecodeError, DocumentKind, Problem, truncated_call};
 
 /// Reads items one after the other; what has no id is paired with what came before.
 pub(super) struct ItemDecoder<'d> {
     dialect: &'d Dialect,
-    minter: Minter,
+    minter: IdMinter,
 }
 
 impl<'d> ItemDecoder<'d> {
     pub(super) fn new(dialect: &'d Dialect) -> Self {
         Self {
             dialect,
-            minter: Minter::default(),
+            minter: IdMinter::default(),
         }
     }
 
@@ -59,7 +61,7 @@ impl<'d> ItemDecoder<'d> {
         if tag == MESSAGE {
             return self.message(item, path);
         }
-        let Some(row) = self.dialect.row(&tag) else {
+        let Some(row) = self.dialect.item_type(&tag) else {
             return Ok((vec![self.opaque(&tag, item)], ItemPlacement::Model));
         };
         match row.role {
@@ -70,11 +72,11 @@ impl<'d> ItemDecoder<'d> {
             }
             ItemRole::Output => {
                 let content = self.output(row, item, scope, *ordinal, path)?;
-                let belongs = match row.runner {
+                let placement = match row.runner {
                     Runner::Client => ItemPlacement::Results,
                     Runner::Vendor => ItemPlacement::Model,
                 };
-                Ok((vec![content], belongs))
+                Ok((vec![content], placement))
             }
             ItemRole::ApprovalRequest => {
                 let content = self.approval_request(row, item, scope, *ordinal, path)?;
@@ -83,17 +85,17 @@ impl<'d> ItemDecoder<'d> {
             }
             ItemRole::ApprovalResponse => {
                 let content = self.approval_response(row, item, scope, *ordinal, path)?;
-                Ok((vec![content], ItemPlacement::Own(Role::User)))
+                Ok((vec![content], ItemPlacement::Alone(Role::User)))
             }
             ItemRole::Reasoning => Ok((vec![self.reasoning(item, path)?], ItemPlacement::Model)),
             ItemRole::Other => {
-                let belongs = match row.tag {
+                let placement = match row.tag {
                     "additional_tools" | "configuration_update" | "compaction_trigger" => {
-                        ItemPlacement::Own(Role::Developer)
+                        ItemPlacement::Alone(Role::Developer)
                     }
                     _ => ItemPlacement::Model,
                 };
-                Ok((vec![self.opaque(&tag, item)], belongs))
+                Ok((vec![self.opaque(&tag, item)], placement))
             }
         }
     }
@@ -130,10 +132,7 @@ impl<'d> ItemDecoder<'d> {
     }
 
     fn opaque(&self, tag: &str, item: &Value<'_>) -> Content {
-        Content::new(Body::Opaque(Opaque {
-            tag: tag.to_owned(),
-        }))
-        .with_vendor(Vendor::item(self.wire(), RawJson::of(item)))
+        Content::new(Body::opaque(tag)).with_vendor(Vendor::item(self.wire(), RawJson::of(item)))
     }
 
     fn message(
@@ -142,9 +141,9 @@ impl<'d> ItemDecoder<'d> {
         path: &Path<'_>,
     ) -> Result<(Vec<Content>, ItemPlacement), DecodeError> {
         let role = Role::named(&read::required_str(item, "role", path)?);
-        let belongs = match role {
+        let placement = match role {
             Role::Assistant => ItemPlacement::Model,
-            role => ItemPlacement::Own(role),
+            role => ItemPlacement::Alone(role),
         };
         let mut extractor = Extractor::new(item);
         let path = path.key("content");
@@ -173,7 +172,7 @@ impl<'d> ItemDecoder<'d> {
             // A message that says nothing is kept as it is.
             None => contents.push(self.opaque(MESSAGE, item)),
         }
-        Ok((contents, belongs))
+        Ok((contents, placement))
     }
 
     fn call(
@@ -192,14 +191,14 @@ impl<'d> ItemDecoder<'d> {
         let call = ToolCall {
             call,
             family: row.family.clone(),
-            name: name(row, item, path)?,
+            name: tool_name(row, item, path)?,
             arguments: arguments(row, item, &mut extractor, path)?,
             status: read::optional_str(item, "status", path)?.map(|word| Status::named(&word)),
             runner: runner(row, item),
         };
         let result = match row.role {
             ItemRole::CallAndOutput => {
-                hybrid_result(self.dialect, row, &call, item, &mut extractor)
+                combined_result(self.dialect, row, &call, item, &mut extractor)
             }
             _ => None,
         };
@@ -234,7 +233,7 @@ impl<'d> ItemDecoder<'d> {
                 ToolResult::standalone(handle, row.family.clone(), output)
             }
         };
-        result.name = Some(name(row, item, path)?).filter(|name| !name.is_empty());
+        result.name = Some(tool_name(row, item, path)?).filter(|name| !name.is_empty());
         result.outcome = outcome(item);
         result.runner = runner(row, item);
         let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
@@ -256,7 +255,7 @@ impl<'d> ItemDecoder<'d> {
         let mut extractor = Extractor::new(item);
         let body = Body::ApprovalRequest(ApprovalRequest {
             request,
-            name: name(row, item, path)?,
+            name: tool_name(row, item, path)?,
             arguments: arguments(row, item, &mut extractor, path)?,
             server: read::optional_str(item, "server_label", path)?.map(Into::into),
         });
@@ -307,7 +306,7 @@ impl<'d> ItemDecoder<'d> {
             text: texts("content")?,
             sealed: member(item, "encrypted_content").is_some(),
         });
-        let row = self.dialect.row("reasoning");
+        let row = self.dialect.item_type("reasoning");
         let slots = match row {
             Some(row) => row.slots(item, path)?,
             None => throughline_model::Slots::default(),
@@ -343,15 +342,9 @@ fn arguments<'v, 'a>(
 ) -> Result<Arguments, DecodeError> {
     match row.arguments {
         ArgumentsAt::Nowhere => Ok(Arguments::None),
-        ArgumentsAt::Text(key) => match item.get(key) {
-            None => Err(DecodeError::missing(
-                &path.key(key),
-                "JSON text in a string",
-            )),
-            Some(value) => extractor.text(value).map(Arguments::Text).ok_or_else(|| {
-                DecodeError::expected(&path.key(key), "JSON text in a string", value)
-            }),
-        },
+        ArgumentsAt::Text(key) => extractor
+            .required_text(key, "JSON text in a string", path)
+            .map(Arguments::Text),
         ArgumentsAt::Free(key) => match item.get(key) {
             None => Err(DecodeError::missing(&path.key(key), "a string")),
             Some(value) if value.is_null() => Ok(Arguments::None),
@@ -392,7 +385,7 @@ fn output<'v, 'a>(
         return Ok(Output::Text(text));
     }
     if let OutputAt::Any(_) = row.output
-        && is_parts(value)
+        && is_part_list(value)
     {
         let elements = extractor.elements(value).unwrap_or_default();
         let path = path.key(key);
@@ -406,7 +399,7 @@ fn output<'v, 'a>(
 }
 
 /// The result inside an item that is call and output in one; none while there is nothing yet.
-fn hybrid_result<'v, 'a>(
+fn combined_result<'v, 'a>(
     dialect: &Dialect,
     row: &WireType,
     call: &ToolCall,
@@ -478,42 +471,42 @@ pub(crate) fn messages(
     path: &Path<'_>,
 ) -> Result<Vec<Message>, DecodeError> {
     let mut decoder = ItemDecoder::new(dialect);
-    group(items.iter().enumerate().map(|(index, item)| {
+    group_items(items.iter().enumerate().map(|(index, item)| {
         decoder.placed_item(item, Scope::Place(index), &mut 0, &path.index(index))
     }))
 }
 
 /// What a JSON object of this format is.
-pub(crate) fn shape(value: &Value<'_>) -> Shape {
+pub(crate) fn document_kind(value: &Value<'_>) -> DocumentKind {
     if value
         .get("object")
         .is_some_and(|name| name.is_str("response"))
         && value.get("output").is_some()
     {
-        return Shape::Response;
+        return DocumentKind::Response;
     }
     if value.get("type").is_some() || value.get("role").is_some() {
-        return Shape::Message;
+        return DocumentKind::Message;
     }
     if value
         .get("error")
         .is_some_and(|error| error.as_object().is_some())
     {
-        return Shape::Error;
+        return DocumentKind::Error;
     }
     if value
         .get("output")
         .is_some_and(|output| output.as_array().is_some())
     {
-        return Shape::Response;
+        return DocumentKind::Response;
     }
     if value.get("input").is_some() || value.get("model").is_some() {
-        return Shape::Request;
+        return DocumentKind::Request;
     }
     if value.get("id").is_some() {
-        return Shape::Message;
+        return DocumentKind::Message;
     }
-    Shape::Unknown
+    DocumentKind::Unknown
 }
 
 /// Read a request body.
@@ -583,7 +576,7 @@ pub(crate) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, 
             contents.extend(decoder.item(item, scope, &mut ordinal, &path.index(index))?);
         }
     }
-    Ok(with_output(
+    Ok(response_with_output(
         dialect,
         body,
         id,
@@ -593,7 +586,7 @@ pub(crate) fn response(dialect: &Dialect, body: &Value<'_>) -> Result<Response, 
 }
 
 /// A response whose output has been read, by item or as a whole.
-pub(super) fn with_output(
+pub(super) fn response_with_output(
     dialect: &Dialect,
     body: &Value<'_>,
     id: Option<String>,

@@ -10,9 +10,10 @@ use throughline_model::{
 use super::{Dialect, parts};
 use crate::Losses;
 use crate::foreign;
-use crate::message_writer::{MessageWriter, room};
-use crate::table::{ArgumentsAt, OutputAt, WireType};
+use crate::message_writer::{MessageWriter, estimated_size};
+use crate::native;
 use crate::template::{TemplateValue, restore};
+use crate::wire_type::{ArgumentsAt, OutputAt, WireType};
 
 /// Where a message has its parts.
 pub(super) const CONTENT: &str = "content";
@@ -22,7 +23,7 @@ const ITEMS: usize = 1 << 33;
 
 /// What items are written for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target<'t> {
+pub(super) enum EncodeFor<'t> {
     /// The input of a request. Items made here go without an id: one that the vendor never gave is
     /// refused.
     Request,
@@ -34,29 +35,29 @@ pub(super) enum Target<'t> {
 /// Writes contents as items, one after the other.
 pub(super) struct ItemEncoder<'e, 'm> {
     pub(super) dialect: &'e Dialect,
-    pub(super) target: Target<'e>,
+    pub(super) target: EncodeFor<'e>,
     pub(super) losses: &'e mut Losses,
-    pub(super) gather: MessageWriter<'m>,
+    pub(super) writer: MessageWriter<'m>,
     /// The call whose item, just written, holds its result too.
-    hybrid: Option<CallId>,
+    combined_call: Option<CallId>,
     /// Calls that became function calls here, so that their results follow them.
     pub(super) functions: HashSet<CallId>,
     /// How many items were made here.
-    made: usize,
+    translated: usize,
 }
 
 /// Write messages as the items of a request, each as JSON text.
 pub(crate) fn items(dialect: &Dialect, messages: &[Message], losses: &mut Losses) -> Vec<String> {
-    encode(dialect, messages, Target::Request, losses)
+    encode(dialect, messages, EncodeFor::Request, losses)
 }
 
 /// Write the messages of a response as its items, each as JSON text.
-pub(super) fn answer_items(
+pub(super) fn response_items(
     dialect: &Dialect,
     response: &Response,
     losses: &mut Losses,
 ) -> Vec<String> {
-    let target = Target::Response {
+    let target = EncodeFor::Response {
         id: super::body::response_id(response),
         status: super::body::item_status(&response.stop),
     };
@@ -66,17 +67,17 @@ pub(super) fn answer_items(
 fn encode(
     dialect: &Dialect,
     messages: &[Message],
-    target: Target<'_>,
+    target: EncodeFor<'_>,
     losses: &mut Losses,
 ) -> Vec<String> {
     let mut encoder = ItemEncoder {
         dialect,
         target,
         losses,
-        gather: MessageWriter::default(),
-        hybrid: None,
+        writer: MessageWriter::default(),
+        combined_call: None,
         functions: HashSet::new(),
-        made: 0,
+        translated: 0,
     };
     let root = Path::Root.key("messages");
     for (index, message) in messages.iter().enumerate() {
@@ -87,7 +88,7 @@ fn encode(
             encoder.content(message, index, content, next, &path.index(place));
         }
     }
-    encoder.gather.finish()
+    encoder.writer.finish()
 }
 
 impl<'m> ItemEncoder<'_, 'm> {
@@ -99,37 +100,34 @@ impl<'m> ItemEncoder<'_, 'm> {
         next: Option<&Content>,
         path: &Path<'_>,
     ) {
-        let Some(vendor) = content
-            .vendor
-            .as_ref()
-            .filter(|vendor| vendor.wire == self.dialect.wire)
-        else {
-            return self.make(message, index, content, path);
+        let Some(vendor) = native::vendor(content, &self.dialect.wire) else {
+            return self.translate(message, index, content, path);
         };
         if let Some(envelope) = &vendor.envelope {
-            self.gather.open(envelope);
+            self.writer.open(envelope);
         }
         match &vendor.form {
             Form::Item(item) => {
                 let text = self.item(content, item, next, path);
-                self.gather.item(text);
+                self.writer.item(text);
             }
             Form::Part(part) => {
-                if !self.gather.is_open() {
+                if !self.writer.is_open() {
                     self.open(message, index, path);
                 }
-                self.gather.write_element(CONTENT, room(content), |out| {
-                    parts::encode(out, &content.body, part);
-                });
+                self.writer
+                    .write_element(CONTENT, estimated_size(content), |out| {
+                        parts::encode(out, &content.body, part);
+                    });
             }
             Form::Bare => match content.as_text() {
-                Some(text) if vendor.envelope.is_some() => self.gather.bare(CONTENT, text),
-                _ => self.make(message, index, content, path),
+                Some(text) if vendor.envelope.is_some() => self.writer.bare_string(CONTENT, text),
+                _ => self.translate(message, index, content, path),
             },
             Form::Within => {
                 let answers = content.as_tool_result().map(ToolResult::call);
-                if answers.is_none() || answers != self.hybrid.as_ref() {
-                    self.make(message, index, content, path);
+                if answers.is_none() || answers != self.combined_call.as_ref() {
+                    self.translate(message, index, content, path);
                 }
             }
         }
@@ -157,7 +155,7 @@ impl<'m> ItemEncoder<'_, 'm> {
                 let result = within
                     .and_then(Content::as_tool_result)
                     .filter(|result| *result.call() == call.call);
-                self.hybrid = result.map(|result| result.call().clone());
+                self.combined_call = result.map(|result| result.call().clone());
                 self.call(&mut out, item, &call.arguments, result, path);
             }
             Body::ApprovalRequest(request) => {
@@ -178,7 +176,7 @@ impl<'m> ItemEncoder<'_, 'm> {
         out
     }
 
-    /// TemplateValue arguments and output back into an item.
+    /// Put arguments and output back into an item.
     fn call(
         &mut self,
         out: &mut String,
@@ -188,7 +186,7 @@ impl<'m> ItemEncoder<'_, 'm> {
         path: &Path<'_>,
     ) {
         let tag = item.locate(&["type"]).map(|at| &item.get()[at]);
-        let Some(row) = tag.and_then(|tag| self.row(tag)) else {
+        let Some(row) = tag.and_then(|tag| self.item_type(tag)) else {
             out.push_str(item.get());
             return;
         };
@@ -216,7 +214,7 @@ impl<'m> ItemEncoder<'_, 'm> {
             Output::None => None,
             Output::Text(text) => Some(([key], TemplateValue::Text(text))),
             Output::Json(json) => Some(([key], TemplateValue::Json(json.get()))),
-            Output::Parts(contents) => match (row.output, foreign::data(contents)) {
+            Output::Parts(contents) => match (row.output, foreign::single_data(contents)) {
                 (OutputAt::Image(_), Some(data)) => Some(([key], TemplateValue::Text(data))),
                 _ => {
                     let path = path.key("output");
@@ -234,18 +232,18 @@ impl<'m> ItemEncoder<'_, 'm> {
     }
 
     /// The item type of a tag, given as its token.
-    fn row(&self, token: &str) -> Option<&'static WireType> {
+    fn item_type(&self, token: &str) -> Option<&'static WireType> {
         let plain = token.strip_prefix('"')?.strip_suffix('"')?;
         if plain.contains('\\') {
-            return self.dialect.row(&json::parse(token).ok()?.as_str()?);
+            return self.dialect.item_type(&json::parse(token).ok()?.as_str()?);
         }
-        self.dialect.row(plain)
+        self.dialect.item_type(plain)
     }
 
     /// The id of the next item that is made for a response.
     pub(super) fn next_id(&mut self, response: &str, prefix: &str) -> String {
-        let minted = CallId::minted(Scope::Response(response), ITEMS + self.made);
-        self.made += 1;
+        let minted = CallId::minted(Scope::Response(response), ITEMS + self.translated);
+        self.translated += 1;
         let hash = minted.value().trim_start_matches("tc_");
         format!("{prefix}_{hash}")
     }

@@ -7,11 +7,11 @@ pub(crate) mod body;
 pub(crate) mod compose;
 pub(crate) mod decode;
 pub(crate) mod encode;
-mod make;
+mod hosted_results;
 mod parts;
 pub(crate) mod render;
-mod results;
 pub(crate) mod stream;
+mod translate;
 mod types;
 pub(crate) mod validate;
 
@@ -23,11 +23,12 @@ use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
 
 use crate::compose::ComposeFormat;
 use crate::message_writer::array;
+use crate::openai;
 use crate::sse::Frame;
 use crate::validate::ValidateFormat;
-use crate::validate::report::Style;
+use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, Losses, Shape, StreamDecoder, WireType};
+use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
 
 pub(crate) use types::ERROR_CODES;
 pub use types::ITEM_TYPES;
@@ -45,7 +46,7 @@ pub(crate) struct Dialect {
     /// Item types, the vendor's own before those it shares.
     pub(crate) tables: &'static [&'static [WireType]],
     /// The item type of a tag that none of the tables has as it is spelled.
-    pub(crate) respelled: fn(&str) -> Option<&'static WireType>,
+    pub(crate) renamed_type: fn(&str) -> Option<&'static WireType>,
     pub(crate) flavour: Flavour,
     /// The roles that messages may have.
     pub(crate) roles: &'static [&'static str],
@@ -55,19 +56,19 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// The item type of a tag.
-    fn row(&self, tag: &str) -> Option<&'static WireType> {
+    fn item_type(&self, tag: &str) -> Option<&'static WireType> {
         self.tables
             .iter()
             .flat_map(|table| table.iter())
             .find(|row| row.tag == tag)
-            .or_else(|| (self.respelled)(tag))
+            .or_else(|| (self.renamed_type)(tag))
     }
 }
 
 static OPENAI: Dialect = Dialect {
     wire: Wire::OpenAiResponses,
     tables: &[&ITEM_TYPES],
-    respelled: |_| None,
+    renamed_type: |_| None,
     flavour: Flavour::OpenAi,
     roles: &["user", "assistant", "system", "developer"],
     error_codes: &[&ERROR_CODES, &types::OPENAI_ERROR_CODES],
@@ -83,7 +84,7 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
         hosted_tool: compose::hosted_tool,
     },
     validate: ValidateFormat {
-        paths: Style::Brackets,
+        paths: PathStyle::Brackets,
         check: validate::check,
     },
     approval_item: |answer| render::approval_item(Wire::OpenAiResponses, answer),
@@ -102,8 +103,8 @@ impl Codec for OpenAiResponses {
         OPENAI.tables
     }
 
-    fn shape(&self, value: &Value<'_>) -> Shape {
-        decode::shape(value)
+    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
+        decode::document_kind(value)
     }
 
     fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
@@ -143,7 +144,7 @@ impl Codec for OpenAiResponses {
     }
 
     fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        stream::encode(&OPENAI, response, losses)
+        stream::encode_stream(&OPENAI, response, losses)
     }
 
     fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
@@ -151,6 +152,6 @@ impl Codec for OpenAiResponses {
     }
 
     fn encode_error(&self, error: &VendorError) -> String {
-        body::error(&OPENAI, error)
+        openai::encode_error(&OPENAI.wire, error)
     }
 }

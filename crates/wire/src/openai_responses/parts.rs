@@ -2,8 +2,7 @@
 
 use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{
-    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Opaque, Path, Text,
-    Vendor, Wire,
+    Body, Citation, Content, Extra, Form, Media, MediaKind, MediaSource, Path, Text, Vendor, Wire,
 };
 
 use super::{Dialect, Flavour};
@@ -11,7 +10,7 @@ use crate::openai::{audio_data, media_url};
 use crate::read::{self, number_of, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
-use crate::{DecodeError, LossKind, Losses};
+use crate::{DecodeError, LossKind, Losses, foreign, native};
 
 /// Read one part.
 pub(super) fn decode(
@@ -27,43 +26,23 @@ pub(super) fn decode(
     let body = match &*tag {
         "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
             Body::Text(Text {
-                text: taken(&mut extractor, part, "text", path)?,
+                text: extractor.required_text("text", "a string", path)?,
                 citations: citations(part),
             })
         }
         "refusal" => Body::Refusal(Text {
-            text: taken(&mut extractor, part, "refusal", path)?,
+            text: extractor.required_text("refusal", "a string", path)?,
             citations: Vec::new(),
         }),
         "input_image" | "computer_screenshot" | "input_file" | "input_audio" => {
             match media(&tag, part, &mut extractor) {
                 Some(media) => Body::Media(media),
-                None => opaque(&tag),
+                None => Body::opaque(&*tag),
             }
         }
-        _ => opaque(&tag),
+        _ => Body::opaque(&*tag),
     };
     Ok(Content::new(body).with_vendor(Vendor::part(wire.clone(), extractor.into_template())))
-}
-
-fn opaque(tag: &str) -> Body {
-    Body::Opaque(Opaque {
-        tag: tag.to_owned(),
-    })
-}
-
-fn taken<'v, 'a>(
-    extractor: &mut Extractor<'v, 'a>,
-    part: &'v Value<'a>,
-    key: &'static str,
-    path: &Path<'_>,
-) -> Result<String, DecodeError> {
-    match part.get(key) {
-        None => Err(DecodeError::missing(&path.key(key), "a string")),
-        Some(value) => extractor
-            .text(value)
-            .ok_or_else(|| DecodeError::expected(&path.key(key), "a string", value)),
-    }
 }
 
 fn citations(part: &Value<'_>) -> Vec<Citation> {
@@ -176,13 +155,13 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
 
 /// Where a part stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PartPosition {
     /// In a message to the model.
-    Asked,
+    Input,
     /// In a message of the model.
-    Said,
+    ModelOutput,
     /// In the output of a tool.
-    Output,
+    ToolOutput,
 }
 
 /// Append the parts of a tool output.
@@ -196,13 +175,18 @@ pub(super) fn encode_all(
     let mut first = true;
     for (index, part) in parts.iter().enumerate() {
         let mut text = String::new();
-        let own = part.vendor.as_ref();
-        let own = own.filter(|vendor| vendor.wire == dialect.wire);
-        match own.map(|vendor| &vendor.form) {
+        match native::vendor(part, &dialect.wire).map(|vendor| &vendor.form) {
             Some(Form::Part(item) | Form::Item(item)) => encode(&mut text, &part.body, item),
             Some(Form::Bare | Form::Within) | None => {
                 let path = path.index(index);
-                make(&mut text, part, Place::Output, dialect, &path, losses);
+                translate(
+                    &mut text,
+                    part,
+                    PartPosition::ToolOutput,
+                    dialect,
+                    &path,
+                    losses,
+                );
             }
         }
         if text.is_empty() {
@@ -217,7 +201,7 @@ pub(super) fn encode_all(
 }
 
 /// The text of a content that a model said, for a place that holds nothing but text.
-pub(super) fn said_text<'c>(
+pub(super) fn model_text<'c>(
     content: &'c Content,
     path: &Path<'_>,
     losses: &mut Losses,
@@ -256,15 +240,15 @@ pub(super) fn said_text<'c>(
 }
 
 /// Append a part for a content that came from elsewhere; nothing if it cannot be said as a part.
-pub(super) fn make(
+pub(super) fn translate(
     out: &mut String,
     content: &Content,
-    place: Place,
+    place: PartPosition,
     dialect: &Dialect,
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
-    let by_model = place == Place::Said;
+    let by_model = place == PartPosition::ModelOutput;
     match &content.body {
         Body::Text(text) => text_part(out, text, by_model, path, losses),
         Body::Refusal(text) if by_model => {
@@ -282,10 +266,10 @@ pub(super) fn make(
             "assistant messages hold no media here",
         ),
         Body::Media(media) => {
-            let hears = place == Place::Asked && dialect.flavour == Flavour::OpenAi;
+            let hears = place == PartPosition::Input && dialect.flavour == Flavour::OpenAi;
             match (media.kind, audio_data(media)) {
                 (MediaKind::Audio, Some((data, format))) if hears => {
-                    sound_part(out, data, format);
+                    audio_part(out, data, format);
                 }
                 (MediaKind::Audio, _) if is_inline(media) => {
                     losses.note(path, LossKind::Media, "no such sound can be sent here");
@@ -301,12 +285,9 @@ pub(super) fn make(
             };
             text_part(out, &text, by_model, path, losses);
         }
-        Body::Opaque(opaque) => losses.note(
-            path,
-            LossKind::VendorItem,
-            format!("{} means nothing here", opaque.tag),
-        ),
-        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+        Body::Opaque(_) | Body::Unknown(_) => {
+            foreign::note_vendor_only(&content.body, path, losses);
+        }
         Body::Reasoning(_)
         | Body::ToolCall(_)
         | Body::ToolResult(_)
@@ -368,7 +349,7 @@ fn is_inline(media: &Media) -> bool {
     }
 }
 
-fn sound_part(out: &mut String, data: &str, format: &str) {
+fn audio_part(out: &mut String, data: &str, format: &str) {
     let mut object = ObjectWriter::new(out);
     object.str("type", "input_audio");
     let mut audio = ObjectWriter::new(object.key("input_audio"));

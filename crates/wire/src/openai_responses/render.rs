@@ -8,20 +8,20 @@ use throughline_model::{
     ToolResult, Vendor, Wire,
 };
 
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 use crate::render::format::{
     Adjacency, EnvelopeFormat, IdRule, ItemIds, PlainForms, RenderFormat, RuleNames, Rules,
     SafetyChecks, UnusableForms,
 };
 use crate::render::plain_form::{FormMembers, NO_MEMBERS};
 use crate::render::{
-    Chain, ChainAt, RenderedInput, Switches, Target, holds_seal, item_id, string_at,
+    Chain, ChainAt, RenderedInput, Switches, Target, has_sealed_data, item_id, string_at,
 };
 
 /// The facts of OpenAI's API.
 pub(super) static RENDER: RenderFormat = RenderFormat {
     rules: |target, switches| Rules {
-        native_calls: switches.upholds("O-15"),
+        native_calls: switches.enforces("O-15"),
         ..rules(target, switches)
     },
     ..COMMON
@@ -76,7 +76,7 @@ const NAMES: RuleNames = RuleNames {
 
 /// The rules that the dialects of Responses share.
 pub(crate) fn rules(target: &Target, switches: Switches) -> Rules {
-    let on = |rule: &str| switches.upholds(rule);
+    let on = |rule: &str| switches.enforces(rule);
     let common = Rules::common(&NAMES, target, switches);
     Rules {
         adjacency: Adjacency::BeforeModel,
@@ -95,7 +95,7 @@ pub(crate) fn rules(target: &Target, switches: Switches) -> Rules {
 }
 
 fn add_input<'m>(
-    body: &mut Members<'m>,
+    body: &mut ObjectBuilder<'m>,
     input: RenderedInput<'m>,
     target: &'m Target,
     switches: Switches,
@@ -105,17 +105,17 @@ fn add_input<'m>(
     }
     body.items("input", None, input.items);
     if let Some(chain) = &target.chain {
-        continued(body, chain, switches);
+        add_chain(body, chain, switches);
     }
 }
 
 /// A response or a conversation, never both.
-fn continued(body: &mut Members<'_>, chain: &Chain, switches: Switches) {
+fn add_chain(body: &mut ObjectBuilder<'_>, chain: &Chain, switches: Switches) {
     let (response, conversation) = match &chain.at {
         ChainAt::Response(id) => (Some(id), None),
         ChainAt::Conversation(id) => (None, Some(id)),
     };
-    let both = !switches.upholds("S-O4");
+    let both = !switches.enforces("S-O4");
     if let Some(id) = response.or(conversation.filter(|_| both)) {
         body.str("previous_response_id", id);
     }
@@ -138,7 +138,7 @@ fn text(raw: &RawJson, by_model: bool) -> bool {
             ..NO_MEMBERS
         },
     };
-    members.fit(None, raw)
+    members.matches(None, raw)
 }
 
 fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
@@ -150,7 +150,7 @@ fn call(content: &Content, raw: &RawJson, call: &ToolCall) -> bool {
         strings: &["id", "status"],
         ..NO_MEMBERS
     };
-    matches!(call.arguments, Arguments::Text(_)) && members.fit(Some(content), raw)
+    matches!(call.arguments, Arguments::Text(_)) && members.matches(Some(content), raw)
 }
 
 fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
@@ -161,7 +161,7 @@ fn result(content: &Content, raw: &RawJson, result: &ToolResult) -> bool {
         strings: &["id", "status"],
         ..NO_MEMBERS
     };
-    matches!(result.output, Output::Text(_)) && members.fit(Some(content), raw)
+    matches!(result.output, Output::Text(_)) && members.matches(Some(content), raw)
 }
 
 /// Whether a member of a message beside role and content is of its type.
@@ -175,8 +175,8 @@ fn member_fits(key: &str, token: &str) -> bool {
 
 fn refused_item(tag: &str, target: &Target, switches: Switches) -> Option<&'static str> {
     match tag {
-        "compaction_trigger" if switches.upholds("O-16") => Some("a command, not history"),
-        "item_reference" if !target.stored && switches.upholds("O-7") => {
+        "compaction_trigger" if switches.enforces("O-16") => Some("a command, not history"),
+        "item_reference" if !target.stored && switches.enforces("O-7") => {
             Some("nothing is stored to refer to")
         }
         _ => None,
@@ -189,8 +189,8 @@ fn refused_reasoning(
     target: &Target,
     switches: Switches,
 ) -> Option<&'static str> {
-    let readable = (reasoning.sealed && holds_seal(content)) || target.stored;
-    if !readable && switches.upholds("O-7") {
+    let readable = (reasoning.sealed && has_sealed_data(content)) || target.stored;
+    if !readable && switches.enforces("O-7") {
         return Some("nothing is stored");
     }
     let foreign = item_id(content).is_some_and(|id| !has_prefix(content, &id));

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use throughline_model::json::{self, ObjectWriter, RawJson, Value};
-use throughline_model::{Content, Event, Path, Place, Response, Stop, VendorError};
+use throughline_model::{Content, Event, Path, Place, Response, Stop};
 
 use super::decode::{self, ItemDecoder};
 use super::types::MESSAGE;
-use super::{Dialect, Flavour, body, encode as whole, parts};
+use super::{Dialect, Flavour, body, encode, parts};
 use crate::flat::response_scope;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
@@ -99,7 +99,7 @@ impl Decoder {
             extractor.elements(output);
         }
         let contents: Vec<Content> = events_contents(events);
-        let whole = decode::with_output(
+        let whole = decode::response_with_output(
             self.dialect,
             response,
             self.id.clone(),
@@ -186,7 +186,7 @@ impl Decoder {
             }
             "error" => {
                 let error = decode::error_object(&self.dialect.wire, event);
-                events.push(failed(error));
+                events.push(Event::failed(Some(error), None));
                 self.over = true;
             }
             _ => match (fragment(&kind), item_at, text_of(event, "delta")) {
@@ -265,16 +265,6 @@ fn events_contents(events: &[Event]) -> Vec<Content> {
         .collect()
 }
 
-fn failed(error: VendorError) -> Event {
-    Event::Finished {
-        stop: Stop::Failed,
-        usage: None,
-        error: Some(error),
-        vendor: None,
-        service: None,
-    }
-}
-
 impl StreamDecoder for Decoder {
     fn push(&mut self, frame: &Frame) -> Result<Vec<Event>, DecodeError> {
         let mut events = Vec::new();
@@ -299,16 +289,20 @@ impl StreamDecoder for Decoder {
 }
 
 /// Write a response as the frames of a stream: each item opens, brings its text, and is done.
-pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses) -> Vec<Frame> {
+pub(crate) fn encode_stream(
+    dialect: &Dialect,
+    response: &Response,
+    losses: &mut Losses,
+) -> Vec<Frame> {
     let body = body::response(dialect, response, losses);
-    let items = whole::answer_items(dialect, response, &mut Losses::default());
+    let items = encode::response_items(dialect, response, &mut Losses::default());
     let mut frames = Frames {
         flavour: dialect.flavour,
         list: Vec::new(),
     };
     let value = json::parse(&body);
     let begun = match &value {
-        Ok(value) => begun(dialect, value),
+        Ok(value) => response_at_start(dialect, value),
         Err(_) => body.clone(),
     };
     frames.with_response("response.created", &begun);
@@ -317,7 +311,7 @@ pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses
         let Ok(value) = json::parse(item) else {
             continue;
         };
-        frames.item("response.output_item.added", index, &empty(&value));
+        frames.item("response.output_item.added", index, &item_at_start(&value));
         frames.fragments(index, &value);
         frames.item("response.output_item.done", index, item);
     }
@@ -337,7 +331,7 @@ pub(crate) fn encode(dialect: &Dialect, response: &Response, losses: &mut Losses
 }
 
 /// The response as it was at the start.
-fn begun(dialect: &Dialect, body: &Value<'_>) -> String {
+fn response_at_start(dialect: &Dialect, body: &Value<'_>) -> String {
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     for (key, text) in [
         ("status", "\"in_progress\""),
@@ -359,7 +353,7 @@ fn begun(dialect: &Dialect, body: &Value<'_>) -> String {
 }
 
 /// The item as it was at the start.
-fn empty(item: &Value<'_>) -> String {
+fn item_at_start(item: &Value<'_>) -> String {
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     for (key, text) in [
         ("arguments", "\"\""),
@@ -423,7 +417,7 @@ impl Frames {
             "custom_tool_call" => Some(("input", "response.custom_tool_call_input")),
             _ => None,
         };
-        let spot = Spot {
+        let position = EventPosition {
             item: &id,
             index,
             part: None,
@@ -431,13 +425,13 @@ impl Frames {
         if let Some((key, name)) = argument
             && let Some(text) = item.get(key).filter(|text| text.as_text().is_some())
         {
-            self.at(spot, &format!("{name}.delta"), |object| {
+            self.at(position, &format!("{name}.delta"), |object| {
                 object.raw("delta", text.raw());
             });
             let named = item
                 .get("name")
                 .filter(|_| self.flavour == Flavour::Foundry && kind == "function_call");
-            self.at(spot, &format!("{name}.done"), |object| {
+            self.at(position, &format!("{name}.done"), |object| {
                 if let Some(name) = named {
                     object.raw("name", name.raw());
                 }
@@ -449,16 +443,16 @@ impl Frames {
             return;
         }
         for (place, part) in parts.unwrap_or_default().iter().enumerate() {
-            let spot = Spot {
+            let position = EventPosition {
                 part: Some(place),
-                ..spot
+                ..position
             };
-            self.part(spot, part);
+            self.part(position, part);
         }
     }
 
     /// A part of a message: it opens, brings its text, and is done.
-    fn part(&mut self, spot: Spot<'_>, part: &Value<'_>) {
+    fn part(&mut self, position: EventPosition<'_>, part: &Value<'_>) {
         let (key, name, extra) = if part.get("refusal").is_some() {
             ("refusal", "response.refusal", None)
         } else {
@@ -468,11 +462,11 @@ impl Frames {
             return;
         };
         let opened = RawJson::of_with(part, &[(text, "\"\"")]);
-        self.at(spot, "response.content_part.added", |object| {
+        self.at(position, "response.content_part.added", |object| {
             object.raw("part", opened.get());
         });
         for (ending, key) in [("delta", "delta"), ("done", key)] {
-            self.at(spot, &format!("{name}.{ending}"), |object| {
+            self.at(position, &format!("{name}.{ending}"), |object| {
                 object.raw(key, text.raw());
                 // The part has them, if there are any.
                 if let Some(extra) = extra {
@@ -480,17 +474,22 @@ impl Frames {
                 }
             });
         }
-        self.at(spot, "response.content_part.done", |object| {
+        self.at(position, "response.content_part.done", |object| {
             object.raw("part", part.raw());
         });
     }
 
-    fn at(&mut self, spot: Spot<'_>, kind: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) {
+    fn at(
+        &mut self,
+        position: EventPosition<'_>,
+        kind: &str,
+        write: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
         self.push(kind, |object| {
             object
-                .str("item_id", spot.item)
-                .number("output_index", spot.index as u64);
-            if let Some(part) = spot.part {
+                .str("item_id", position.item)
+                .number("output_index", position.index as u64);
+            if let Some(part) = position.part {
                 object.number("content_index", part as u64);
             }
             write(object);
@@ -500,7 +499,7 @@ impl Frames {
 
 /// The place that an event of a stream is about.
 #[derive(Clone, Copy)]
-struct Spot<'s> {
+struct EventPosition<'s> {
     /// The id of the item.
     item: &'s str,
     index: usize,

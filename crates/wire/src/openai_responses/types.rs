@@ -2,7 +2,7 @@
 
 use throughline_model::Family;
 
-use crate::table::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
+use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 use ArgumentsAt::{Free, Json, Text};
 use IdClass::{Absent, Conflated, Natural, Nullable, SchemaGap};

@@ -2,7 +2,7 @@
 
 use super::switches::Switches;
 use super::target::Target;
-use crate::members::{Items, Members};
+use crate::object_builder::{Items, ObjectBuilder};
 use crate::vendors;
 
 /// A rendered history, ready for a request body.
@@ -16,7 +16,7 @@ pub(crate) struct RenderedInput<'s> {
 
 /// Add system text, messages, and what the request continues.
 pub(crate) fn add<'m>(
-    body: &mut Members<'m>,
+    body: &mut ObjectBuilder<'m>,
     input: RenderedInput<'m>,
     target: &'m Target,
     switches: Switches,

@@ -106,8 +106,8 @@ impl ContentFilter<'_> {
         fates
     }
 
-    fn upholds(&self, rule: &str) -> bool {
-        self.switches.upholds(rule)
+    fn enforces(&self, rule: &str) -> bool {
+        self.switches.enforces(rule)
     }
 
     /// A result of the application, whose place is the business of its round; nothing if it can
@@ -334,7 +334,7 @@ impl ContentFilter<'_> {
         if refused.is_some() {
             return refused;
         }
-        if self.rules.drops_foreign_seals && holds_seal(&self.message.contents[place]) {
+        if self.rules.drops_foreign_seals && has_sealed_data(&self.message.contents[place]) {
             return Some("sealed for another account");
         }
         let opens = self.first && !self.model_last && place == 0;
@@ -357,7 +357,7 @@ impl ContentFilter<'_> {
         for (index, content) in contents.iter().enumerate() {
             let place = range.start + index;
             if !matches!(content.body, Body::Reasoning(_)) {
-                if dropped && by_id && is_native(content, self.target) && self.upholds("O-6") {
+                if dropped && by_id && is_native(content, self.target) && self.enforces("O-6") {
                     // Without its reasoning an item may not be named by its id.
                     self.without_id(place, &mut fates[index], found);
                 }
@@ -379,7 +379,7 @@ impl ContentFilter<'_> {
                     dropped = false;
                     found.sealed = true;
                     fates[index] = self.cleaned(place, true, found);
-                    if !self.upholds("A-9") {
+                    if !self.enforces("A-9") {
                         fates[index] = ContentAction::Replace(Box::new(edits::shortened(content)));
                     }
                 }
@@ -407,7 +407,7 @@ impl ContentFilter<'_> {
                     sent && !is_within(&contents[*next])
                 });
                 match next.map(|next| &contents[next]) {
-                    None if !self.upholds("O-5") => None,
+                    None if !self.enforces("O-5") => None,
                     None => Some("what it led to is not there"),
                     Some(next) if by_id && self.is_clients(next) => {
                         Some("what it led to is not there")
@@ -465,7 +465,7 @@ impl ContentFilter<'_> {
         }
         let odd = !self.plain.has(place);
         if odd && let Form::Item(item) = &vendor.form {
-            let kept = |key: &str| !OUTPUT_ONLY.contains(&key) || !self.upholds("F-6");
+            let kept = |key: &str| !OUTPUT_ONLY.contains(&key) || !self.enforces("F-6");
             if item.members().any(|(key, _)| !kept(key)) {
                 let cleaned = item.without(|key| {
                     let drop = !kept(key);
@@ -526,7 +526,7 @@ impl ContentFilter<'_> {
         let bad = |key: &str, value: &str| {
             (keys && (!allowed.contains(&key) || (model_keys.contains(&key) && !by_model)))
                 // An empty list of calls is refused; it is only right where calls fill it.
-                || (key == "tool_calls" && value == "[]" && !calls && self.upholds("C-3"))
+                || (key == "tool_calls" && value == "[]" && !calls && self.enforces("C-3"))
         };
         let missing_type = self.rules.typed_messages && envelope.locate(&["type"]).is_none();
         let found: Vec<&str> = envelope
@@ -558,7 +558,7 @@ impl ContentFilter<'_> {
         };
         let callers = self.message.source == Some(Source::Caller);
         let hosted = runner == Some(Runner::Vendor);
-        callers && !hosted && !self.target.stored && self.upholds("O-10")
+        callers && !hosted && !self.target.stored && self.enforces("O-10")
     }
 
     /// An item id must be new and have the prefix of its kind.
@@ -571,12 +571,12 @@ impl ContentFilter<'_> {
     ) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
-        let prefixed = (ids.is_issued)(content, &id) || !self.upholds("O-10");
+        let prefixed = (ids.is_issued)(content, &id) || !self.enforces("O-10");
         if self.is_callers_name(content) {
             self.without_id(place, fate, found);
             return;
         }
-        let fine = prefixed && (self.item_ids.insert((&*id).into()) || !self.upholds("O-4"));
+        let fine = prefixed && (self.item_ids.insert((&*id).into()) || !self.enforces("O-4"));
         if fine {
             return;
         }
@@ -669,7 +669,7 @@ pub(super) fn is_within(content: &Content) -> bool {
 }
 
 /// Whether the vendor's form of a call or result has this id.
-pub(crate) fn says_id(content: &Content, id: &str) -> bool {
+pub(crate) fn has_call_id(content: &Content, id: &str) -> bool {
     content
         .vendor
         .as_ref()
@@ -685,7 +685,7 @@ fn wire_id<'c>(content: &'c Content, ours: &'c CallId) -> &'c str {
 }
 
 /// Whether an item holds something that only its account can read.
-pub(crate) fn holds_seal(content: &Content) -> bool {
+pub(crate) fn has_sealed_data(content: &Content) -> bool {
     match content.vendor.as_ref().map(|vendor| &vendor.form) {
         Some(Form::Item(raw) | Form::Part(raw)) => {
             let filled = |key: &str| {
@@ -716,7 +716,7 @@ pub(crate) fn as_function(call: &ToolCall) -> ToolCall {
     };
     ToolCall {
         family: Family::FUNCTION,
-        name: crate::foreign::name(call).to_owned(),
+        name: crate::foreign::tool_name(call).to_owned(),
         arguments,
         runner: Runner::Client,
         ..call.clone()

@@ -12,7 +12,7 @@ use throughline_model::{Content, Message, Reasoning, Role, ToolCall, ToolResult}
 use super::body::RenderedInput;
 use super::switches::Switches;
 use super::target::Target;
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 
 /// Facts about one vendor's format.
 #[derive(Clone, Copy)]
@@ -21,7 +21,8 @@ pub(crate) struct RenderFormat {
     pub(crate) rules: fn(&Target, Switches) -> Rules,
     /// Add the members of a request body that follow from the history and its target: system text,
     /// messages, and what the request continues.
-    pub(crate) add_input: for<'m> fn(&mut Members<'m>, RenderedInput<'m>, &'m Target, Switches),
+    pub(crate) add_input:
+        for<'m> fn(&mut ObjectBuilder<'m>, RenderedInput<'m>, &'m Target, Switches),
     /// Whether a history is a flat list of items, each of which has its own type. Otherwise it is a
     /// list of messages that hold parts.
     pub(crate) flat: bool,
@@ -95,7 +96,7 @@ pub(crate) struct EnvelopeFormat {
     pub(crate) holds_contents: fn(&RawJson, &[Content]) -> bool,
     /// The members that a message may have; `None` if unknown ones are not removed.
     pub(crate) keys: Option<&'static [&'static str]>,
-    /// Members that only messages of the model may have.
+    /// ObjectBuilder that only messages of the model may have.
     pub(crate) model_keys: &'static [&'static str],
     /// An envelope for a part that is written alone; `None` where parts need none.
     pub(crate) for_part: fn(&Content, &Role) -> Option<RawJson>,
@@ -286,7 +287,7 @@ pub(crate) struct RuleNames {
 impl Rules {
     /// The rules that most formats share.
     pub(crate) fn common(names: &RuleNames, target: &Target, switches: Switches) -> Self {
-        let on = |rule: &str| switches.upholds(rule);
+        let on = |rule: &str| switches.enforces(rule);
         Self {
             adjacency: Adjacency::Next,
             system: SystemPlace::InOrder,
@@ -332,7 +333,7 @@ impl RenderFormat {
     /// The facts that most formats share.
     pub(crate) const fn common(
         rules: fn(&Target, Switches) -> Rules,
-        add_input: for<'m> fn(&mut Members<'m>, RenderedInput<'m>, &'m Target, Switches),
+        add_input: for<'m> fn(&mut ObjectBuilder<'m>, RenderedInput<'m>, &'m Target, Switches),
     ) -> Self {
         Self {
             rules,

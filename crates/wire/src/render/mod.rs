@@ -53,12 +53,12 @@ use std::sync::{Arc, LazyLock};
 
 use throughline_model::{Message, Path};
 
-use crate::members::Members;
+use crate::object_builder::ObjectBuilder;
 use crate::{Loss, codec};
 
-pub use crate::members::Items;
+pub use crate::object_builder::Items;
 pub(crate) use body::{RenderedInput, add as add_input};
-pub(crate) use content_filter::{as_function, holds_seal, says_id};
+pub(crate) use content_filter::{as_function, has_call_id, has_sealed_data};
 pub(crate) use format::RenderFormat;
 pub(crate) use item_ids::{item_id, string_at};
 pub use markers::{Markers, MarkersError};
@@ -168,7 +168,7 @@ impl Rendered {
             system: self.system.as_deref(),
             items: Items::from(&items),
         };
-        let mut members = Members::default();
+        let mut members = ObjectBuilder::default();
         body::add(&mut members, input, target, options.switches);
         members.into_text()
     }
@@ -177,7 +177,7 @@ impl Rendered {
 /// A renderer for a target; `None` for a format that this version does not know.
 pub fn renderer(target: &Target, options: &Options) -> Option<Renderer> {
     let codec = match codec(&target.wire) {
-        None if !options.switches.upholds("S-1") => codec(&throughline_model::Wire::OpenAiChat)?,
+        None if !options.switches.enforces("S-1") => codec(&throughline_model::Wire::OpenAiChat)?,
         found => found?,
     };
     Some(Renderer::new(codec, target.clone(), options))

@@ -206,7 +206,7 @@ impl NativeContent<'_> {
         };
         let violations = validate(&value, &profile);
         let spoils = |rule: &str| {
-            guard.switches.upholds(rule) && is_unusable(rule, self.content, guard.format.unusable)
+            guard.switches.enforces(rule) && is_unusable(rule, self.content, guard.format.unusable)
         };
         !violations.iter().any(|found| spoils(found.rule))
     }

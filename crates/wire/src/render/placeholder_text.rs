@@ -68,13 +68,13 @@ pub(super) fn call(call: &ToolCall) -> String {
         Arguments::None => String::new(),
         arguments => format!(" {}", foreign::arguments_text(arguments)),
     };
-    format!("[Called {}{arguments}]", foreign::name(call))
+    format!("[Called {}{arguments}]", foreign::tool_name(call))
 }
 
 /// A tool, what it was given and how that ended: the head of a result whose call is not shown. Past
 /// tense and no braces, so that nothing of it reads like a call.
 pub(super) fn asked(call: &ToolCall, outcome: Outcome) -> String {
-    let mut said = foreign::name(call).to_owned();
+    let mut said = foreign::tool_name(call).to_owned();
     let given = given(&call.arguments);
     if !given.is_empty() {
         said.push_str(", which was given ");

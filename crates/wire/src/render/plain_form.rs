@@ -64,14 +64,14 @@ pub(crate) const NO_MEMBERS: FormMembers<'_> = FormMembers {
 };
 
 /// A string token without escapes, as the string.
-pub(crate) fn word(token: &str) -> Option<&str> {
+pub(crate) fn plain_string(token: &str) -> Option<&str> {
     let word = token.strip_prefix('"')?.strip_suffix('"')?;
     (!word.contains('\\')).then_some(word)
 }
 
 impl FormMembers<'_> {
     /// Whether the members of a form are these, each of its type.
-    pub(crate) fn fit(&self, content: Option<&Content>, raw: &RawJson) -> bool {
+    pub(crate) fn matches(&self, content: Option<&Content>, raw: &RawJson) -> bool {
         let mut missing = 1
             + usize::from(self.id.is_some())
             + usize::from(self.name.is_some())
@@ -81,21 +81,21 @@ impl FormMembers<'_> {
             let token = &raw.get()[at];
             let fits = if key == self.tag.0 {
                 missing = missing.wrapping_sub(1);
-                word(token) == Some(self.tag.1)
+                plain_string(token) == Some(self.tag.1)
             } else if Some(key) == self.text {
                 missing = missing.wrapping_sub(1);
                 token.starts_with('"')
             } else if Some(key) == self.id {
                 missing = missing.wrapping_sub(1);
-                let id = word(token).filter(|id| !id.is_empty());
+                let id = plain_string(token).filter(|id| !id.is_empty());
                 id.zip(content)
-                    .is_some_and(|(id, content)| content_filter::says_id(content, id))
+                    .is_some_and(|(id, content)| content_filter::has_call_id(content, id))
             } else if Some(key) == self.value {
                 missing = missing.wrapping_sub(1);
                 token == "null"
             } else if key == "name" && self.name.is_some() {
                 missing = missing.wrapping_sub(1);
-                word(token) == self.name
+                plain_string(token) == self.name
             } else {
                 (self.strings.contains(&key) && token.starts_with('"'))
                     || (self.lists.contains(&key) && token == "[]")
@@ -110,17 +110,16 @@ impl FormMembers<'_> {
 }
 
 /// The JSON text at a path.
-pub(crate) fn at<'r>(raw: &'r RawJson, path: &[&str]) -> Option<&'r str> {
+pub(crate) fn value_at<'r>(raw: &'r RawJson, path: &[&str]) -> Option<&'r str> {
     raw.locate(path).map(|at| &raw.get()[at])
 }
 
 /// Whether an id is the one that is kept beside the form, or there is none in both.
-pub(crate) fn says_id_or_none(content: &Content, found: Option<&str>) -> bool {
+pub(crate) fn has_call_id_or_none(content: &Content, found: Option<&str>) -> bool {
     let kept = content.vendor.as_ref().map(|vendor| &vendor.slots.call);
     match found {
         None => matches!(kept, Some(Slot::Missing)),
-        Some(token) => {
-            word(token).is_some_and(|id| !id.is_empty() && content_filter::says_id(content, id))
-        }
+        Some(token) => plain_string(token)
+            .is_some_and(|id| !id.is_empty() && content_filter::has_call_id(content, id)),
     }
 }

@@ -1,4 +1,4 @@
-//! Which rules the renderer upholds: all of them, but in tests that switch one off to see that the
+//! Which rules the renderer enforces: all of them, but in tests that switch one off to see that the
 //! validator would notice.
 
 /// Asked at each place where a rule is upheld.
@@ -19,14 +19,14 @@ impl Switches {
 
     /// Whether a rule, by its name in the sheet, is upheld.
     #[cfg(feature = "switches")]
-    pub(crate) fn upholds(self, rule: &str) -> bool {
+    pub(crate) fn enforces(self, rule: &str) -> bool {
         self.off != Some(rule)
     }
 
     /// Whether a rule, by its name in the sheet, is upheld.
     #[cfg(not(feature = "switches"))]
     #[inline(always)]
-    pub(crate) fn upholds(self, _rule: &str) -> bool {
+    pub(crate) fn enforces(self, _rule: &str) -> bool {
         true
     }
 }

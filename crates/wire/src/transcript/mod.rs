@@ -26,7 +26,7 @@ use throughline_model::json::{self, Value};
 use throughline_model::{Message, Path, Request, Role};
 
 use crate::sse;
-use crate::{Codec, DecodeError, Format, Losses, Problem, Shape, assemble, codec};
+use crate::{Codec, DecodeError, DocumentKind, Format, Losses, Problem, assemble, codec};
 
 /// How much one file may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +140,13 @@ fn document(codec: &dyn Codec, value: &Value<'_>) -> Result<Transcript, DecodeEr
     if let Some(items) = value.as_array() {
         return array(codec, items);
     }
-    match codec.shape(value) {
-        Shape::Request => Ok(Transcript {
+    match codec.document_kind(value) {
+        DocumentKind::Request => Ok(Transcript {
             shape: TranscriptShape::Request,
             request: codec.decode_request(value)?,
         }),
-        Shape::Response => Ok(Transcript::of(codec.decode_response(value)?.messages)),
-        Shape::Error => {
+        DocumentKind::Response => Ok(Transcript::of(codec.decode_response(value)?.messages)),
+        DocumentKind::Error => {
             let message = codec.decode_error(value).map(|error| error.message);
             let message = message.unwrap_or_default();
             Err(DecodeError::new(
@@ -154,7 +154,7 @@ fn document(codec: &dyn Codec, value: &Value<'_>) -> Result<Transcript, DecodeEr
                 Problem::ErrorBody { message },
             ))
         }
-        Shape::Message | Shape::Unknown => Ok(Transcript::of(
+        DocumentKind::Message | DocumentKind::Unknown => Ok(Transcript::of(
             codec.decode_messages(std::slice::from_ref(value))?,
         )),
     }
@@ -163,7 +163,7 @@ fn document(codec: &dyn Codec, value: &Value<'_>) -> Result<Transcript, DecodeEr
 fn array(codec: &dyn Codec, items: &[Value<'_>]) -> Result<Transcript, DecodeError> {
     let responses = items
         .iter()
-        .all(|item| codec.shape(item) == Shape::Response);
+        .all(|item| codec.document_kind(item) == DocumentKind::Response);
     // A list of partial responses is how one vendor streams without an event stream.
     if responses && codec.streams_as_array() && !items.is_empty() {
         let frames: Vec<_> = items

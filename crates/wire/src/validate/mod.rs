@@ -22,10 +22,10 @@
 //! ```
 
 pub(crate) mod issued;
+pub(crate) mod object_schema;
 pub(crate) mod profile;
 pub(crate) mod report;
 mod rules;
-pub(crate) mod shape;
 pub(crate) mod violation;
 
 use throughline_model::Path;
@@ -33,7 +33,7 @@ use throughline_model::json::Value;
 
 use crate::vendors;
 
-use report::{Report, Style};
+use report::{PathStyle, Report};
 
 pub use issued::Issued;
 pub use profile::{Chained, Generation, Profile};
@@ -43,7 +43,7 @@ pub use violation::Violation;
 /// How the requests of one vendor format are checked.
 pub(crate) struct ValidateFormat {
     /// How the vendor writes an index into a path.
-    pub(crate) paths: Style,
+    pub(crate) paths: PathStyle,
     /// Report every rule that a request breaks.
     pub(crate) check: fn(&Value<'_>, &Profile, &mut Report),
 }
@@ -56,7 +56,7 @@ pub(crate) struct ValidateFormat {
 pub fn validate(request: &Value<'_>, profile: &Profile) -> Vec<Violation> {
     let Some(vendor) = vendors::find(&profile.wire) else {
         // An empty list would read as "accepted".
-        let mut report = Report::new(Style::Brackets);
+        let mut report = Report::new(PathStyle::Brackets);
         let name = profile.wire.as_str();
         let message = format!("no rules are known for the format {name}; nothing was checked");
         report.add("S-1", &Path::Root, message).about([name]);

@@ -9,7 +9,7 @@ use super::violation::Violation;
 
 /// How a vendor writes an index into a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum PathStyle {
     /// `input[3].call_id`
     Brackets,
     /// `messages.3.content.1`
@@ -17,13 +17,13 @@ pub(crate) enum Style {
 }
 
 pub(crate) struct Report {
-    style: Style,
+    style: PathStyle,
     /// With the place in the history, for sorting.
     found: Vec<(usize, Violation)>,
 }
 
 impl Report {
-    pub(crate) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: PathStyle) -> Self {
         Self {
             style,
             found: Vec::new(),
@@ -38,8 +38,8 @@ impl Report {
         message: impl Into<String>,
     ) -> &mut Violation {
         let written = match self.style {
-            Style::Brackets => path.to_string(),
-            Style::Dots => dotted(path),
+            PathStyle::Brackets => path.to_string(),
+            PathStyle::Dots => dotted(path),
         };
         let violation = Violation {
             rule,

@@ -64,15 +64,15 @@ impl Violation {
     }
 
     /// The same with the vendor's words for this very case.
-    pub(crate) fn vendor(&mut self, text: impl Into<String>) -> &mut Self {
+    pub(crate) fn with_vendor_text(&mut self, text: impl Into<String>) -> &mut Self {
         self.vendor_text = Some(text.into());
         self
     }
 
     /// The same where the rule's words do not fit the case and the right ones are not known. The
     /// report turns the empty text into none.
-    pub(crate) fn no_words(&mut self) -> &mut Self {
-        self.vendor("")
+    pub(crate) fn without_vendor_text(&mut self) -> &mut Self {
+        self.with_vendor_text("")
     }
 }
 

@@ -12,7 +12,7 @@ use throughline_model::{
 use throughline_testkit::{Rng, chunks, mutate, property};
 use throughline_wire::anthropic::BLOCK_TYPES;
 use throughline_wire::sse::{self, Frame};
-use throughline_wire::{Codec, ItemRole, Losses, Shape, Wire, assemble, codec};
+use throughline_wire::{Codec, DocumentKind, ItemRole, Losses, Wire, assemble, codec};
 
 fn anthropic() -> &'static dyn Codec {
     codec(&Wire::Anthropic).unwrap()
@@ -114,16 +114,16 @@ fn stored(messages: &[Message]) -> Vec<Message> {
 }
 
 /// What came of reading and writing a document again: the text, or nothing if it was refused.
-fn again(kind: Shape, text: &str) -> Option<String> {
+fn again(kind: DocumentKind, text: &str) -> Option<String> {
     let value = json::parse(text).ok()?;
     let mut losses = Losses::default();
     let codec = anthropic();
     let out = match kind {
-        Shape::Request => {
+        DocumentKind::Request => {
             let request = codec.decode_request(&value).ok()?;
             codec.encode_request(&request, &mut losses)
         }
-        Shape::Response => {
+        DocumentKind::Response => {
             let response = codec.decode_response(&value).ok()?;
             let through_store = Response {
                 messages: stored(&response.messages),
@@ -143,14 +143,21 @@ fn again(kind: Shape, text: &str) -> Option<String> {
 }
 
 /// All documents we have.
-fn documents() -> Vec<(Shape, String)> {
-    let of = |kind: Shape| move |text: String| (kind, text);
-    let mut all: Vec<_> = arrays().into_iter().map(of(Shape::Message)).collect();
-    all.extend(bodies("requests.json").into_iter().map(of(Shape::Request)));
+fn documents() -> Vec<(DocumentKind, String)> {
+    let of = |kind: DocumentKind| move |text: String| (kind, text);
+    let mut all: Vec<_> = arrays()
+        .into_iter()
+        .map(of(DocumentKind::Message))
+        .collect();
+    all.extend(
+        bodies("requests.json")
+            .into_iter()
+            .map(of(DocumentKind::Request)),
+    );
     all.extend(
         bodies("responses.json")
             .into_iter()
-            .map(of(Shape::Response)),
+            .map(of(DocumentKind::Response)),
     );
     all
 }
@@ -632,7 +639,7 @@ fn read_anything(bytes: &[u8]) {
     };
     let codec = anthropic();
     if let Ok(value) = json::parse(text) {
-        codec.shape(&value);
+        codec.document_kind(&value);
         let _ = codec.decode_error(&value);
         let mut losses = Losses::default();
         if let Ok(request) = codec.decode_request(&value) {

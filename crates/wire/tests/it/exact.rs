@@ -138,7 +138,7 @@ pub(crate) fn damage_never_panics(name: &str, cases: u64, codec: &dyn Codec, tex
 
 fn read_as_everything(codec: &dyn Codec, value: &Value<'_>) {
     let mut losses = Losses::default();
-    codec.shape(value);
+    codec.document_kind(value);
     if let Ok(messages) = codec.decode_messages(value.as_array().unwrap_or_default()) {
         codec.encode_messages(&messages, &mut losses);
     }

@@ -179,7 +179,7 @@ pub(crate) fn damage_never_panics(name: &str, wire: &Wire, documents: &[String])
 fn use_everywhere(wire: &Wire, value: &Value<'_>) {
     let codec = of(wire);
     let mut losses = Losses::default();
-    let _ = codec.shape(value);
+    let _ = codec.document_kind(value);
     if let Some(items) = value.as_array()
         && let Ok(messages) = codec.decode_messages(items)
     {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use throughline_model::{Event, json};
 use throughline_wire::sse::{Decoder, End, Frame, Limits, SseError};
-use throughline_wire::{Codec, Shape, StreamDecoder};
+use throughline_wire::{Codec, DocumentKind, StreamDecoder};
 
 use super::answer::{Head, VendorAnswer};
 use super::answer_memory::AnswerMemory;
@@ -143,7 +143,7 @@ impl EventReader {
             return Ok(());
         }
         match json::parse(&frame.data) {
-            Ok(value) if named || self.codec.shape(&value) == Shape::Error => {
+            Ok(value) if named || self.codec.document_kind(&value) == DocumentKind::Error => {
                 Err(whole::said(self.codec, &self.head, &value))
             }
             _ => Ok(()),

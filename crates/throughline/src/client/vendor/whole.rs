@@ -3,7 +3,7 @@
 use throughline_model::json::{JsonErrorKind, Limits, Value, parse_bytes};
 use throughline_model::{Event, Fold, Response, Stop, VendorError};
 use throughline_wire::sse::Frame;
-use throughline_wire::{Codec, DecodeError, Shape};
+use throughline_wire::{Codec, DecodeError, DocumentKind};
 
 use super::answer::Head;
 use super::{failure, figures};
@@ -22,10 +22,10 @@ pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Respon
         head.error(kind, "the answer is not JSON")
             .with_source(error)
     })?;
-    let response = match codec.shape(&value) {
-        Shape::Error => return Err(said(codec, head, &value)),
-        Shape::Response => decode(codec, &value),
-        Shape::Request | Shape::Message | Shape::Unknown => {
+    let response = match codec.document_kind(&value) {
+        DocumentKind::Error => return Err(said(codec, head, &value)),
+        DocumentKind::Response => decode(codec, &value),
+        DocumentKind::Request | DocumentKind::Message | DocumentKind::Unknown => {
             // Error bodies of servers that only look like the vendor.
             if value.get("error").is_some_and(|error| !error.is_null()) {
                 return Err(said(codec, head, &value));

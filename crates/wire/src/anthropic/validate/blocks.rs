@@ -1,6 +1,6 @@
 //! The blocks of Anthropic Messages as the rules see them.
 
-use crate::validate::shape::{Field, Kind, Shape, optional, required};
+use crate::validate::object_schema::{Field, Kind, ObjectSchema, optional, required};
 
 const TEXT: Kind = Kind::TEXT;
 const LIST: Kind = Kind::LIST;
@@ -17,7 +17,7 @@ const TOOLSET: Field = optional("toolset_name", TEXT);
 const CACHE: Field = optional("cache_control", OBJECT);
 
 /// Every published block with all of its members, those of the response form included.
-pub(super) static BLOCKS: &[Shape] = &[
+pub(super) static BLOCKS: &[ObjectSchema] = &[
     (
         "text",
         &[required("text", TEXT), optional("citations", LIST), CACHE],

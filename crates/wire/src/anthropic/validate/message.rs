@@ -5,7 +5,7 @@ use throughline_model::json::Value;
 
 use super::blocks::{BLOCKS, FOREIGN, MESSAGE_KEYS, is_service_result, server_result};
 use super::{Block, Checker, Role, unknown_key};
-use crate::validate::shape::{Known, fields, text};
+use crate::validate::object_schema::{KnownObject, fields, text};
 use crate::validate::violation::Violation;
 
 fn is_id(id: &str) -> bool {
@@ -90,7 +90,9 @@ impl Checker<'_> {
                 "messages.{index}: all messages must have non-empty content except for the \
                  optional final assistant message"
             );
-            self.report.add("A-12", &path, message).vendor(vendor);
+            self.report
+                .add("A-12", &path, message)
+                .with_vendor_text(vendor);
         }
         if is_last && role == Role::Assistant {
             self.trailing_space(&blocks);
@@ -109,7 +111,7 @@ impl Checker<'_> {
         if words.is_some_and(|words| words.ends_with(char::is_whitespace)) {
             let message = "the last text of the assistant must not end in white space; trim it";
             last.at(|path| {
-                self.report.add("A-12", path, message).vendor(
+                self.report.add("A-12", path, message).with_vendor_text(
                     "messages: final assistant content cannot end with trailing whitespace",
                 );
             });
@@ -149,7 +151,7 @@ impl Checker<'_> {
         let Some(fields) = fields(BLOCKS, &tag) else {
             return Some(tag);
         };
-        let known = Known {
+        let known = KnownObject {
             rule: "S-A3",
             tag: &tag,
             object: block,
@@ -197,7 +199,7 @@ impl Checker<'_> {
             self.report
                 .add("A-7", &place, message)
                 .about([id])
-                .no_words();
+                .without_vendor_text();
         }
         if tag != "server_tool_use" {
             return;
@@ -207,7 +209,7 @@ impl Checker<'_> {
             self.report
                 .add("A-7", &path.key("name"), message)
                 .about([name])
-                .no_words();
+                .without_vendor_text();
         }
     }
 
@@ -221,6 +223,6 @@ impl Checker<'_> {
         let violation = self.report.add("A-7", place, message);
         let block = violation.path.strip_suffix(key).unwrap_or_default();
         let vendor = format!("{block}{tag}.{key}: String should match pattern '{pattern}'");
-        violation.vendor(vendor)
+        violation.with_vendor_text(vendor)
     }
 }

@@ -12,9 +12,9 @@ use blocks::{BODY_KEYS, is_service_result};
 
 pub(crate) use blocks::takes_member;
 
+use crate::validate::object_schema::{member, text};
 use crate::validate::profile::{Chain, Profile};
 use crate::validate::report::Report;
-use crate::validate::shape::{member, text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -270,7 +270,7 @@ impl Checker<'_> {
             self.report
                 .add("A-15", &root.index(at), message)
                 .about(["system"])
-                .vendor(vendor);
+                .with_vendor_text(vendor);
         }
     }
 }

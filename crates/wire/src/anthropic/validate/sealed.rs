@@ -2,7 +2,7 @@
 
 use super::{Block, Checker, Group, Role};
 use crate::validate::issued::same_member;
-use crate::validate::shape::{filled, member};
+use crate::validate::object_schema::{filled, member};
 
 impl Checker<'_> {
     pub(super) fn thoughts(&mut self, groups: &[Group<'_, '_>]) {
@@ -131,7 +131,7 @@ impl Checker<'_> {
                 self.report
                     .add("A-14", path, message)
                     .about(["compaction"])
-                    .vendor(format!("`error_code` `compaction_{code}`"));
+                    .with_vendor_text(format!("`error_code` `compaction_{code}`"));
             });
         }
     }

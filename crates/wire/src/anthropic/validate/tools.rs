@@ -7,7 +7,7 @@ use throughline_model::json::Value;
 
 use super::blocks::{is_service_result, server_result};
 use super::{Block, Checker, Group, Role};
-use crate::validate::shape::{filled, member, text};
+use crate::validate::object_schema::{filled, member, text};
 
 /// The tag of the result that a call of the service gets; empty if the name is not known.
 fn result_tag(block: &Block<'_, '_>) -> &'static str {
@@ -85,7 +85,7 @@ impl Checker<'_> {
             let violation = self.report.add("A-8", path, message).about([id]);
             if group.role != Role::User {
                 let at = block.message;
-                violation.vendor(format!(
+                violation.with_vendor_text(format!(
                     "messages.{at}: `tool_result` blocks can only be in `user` messages"
                 ));
             }
@@ -149,7 +149,7 @@ impl Checker<'_> {
                             "{at}: unexpected `tool_use_id` found in `{tag}` blocks: {id}. Each \
                              `{tag}` block must have a corresponding `{call}` block before it."
                         );
-                        violation.vendor(vendor);
+                        violation.with_vendor_text(vendor);
                     });
                 }
                 answered.insert(id);
@@ -181,7 +181,7 @@ impl Checker<'_> {
                 self.report
                     .add("A-6", &root.index(block.message), message)
                     .about([id])
-                    .vendor(vendor);
+                    .with_vendor_text(vendor);
             }
         }
     }

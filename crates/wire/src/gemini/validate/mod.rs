@@ -6,9 +6,9 @@ mod turns;
 use throughline_model::Path;
 use throughline_model::json::Value;
 
+use crate::validate::object_schema::{filled, member};
 use crate::validate::profile::Profile;
 use crate::validate::report::Report;
-use crate::validate::shape::{filled, member};
 
 /// The documented value for a call that another model made.
 const PLACEHOLDER: &str = "skip_thought_signature_validator";

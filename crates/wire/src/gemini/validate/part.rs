@@ -7,7 +7,7 @@ use super::{
     CALL, CODE, CODE_RESULT, Checker, Content, PLACEHOLDER, Part, RESPONSE, TOOL_CALL,
     TOOL_RESPONSE, either,
 };
-use crate::validate::shape::{Field, Kind, Known, member, optional, required, short};
+use crate::validate::object_schema::{Field, Kind, KnownObject, member, optional, required, short};
 
 const TEXT: Kind = Kind::TEXT;
 const OBJECT: Kind = Kind::OBJECT;
@@ -109,9 +109,9 @@ impl Checker<'_> {
         let wrong = member(value, "parts").is_some_and(|parts| parts.as_array().is_none());
         if list.is_empty() && !wrong {
             let message = "the content has no parts; leave it out";
-            self.report
-                .add("G-8", &path, message)
-                .vendor("Unable to submit request because it must have a text parameter. …");
+            self.report.add("G-8", &path, message).with_vendor_text(
+                "Unable to submit request because it must have a text parameter. …",
+            );
         }
         let mut parts = Vec::with_capacity(list.len());
         for (index, part) in list.iter().enumerate() {
@@ -207,7 +207,9 @@ impl Checker<'_> {
                     let message = "the text is empty; leave the part out";
                     let vendor = "Unable to submit request because it has an empty text \
                                   parameter. Add a value to the parameter and try again.";
-                    self.report.add("G-8", path, message).vendor(vendor);
+                    self.report
+                        .add("G-8", path, message)
+                        .with_vendor_text(vendor);
                 }
                 Some(_) => {}
             }
@@ -218,7 +220,7 @@ impl Checker<'_> {
             self.report.add("S-G3", &place, message).about([key]);
             return None;
         }
-        let known = Known {
+        let known = KnownObject {
             rule: "S-G3",
             tag: key,
             object: body,
@@ -278,7 +280,7 @@ impl Checker<'_> {
                     self.report
                         .add("G-4", &place.key("id"), message)
                         .about(id)
-                        .vendor(vendor);
+                        .with_vendor_text(vendor);
                 }
                 let media = part.tag == RESPONSE
                     && member(part.body, "parts")

@@ -98,7 +98,7 @@ impl Checker<'_> {
                 self.report
                     .add("G-4", &place.key("id"), message)
                     .about(id.into_iter().chain(wanted))
-                    .no_words();
+                    .without_vendor_text();
             }
             let (name, wanted) = (result.name(), call.name());
             if name.is_none() || (wanted.is_some() && name != wanted) {
@@ -112,7 +112,7 @@ impl Checker<'_> {
                 self.report
                     .add("G-9", &place.key("name"), message)
                     .about(name.into_iter().chain([wanted]))
-                    .vendor(vendor);
+                    .with_vendor_text(vendor);
             }
         }
     }
@@ -147,7 +147,7 @@ impl Checker<'_> {
                     self.report
                         .add("G-5", &parts.index(call.index), message)
                         .about(call.name())
-                        .no_words();
+                        .without_vendor_text();
                 }
             }
         }

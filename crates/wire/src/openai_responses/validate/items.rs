@@ -1,6 +1,6 @@
 //! The items of the Responses protocol as the rules see them.
 
-use crate::validate::shape::{Field, Kind, nullable, optional, required};
+use crate::validate::object_schema::{Field, Kind, nullable, optional, required};
 
 /// One published item type.
 pub(super) struct ItemType {

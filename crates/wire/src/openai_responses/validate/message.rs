@@ -4,7 +4,7 @@ use throughline_model::Path;
 use throughline_model::json::Value;
 
 use super::{Checker, Flavour, OUTPUT_ONLY};
-use crate::validate::shape::text;
+use crate::validate::object_schema::text;
 
 const MESSAGE_KEYS: [&str; 7] = ["type", "role", "content", "id", "status", "phase", "agent"];
 const INPUT_PARTS: [&str; 4] = ["input_text", "input_image", "input_file", "input_audio"];

@@ -10,9 +10,9 @@ use throughline_model::json::Value;
 
 use items::{ItemType, MEMORY_SEARCH, Runner, Side, is_foundry_only, item_type};
 
+use crate::validate::object_schema::{KnownObject, filled, member, text};
 use crate::validate::profile::{Chain, Profile};
 use crate::validate::report::Report;
-use crate::validate::shape::{Known, filled, member, text};
 
 /// Whose endpoint it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Checker<'_> {
             let tag = self.tag(value, &path);
             let kind = self.kind(&tag);
             if let Some(kind) = kind {
-                let known = Known {
+                let known = KnownObject {
                     rule: "S-O2",
                     tag: &tag,
                     object: value,

@@ -7,8 +7,8 @@ use throughline_model::json::Value;
 
 use super::items::Part;
 use super::{Checker, Flavour, Item};
+use crate::validate::object_schema::filled;
 use crate::validate::profile::Chain;
-use crate::validate::shape::filled;
 
 /// Clients answer the old shell in either way.
 fn is_old_shell(wanted: &str, tag: &str) -> bool {

@@ -8,7 +8,7 @@ use throughline_model::json::Value;
 use super::items::Side;
 use super::{Checker, Flavour, Item};
 use crate::validate::issued::same_member;
-use crate::validate::shape::{filled, member, short, text};
+use crate::validate::object_schema::{filled, member, short, text};
 
 const LONGEST_CALL_ID: usize = 64;
 
@@ -39,13 +39,13 @@ impl Checker<'_> {
                 self.report
                     .add("O-10", &place, message)
                     .about([id.as_str()])
-                    .vendor(vendor);
+                    .with_vendor_text(vendor);
             } else if issued.is_some_and(|issued| !issued.has_id(&id)) {
                 let message = "the service did not issue this `id`; leave it out";
                 self.report
                     .add("O-10", &place, message)
                     .about([id.as_str()])
-                    .no_words();
+                    .without_vendor_text();
             }
             if !seen.insert(id.clone()) {
                 let message = "an earlier item has the same `id`; send the item once";
@@ -77,7 +77,7 @@ impl Checker<'_> {
         self.report
             .add("O-9", &place, message)
             .about([call])
-            .vendor(vendor);
+            .with_vendor_text(vendor);
     }
 
     /// What only the service that made it can read, and what it wants back as it was.
@@ -171,7 +171,7 @@ impl Checker<'_> {
                 self.report
                     .add("O-6", &path, message)
                     .about([id.as_str(), reasoning])
-                    .vendor(vendor);
+                    .with_vendor_text(vendor);
             }
             if item.tag == "reasoning" {
                 let follows = items.get(place + 1).map(Item::side);

@@ -194,8 +194,8 @@ impl Renderer {
         self.rules.only_newest_sealed
     }
 
-    fn upholds(&self, rule: &str) -> bool {
-        self.switches.upholds(rule)
+    fn enforces(&self, rule: &str) -> bool {
+        self.switches.enforces(rule)
     }
 
     /// Show late results as text.

@@ -123,7 +123,7 @@ impl Renderer {
             .contents
             .first()
             .is_some_and(|first| matches!(first.body, Body::Reasoning(_)));
-        let budget = self.target.has_thinking_budget() && self.upholds("A-11");
+        let budget = self.target.has_thinking_budget() && self.enforces("A-11");
         let wants = budget && !thinks;
         if wants {
             let root = Path::Root.key("messages");

@@ -45,7 +45,7 @@ impl Renderer {
             let value = self.ids.take(&call.call, self.rules.id);
             // An id that we minted is not on the wire; where one must stand, it is written now.
             let wanted = self.rules.id.required;
-            let there = !native || content_filter::says_id(content, &value) || !wanted;
+            let there = !native || content_filter::has_call_id(content, &value) || !wanted;
             let differs = value != call.call.value() || !there;
             if let Some(renamed) = differs.then(|| CallId::natural(&value)).flatten() {
                 let root = Path::Root.key("messages");
@@ -80,7 +80,7 @@ impl Renderer {
                     .is_none_or(|content| content.vendor.is_some()),
             content: (native && issued).then(|| content.clone()),
             status: call.status.clone().or(status),
-            checks: (native && call.family == Family::COMPUTER && self.upholds("O-14"))
+            checks: (native && call.family == Family::COMPUTER && self.enforces("O-14"))
                 .then_some(self.format.safety_checks)
                 .flatten()
                 .and_then(|checks| (checks.of_call)(content)),
@@ -155,7 +155,7 @@ impl Renderer {
             return;
         };
         let flat = self.rules.adjacency == Adjacency::BeforeModel;
-        if !flat || !self.upholds("F-4") {
+        if !flat || !self.enforces("F-4") {
             return;
         }
         let holds = |id: &CallId| {
@@ -349,8 +349,8 @@ impl Renderer {
         let output = screenshot(waiting, Output::Text(text.to_owned()));
         let mut made = ToolResult::answering(waiting.id().clone(), family, output);
         // Gemini's results have the name of their call, also where that has none of its own.
-        let name = Some(foreign::name(&waiting.call).to_owned());
-        made.name = name.filter(|_| self.upholds("G-9"));
+        let name = Some(foreign::tool_name(&waiting.call).to_owned());
+        made.name = name.filter(|_| self.enforces("G-9"));
         made.outcome = Outcome::Unknown;
         Content::from(made)
     }
@@ -391,7 +391,7 @@ impl Renderer {
                 Role::Tool => LastItem::Results,
                 _ => LastItem::User,
             };
-            let echoes = !before.contents.is_empty() && self.upholds("G-4");
+            let echoes = !before.contents.is_empty() && self.enforces("G-4");
             if last == LastItem::Results && echoes {
                 self.emit_after(&before, message, at, places, last);
             } else {
@@ -475,7 +475,7 @@ fn answered(
         && content_filter::is_native(content, target);
     let said = !native || !ours || {
         let id = waiting.id().value();
-        content_filter::says_id(content, id)
+        content_filter::has_call_id(content, id)
     };
     let same = said && waiting.id() == result.call();
     let named = result.name.as_deref() == Some(waiting.call.name.as_str());
@@ -500,7 +500,7 @@ fn answered(
     let output = screenshot(waiting, output);
     let family = waiting.call.family.clone();
     let mut made = ToolResult::answering(waiting.id().clone(), family, output);
-    made.name = Some(foreign::name(&waiting.call).to_owned());
+    made.name = Some(foreign::tool_name(&waiting.call).to_owned());
     made.outcome = result.outcome;
     Content::from(made)
 }

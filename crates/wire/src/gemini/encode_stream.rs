@@ -5,8 +5,8 @@ use throughline_model::json::{
 };
 use throughline_model::{Response, Wire};
 
+use super::candidate::plain;
 use super::encode;
-use super::pieces::plain;
 use super::stream::Decoder;
 use super::types::PARTS;
 use crate::Losses;
@@ -17,15 +17,15 @@ use crate::sse::Frame;
 
 /// Write a response as the frames of a stream: a frame for each part, the last with everything
 /// else. What would not come back the same is one frame.
-pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    let frames = match encode::failed(response, losses) {
+pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
+    let frames = match encode::failed_response(response, losses) {
         // The stream breaks off with an error.
         Some((body, error)) => {
-            let mut frames = body.map(told).unwrap_or_default();
+            let mut frames = body.map(frames_or_whole).unwrap_or_default();
             frames.push(google::encode_error(&Wire::Gemini, error));
             frames
         }
-        None => told(encode::response(response, losses)),
+        None => frames_or_whole(encode::response(response, losses)),
     };
     let frame = |data| Frame {
         data,
@@ -34,7 +34,7 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
     frames.into_iter().map(frame).collect()
 }
 
-fn told(body: String) -> Vec<String> {
+fn frames_or_whole(body: String) -> Vec<String> {
     let frames = frames(&body).filter(|frames| reads_back(frames, &body));
     frames.unwrap_or_else(|| vec![body])
 }

@@ -8,15 +8,15 @@ use crate::template::{TemplateValue, restore};
 
 /// What stands in a kept body where the content of a candidate was. The wire never has an array
 /// there, so it cannot be taken for anything else.
-pub(super) const HOLE: &str = "[]";
+pub(super) const CONTENT_PLACEHOLDER: &str = "[]";
 
-const NOTHING: &str = r#"{"role":"model","parts":[]}"#;
+const EMPTY_CONTENT: &str = r#"{"role":"model","parts":[]}"#;
 
 /// The one content of a candidate. A message that was put together from several gives all their
 /// parts to the first.
-pub(super) fn one_content(mut items: Vec<String>) -> String {
+pub(super) fn merge_contents(mut items: Vec<String>) -> String {
     let first = match items.as_slice() {
-        [] => return NOTHING.to_owned(),
+        [] => return EMPTY_CONTENT.to_owned(),
         [_] => return items.remove(0),
         [first, ..] => first,
     };
@@ -45,7 +45,7 @@ pub(super) fn one_content(mut items: Vec<String>) -> String {
 
 /// Put what the candidates said back into a kept body. Candidates without a content stay so; what
 /// is left over becomes candidates of its own.
-pub(super) fn filled(body: &RawJson, said: &[String]) -> String {
+pub(super) fn restore_body(body: &RawJson, said: &[String]) -> String {
     let value = body.value();
     let list = value.get("candidates");
     let candidates = list.and_then(Value::as_array).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn filled(body: &RawJson, said: &[String]) -> String {
         .filter(|content| content.as_array().is_some());
     let mut rest = said.iter();
     let edits: Vec<(&Value<'_>, &str)> = holes
-        .map(|hole| (hole, rest.next().map_or(NOTHING, String::as_str)))
+        .map(|hole| (hole, rest.next().map_or(EMPTY_CONTENT, String::as_str)))
         .collect();
     let size: usize = said.iter().map(String::len).sum();
     let mut out = String::with_capacity(body.get().len() + size);
@@ -93,7 +93,7 @@ pub(super) fn filled(body: &RawJson, said: &[String]) -> String {
 
 /// A body for a response that came from elsewhere, with the reason why it finished. An error has
 /// no place in it.
-pub(super) fn made(response: &Response, said: &[String], reason: Option<&str>) -> String {
+pub(super) fn build_body(response: &Response, said: &[String], reason: Option<&str>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     if said.is_empty() && response.stop == Stop::ContentFilter {
@@ -102,7 +102,7 @@ pub(super) fn made(response: &Response, said: &[String], reason: Option<&str>) -
         feedback.end();
     } else {
         let mut list = ArrayWriter::new(object.key("candidates"));
-        let nothing = [NOTHING.to_owned()];
+        let nothing = [EMPTY_CONTENT.to_owned()];
         let said = if said.is_empty() { &nothing } else { said };
         for (index, content) in said.iter().enumerate() {
             let mut candidate = ObjectWriter::new(list.slot());

@@ -3,7 +3,7 @@
 use throughline_model::Path;
 use throughline_model::json::{ArrayWriter, ObjectWriter, Value, push_compact};
 
-use crate::google::{pick, text_at};
+use crate::google::{either_member, either_string};
 use crate::{DecodeError, Problem};
 
 use super::types::WILL_CONTINUE;
@@ -13,12 +13,12 @@ const DEEPEST: usize = 64;
 
 /// The arguments so far.
 #[derive(Debug, Default)]
-pub(super) struct Args {
-    root: Vec<(String, Node)>,
+pub(super) struct PartialArgs {
+    root: Vec<(String, ArgNode)>,
 }
 
 #[derive(Debug)]
-enum Node {
+enum ArgNode {
     /// A string between its quotes; further fragments append while it is open.
     Text {
         token: String,
@@ -26,23 +26,23 @@ enum Node {
     },
     /// Any other value, as JSON text.
     Value(String),
-    Object(Vec<(String, Node)>),
-    Array(Vec<Node>),
+    Object(Vec<(String, ArgNode)>),
+    Array(Vec<ArgNode>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
-impl Args {
+impl PartialArgs {
     /// The arguments that were given whole.
     pub(super) fn of(args: &Value<'_>) -> Self {
         let members = args.members().iter().map(|member| {
             let mut text = String::new();
             push_compact(&mut text, &member.value);
-            (member.key.to_str().into_owned(), Node::Value(text))
+            (member.key.to_str().into_owned(), ArgNode::Value(text))
         });
         Self {
             root: members.collect(),
@@ -65,7 +65,7 @@ impl Args {
     }
 
     fn fragment(&mut self, fragment: &Value<'_>, path: &Path<'_>) -> Result<(), DecodeError> {
-        let Some(at) = text_at(fragment, ("jsonPath", "json_path")) else {
+        let Some(at) = either_string(fragment, ("jsonPath", "json_path")) else {
             return Err(DecodeError::missing(&path.key("jsonPath"), "a JSON path"));
         };
         let unreadable = || {
@@ -77,9 +77,11 @@ impl Args {
                 },
             )
         };
-        let steps = steps(&at).ok_or_else(unreadable)?;
-        let open = pick(fragment, WILL_CONTINUE).is_some_and(|(_, it)| it.as_bool() == Some(true));
-        let leaf = if let Some((_, text)) = pick(fragment, ("stringValue", "string_value")) {
+        let steps = parse_path(&at).ok_or_else(unreadable)?;
+        let open = either_member(fragment, WILL_CONTINUE)
+            .is_some_and(|(_, it)| it.as_bool() == Some(true));
+        let leaf = if let Some((_, text)) = either_member(fragment, ("stringValue", "string_value"))
+        {
             let Some(text) = text.as_text() else {
                 return Err(DecodeError::expected(
                     &path.key("stringValue"),
@@ -87,18 +89,18 @@ impl Args {
                     text,
                 ));
             };
-            Node::Text {
+            ArgNode::Text {
                 token: text.token().to_owned(),
                 open,
             }
-        } else if let Some((_, value)) = pick(fragment, ("numberValue", "number_value"))
-            .or_else(|| pick(fragment, ("boolValue", "bool_value")))
+        } else if let Some((_, value)) = either_member(fragment, ("numberValue", "number_value"))
+            .or_else(|| either_member(fragment, ("boolValue", "bool_value")))
         {
             let mut text = String::new();
             push_compact(&mut text, value);
-            Node::Value(text)
+            ArgNode::Value(text)
         } else if fragment.get("nullValue").is_some() || fragment.get("null_value").is_some() {
-            Node::Value("null".to_owned())
+            ArgNode::Value("null".to_owned())
         } else {
             // A path that is announced without a value yet.
             return Ok(());
@@ -106,11 +108,11 @@ impl Args {
         self.set(&steps, leaf).ok_or_else(unreadable)
     }
 
-    fn set(&mut self, steps: &[Step], leaf: Node) -> Option<()> {
-        let (Step::Key(first), rest) = steps.split_first()? else {
+    fn set(&mut self, steps: &[PathStep], leaf: ArgNode) -> Option<()> {
+        let (PathStep::Key(first), rest) = steps.split_first()? else {
             return None;
         };
-        put(entry(&mut self.root, first), rest, leaf)
+        set_at(entry(&mut self.root, first), rest, leaf)
     }
 
     /// The arguments as a JSON object.
@@ -122,11 +124,11 @@ impl Args {
 }
 
 /// The place of a member; a new one holds nothing yet.
-fn entry<'n>(members: &'n mut Vec<(String, Node)>, key: &str) -> &'n mut Node {
+fn entry<'n>(members: &'n mut Vec<(String, ArgNode)>, key: &str) -> &'n mut ArgNode {
     let place = match members.iter().position(|(found, _)| found == key) {
         Some(place) => place,
         None => {
-            members.push((key.to_owned(), Node::Value("null".to_owned())));
+            members.push((key.to_owned(), ArgNode::Value("null".to_owned())));
             members.len() - 1
         }
     };
@@ -134,12 +136,12 @@ fn entry<'n>(members: &'n mut Vec<(String, Node)>, key: &str) -> &'n mut Node {
 }
 
 /// Put a leaf below a node. What stands in the way of the path gives way.
-fn put(node: &mut Node, steps: &[Step], leaf: Node) -> Option<()> {
+fn set_at(node: &mut ArgNode, steps: &[PathStep], leaf: ArgNode) -> Option<()> {
     let Some((step, rest)) = steps.split_first() else {
         match (&mut *node, leaf) {
-            (Node::Text { token, open: true }, Node::Text { token: more, open }) => {
+            (ArgNode::Text { token, open: true }, ArgNode::Text { token: more, open }) => {
                 token.push_str(&more);
-                *node = Node::Text {
+                *node = ArgNode::Text {
                     token: std::mem::take(token),
                     open,
                 };
@@ -149,41 +151,41 @@ fn put(node: &mut Node, steps: &[Step], leaf: Node) -> Option<()> {
         return Some(());
     };
     match step {
-        Step::Key(key) => {
-            if !matches!(node, Node::Object(_)) {
-                *node = Node::Object(Vec::new());
+        PathStep::Key(key) => {
+            if !matches!(node, ArgNode::Object(_)) {
+                *node = ArgNode::Object(Vec::new());
             }
-            let Node::Object(members) = node else {
+            let ArgNode::Object(members) = node else {
                 return None;
             };
-            put(entry(members, key), rest, leaf)
+            set_at(entry(members, key), rest, leaf)
         }
-        Step::Index(index) => {
-            if !matches!(node, Node::Array(_)) {
-                *node = Node::Array(Vec::new());
+        PathStep::Index(index) => {
+            if !matches!(node, ArgNode::Array(_)) {
+                *node = ArgNode::Array(Vec::new());
             }
-            let Node::Array(values) = node else {
+            let ArgNode::Array(values) = node else {
                 return None;
             };
             // Values come in order; a gap would let a short text ask for endless memory.
             if *index == values.len() {
-                values.push(Node::Value("null".to_owned()));
+                values.push(ArgNode::Value("null".to_owned()));
             }
-            put(values.get_mut(*index)?, rest, leaf)
+            set_at(values.get_mut(*index)?, rest, leaf)
         }
     }
 }
 
-fn write(out: &mut String, node: &Node) {
+fn write(out: &mut String, node: &ArgNode) {
     match node {
-        Node::Text { token, .. } => {
+        ArgNode::Text { token, .. } => {
             out.push('"');
             out.push_str(token);
             out.push('"');
         }
-        Node::Value(json) => out.push_str(json),
-        Node::Object(members) => write_object(out, members),
-        Node::Array(values) => {
+        ArgNode::Value(json) => out.push_str(json),
+        ArgNode::Object(members) => write_object(out, members),
+        ArgNode::Array(values) => {
             let mut array = ArrayWriter::new(out);
             for value in values {
                 write(array.slot(), value);
@@ -193,7 +195,7 @@ fn write(out: &mut String, node: &Node) {
     }
 }
 
-fn write_object(out: &mut String, members: &[(String, Node)]) {
+fn write_object(out: &mut String, members: &[(String, ArgNode)]) {
     let mut object = ObjectWriter::new(out);
     for (key, node) in members {
         write(object.key(key), node);
@@ -202,7 +204,7 @@ fn write_object(out: &mut String, members: &[(String, Node)]) {
 }
 
 /// The steps of `$.a.b[0]['c d']`.
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn parse_path(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -215,7 +217,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             if key.is_empty() {
                 return None;
             }
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(PathStep::Key(key.to_owned()));
             rest = tail;
             continue;
         }
@@ -223,11 +225,11 @@ fn steps(path: &str) -> Option<Vec<Step>> {
         let quote = after.chars().next().filter(|it| matches!(it, '\'' | '"'));
         if let Some(quote) = quote {
             let (key, tail) = after[1..].split_once(quote)?;
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(PathStep::Key(key.to_owned()));
             rest = tail.strip_prefix(']')?;
         } else {
             let (index, tail) = after.split_once(']')?;
-            steps.push(Step::Index(index.parse().ok()?));
+            steps.push(PathStep::Index(index.parse().ok()?));
             rest = tail;
         }
     }
@@ -239,11 +241,11 @@ mod tests {
     use throughline_model::Path;
     use throughline_model::json;
 
-    use super::{Args, DEEPEST};
+    use super::{DEEPEST, PartialArgs};
 
     fn applied(fragments: &str) -> Result<String, String> {
         let value = json::parse(fragments).unwrap();
-        let mut args = Args::default();
+        let mut args = PartialArgs::default();
         args.apply(&value, &Path::Root)
             .map_err(|error| error.to_string())?;
         Ok(args.to_json())

@@ -3,32 +3,32 @@
 use throughline_model::json::{self, ObjectWriter, RawJson, Value, push_string};
 use throughline_model::{Response, Status, Stop};
 
-use super::decode::parse_own;
+use super::decode::parse_rebuilt;
 use super::types::{self, INPUT};
-use super::{CONTENT, encode as whole};
+use super::{CONTENT, encode};
 use crate::Losses;
 use crate::read::text_of;
 use crate::sse::Frame;
-use crate::table::ItemRole;
+use crate::wire_type::ItemRole;
 
 /// Members of a message that are not known when it begins.
-const KNOWN_LATE: [&str; 4] = ["stop_reason", "stop_sequence", "stop_details", "container"];
+const SET_AT_END: [&str; 4] = ["stop_reason", "stop_sequence", "stop_details", "container"];
 
 /// Write a response as frames: the message opens, each block opens, brings its text and stops,
 /// and what is known only at the end follows.
 ///
 /// What was cut or failed ends as it did: no reader may take it for a whole message.
-pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    let body = whole::message(response, losses);
+pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
+    let body = encode::message(response, losses);
     let mut frames = Frames::default();
-    let Ok(value) = parse_own(&body) else {
+    let Ok(value) = parse_rebuilt(&body) else {
         // Only absurdly deep nesting leads here; the message goes out in one piece.
         frames.message_start(&body);
         frames.push("message_stop", |_| {});
         return frames.list;
     };
     let blocks = value.get(CONTENT).and_then(Value::as_array);
-    frames.message_start(&begun(&value));
+    frames.message_start(&message_at_start(&value));
     let over = response.stop != Stop::Cut && response.error.is_none();
     let incomplete = response
         .messages
@@ -36,12 +36,20 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
         .is_some_and(|message| message.status == Some(Status::Incomplete));
     let blocks = blocks.unwrap_or_default();
     for (index, block) in blocks.iter().enumerate() {
-        let torn = !over && incomplete && index + 1 == blocks.len();
-        frames.block(index, block, if torn { End::Torn } else { End::Whole });
+        let truncated = !over && incomplete && index + 1 == blocks.len();
+        frames.block(
+            index,
+            block,
+            if truncated {
+                BlockEnd::Truncated
+            } else {
+                BlockEnd::Complete
+            },
+        );
     }
     if let Some(error) = &response.error {
-        whole::note_error_code(error, losses);
-        frames.list.push(frame("error", whole::error(error)));
+        encode::note_error_code(error, losses);
+        frames.list.push(frame("error", encode::error(error)));
     } else if over {
         frames.message_delta(&value);
         frames.push("message_stop", |_| {});
@@ -50,12 +58,12 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
 }
 
 /// The message as it was at the start.
-fn begun(body: &Value<'_>) -> String {
+fn message_at_start(body: &Value<'_>) -> String {
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     if let Some(content) = body.get(CONTENT).filter(|found| found.as_array().is_some()) {
         edits.push((content, "[]"));
     }
-    for key in KNOWN_LATE {
+    for key in SET_AT_END {
         if let Some(value) = body.get(key) {
             edits.push((value, "null"));
         }
@@ -74,11 +82,11 @@ fn frame(kind: &str, data: String) -> Frame {
 
 /// How a block ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// It is whole.
-    Whole,
-    /// The stream broke off inside it.
-    Torn,
+enum BlockEnd {
+    /// It is complete.
+    Complete,
+    /// The stream ended inside it.
+    Truncated,
 }
 
 #[derive(Default)]
@@ -105,7 +113,7 @@ impl Frames {
     fn message_delta(&mut self, body: &Value<'_>) {
         self.push("message_delta", |object| {
             let mut delta = ObjectWriter::new(object.key("delta"));
-            for key in KNOWN_LATE {
+            for key in SET_AT_END {
                 if let Some(value) = body.get(key) {
                     delta.raw(key, RawJson::of(value).get());
                 }
@@ -118,17 +126,17 @@ impl Frames {
         });
     }
 
-    fn block(&mut self, index: usize, block: &Value<'_>, end: End) {
+    fn block(&mut self, index: usize, block: &Value<'_>, end: BlockEnd) {
         let tag = text_of(block, "type").unwrap_or_default();
         let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
         let mut deltas: Vec<(&str, String)> = Vec::new();
-        let is_call = types::row(&tag).is_some_and(|row| row.role == ItemRole::Call);
+        let is_call = types::block_type(&tag).is_some_and(|row| row.role == ItemRole::Call);
         let text = |key: &str| block.get(key).filter(|value| value.as_text().is_some());
         match tag.as_str() {
             "text" => {
                 if let Some(found) = text("text") {
                     edits.push((found, "\"\""));
-                    deltas.extend(fragment("text_delta", "text", found));
+                    deltas.extend(text_delta("text_delta", "text", found));
                 }
                 let citations = block.get("citations");
                 for found in citations.and_then(Value::as_array).unwrap_or_default() {
@@ -147,7 +155,7 @@ impl Frames {
                 ] {
                     if let Some(found) = text(key) {
                         edits.push((found, "\"\""));
-                        deltas.extend(fragment(kind, key, found));
+                        deltas.extend(text_delta(kind, key, found));
                     }
                 }
             }
@@ -187,7 +195,7 @@ impl Frames {
                 delta.end();
             });
         }
-        if end == End::Whole {
+        if end == BlockEnd::Complete {
             self.push("content_block_stop", |object| {
                 object.number("index", index as u64);
             });
@@ -206,17 +214,19 @@ fn object_of(members: &[String]) -> String {
 }
 
 /// A text as one fragment; nothing for no text.
-fn fragment<'k>(kind: &'k str, key: &str, text: &Value<'_>) -> Option<(&'k str, String)> {
+fn text_delta<'k>(kind: &'k str, key: &str, text: &Value<'_>) -> Option<(&'k str, String)> {
     let is_empty = text.as_text().is_none_or(|text| text.is_empty());
     (!is_empty).then(|| (kind, object_of(&[member(key, text)])))
 }
 
 /// The fragment from which a reader gets `input` again, as a string token.
-fn partial_json(input: &Value<'_>, end: End) -> String {
+fn partial_json(input: &Value<'_>, end: BlockEnd) -> String {
     let mut token = String::new();
     match input.as_str() {
         // Text that broke off is sent as it came.
-        Some(text) if end == End::Torn || (!text.is_empty() && json::parse(&text).is_err()) => {
+        Some(text)
+            if end == BlockEnd::Truncated || (!text.is_empty() && json::parse(&text).is_err()) =>
+        {
             token.push_str(input.raw());
         }
         _ if input.members().is_empty() && input.as_object().is_some() => token.push_str("\"\""),

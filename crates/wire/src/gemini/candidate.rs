@@ -5,28 +5,28 @@ use throughline_model::json::{
     self, ObjectWriter, RawJson, Value, push_compact, push_compact_with,
 };
 
-use super::args::Args;
+use super::partial_args::PartialArgs;
 use super::parts::is_fragment;
-use super::types::{FUNCTION_CALL, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, WILL_CONTINUE, data};
+use super::types::{FUNCTION_CALL, PARTIAL_ARGS, PARTS, SIGNATURE, TEXT, WILL_CONTINUE, part_data};
 use crate::DecodeError;
-use crate::google::{merged, pick};
+use crate::google::{either_member, merge_objects};
 use crate::message_writer::array;
 use crate::read::member;
 use crate::template::{TemplateValue, restore};
 
 /// One alternative answer of a streamed response.
-pub(super) struct Choice {
+pub(super) struct Candidate {
     /// Its index on the wire.
     pub(super) index: u64,
     /// Its members so far, without parts.
     candidate: RawJson,
-    pieces: Vec<Piece>,
+    pieces: Vec<StreamedPart>,
     /// How many pieces there were when the frame began.
     before: usize,
 }
 
 /// One part so far.
-enum Piece {
+enum StreamedPart {
     /// Plain text: the part without its text, and the text as a token.
     Plain {
         part: RawJson,
@@ -36,14 +36,14 @@ enum Piece {
     /// A call whose arguments arrive in fragments.
     Call {
         part: RawJson,
-        args: Args,
+        args: PartialArgs,
         open: bool,
     },
     Whole(RawJson),
 }
 
 /// What became of a part.
-pub(super) enum Added {
+pub(super) enum PartChange {
     /// Text that goes on with the piece at this place.
     Continued(usize, String),
     /// It said nothing of its own.
@@ -52,7 +52,7 @@ pub(super) enum Added {
     New(usize),
 }
 
-impl Choice {
+impl Candidate {
     /// An alternative that nothing is known of yet.
     pub(super) fn new(index: u64) -> Self {
         Self {
@@ -65,28 +65,32 @@ impl Choice {
 
     /// A frame begins: its members replace those of the frames before.
     pub(super) fn begin_frame(&mut self, candidate: &Value<'_>) {
-        self.candidate = merged(Some(&self.candidate), candidate, merge_member);
+        self.candidate = merge_objects(Some(&self.candidate), candidate, merge_member);
         self.before = self.pieces.len();
     }
 
     /// Take one part of the frame.
-    pub(super) fn add(&mut self, part: &Value<'_>, path: &Path<'_>) -> Result<Added, DecodeError> {
+    pub(super) fn add(
+        &mut self,
+        part: &Value<'_>,
+        path: &Path<'_>,
+    ) -> Result<PartChange, DecodeError> {
         let place = self.pieces.len();
         let piece = match plain(part) {
             Some((text, thought)) => {
                 let first_of_frame = place == self.before;
                 match self.pieces.last_mut() {
-                    Some(Piece::Plain {
+                    Some(StreamedPart::Plain {
                         token,
                         thought: kind,
                         ..
                     }) if first_of_frame && *kind == thought => {
                         token.push_str(text.token());
                         let text = text.to_str().into_owned();
-                        return Ok(Added::Continued(place - 1, text));
+                        return Ok(PartChange::Continued(place - 1, text));
                     }
-                    _ if text.is_empty() && self.before > 0 => return Ok(Added::Nothing),
-                    _ => Piece::Plain {
+                    _ if text.is_empty() && self.before > 0 => return Ok(PartChange::Nothing),
+                    _ => StreamedPart::Plain {
                         part: without_text(part),
                         token: text.token().to_owned(),
                         thought,
@@ -95,19 +99,19 @@ impl Choice {
             }
             None => match self.call(part, path)? {
                 Some(piece) => piece,
-                None => return Ok(Added::Nothing),
+                None => return Ok(PartChange::Nothing),
             },
         };
         self.drop_empty();
         self.pieces.push(piece);
-        Ok(Added::New(self.pieces.len() - 1))
+        Ok(PartChange::New(self.pieces.len() - 1))
     }
 
     /// Whether the piece at this place is a plain thought.
     pub(super) fn is_thought(&self, place: usize) -> bool {
         matches!(
             self.pieces.get(place),
-            Some(Piece::Plain { thought: true, .. })
+            Some(StreamedPart::Plain { thought: true, .. })
         )
     }
 
@@ -121,7 +125,7 @@ impl Choice {
     fn drop_empty(&mut self) {
         let empty = matches!(
             self.pieces.last(),
-            Some(Piece::Plain { token, .. }) if token.is_empty()
+            Some(StreamedPart::Plain { token, .. }) if token.is_empty()
         );
         if empty && self.pieces.len() == self.before {
             self.pieces.pop();
@@ -130,29 +134,34 @@ impl Choice {
     }
 
     /// The piece that a part begins; none if it continues a call.
-    fn call(&mut self, part: &Value<'_>, path: &Path<'_>) -> Result<Option<Piece>, DecodeError> {
-        let found = data(part).filter(|found| found.tag == FUNCTION_CALL);
+    fn call(
+        &mut self,
+        part: &Value<'_>,
+        path: &Path<'_>,
+    ) -> Result<Option<StreamedPart>, DecodeError> {
+        let found = part_data(part).filter(|found| found.tag == FUNCTION_CALL);
         let Some(found) = found.filter(|found| found.value.as_object().is_some()) else {
-            return Ok(Some(Piece::Whole(RawJson::of(part))));
+            return Ok(Some(StreamedPart::Whole(RawJson::of(part))));
         };
-        let goes_on = pick(found.value, WILL_CONTINUE).and_then(|(_, value)| value.as_bool());
+        let goes_on =
+            either_member(found.value, WILL_CONTINUE).and_then(|(_, value)| value.as_bool());
         let goes_on = goes_on == Some(true);
-        let fragments = pick(found.value, PARTIAL_ARGS);
+        let fragments = either_member(found.value, PARTIAL_ARGS);
         let path = path.key(found.key);
         if is_fragment(found.value) {
             let open = self.pieces.iter_mut().rev().find_map(|piece| match piece {
-                Piece::Call { part, args, open } if *open => Some((part, args, open)),
+                StreamedPart::Call { part, args, open } if *open => Some((part, args, open)),
                 _ => None,
             });
             let Some((begun, args, open)) = open else {
-                return Ok(Some(Piece::Whole(RawJson::of(part))));
+                return Ok(Some(StreamedPart::Whole(RawJson::of(part))));
             };
             if let Some((key, fragments)) = fragments {
                 args.apply(fragments, &path.key(key))?;
             }
             *open = goes_on;
-            if let Some((key, signature)) = pick(part, SIGNATURE)
-                && pick(&begun.value(), SIGNATURE).is_none()
+            if let Some((key, signature)) = either_member(part, SIGNATURE)
+                && either_member(&begun.value(), SIGNATURE).is_none()
             {
                 let mut out = String::new();
                 restore(
@@ -165,14 +174,14 @@ impl Choice {
             return Ok(None);
         }
         if !goes_on && fragments.is_none() {
-            return Ok(Some(Piece::Whole(RawJson::of(part))));
+            return Ok(Some(StreamedPart::Whole(RawJson::of(part))));
         }
         let given = member(found.value, "args");
-        let mut args = given.map(Args::of).unwrap_or_default();
+        let mut args = given.map(PartialArgs::of).unwrap_or_default();
         if let Some((key, fragments)) = fragments {
             args.apply(fragments, &path.key(key))?;
         }
-        Ok(Some(Piece::Call {
+        Ok(Some(StreamedPart::Call {
             part: RawJson::of(part),
             args,
             open: goes_on,
@@ -181,7 +190,7 @@ impl Choice {
 
     /// The candidate with its parts.
     pub(super) fn to_json(&self) -> String {
-        let parts: Vec<String> = self.pieces.iter().map(Piece::to_json).collect();
+        let parts: Vec<String> = self.pieces.iter().map(StreamedPart::to_json).collect();
         let elements = parts.join(",");
         let fills: &[(&[&str], TemplateValue<'_>)] =
             &[(&["content", PARTS], TemplateValue::Elements(&elements))];
@@ -191,7 +200,7 @@ impl Choice {
     }
 }
 
-impl Piece {
+impl StreamedPart {
     fn to_json(&self) -> String {
         let mut out = String::new();
         match self {
@@ -206,7 +215,7 @@ impl Piece {
             }
             Self::Call { part, args, .. } => {
                 let value = part.value();
-                match data(&value) {
+                match part_data(&value) {
                     Some(found) => {
                         let call = whole_call(found.value, args);
                         push_compact_with(&mut out, &value, &[(found.value, &call)]);
@@ -220,7 +229,7 @@ impl Piece {
 }
 
 /// The call without the members of its fragments, with the arguments that they gave.
-fn whole_call(call: &Value<'_>, args: &Args) -> String {
+fn whole_call(call: &Value<'_>, args: &PartialArgs) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     let fragment_keys = [
@@ -267,7 +276,7 @@ fn merge_member(key: &str, old: Option<&Value<'_>>, new: &Value<'_>) -> Option<S
     match key {
         "content" if new.as_object().is_some() => {
             let old = old.filter(|old| old.as_object().is_some()).map(RawJson::of);
-            let content = merged(old.as_ref(), new, |key, _, _| {
+            let content = merge_objects(old.as_ref(), new, |key, _, _| {
                 (key == PARTS).then(|| "[]".to_owned())
             });
             Some(content.get().to_owned())
@@ -277,7 +286,7 @@ fn merge_member(key: &str, old: Option<&Value<'_>>, new: &Value<'_>) -> Option<S
         "citationMetadata" | "logprobsResult" => {
             let old = old.filter(|old| old.as_object().is_some())?;
             let old = RawJson::of(old);
-            let grown = merged(Some(&old), new, |_, old, new| {
+            let grown = merge_objects(Some(&old), new, |_, old, new| {
                 let lists = (old?.as_array()?, new.as_array()?);
                 let all = lists.0.iter().chain(lists.1);
                 let all: Vec<_> = all.map(|it| RawJson::of(it).get().to_owned()).collect();

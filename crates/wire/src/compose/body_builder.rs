@@ -2,24 +2,24 @@
 
 use throughline_model::{Path, ToolChoice};
 
-use super::hosted::{self, Chosen};
+use super::hosted::{self, SelectedBy};
 use super::{Delivery, Prompt};
-use crate::foreign::{self, Function};
-use crate::members::Members;
+use crate::foreign::{self, FunctionTool};
+use crate::object_builder::ObjectBuilder;
 use crate::render::{ChainAt, RenderedInput, Switches, add_input};
 use crate::{LossKind, Losses};
 
 /// A body that is being written.
-pub(crate) struct Draft<'p> {
+pub(crate) struct BodyBuilder<'p> {
     pub(crate) prompt: &'p Prompt<'p>,
     system: Option<&'p str>,
-    pub(crate) body: Members<'p>,
+    pub(crate) body: ObjectBuilder<'p>,
     pub(crate) losses: &'p mut Losses,
 }
 
 /// Which tools to call, as far as the vendor can be told so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Choice<'p> {
+pub(crate) enum ToolSelection<'p> {
     Auto,
     None,
     Required,
@@ -29,7 +29,7 @@ pub(crate) enum Choice<'p> {
     Type(String, Option<&'p str>),
 }
 
-impl Choice<'_> {
+impl ToolSelection<'_> {
     /// Whether a call is demanded.
     pub(crate) fn is_forced(&self) -> bool {
         match self {
@@ -46,13 +46,13 @@ fn is_some_penalty(penalty: f64) -> bool {
 
 /// What can be continued by a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Continues {
+pub(crate) enum Continuation {
     Nothing,
     Responses,
     ResponsesAndConversations,
 }
 
-impl<'p> Draft<'p> {
+impl<'p> BodyBuilder<'p> {
     pub(crate) fn new(
         prompt: &'p Prompt<'p>,
         system: Option<&'p str>,
@@ -61,13 +61,13 @@ impl<'p> Draft<'p> {
         Self {
             prompt,
             system,
-            body: Members::default(),
+            body: ObjectBuilder::default(),
             losses,
         }
     }
 
     /// System text, messages, and what is continued.
-    pub(crate) fn said(&mut self, continues: Continues) {
+    pub(crate) fn add_input(&mut self, continues: Continuation) {
         let target = self.prompt.target;
         let input = RenderedInput {
             system: self.system,
@@ -77,9 +77,9 @@ impl<'p> Draft<'p> {
         let at = target.chain.as_ref().map(|chain| &chain.at);
         let what = match (at, continues) {
             (None, _)
-            | (Some(_), Continues::ResponsesAndConversations)
-            | (Some(ChainAt::Response(_)), Continues::Responses) => return,
-            (Some(ChainAt::Response(_)), Continues::Nothing) => "a response",
+            | (Some(_), Continuation::ResponsesAndConversations)
+            | (Some(ChainAt::Response(_)), Continuation::Responses) => return,
+            (Some(ChainAt::Response(_)), Continuation::Nothing) => "a response",
             (Some(ChainAt::Conversation(_)), _) => "a conversation",
         };
         let detail = format!("{} does not continue {what}", target.wire);
@@ -89,57 +89,57 @@ impl<'p> Draft<'p> {
     }
 
     /// Note a setting that the vendor cannot take.
-    pub(crate) fn lost(&mut self, key: &str, detail: impl Into<String>) {
+    pub(crate) fn note_loss(&mut self, key: &str, detail: impl Into<String>) {
         let path = Path::Root.key("settings");
         self.losses.note(&path.key(key), LossKind::Setting, detail);
     }
 
     /// Note a setting in whose place another value is sent, given as JSON.
-    pub(crate) fn replaced(&mut self, key: &str, detail: impl Into<String>, sent: &str) {
+    pub(crate) fn note_replaced(&mut self, key: &str, detail: impl Into<String>, sent: &str) {
         let path = Path::Root.key("settings");
         let path = path.key(key);
         self.losses.replaced(&path, LossKind::Setting, detail, sent);
     }
 
     /// Note a choice of tools that the vendor cannot take.
-    pub(crate) fn choice_lost(&mut self, detail: impl Into<String>) {
+    pub(crate) fn note_choice_loss(&mut self, detail: impl Into<String>) {
         let path = Path::Root.key("choice");
         self.losses.note(&path, LossKind::Setting, detail);
     }
 
     /// Write the tools on offer; the choice among them, or nothing if there are none.
-    pub(crate) fn tools(
+    pub(crate) fn add_tools(
         &mut self,
-        write: fn(&mut String, &[Function<'_>], &mut Losses),
-    ) -> Option<Choice<'p>> {
+        write: fn(&mut String, &[FunctionTool<'_>], &mut Losses),
+    ) -> Option<ToolSelection<'p>> {
         let prompt = self.prompt;
-        let functions: Vec<Function<'p>> = foreign::functions(prompt.tools).collect();
-        let hosted = hosted::hosted(self);
+        let functions: Vec<FunctionTool<'p>> = foreign::function_tools(prompt.tools).collect();
+        let hosted = hosted::hosted_tools(self);
         let choice = match prompt.choice {
-            ToolChoice::Auto => Choice::Auto,
-            ToolChoice::None => Choice::None,
+            ToolChoice::Auto => ToolSelection::Auto,
+            ToolChoice::None => ToolSelection::None,
             ToolChoice::Required if functions.is_empty() && hosted.is_empty() => {
-                self.choice_lost("there is no tool on offer");
-                Choice::Auto
+                self.note_choice_loss("there is no tool on offer");
+                ToolSelection::Auto
             }
-            ToolChoice::Required => Choice::Required,
+            ToolChoice::Required => ToolSelection::Required,
             ToolChoice::Named(name) => {
                 let function = functions.iter().any(|found| found.tool.name == *name);
                 let of_vendor = hosted.iter().find(|found| found.name == name);
-                match (function, of_vendor.map(|found| &found.chosen)) {
-                    (true, _) => Choice::Function(name),
+                match (function, of_vendor.map(|found| &found.selected_by)) {
+                    (true, _) => ToolSelection::Function(name),
                     (false, None) => {
-                        self.choice_lost(format!("there is no tool '{name}' on offer"));
-                        Choice::Auto
+                        self.note_choice_loss(format!("there is no tool '{name}' on offer"));
+                        ToolSelection::Auto
                     }
-                    (false, Some(Chosen::Never)) => {
-                        self.choice_lost(format!("a call of '{name}' cannot be demanded"));
-                        Choice::Auto
+                    (false, Some(SelectedBy::Never)) => {
+                        self.note_choice_loss(format!("a call of '{name}' cannot be demanded"));
+                        ToolSelection::Auto
                     }
-                    (false, Some(Chosen::Name(name))) => Choice::Function(name),
-                    (false, Some(Chosen::Type(tag))) => Choice::Type(tag.clone(), None),
-                    (false, Some(Chosen::TypeAndName(tag))) => {
-                        Choice::Type(tag.clone(), Some(name))
+                    (false, Some(SelectedBy::Name(name))) => ToolSelection::Function(name),
+                    (false, Some(SelectedBy::Type(tag))) => ToolSelection::Type(tag.clone(), None),
+                    (false, Some(SelectedBy::TypeAndName(tag))) => {
+                        ToolSelection::Type(tag.clone(), Some(name))
                     }
                 }
             }
@@ -165,7 +165,7 @@ impl<'p> Draft<'p> {
     }
 
     /// Note what the vendor has no member for. `known` are settings that its format has written.
-    pub(crate) fn leave_out(&mut self, known: &[&str]) {
+    pub(crate) fn note_unsupported(&mut self, known: &[&str]) {
         let settings = self.prompt.settings;
         let said = [
             ("summary", settings.summary),
@@ -185,7 +185,7 @@ impl<'p> Draft<'p> {
         ];
         for (key, said) in said {
             if said && !known.contains(&key) {
-                self.lost(
+                self.note_loss(
                     key,
                     format!("{} has no such setting", self.prompt.target.wire),
                 );
@@ -199,7 +199,7 @@ impl<'p> Draft<'p> {
         if (-2.0..=2.0).contains(&value) {
             return Some(format!("{value:?}"));
         }
-        self.lost(key, format!("{value} is not between -2 and 2"));
+        self.note_loss(key, format!("{value} is not between -2 and 2"));
         None
     }
 
@@ -210,7 +210,7 @@ impl<'p> Draft<'p> {
             // The shortest digits that give the same number back; always valid JSON.
             return Some(format!("{value:?}"));
         }
-        self.lost(key, format!("{value} is not between 0 and {most}"));
+        self.note_loss(key, format!("{value} is not between 0 and {most}"));
         None
     }
 
@@ -228,7 +228,7 @@ impl<'p> Draft<'p> {
     pub(crate) fn stop(&mut self, most: usize) -> &'p [String] {
         let stop = &self.prompt.settings.stop;
         if stop.len() > most {
-            self.lost("stop", format!("only the first {most} are sent"));
+            self.note_loss("stop", format!("only the first {most} are sent"));
         }
         stop.get(..most).unwrap_or(stop)
     }
@@ -243,7 +243,7 @@ impl<'p> Draft<'p> {
         match &self.prompt.settings.extra {
             None => {}
             Some(extra) if extra.get().starts_with('{') => self.body.replace_by(extra),
-            Some(_) => self.lost("extra", "not an object"),
+            Some(_) => self.note_loss("extra", "not an object"),
         }
         if self.prompt.model.is_empty() || !self.prompt.answered_by.is_empty() {
             self.body.remove("model");

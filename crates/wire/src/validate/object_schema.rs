@@ -93,9 +93,9 @@ pub(crate) const fn optional(key: &'static str, kind: Kind) -> Field {
 }
 
 /// A tag and its members.
-pub(crate) type Shape = (&'static str, &'static [Field]);
+pub(crate) type ObjectSchema = (&'static str, &'static [Field]);
 
-pub(crate) fn fields(shapes: &'static [Shape], tag: &str) -> Option<&'static [Field]> {
+pub(crate) fn fields(shapes: &'static [ObjectSchema], tag: &str) -> Option<&'static [Field]> {
     shapes
         .iter()
         .find(|(name, _)| *name == tag)
@@ -103,7 +103,7 @@ pub(crate) fn fields(shapes: &'static [Shape], tag: &str) -> Option<&'static [Fi
 }
 
 /// An object whose tag is known.
-pub(crate) struct Known<'k> {
+pub(crate) struct KnownObject<'k> {
     /// The rule that is broken when a member is wrong.
     pub(crate) rule: &'static str,
     pub(crate) tag: &'k str,
@@ -111,7 +111,7 @@ pub(crate) struct Known<'k> {
     pub(crate) path: &'k Path<'k>,
 }
 
-impl Known<'_> {
+impl KnownObject<'_> {
     /// Check the known members; what the object has beyond them is not looked at.
     pub(crate) fn check(&self, fields: &[Field], report: &mut Report) {
         for field in fields {

@@ -197,11 +197,11 @@ fn set(slot: &Slot) -> Option<&str> {
 
 /// Gives ids to calls that have none, and remembers them for the results that have none either.
 #[derive(Debug, Default)]
-pub(crate) struct Minter {
+pub(crate) struct IdMinter {
     waiting: Vec<(Family, CallId)>,
 }
 
-impl Minter {
+impl IdMinter {
     /// The id of a call: the one given, or a minted one that a result may claim later.
     pub(crate) fn call(
         &mut self,

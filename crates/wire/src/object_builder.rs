@@ -8,7 +8,7 @@ use throughline_model::json::{ObjectWriter, RawJson, push_string};
 
 /// The members of an object.
 #[derive(Debug, Default)]
-pub(crate) struct Members<'m>(Vec<(Cow<'m, str>, Json<'m>)>);
+pub(crate) struct ObjectBuilder<'m>(Vec<(Cow<'m, str>, Json<'m>)>);
 
 #[derive(Debug)]
 enum Json<'m> {
@@ -20,7 +20,7 @@ enum Json<'m> {
     },
 }
 
-impl<'m> Members<'m> {
+impl<'m> ObjectBuilder<'m> {
     fn set(&mut self, key: Cow<'m, str>, json: Json<'m>) {
         match self.0.iter_mut().find(|(found, _)| *found == key) {
             Some((_, place)) => *place = json,
@@ -51,7 +51,7 @@ impl<'m> Members<'m> {
     }
 
     /// An object; none if it would be empty.
-    pub(crate) fn object(&mut self, key: &'m str, members: Members<'_>) {
+    pub(crate) fn object(&mut self, key: &'m str, members: ObjectBuilder<'_>) {
         if !members.0.is_empty() {
             self.raw(key, members.into_text());
         }

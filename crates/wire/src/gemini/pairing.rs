@@ -36,7 +36,7 @@ impl Ordinals {
 /// is taken, since order and name agree unless the results were sorted; if no name fits, the
 /// first that waits at all.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingCalls {
     calls: Vec<Call>,
     /// The number of the content that is being read.
     content: usize,
@@ -50,7 +50,7 @@ struct Call {
     content: usize,
 }
 
-impl Waiting {
+impl PendingCalls {
     /// A content of this role begins.
     pub(super) fn begin_content(&mut self, role: &Role) {
         self.content += 1;

@@ -5,41 +5,40 @@ use std::collections::HashMap;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{
-    Body, Content, Family, Media, Outcome, Output, Pairing, Path, Role, Runner, Slot, Text,
-    ToolCall, ToolResult, Wire,
+    Body, Content, Media, Outcome, Output, Pairing, Path, Role, Slot, Text, ToolCall, ToolResult,
+    Wire,
 };
 
 use super::types::{FILE_DATA, FUNCTION_CALL, FUNCTION_RESPONSE, INLINE_DATA, PARTS, TEXT};
-use crate::google::{Bytes, SystemText, arguments_object, bytes, usual_type};
-use crate::{LossKind, Losses, foreign};
+use crate::google::{MediaData, SystemText, arguments_object, default_media_type, media_data};
+use crate::{LossKind, Losses, foreign, native};
 
 /// The calls written so far: results from elsewhere need the name of what they answer, and the id
 /// if the service issued one.
 #[derive(Debug, Default)]
-pub(super) struct Calls<'m> {
-    seen: HashMap<&'m str, Seen<'m>>,
+pub(super) struct KnownCalls<'m> {
+    seen: HashMap<&'m str, KnownCall<'m>>,
 }
 
 #[derive(Debug)]
-struct Seen<'m> {
+struct KnownCall<'m> {
     name: &'m str,
     issued: Option<&'m str>,
 }
 
-impl<'m> Calls<'m> {
+impl<'m> KnownCalls<'m> {
     /// Remember a call.
-    pub(super) fn see(&mut self, content: &'m Content) {
+    pub(super) fn record(&mut self, content: &'m Content) {
         let Some(call) = content.as_tool_call() else {
             return;
         };
-        let vendor = content.vendor.as_ref();
-        let own = vendor.filter(|vendor| vendor.wire == Wire::Gemini);
-        let issued = own.and_then(|vendor| match &vendor.slots.call {
-            Slot::Set(id) if !id.is_empty() => Some(&**id),
-            Slot::Set(_) | Slot::Null | Slot::Missing | Slot::NoField => None,
-        });
-        let seen = Seen {
-            name: foreign::name(call),
+        let issued =
+            native::vendor(content, &Wire::Gemini).and_then(|vendor| match &vendor.slots.call {
+                Slot::Set(id) if !id.is_empty() => Some(&**id),
+                Slot::Set(_) | Slot::Null | Slot::Missing | Slot::NoField => None,
+            });
+        let seen = KnownCall {
+            name: foreign::tool_name(call),
             issued,
         };
         self.seen.insert(call.call.value(), seen);
@@ -47,11 +46,11 @@ impl<'m> Calls<'m> {
 }
 
 /// Append the part for a content; nothing if it cannot be said.
-pub(super) fn make(
+pub(super) fn translate(
     out: &mut String,
     role: &Role,
     content: &Content,
-    (calls, system): (&Calls<'_>, &mut SystemText),
+    (calls, system): (&KnownCalls<'_>, &mut SystemText),
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
@@ -64,12 +63,12 @@ pub(super) fn make(
     match &content.body {
         Body::Text(text) => {
             foreign::note_vendor_fields(content, path, losses);
-            foreign::note_words(content, path, losses);
-            make_text(out, text, path, losses);
+            foreign::note_transcript(content, path, losses);
+            translate_text(out, text, path, losses);
         }
         Body::Refusal(text) => {
             losses.note(path, LossKind::Marking, "refusal becomes plain text");
-            make_text(out, text, path, losses);
+            translate_text(out, text, path, losses);
         }
         Body::Error(fault) => {
             losses.note(path, LossKind::Marking, "error becomes plain text");
@@ -79,27 +78,16 @@ pub(super) fn make(
         }
         Body::Media(media) => {
             foreign::note_vendor_fields(content, path, losses);
-            foreign::note_words(content, path, losses);
+            foreign::note_transcript(content, path, losses);
             media_part(out, media, path, losses);
         }
-        Body::ToolCall(call) => make_call(out, call, path, losses),
-        Body::ToolResult(result) => make_result(out, result, calls, path, losses),
-        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => losses.note(
-            path,
-            LossKind::Approval,
-            "approvals are control data of the vendor that asked",
-        ),
-        Body::Reasoning(_) => losses.note(
-            path,
-            LossKind::Reasoning,
-            "reasoning goes back only to the vendor that made it",
-        ),
-        Body::Opaque(opaque) => losses.note(
-            path,
-            LossKind::VendorItem,
-            format!("{} means nothing here", opaque.tag),
-        ),
-        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+        Body::ToolCall(call) => translate_call(out, call, path, losses),
+        Body::ToolResult(result) => translate_result(out, result, calls, path, losses),
+        Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Reasoning(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => foreign::note_vendor_only(&content.body, path, losses),
     }
 }
 
@@ -110,7 +98,7 @@ pub(super) fn text_part(out: &mut String, text: &str) {
     object.end();
 }
 
-fn make_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses) {
+fn translate_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses) {
     if !text.citations.is_empty() {
         losses.note(path, LossKind::Citations, "parts cite nothing");
     }
@@ -121,8 +109,8 @@ fn make_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses
 }
 
 fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
-    let found = bytes(media);
-    if let Bytes::Elsewhere = found {
+    let found = media_data(media);
+    if let MediaData::Elsewhere = found {
         losses.note(path, LossKind::Media, "the file is kept by another vendor");
         return;
     }
@@ -131,13 +119,13 @@ fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Los
     }
     let mut object = ObjectWriter::new(out);
     match found {
-        Bytes::Inline(data, media_type) => {
+        MediaData::Inline(data, media_type) => {
             let mut inner = ObjectWriter::new(object.key(INLINE_DATA));
-            let media_type = media_type.unwrap_or(usual_type(media.kind));
+            let media_type = media_type.unwrap_or(default_media_type(media.kind));
             inner.str("mimeType", media_type).str("data", &data);
             inner.end();
         }
-        Bytes::Address(uri, media_type) => {
+        MediaData::Address(uri, media_type) => {
             let mut inner = ObjectWriter::new(object.key(FILE_DATA));
             if let Some(media_type) = media_type {
                 inner.str("mimeType", media_type);
@@ -145,39 +133,34 @@ fn media_part(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Los
             inner.str("fileUri", uri);
             inner.end();
         }
-        Bytes::Elsewhere => {}
+        MediaData::Elsewhere => {}
     }
     object.end();
 }
 
-fn make_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Losses) {
-    if call.runner == Runner::Vendor {
-        let detail = format!("{} call was run by another vendor", call.family);
-        losses.note(path, LossKind::HostedTool, detail);
+fn translate_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Losses) {
+    if foreign::is_hosted_call(call, path, losses) {
         return;
     }
-    if call.family != Family::FUNCTION {
-        let detail = format!("{} call becomes a function call", call.family);
-        losses.note(path, LossKind::HostedTool, detail);
-    }
+    foreign::note_becomes_function(call, path, losses);
     let args = arguments_object(&call.arguments, path, losses);
     let mut object = ObjectWriter::new(out);
     let mut inner = ObjectWriter::new(object.key(FUNCTION_CALL));
-    inner.str("name", foreign::name(call)).raw("args", &args);
+    inner
+        .str("name", foreign::tool_name(call))
+        .raw("args", &args);
     inner.end();
     object.end();
 }
 
-fn make_result(
+fn translate_result(
     out: &mut String,
     result: &ToolResult,
-    calls: &Calls<'_>,
+    calls: &KnownCalls<'_>,
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
-    if result.runner == Runner::Vendor {
-        let detail = format!("{} result was made by another vendor", result.family);
-        losses.note(path, LossKind::HostedTool, detail);
+    if foreign::is_hosted_result(result, path, losses) {
         return;
     }
     if result.pairing() == Pairing::Standalone {
@@ -191,7 +174,7 @@ fn make_result(
         .or_else(|| seen.map(|seen| seen.name))
         .unwrap_or_else(|| result.call().value());
     let mut media = String::new();
-    let answer = answer(result, &mut media, path, losses);
+    let value = result_value(result, &mut media, path, losses);
     let mut object = ObjectWriter::new(out);
     let mut inner = ObjectWriter::new(object.key(FUNCTION_RESPONSE));
     // An id that the service issued is echoed; no other may be sent.
@@ -211,9 +194,9 @@ fn make_result(
         | Outcome::Cancelled
         | Outcome::Unknown => "error",
     };
-    match answer {
-        Answer::Text(text) => response.str(key, &text),
-        Answer::Json(json) => response.raw(key, &json),
+    match value {
+        ResultValue::Text(text) => response.str(key, &text),
+        ResultValue::Json(json) => response.raw(key, &json),
     };
     response.end();
     if !media.is_empty() {
@@ -224,22 +207,24 @@ fn make_result(
 }
 
 /// What a tool answered.
-enum Answer<'r> {
+enum ResultValue<'r> {
     Text(Cow<'r, str>),
     Json(Cow<'r, str>),
 }
 
 /// The answer; media go to `media` as an array.
-fn answer<'r>(
+fn result_value<'r>(
     result: &'r ToolResult,
     media: &mut String,
     path: &Path<'_>,
     losses: &mut Losses,
-) -> Answer<'r> {
+) -> ResultValue<'r> {
     match &result.output {
-        Output::None => Answer::Text(Cow::Borrowed("")),
-        Output::Text(text) => Answer::Text(Cow::Borrowed(text)),
-        Output::Json(json) => Answer::Json(foreign::sound_json(json, path, losses)),
+        Output::None => ResultValue::Text(Cow::Borrowed("")),
+        Output::Text(text) => ResultValue::Text(Cow::Borrowed(text)),
+        Output::Json(json) => {
+            ResultValue::Json(foreign::without_lone_surrogates(json, path, losses))
+        }
         Output::Parts(contents) => {
             let path = path.key("output");
             let mut texts = String::new();
@@ -282,7 +267,7 @@ fn answer<'r>(
                 }
                 list.end();
             }
-            Answer::Text(Cow::Owned(texts))
+            ResultValue::Text(Cow::Owned(texts))
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::openai::media_url;
 use crate::{LossKind, Losses};
 
 /// The item for a result, if its family has one of its own that can say it.
-pub(super) fn make(
+pub(super) fn translate(
     flavour: Flavour,
     result: &ToolResult,
     id: &str,
@@ -131,7 +131,7 @@ fn tools(result: &ToolResult, path: &Path<'_>, losses: &mut Losses) -> String {
     match &result.output {
         Output::None => {}
         Output::Json(json) if is_list(json.get()) => {
-            return foreign::sound_json(json, path, losses).into_owned();
+            return foreign::without_lone_surrogates(json, path, losses).into_owned();
         }
         Output::Text(text) if is_list(text) => return text.clone(),
         Output::Text(text) if text.is_empty() => {}

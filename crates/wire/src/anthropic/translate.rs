@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use throughline_model::json::{ObjectWriter, RawJson, Value, parse};
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Outcome, Output, Pairing, Path, Runner, Scope,
-    ToolCall, ToolResult,
+    Arguments, Body, CallId, Content, Family, Outcome, Output, Pairing, Path, Scope, ToolCall,
+    ToolResult,
 };
 
 use super::{encode, media};
 use crate::foreign;
-use crate::message_writer::room;
+use crate::message_writer::estimated_size;
 use crate::{LossKind, Losses};
 
 /// Who says a block, and where; what a block may be depends on it.
@@ -23,7 +23,7 @@ pub(super) enum Speaker {
     /// The model, in a history.
     Assistant,
     /// The model, in a response. Its readers know only what a model can say.
-    Answer,
+    Response,
     /// System text of the application.
     System,
 }
@@ -32,7 +32,7 @@ impl Speaker {
     pub(super) fn role(self) -> &'static str {
         match self {
             Self::User | Self::Tool => "user",
-            Self::Assistant | Self::Answer => "assistant",
+            Self::Assistant | Self::Response => "assistant",
             Self::System => "system",
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn blocks(
     path: &Path<'_>,
     losses: &mut Losses,
 ) -> String {
-    let mut out = String::with_capacity(room(content));
+    let mut out = String::with_capacity(estimated_size(content));
     foreign::note_lone_surrogates(content, path, losses);
     match &content.body {
         Body::Media(_) | Body::ToolCall(_) | Body::ToolResult(_) if speaker == Speaker::System => {
@@ -68,36 +68,25 @@ pub(super) fn blocks(
             losses.note(path, LossKind::Marking, "error becomes plain text");
             push_text(&mut out, &fault.message);
         }
-        Body::Media(_) if matches!(speaker, Speaker::Assistant | Speaker::Answer) => losses.note(
+        Body::Media(_) if matches!(speaker, Speaker::Assistant | Speaker::Response) => losses.note(
             path,
             LossKind::Media,
             "assistant messages hold no media here",
         ),
         Body::Media(found) => {
             foreign::note_vendor_fields(content, path, losses);
-            media::make(&mut out, content, found, path, losses);
+            media::translate(&mut out, content, found, path, losses);
         }
         Body::ToolCall(_) if speaker == Speaker::Tool => {
             losses.note(path, LossKind::HostedTool, "a result holds no calls here");
         }
         Body::ToolCall(call) => push_call(&mut out, call, path, losses),
         Body::ToolResult(result) => push_result(&mut out, result, speaker, path, losses),
-        Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => losses.note(
-            path,
-            LossKind::Approval,
-            "approvals are control data of the vendor that asked",
-        ),
-        Body::Reasoning(_) => losses.note(
-            path,
-            LossKind::Reasoning,
-            "reasoning goes back only to the vendor that made it",
-        ),
-        Body::Opaque(opaque) => losses.note(
-            path,
-            LossKind::VendorItem,
-            format!("{} means nothing here", opaque.tag),
-        ),
-        Body::Unknown(_) => losses.note(path, LossKind::VendorItem, "unknown kind of content"),
+        Body::ApprovalRequest(_)
+        | Body::ApprovalResponse(_)
+        | Body::Reasoning(_)
+        | Body::Opaque(_)
+        | Body::Unknown(_) => foreign::note_vendor_only(&content.body, path, losses),
     }
     out
 }
@@ -111,25 +100,21 @@ fn push_text(out: &mut String, text: &str) {
 }
 
 fn push_call(out: &mut String, call: &ToolCall, path: &Path<'_>, losses: &mut Losses) {
-    if call.runner == Runner::Vendor {
-        let detail = format!("{} call was run by another vendor", call.family);
-        losses.note(path, LossKind::HostedTool, detail);
+    if foreign::is_hosted_call(call, path, losses) {
         return;
     }
-    let (input, fit) = input(&call.arguments);
-    let input = foreign::sound_json(&input, path, losses);
-    if call.family != Family::FUNCTION {
-        let detail = format!("{} call becomes a function call", call.family);
-        losses.note(path, LossKind::HostedTool, detail);
-    } else if fit == Fit::Wrapped {
+    let (input, fit) = input_object(&call.arguments);
+    let input = foreign::without_lone_surrogates(&input, path, losses);
+    foreign::note_becomes_function(call, path, losses);
+    if call.family == Family::FUNCTION && fit == InputForm::Wrapped {
         let detail = "arguments must be an object; these became its member input";
         losses.note(path, LossKind::Arguments, detail);
     }
     let mut object = ObjectWriter::new(out);
     object
         .str("type", "tool_use")
-        .str("id", &id(&call.call))
-        .str("name", foreign::name(call))
+        .str("id", &tool_use_id(&call.call))
+        .str("name", foreign::tool_name(call))
         .raw("input", &input);
     object.end();
 }
@@ -141,12 +126,10 @@ fn push_result(
     path: &Path<'_>,
     losses: &mut Losses,
 ) {
-    if result.runner == Runner::Vendor {
-        let detail = format!("{} result was made by another vendor", result.family);
-        losses.note(path, LossKind::HostedTool, detail);
+    if foreign::is_hosted_result(result, path, losses) {
         return;
     }
-    if speaker == Speaker::Answer {
+    if speaker == Speaker::Response {
         let detail = "results of the application come in requests only";
         return losses.note(path, LossKind::StandaloneResult, detail);
     }
@@ -171,7 +154,7 @@ fn push_result(
     let mut object = ObjectWriter::new(out);
     object
         .str("type", "tool_result")
-        .str("tool_use_id", &id(result.call()));
+        .str("tool_use_id", &tool_use_id(result.call()));
     match &result.output {
         Output::Text(text) if !text.is_empty() => {
             object.str("content", text);
@@ -197,20 +180,20 @@ fn push_result(
 
 /// Whether arguments could be said as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum InputForm {
     /// They are an object, or there are none.
-    Whole,
+    Object,
     /// They stand in an object with the one member `input`.
     Wrapped,
 }
 
 /// Arguments as an object.
-pub(super) fn input(arguments: &Arguments) -> (RawJson, Fit) {
-    let nothing = || (RawJson::object(|_| {}), Fit::Whole);
+pub(super) fn input_object(arguments: &Arguments) -> (RawJson, InputForm) {
+    let nothing = || (RawJson::object(|_| {}), InputForm::Object);
     let wrapped = |write: &dyn Fn(&mut ObjectWriter<'_>)| {
-        (RawJson::object(|object| write(object)), Fit::Wrapped)
+        (RawJson::object(|object| write(object)), InputForm::Wrapped)
     };
-    let of = |value: &Value<'_>| (RawJson::of(value), Fit::Whole);
+    let of = |value: &Value<'_>| (RawJson::of(value), InputForm::Object);
     match arguments {
         Arguments::None => nothing(),
         // Models that have nothing to say about arguments often say nothing at all.
@@ -241,16 +224,16 @@ pub(super) fn input(arguments: &Arguments) -> (RawJson, Fit) {
 }
 
 /// The ordinal under which ids from elsewhere are hashed, far from those of calls.
-const FOREIGN: usize = usize::MAX;
+const FOREIGN_ORDINAL: usize = usize::MAX;
 
 /// An id that fits the slot, `^[a-zA-Z0-9_-]+$`. What does not fit is hashed, so that both ends
 /// of a pair and every rendering of a history agree.
-fn id(call: &CallId) -> Cow<'_, str> {
+fn tool_use_id(call: &CallId) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if call.value().bytes().all(fits) {
         Cow::Borrowed(call.value())
     } else {
-        let minted = CallId::minted(Scope::Response(call.value()), FOREIGN);
+        let minted = CallId::minted(Scope::Response(call.value()), FOREIGN_ORDINAL);
         Cow::Owned(minted.value().to_owned())
     }
 }

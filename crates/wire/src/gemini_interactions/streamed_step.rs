@@ -8,10 +8,10 @@ use crate::read::{member, text_of};
 use crate::template::{TemplateValue, restore};
 
 /// A step so far: how it began, and what the deltas brought.
-pub(super) struct Step {
-    begun: RawJson,
-    content: List,
-    summary: List,
+pub(super) struct StreamedStep {
+    start: RawJson,
+    content: StreamedList,
+    summary: StreamedList,
     /// The text of the arguments.
     arguments: String,
     /// Members that a delta set, as JSON text.
@@ -20,12 +20,12 @@ pub(super) struct Step {
 
 /// A list that grows.
 #[derive(Default)]
-struct List {
-    pieces: Vec<Piece>,
+struct StreamedList {
+    pieces: Vec<StreamedPart>,
     changed: bool,
 }
 
-enum Piece {
+enum StreamedPart {
     /// A text that grows: the part without it, and the text as a token.
     Text {
         part: RawJson,
@@ -36,7 +36,7 @@ enum Piece {
 }
 
 /// What a delta did, for those who watch.
-pub(super) enum Change {
+pub(super) enum StepChange {
     /// A part of the content began; `text` is what it begins with.
     Opened {
         part: usize,
@@ -46,22 +46,22 @@ pub(super) enum Change {
     /// Text was added to a part of the content.
     Text { part: usize, text: String },
     /// Text was added to the step itself: to its arguments.
-    OfStep(String),
+    StepText(String),
     /// Text was added to a part of the summary.
-    OfSummary { part: usize, text: String },
+    SummaryText { part: usize, text: String },
     /// Something that is not text.
-    Silent,
+    Other,
     /// The delta is of a kind that is newer than this code.
     Unknown,
 }
 
-impl Step {
+impl StreamedStep {
     /// A step as it begins.
     pub(super) fn begin(step: &Value<'_>) -> Self {
         Self {
-            begun: RawJson::of(step),
-            content: List::of(step.get(CONTENT)),
-            summary: List::of(step.get("summary")),
+            start: RawJson::of(step),
+            content: StreamedList::of(step.get(CONTENT)),
+            summary: StreamedList::of(step.get("summary")),
             arguments: String::new(),
             set: Vec::new(),
         }
@@ -77,14 +77,14 @@ impl Step {
             "thought_signature" | "thought_summary" => THOUGHT,
             _ => return None,
         };
-        let begun = RawJson::object(|object| {
+        let start = RawJson::object(|object| {
             object.str("type", tag);
         });
-        Some(Self::begin(&begun.value()))
+        Some(Self::begin(&start.value()))
     }
 
     /// Take one delta.
-    pub(super) fn apply(&mut self, delta: &Value<'_>) -> Change {
+    pub(super) fn apply(&mut self, delta: &Value<'_>) -> StepChange {
         let kind = text_of(delta, "type").unwrap_or_default();
         match kind.as_str() {
             "text" => match delta.get("text").and_then(Value::as_text) {
@@ -92,27 +92,27 @@ impl Step {
                     let (part, new) = self.content.add_text(text.token());
                     let text = text.to_str().into_owned();
                     match new {
-                        Some(content) => Change::Opened {
+                        Some(content) => StepChange::Opened {
                             part,
                             content,
                             text: Some(text),
                         },
-                        None => Change::Text { part, text },
+                        None => StepChange::Text { part, text },
                     }
                 }
-                None => Change::Unknown,
+                None => StepChange::Unknown,
             },
             "text_annotation_delta" => match delta.get("annotations").and_then(Value::as_array) {
                 Some(list) => {
                     self.content.annotate(list);
-                    Change::Silent
+                    StepChange::Other
                 }
-                None => Change::Silent,
+                None => StepChange::Other,
             },
             "image" | "audio" | "video" | "document" => {
                 let content = RawJson::of(delta);
                 let part = self.content.push(content.clone());
-                Change::Opened {
+                StepChange::Opened {
                     part,
                     content,
                     text: None,
@@ -122,41 +122,41 @@ impl Step {
                 Some(content) => match content.get("text").and_then(Value::as_text) {
                     Some(text) if content.get("type").is_some_and(|tag| tag.is_str("text")) => {
                         self.summary.add_text(text.token());
-                        Change::OfSummary {
+                        StepChange::SummaryText {
                             part: self.summary.texts().saturating_sub(1),
                             text: text.to_str().into_owned(),
                         }
                     }
                     _ => {
                         self.summary.push(RawJson::of(content));
-                        Change::Silent
+                        StepChange::Other
                     }
                 },
-                None => Change::Silent,
+                None => StepChange::Other,
             },
             "thought_signature" => {
                 self.members(delta);
-                Change::Silent
+                StepChange::Other
             }
             "arguments_delta" => match text_of(delta, ARGUMENTS) {
                 Some(text) => {
                     self.arguments.push_str(&text);
-                    Change::OfStep(text)
+                    StepChange::StepText(text)
                 }
-                None => Change::Silent,
+                None => StepChange::Other,
             },
             // The deltas of calls and results have the tag of their step and bring its members.
             other
                 if self
-                    .begun
+                    .start
                     .value()
                     .get("type")
                     .is_some_and(|tag| tag.is_str(other)) =>
             {
                 self.members(delta);
-                Change::Silent
+                StepChange::Other
             }
-            _ => Change::Unknown,
+            _ => StepChange::Unknown,
         }
     }
 
@@ -172,9 +172,10 @@ impl Step {
                 let before = self.set.iter().find(|(set, _)| *set == key);
                 let before = match before {
                     Some((_, json)) => RawJson::new(json).ok(),
-                    None => self.begun.value().get(RESULT).map(RawJson::of),
+                    None => self.start.value().get(RESULT).map(RawJson::of),
                 };
-                if let Some(grown) = before.and_then(|before| grown(&before.value(), &found.value))
+                if let Some(grown) =
+                    before.and_then(|before| appended(&before.value(), &found.value))
                 {
                     text = grown;
                 }
@@ -207,7 +208,7 @@ impl Step {
             .map(|(key, (_, json))| (key.as_slice(), TemplateValue::Replace(json)))
             .collect();
         let mut out = String::new();
-        restore(&mut out, &self.begun, &fills);
+        restore(&mut out, &self.start, &fills);
         out
     }
 }
@@ -225,7 +226,7 @@ fn arguments(text: &str) -> String {
 }
 
 /// Texts and lists append; anything else is replaced.
-fn grown(before: &Value<'_>, more: &Value<'_>) -> Option<String> {
+fn appended(before: &Value<'_>, more: &Value<'_>) -> Option<String> {
     if let (Some(before), Some(more)) = (before.as_text(), more.as_text()) {
         return Some(format!("\"{}{}\"", before.token(), more.token()));
     }
@@ -234,7 +235,7 @@ fn grown(before: &Value<'_>, more: &Value<'_>) -> Option<String> {
     Some(array(&all))
 }
 
-impl List {
+impl StreamedList {
     fn of(list: Option<&Value<'_>>) -> Self {
         let mut grown = Self::default();
         match list.and_then(Value::as_text) {
@@ -244,7 +245,7 @@ impl List {
             }
             None => {
                 let parts = list.and_then(Value::as_array).unwrap_or_default();
-                grown.pieces = parts.iter().map(Piece::of).collect();
+                grown.pieces = parts.iter().map(StreamedPart::of).collect();
             }
         }
         grown.changed = false;
@@ -255,7 +256,7 @@ impl List {
     fn texts(&self) -> usize {
         let texts = self.pieces.iter();
         texts
-            .filter(|piece| matches!(piece, Piece::Text { .. }))
+            .filter(|piece| matches!(piece, StreamedPart::Text { .. }))
             .count()
     }
 
@@ -263,14 +264,14 @@ impl List {
     fn add_text(&mut self, token: &str) -> (usize, Option<RawJson>) {
         self.changed = true;
         let place = self.pieces.len();
-        if let Some(Piece::Text { token: before, .. }) = self.pieces.last_mut() {
+        if let Some(StreamedPart::Text { token: before, .. }) = self.pieces.last_mut() {
             before.push_str(token);
             return (place - 1, None);
         }
         let part = RawJson::object(|object| {
             object.str("type", "text").str("text", "");
         });
-        self.pieces.push(Piece::Text {
+        self.pieces.push(StreamedPart::Text {
             part: part.clone(),
             token: token.to_owned(),
             annotations: Vec::new(),
@@ -280,28 +281,28 @@ impl List {
 
     /// Annotations of the text that is being written.
     fn annotate(&mut self, list: &[Value<'_>]) {
-        if !matches!(self.pieces.last(), Some(Piece::Text { .. })) {
+        if !matches!(self.pieces.last(), Some(StreamedPart::Text { .. })) {
             self.add_text("");
         }
         self.changed = true;
-        if let Some(Piece::Text { annotations, .. }) = self.pieces.last_mut() {
+        if let Some(StreamedPart::Text { annotations, .. }) = self.pieces.last_mut() {
             annotations.extend(list.iter().map(|it| RawJson::of(it).get().to_owned()));
         }
     }
 
     fn push(&mut self, part: RawJson) -> usize {
         self.changed = true;
-        self.pieces.push(Piece::Whole(part));
+        self.pieces.push(StreamedPart::Whole(part));
         self.pieces.len() - 1
     }
 
     fn to_json(&self) -> String {
-        let parts: Vec<String> = self.pieces.iter().map(Piece::to_json).collect();
+        let parts: Vec<String> = self.pieces.iter().map(StreamedPart::to_json).collect();
         array(&parts)
     }
 }
 
-impl Piece {
+impl StreamedPart {
     fn of(part: &Value<'_>) -> Self {
         let is_text = part.get("type").is_some_and(|tag| tag.is_str("text"));
         match part.get("text") {

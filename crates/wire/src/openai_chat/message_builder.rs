@@ -7,16 +7,16 @@ use super::parts;
 
 /// What a message is written for: answers have fewer forms than history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum EncodeFor {
     Request,
     Response,
     /// A response that is sent in chunks, which have no place for citations.
     Stream,
 }
 
-impl Target {
+impl EncodeFor {
     /// Whether it is the model that speaks.
-    pub(super) fn is_answer(self) -> bool {
+    pub(super) fn is_response(self) -> bool {
         match self {
             Self::Request => false,
             Self::Response | Self::Stream => true,
@@ -25,15 +25,15 @@ impl Target {
 }
 
 /// The role of the model.
-pub(super) const MODEL: &str = "assistant";
+pub(super) const ASSISTANT: &str = "assistant";
 
 /// A message in the making.
-pub(super) struct Made {
+pub(super) struct MessageBuilder {
     /// The message of ours that it is for.
     pub(super) index: usize,
     pub(super) role: &'static str,
     name: Option<String>,
-    pieces: Vec<Piece>,
+    pieces: Vec<ContentPiece>,
     /// Characters of text so far; citations count from the start.
     length: u64,
     citations: Vec<Citation>,
@@ -42,13 +42,13 @@ pub(super) struct Made {
     pub(super) calls: Vec<String>,
 }
 
-enum Piece {
+enum ContentPiece {
     Text(String),
     /// A part as JSON text.
     Part(String),
 }
 
-impl Made {
+impl MessageBuilder {
     /// A message in the role of the model, or in that of the message it is for.
     pub(super) fn new(message: &Message, index: usize, role: &'static str) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl Made {
 
     pub(super) fn text(&mut self, text: &str) {
         self.length += text.chars().count() as u64;
-        self.pieces.push(Piece::Text(text.to_owned()));
+        self.pieces.push(ContentPiece::Text(text.to_owned()));
     }
 
     pub(super) fn part(&mut self, json: String) {
-        self.pieces.push(Piece::Part(json));
+        self.pieces.push(ContentPiece::Part(json));
     }
 
-    pub(super) fn refuse(&mut self, text: &str) {
+    pub(super) fn refusal(&mut self, text: &str) {
         self.refusal.get_or_insert_with(String::new).push_str(text);
     }
 
@@ -96,12 +96,12 @@ impl Made {
     }
 
     /// The message as JSON text; none if nothing came.
-    pub(super) fn write(self, target: Target) -> Option<String> {
+    pub(super) fn write(self, target: EncodeFor) -> Option<String> {
         if self.pieces.is_empty() && self.refusal.is_none() && self.calls.is_empty() {
             return None;
         }
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) | Piece::Part(text) => text.len() + text.len() / 8 + 32,
+            ContentPiece::Text(text) | ContentPiece::Part(text) => text.len() + text.len() / 8 + 32,
         });
         let calls = self.calls.iter().map(|call| call.len() + 1);
         let size: usize = pieces.chain(calls).sum();
@@ -109,7 +109,7 @@ impl Made {
         let mut object = ObjectWriter::new(&mut out);
         object.str("role", self.role);
         if let Some(name) = &self.name
-            && !target.is_answer()
+            && !target.is_response()
         {
             object.str("name", name);
         }
@@ -118,12 +118,12 @@ impl Made {
             (Some(text), _) => {
                 object.str("refusal", text);
             }
-            (None, Target::Response | Target::Stream) => {
+            (None, EncodeFor::Response | EncodeFor::Stream) => {
                 object.raw("refusal", "null");
             }
-            (None, Target::Request) => {}
+            (None, EncodeFor::Request) => {}
         }
-        if target == Target::Response {
+        if target == EncodeFor::Response {
             self.annotations(&mut object);
         }
         // An empty array is refused.
@@ -139,27 +139,27 @@ impl Made {
     }
 
     /// One text is a string. Several are parts in a history; an answer has a string only.
-    fn content(&self, out: &mut String, target: Target) {
+    fn content(&self, out: &mut String, target: EncodeFor) {
         let texts: Vec<&str> = self
             .pieces
             .iter()
             .filter_map(|piece| match piece {
-                Piece::Text(text) => Some(text.as_str()),
-                Piece::Part(_) => None,
+                ContentPiece::Text(text) => Some(text.as_str()),
+                ContentPiece::Part(_) => None,
             })
             .collect();
         match (self.pieces.as_slice(), target) {
             ([], _) => out.push_str("null"),
-            ([Piece::Text(text)], _) => throughline_model::json::push_string(out, text),
-            (_, Target::Response | Target::Stream) if texts.len() == self.pieces.len() => {
+            ([ContentPiece::Text(text)], _) => throughline_model::json::push_string(out, text),
+            (_, EncodeFor::Response | EncodeFor::Stream) if texts.len() == self.pieces.len() => {
                 throughline_model::json::push_string(out, &texts.concat());
             }
             (pieces, _) => {
                 let mut array = ArrayWriter::new(out);
                 for piece in pieces {
                     match piece {
-                        Piece::Text(text) => parts::write_text(array.slot(), text),
-                        Piece::Part(json) => {
+                        ContentPiece::Text(text) => parts::write_text(array.slot(), text),
+                        ContentPiece::Part(json) => {
                             array.raw(json);
                         }
                     }
@@ -200,7 +200,7 @@ pub(super) fn role(role: &Role) -> &'static str {
     match role {
         Role::System => "system",
         Role::Developer => "developer",
-        Role::Assistant => MODEL,
+        Role::Assistant => ASSISTANT,
         Role::User | Role::Tool | Role::Other(_) => "user",
     }
 }

@@ -7,14 +7,15 @@
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, Value, push_compact};
 use throughline_model::{Path, Response};
 
-use super::body;
+use super::{WIRE, body};
+use crate::openai;
 use crate::read::{member, number_of, text_of};
 use crate::sse::Frame;
 use crate::{LossKind, Losses};
 
 /// Write a response as frames: role, texts, calls, the reason of the end, usage, `[DONE]`.
-pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    let (text, error) = body::streamed(response, losses);
+pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
+    let (text, error) = body::streamed_body(response, losses);
     let mut frames = Vec::new();
     if let Ok(body) = json::parse(&text) {
         let mut writer = Chunks {
@@ -24,7 +25,7 @@ pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
         writer.all(losses);
     }
     if let Some(error) = error {
-        frames.push(frame(body::error(error)));
+        frames.push(frame(openai::encode_error(&WIRE, error)));
     }
     frames.push(frame("[DONE]".to_owned()));
     frames
@@ -58,13 +59,13 @@ impl Chunks<'_, '_> {
                 self.chunk(&opening, None);
             }
             for delta in deltas(choice, place, losses) {
-                let more = continued(choice, index_of(choice, place, choices.len()), &delta);
+                let more = choice_delta(choice, choice_index(choice, place, choices.len()), &delta);
                 self.chunk(&more, None);
             }
         }
         for (place, choice) in choices.iter().enumerate() {
-            let index = index_of(choice, place, choices.len());
-            if let Some(last) = finished(choice, index) {
+            let index = choice_index(choice, place, choices.len());
+            if let Some(last) = choice_end(choice, index) {
                 self.chunk(&last, None);
             }
         }
@@ -130,13 +131,13 @@ impl Chunks<'_, '_> {
 }
 
 /// The index of an alternative. Alone it may go without; among others it may not.
-fn index_of(choice: &Value<'_>, place: usize, of: usize) -> Option<u64> {
+fn choice_index(choice: &Value<'_>, place: usize, of: usize) -> Option<u64> {
     let index = number_of(choice, &["index"]);
     index.or_else(|| (of > 1).then_some(place as u64))
 }
 
 /// An alternative that goes on.
-fn continued(choice: &Value<'_>, index: Option<u64>, delta: &str) -> String {
+fn choice_delta(choice: &Value<'_>, index: Option<u64>, delta: &str) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     if let Some(index) = index {
@@ -151,7 +152,7 @@ fn continued(choice: &Value<'_>, index: Option<u64>, delta: &str) -> String {
 }
 
 /// Why an alternative ended, if it says so.
-fn finished(choice: &Value<'_>, index: Option<u64>) -> Option<String> {
+fn choice_end(choice: &Value<'_>, index: Option<u64>) -> Option<String> {
     let reason = member(choice, "finish_reason");
     let logprobs = member(choice, "logprobs");
     if reason.is_none() && logprobs.is_none() {
@@ -183,7 +184,7 @@ fn push_array(out: &mut String, element: &str) {
 /// An alternative as it begins: all its members, with nothing where the rest will come.
 fn open_choice(out: &mut String, choice: &Value<'_>, place: usize, of: usize) {
     let mut object = ObjectWriter::new(out);
-    if let Some(index) = index_of(choice, place, of).filter(|_| choice.get("index").is_none()) {
+    if let Some(index) = choice_index(choice, place, of).filter(|_| choice.get("index").is_none()) {
         object.number("index", index);
     }
     for member in choice.members() {

@@ -4,23 +4,23 @@ use std::borrow::Cow;
 
 use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_model::{
-    Arguments, Body, Content, Family, Message, Outcome, Output, Pairing, Path, Role, Runner,
-    Status, ToolCall, ToolResult,
+    Arguments, Body, Content, Family, Message, Outcome, Output, Pairing, Path, Role, Status,
+    ToolCall, ToolResult,
 };
 
-use super::encode::{CONTENT, ItemEncoder, Target};
-use super::parts::{self, Place};
-use super::{Flavour, results};
+use super::encode::{CONTENT, EncodeFor, ItemEncoder};
+use super::parts::{self, PartPosition};
+use super::{Flavour, hosted_results};
 use crate::LossKind;
 use crate::foreign;
-use crate::message_writer::{call_room, result_room, room};
+use crate::message_writer::{estimated_call_size, estimated_result_size, estimated_size};
 
 /// The longest `call_id`.
 const ID_LENGTH: usize = 64;
 
 impl ItemEncoder<'_, '_> {
     /// Say a content that came from elsewhere.
-    pub(super) fn make(
+    pub(super) fn translate(
         &mut self,
         message: &Message,
         index: usize,
@@ -31,86 +31,72 @@ impl ItemEncoder<'_, '_> {
         match &content.body {
             Body::Text(_) | Body::Refusal(_) | Body::Media(_) | Body::Error(_) => {
                 foreign::note_vendor_fields(content, path, self.losses);
-                foreign::note_words(content, path, self.losses);
-                if self.is_said(message) && self.says_strings() {
-                    return self.make_string(content, path);
+                foreign::note_transcript(content, path, self.losses);
+                if self.is_by_model(message) && self.writes_bare_strings() {
+                    return self.translate_string(content, path);
                 }
-                let place = if self.is_said(message) {
-                    Place::Said
+                let place = if self.is_by_model(message) {
+                    PartPosition::ModelOutput
                 } else {
-                    Place::Asked
+                    PartPosition::Input
                 };
-                let mut part = String::with_capacity(room(content));
-                parts::make(&mut part, content, place, self.dialect, path, self.losses);
+                let mut part = String::with_capacity(estimated_size(content));
+                parts::translate(&mut part, content, place, self.dialect, path, self.losses);
                 if part.is_empty() {
                     return;
                 }
                 self.open(message, index, path);
-                self.gather.element(CONTENT, &part);
+                self.writer.element(CONTENT, &part);
             }
-            Body::ToolCall(call) => self.make_call(call, path),
-            Body::ToolResult(result) => self.make_result(result, path),
-            Body::ApprovalRequest(_) | Body::ApprovalResponse(_) => self.losses.note(
-                path,
-                LossKind::Approval,
-                "approvals are control data of the vendor that asked",
-            ),
-            Body::Reasoning(_) => self.losses.note(
-                path,
-                LossKind::Reasoning,
-                "reasoning goes back only to the vendor that made it",
-            ),
-            Body::Opaque(opaque) => self.losses.note(
-                path,
-                LossKind::VendorItem,
-                format!("{} means nothing here", opaque.tag),
-            ),
-            Body::Unknown(_) => {
-                self.losses
-                    .note(path, LossKind::VendorItem, "unknown kind of content");
-            }
+            Body::ToolCall(call) => self.translate_call(call, path),
+            Body::ToolResult(result) => self.translate_result(result, path),
+            Body::ApprovalRequest(_)
+            | Body::ApprovalResponse(_)
+            | Body::Reasoning(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => foreign::note_vendor_only(&content.body, path, self.losses),
         }
     }
 
     /// Whether a message is the model's.
-    fn is_said(&self, message: &Message) -> bool {
+    fn is_by_model(&self, message: &Message) -> bool {
         match self.target {
-            Target::Request => message.role == Role::Assistant,
-            Target::Response { .. } => true,
+            EncodeFor::Request => message.role == Role::Assistant,
+            EncodeFor::Response { .. } => true,
         }
     }
 
     /// Whether the model's words are sent back as strings: parts of its messages come with the id
     /// of an item, which only the vendor can give.
-    fn says_strings(&self) -> bool {
+    fn writes_bare_strings(&self) -> bool {
         match (self.target, self.dialect.flavour) {
-            (Target::Request, Flavour::OpenAi) => true,
-            (Target::Request, Flavour::Foundry) | (Target::Response { .. }, _) => false,
+            (EncodeFor::Request, Flavour::OpenAi) => true,
+            (EncodeFor::Request, Flavour::Foundry) | (EncodeFor::Response { .. }, _) => false,
         }
     }
 
     /// A message of the model that is a string. Each text is a message, so that they stay apart.
-    fn make_string(&mut self, content: &Content, path: &Path<'_>) {
-        let Some(text) = parts::said_text(content, path, self.losses) else {
+    fn translate_string(&mut self, content: &Content, path: &Path<'_>) {
+        let Some(text) = parts::model_text(content, path, self.losses) else {
             return;
         };
-        let mut out = String::with_capacity(room(content));
+        let mut out = String::with_capacity(estimated_size(content));
         let mut object = ObjectWriter::new(&mut out);
         object
             .str("type", "message")
             .str("role", "assistant")
             .str("content", text);
         object.end();
-        self.gather.item(out);
+        self.writer.item(out);
     }
 
     /// Open a message for the contents of one of ours, unless it is open already.
     pub(super) fn open(&mut self, message: &Message, index: usize, path: &Path<'_>) {
-        if self.gather.made_for() == Some(index) {
+        if self.writer.made_for() == Some(index) {
             return;
         }
         let envelope = match self.target {
-            Target::Response { id, status } => {
+            EncodeFor::Response { id, status } => {
                 let id = self.next_id(id, "msg");
                 RawJson::object(|object| {
                     object
@@ -121,7 +107,7 @@ impl ItemEncoder<'_, '_> {
                         .raw("content", "[]");
                 })
             }
-            Target::Request => {
+            EncodeFor::Request => {
                 let role = self.role(message, path);
                 RawJson::object(|object| {
                     object
@@ -131,7 +117,7 @@ impl ItemEncoder<'_, '_> {
                 })
             }
         };
-        self.gather.open_for(index, || Cow::Owned(envelope));
+        self.writer.open_for(index, || Cow::Owned(envelope));
     }
 
     /// The role under which a message is written.
@@ -146,16 +132,14 @@ impl ItemEncoder<'_, '_> {
         }
     }
 
-    fn make_call(&mut self, call: &ToolCall, path: &Path<'_>) {
-        if call.runner == Runner::Vendor {
-            let detail = format!("{} call was run by another vendor", call.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
+    fn translate_call(&mut self, call: &ToolCall, path: &Path<'_>) {
+        if foreign::is_hosted_call(call, path, self.losses) {
             return;
         }
         let custom = call.family == Family::CUSTOM;
-        let mut out = String::with_capacity(call_room(call));
+        let mut out = String::with_capacity(estimated_call_size(call));
         let mut object = ObjectWriter::new(&mut out);
-        if let Target::Response { id, status } = self.target {
+        if let EncodeFor::Response { id, status } = self.target {
             let status = match &call.status {
                 Some(Status::Completed) => "completed",
                 Some(Status::Incomplete) => "incomplete",
@@ -168,7 +152,7 @@ impl ItemEncoder<'_, '_> {
                 object.str("status", status);
             }
         }
-        let id = foreign::short_id(call.call.value(), ID_LENGTH);
+        let id = foreign::fit_id(call.call.value(), ID_LENGTH);
         object
             .str(
                 "type",
@@ -179,7 +163,7 @@ impl ItemEncoder<'_, '_> {
                 },
             )
             .str("call_id", &id)
-            .str("name", foreign::name(call));
+            .str("name", foreign::tool_name(call));
         if custom {
             let arguments;
             let input = match &call.arguments {
@@ -193,41 +177,39 @@ impl ItemEncoder<'_, '_> {
             object.str("input", input);
         } else {
             object.str("arguments", &foreign::arguments_text(&call.arguments));
+            foreign::note_becomes_function(call, path, self.losses);
             if call.family != Family::FUNCTION {
                 self.functions.insert(call.call.clone());
-                let detail = format!("{} call becomes a function call", call.family);
-                self.losses.note(path, LossKind::HostedTool, detail);
             }
         }
         object.end();
-        self.gather.item(out);
+        self.writer.item(out);
     }
 
-    fn make_result(&mut self, result: &ToolResult, path: &Path<'_>) {
-        if result.runner == Runner::Vendor {
-            let detail = format!("{} result was made by another vendor", result.family);
-            self.losses.note(path, LossKind::HostedTool, detail);
+    fn translate_result(&mut self, result: &ToolResult, path: &Path<'_>) {
+        if foreign::is_hosted_result(result, path, self.losses) {
             return;
         }
-        if let Target::Response { .. } = self.target {
+        if let EncodeFor::Response { .. } = self.target {
             let detail = "results of the application are no part of a response";
             self.losses.note(path, LossKind::StandaloneResult, detail);
             return;
         }
-        let id = foreign::short_id(result.call().value(), ID_LENGTH);
+        let id = foreign::fit_id(result.call().value(), ID_LENGTH);
         let follows =
             result.pairing() == Pairing::Answers && !self.functions.contains(result.call());
         if follows
-            && let Some(text) = results::make(self.dialect.flavour, result, &id, path, self.losses)
+            && let Some(text) =
+                hosted_results::translate(self.dialect.flavour, result, &id, path, self.losses)
         {
-            return self.gather.item(text);
+            return self.writer.item(text);
         }
         if result.outcome == Outcome::Error {
             self.losses
                 .note(path, LossKind::Outcome, "there is no failure mark here");
         }
         let custom = result.family == Family::CUSTOM;
-        let mut out = String::with_capacity(result_room(result));
+        let mut out = String::with_capacity(estimated_result_size(result));
         let mut object = ObjectWriter::new(&mut out);
         object.str(
             "type",
@@ -266,6 +248,6 @@ impl ItemEncoder<'_, '_> {
             }
         }
         object.end();
-        self.gather.item(out);
+        self.writer.item(out);
     }
 }

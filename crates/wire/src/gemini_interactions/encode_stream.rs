@@ -5,11 +5,11 @@ use throughline_model::json::{
     self, ObjectWriter, RawJson, Value, push_compact, push_compact_with,
 };
 
-use super::encode as whole;
-use super::steps::{Change, Step};
+use super::encode;
 use super::stream::{
     COMPLETED, CREATED, Decoder, STATUS_UPDATE, STEP_DELTA, STEP_START, STEP_STOP,
 };
+use super::streamed_step::{StepChange, StreamedStep};
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, THOUGHT};
 use crate::read::{member, text_of};
 use crate::sse::Frame;
@@ -17,19 +17,19 @@ use crate::{Losses, StreamDecoder};
 
 /// Write a response as the events of a stream: each step begins, brings its text and stops; the
 /// interaction at the end comes without them. What would not come back the same stays whole.
-pub(super) fn encode(response: &Response, losses: &mut Losses) -> Vec<Frame> {
-    if let Some((body, error)) = whole::failed(response, losses) {
+pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
+    if let Some((body, error)) = encode::failed_response(response, losses) {
         // The stream breaks off: the interaction is told as it began, and never as completed.
         let told = body.as_deref().and_then(|body| json::parse(body).ok());
         let mut frames = told.as_ref().map(frames).unwrap_or_default();
         frames.pop();
         frames.extend(told.as_ref().and_then(usage_frame));
         frames.push(frame("error", |object| {
-            whole::push_error(object.key("error"), error);
+            encode::push_error(object.key("error"), error);
         }));
         return frames;
     }
-    let body = whole::response(response, losses);
+    let body = encode::response(response, losses);
     let streamed = json::parse(&body).ok().map(|value| frames(&value));
     let streamed = streamed.filter(|frames| reads_back(frames, &body));
     streamed.unwrap_or_else(|| {
@@ -85,7 +85,7 @@ fn frames(body: &Value<'_>) -> Vec<Frame> {
     let steps = member(body, "steps");
     let list = steps.and_then(Value::as_array).unwrap_or_default();
     for (index, step) in list.iter().enumerate() {
-        let (begun, deltas) = told(step);
+        let (begun, deltas) = step_start_and_deltas(step);
         frames.push(frame(STEP_START, |object| {
             object.number("index", index as u64).raw("step", &begun);
         }));
@@ -110,7 +110,7 @@ fn frames(body: &Value<'_>) -> Vec<Frame> {
 }
 
 /// A step as it begins and the deltas that make it whole; all at once if deltas cannot.
-fn told(step: &Value<'_>) -> (String, Vec<String>) {
+fn step_start_and_deltas(step: &Value<'_>) -> (String, Vec<String>) {
     let mut edits: Vec<(&Value<'_>, &str)> = Vec::new();
     let mut deltas = Vec::new();
     match text_of(step, "type").as_deref() {
@@ -151,9 +151,9 @@ fn told(step: &Value<'_>) -> (String, Vec<String>) {
         _ => {}
     }
     let begun = RawJson::of_with(step, &edits);
-    let mut rebuilt = Step::begin(&begun.value());
+    let mut rebuilt = StreamedStep::begin(&begun.value());
     let read = deltas.iter().all(|delta| {
-        json::parse(delta).is_ok_and(|delta| !matches!(rebuilt.apply(&delta), Change::Unknown))
+        json::parse(delta).is_ok_and(|delta| !matches!(rebuilt.apply(&delta), StepChange::Unknown))
     });
     let mut all = String::new();
     push_compact(&mut all, step);
