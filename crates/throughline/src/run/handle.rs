@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use throughline_model::{CallId, Output, Settings, ToolChoice};
-use throughline_store::{CallRef, CallState, EventNo};
+use throughline_store::{CallRef, CallState, EventNo, Idempotency};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinHandle;
@@ -80,6 +80,15 @@ pub(crate) enum Command {
     Cancel,
 }
 
+impl Command {
+    fn input(&self) -> Option<&Input> {
+        match self {
+            Self::Start(input) | Self::Reply(input, _) => Some(input),
+            Self::TakeOver(..) | Self::Resume(_) | Self::Cancel => None,
+        }
+    }
+}
+
 pub(super) mod sealed {
     use crate::run::order::{Cancel, Reply, Resume, Start};
 
@@ -108,13 +117,14 @@ pub struct Run<O: Order = order::Start> {
 
 impl Run<order::Start> {
     pub(crate) fn begin(agent: &Arc<AgentSetup>, thread: &Thread, input: Input) -> Self {
-        Self::new(agent, thread, Command::Start(input))
+        Self::new(agent, thread, Command::Start(input.from_caller()))
     }
 }
 
 impl Run<order::Reply> {
     pub(crate) fn reply(agent: &Arc<AgentSetup>, thread: &Thread, input: Input) -> Self {
-        Self::new(agent, thread, Command::Reply(input, Vec::new()))
+        let command = Command::Reply(input.from_caller(), Vec::new());
+        Self::new(agent, thread, command)
     }
 }
 
@@ -206,9 +216,13 @@ impl<O: Working> Run<O> {
         self
     }
 
-    /// Once: the same key and input again give this run's answer, and another input is refused.
+    /// Once: the same key and input again give this run's answer, and another input is refused. A
+    /// run that is resumed has no input and no key.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.options.key = Some(key.into());
+        self.options.key = self.command.input().map(|input| Idempotency {
+            key: key.into(),
+            request: input.digest(),
+        });
         self
     }
 

@@ -1,4 +1,4 @@
-use throughline_model::Message;
+use throughline_model::{Message, Source};
 
 /// What a caller says to an agent: a text, a message, or several.
 ///
@@ -27,6 +27,35 @@ impl Input {
 
     pub(crate) fn into_messages(self) -> Vec<Message> {
         self.0
+    }
+
+    /// The same messages with the caller as their source. Summaries stay summaries: what another
+    /// model wrote must not become the caller's words.
+    pub(crate) fn from_caller(mut self) -> Self {
+        for message in &mut self.0 {
+            if message.source != Some(Source::Summary) {
+                message.source = Some(Source::Caller);
+            }
+        }
+        self
+    }
+
+    /// A digest of the messages, without what differs when the same request is sent again.
+    pub(crate) fn digest(&self) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new();
+        for message in &self.0 {
+            let message = Message {
+                id: None,
+                created: None,
+                ..message.clone()
+            };
+            let text = message.to_json();
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        digest
     }
 }
 

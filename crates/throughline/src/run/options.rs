@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use throughline_model::json::RawJson;
 use throughline_model::{Settings, ToolChoice, ToolDef};
-use throughline_store::RunId;
+use throughline_store::{Idempotency, RunId};
 
 use super::limits::{Calling, Limits};
 use crate::prompt::Compaction;
@@ -62,12 +62,11 @@ pub struct RunOptions {
     /// The id that the service is expected to have for this conversation; another one is refused
     /// before the call.
     pub service_id: Option<String>,
-    /// A key under which the same input makes one run, however often it is sent.
-    pub key: Option<String>,
-    /// A digest of what is asked with the key, for hosts that are asked in other words than
-    /// messages; without it that of the input. The same key with another digest is refused.
-    pub digest: Option<[u8; 16]>,
-    /// What somebody gets who asks again with the key.
+    /// A key under which the store begins one run, however often the request is sent, and a digest
+    /// of the request: the same key with another digest is refused.
+    /// [`Run::idempotency_key`](crate::agent::Run::idempotency_key) takes the digest of the input.
+    pub key: Option<Idempotency>,
+    /// What a request gets whose key has a run already.
     pub on_repeat: OnRepeat,
     /// The id that the run is to have.
     pub run: Option<RunId>,

@@ -6,7 +6,7 @@ use throughline::agent::{Input, OnRepeat, RunEnd, RunError, RunFailed, RunOption
 use throughline::client::ErrorKind;
 use throughline::model::{Body, Message, Role};
 use throughline::store::{
-    ApprovalFilter, ApprovalState, Decision, Error, NewThread, RunId, RunState,
+    ApprovalFilter, ApprovalState, Decision, Error, Idempotency, NewThread, RunId, RunState,
 };
 use throughline::thread::{HistoryCache, HistoryPolicy, OnOpenCalls, OnPark};
 use throughline::tool::{Approval, Effect, Parameters, Runs};
@@ -416,8 +416,10 @@ fn whoever_asks_again_with_a_key_may_be_told_at_once() {
         let model = client([Step::hang()]);
         let agent = agent(&process, &model, &[]);
         let options = |digest: u8| RunOptions {
-            key: Some("k".to_owned()),
-            digest: Some([digest; 16]),
+            key: Some(Idempotency {
+                key: "k".to_owned(),
+                request: [digest; 16],
+            }),
             on_repeat: OnRepeat::Tell,
             ..RunOptions::default()
         };

@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, Response};
 use futures_util::stream;
 use throughline::agent::RunEnd;
 use throughline::client::Reservation;
-use throughline_store::{RunId, TenantScope};
+use throughline_store::{Idempotency, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::retry::{self, IdempotencyKey, Retry};
+use super::retry::{self, FailedRun, Retry};
 use super::start::Started;
 use super::stored_response::StoredResponse;
 use super::unsupported::header;
@@ -24,7 +24,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::net::{Answered, DeliveryProbe, Payload};
 use crate::service::{
-    Answer, ClientConnection, Delivery, Pieces, Reader, Unfinished, begun_at, key,
+    Answer, ClientConnection, Delivery, Pieces, Reader, Unfinished, begun_at, body_of, key,
 };
 use crate::trials::planted;
 
@@ -77,7 +77,7 @@ async fn read_and_run(
     let mut response = match retry {
         Retry::Keyed(key) => {
             let run = app.store.ids().run();
-            call.begin(run, Some(key)).await
+            call.begin(run, Some((key, None))).await
         }
         Retry::WithoutKey(digest) => call.retry_without_key(digest).await,
         Retry::FirstAttempt(digest) => call.begin_first_attempt(digest).await,
@@ -112,9 +112,11 @@ impl CreateCall<'_> {
     /// From a client that may send it again without a key.
     async fn begin_first_attempt(&mut self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let run = self.app.store.ids().run();
-        let name = key(&digest, run);
-        self.begin(run, Some(IdempotencyKey::new(name, digest)))
-            .await
+        let key = Idempotency {
+            key: key(&digest, run),
+            request: digest,
+        };
+        self.begin(run, Some((key, None))).await
     }
 
     /// From a client that sends it again without a key.
@@ -128,9 +130,10 @@ impl CreateCall<'_> {
         };
         let live = app.runs.find(run).await;
         if live.is_none()
-            && let Some(key) = retry::key_after(app, scope, (run, digest)).await?
+            && let Some((key, failed)) = retry::key_after(app, scope, (run, digest)).await?
         {
-            return self.begin(app.store.ids().run(), Some(key)).await;
+            let next = app.store.ids().run();
+            return self.begin(next, Some((key, Some(failed)))).await;
         }
         let delivery = delivery.next_attempt(self.connection.clone());
         if let Some(live) = live {
@@ -182,24 +185,27 @@ impl CreateCall<'_> {
         }
     }
 
-    /// Begin a run, and read it.
+    /// Begin a run under a key, if there is one, after a run that failed under it, and read it.
     async fn begin(
         &mut self,
         run: RunId,
-        key: Option<IdempotencyKey>,
+        key: Option<(Idempotency, Option<FailedRun>)>,
     ) -> Result<Response<Body>, ApiError> {
         let app = self.app;
         let place = match self.request.stream() {
             true => Some(app.stream()?),
             false => None,
         };
-        let key = key.filter(|_| self.request.store());
-        let digest = key.as_ref().map(|key| key.digest);
-        let body = key.as_ref().and_then(IdempotencyKey::body);
-        let failed = key.as_ref().and_then(|key| key.failed);
-        let started = self.start(run, key).await?;
+        let (key, failed) = match key {
+            Some((key, failed)) if self.request.store() => (Some(key), failed),
+            _ => (None, None),
+        };
+        let digest = key.as_ref().map(|key| key.request);
+        // The key of a request without one of the client's is made of its body.
+        let body = key.as_ref().and_then(|key| body_of(&key.key));
+        let started = self.start(run, key, failed).await?;
         if let (Some(body), Some(failed)) = (&body, failed) {
-            app.runs.repeats.superseded(self.scope, body, failed);
+            app.runs.repeats.superseded(self.scope, body, failed.run);
         }
         match started {
             Started::New(live, mut driven) => {
@@ -224,10 +230,11 @@ impl CreateCall<'_> {
             Started::Existing(run) => {
                 drop(place);
                 if let Some(digest) = digest
-                    && let Some(key) = retry::key_after(app, self.scope, (run, digest)).await?
+                    && let Some((key, failed)) =
+                        retry::key_after(app, self.scope, (run, digest)).await?
                 {
                     let run = app.store.ids().run();
-                    return Box::pin(self.begin(run, Some(key))).await;
+                    return Box::pin(self.begin(run, Some((key, Some(failed))))).await;
                 }
                 let live = app.runs.find(run).await;
                 match (live, self.request.stream()) {

@@ -8,18 +8,17 @@
 use axum::http::HeaderMap;
 use throughline::agent::RunEnd;
 use throughline_model::{Message, Role, Source};
-use throughline_store::{Error, Journal, RunId, RunState, TenantScope};
+use throughline_store::{Error, Idempotency, Journal, RunId, RunState, TenantScope};
 
 use super::errors;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::service::body_of;
 use crate::trials::planted;
 
 /// What the headers of a request say about retries. A digest is that of the request body.
 pub(super) enum Retry {
     /// It has an `Idempotency-Key`.
-    Keyed(IdempotencyKey),
+    Keyed(Idempotency),
     /// An SDK without keys sends it again.
     WithoutKey([u8; 16]),
     /// An SDK without keys sends it for the first time, and may send it again.
@@ -33,7 +32,10 @@ impl Retry {
         let attempts = header_text(headers, "x-stainless-retry-count");
         let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
         Ok(match (key_name(headers)?, attempts) {
-            (Some(name), _) => Self::Keyed(IdempotencyKey::new(name, digest(body))),
+            (Some(key), _) => Self::Keyed(Idempotency {
+                key,
+                request: digest(body),
+            }),
             (None, Some(1..)) => Self::WithoutKey(digest(body)),
             (None, Some(0)) => Self::FirstAttempt(digest(body)),
             (None, None) => Self::None,
@@ -77,38 +79,28 @@ fn digest(body: &[u8]) -> [u8; 16] {
     digest
 }
 
-/// A key under which the store begins a run at most once.
-pub(super) struct IdempotencyKey {
-    pub(super) name: String,
-    /// The request for which the name stands.
-    pub(super) digest: [u8; 16],
-    /// The run that failed under the key before.
-    pub(super) failed: Option<RunId>,
-    /// The part of it that the new run adopts.
-    pub(super) adopts: Option<AdoptedRun>,
-}
-
-/// A failed run whose journal another one goes on with.
+/// A run that failed under the key of a request before.
 #[derive(Clone, Copy)]
-pub(super) struct AdoptedRun {
+pub(super) struct FailedRun {
     pub(super) run: RunId,
-    /// Whether a model has answered in it. If not, the first model call is still to come.
-    pub(super) has_answer: bool,
+    pub(super) recorded: Recorded,
 }
 
-impl IdempotencyKey {
-    pub(super) fn new(name: String, digest: [u8; 16]) -> Self {
-        Self {
-            name,
-            digest,
-            failed: None,
-            adopts: None,
-        }
-    }
+/// What a failed run has recorded beside its input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// Nothing: the request begins anew.
+    Nothing,
+    /// Steps or results of tools, and no answer of a model: the first model call is still to come.
+    Steps,
+    /// An answer of a model.
+    Answer,
+}
 
-    /// The body that is asked for, if the request has no key of the client's.
-    pub(super) fn body(&self) -> Option<[u8; 16]> {
-        body_of(&self.name)
+impl FailedRun {
+    /// Whether the next run goes on with the journal of this one.
+    pub(super) fn is_adopted(&self) -> bool {
+        self.recorded != Recorded::Nothing
     }
 }
 
@@ -118,13 +110,13 @@ fn name_after(name: &str, failed: RunId) -> String {
     format!("{first}\n{}", failed.to_hex())
 }
 
-/// The key for a request that comes again, if the run that it was asked for before has failed for a
-/// reason that may be gone. Otherwise that run is the answer.
+/// The key for a request that comes again, and the run that failed, if the run that it was asked for
+/// before has failed for a reason that may be gone. Otherwise that run is the answer.
 pub(super) async fn key_after(
     app: &App,
     scope: &TenantScope,
-    (run, digest): (RunId, [u8; 16]),
-) -> Result<Option<IdempotencyKey>, ApiError> {
+    (run, request): (RunId, [u8; 16]),
+) -> Result<Option<(Idempotency, FailedRun)>, ApiError> {
     if planted("server-key-pinned") {
         return Ok(None);
     }
@@ -146,27 +138,29 @@ pub(super) async fn key_after(
         Ok(journal) => journal,
         Err(error) => return gone(error),
     };
-    Ok(journal.run.key.as_ref().map(|name| IdempotencyKey {
-        name: name_after(name, run),
-        digest,
-        failed: Some(run),
-        adopts: adopts(&journal),
+    let recorded = recorded(&journal);
+    Ok(journal.run.key.as_ref().map(|name| {
+        let key = Idempotency {
+            key: name_after(name, run),
+            request,
+        };
+        (key, FailedRun { run, recorded })
     }))
 }
 
-/// What of a failed run can be gone on with: nothing, if it has recorded no more than what it was
-/// asked.
-fn adopts(journal: &Journal) -> Option<AdoptedRun> {
-    let said = || journal.entries.iter().map(|entry| &entry.message);
+/// What a failed run has recorded beside its input.
+fn recorded(journal: &Journal) -> Recorded {
+    let messages = || journal.entries.iter().map(|entry| &entry.message);
     let by_model = |message: &Message| message.source == Some(Source::Model);
-    // Calls that it took over from the run before have their results among what it was asked.
+    // Results of calls that it took over from the run before are part of its input.
     let is_result = |message: &Message| {
         message.role == Role::Tool && matches!(message.source, Some(Source::Repair | Source::Tool))
     };
-    let has_answer = said().any(by_model);
-    let has_done_something = has_answer || !journal.steps.is_empty() || said().any(is_result);
-    has_done_something.then_some(AdoptedRun {
-        run: journal.run.id,
-        has_answer,
-    })
+    if messages().any(by_model) {
+        return Recorded::Answer;
+    }
+    match !journal.steps.is_empty() || messages().any(is_result) {
+        true => Recorded::Steps,
+        false => Recorded::Nothing,
+    }
 }

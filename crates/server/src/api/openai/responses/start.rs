@@ -7,7 +7,7 @@ use throughline::agent::{Compaction, Run, RunOptions};
 use throughline::thread::{Awaits, Owner, Pending};
 use throughline::{Thread, Threads};
 use throughline_model::{Message, Source, ToolCall, ToolChoice};
-use throughline_store::{ApprovalId, Journal, NewThread, RunId};
+use throughline_store::{ApprovalId, Idempotency, Journal, NewThread, RunId};
 
 use super::approvals::call_at;
 use super::create::CreateCall;
@@ -15,7 +15,7 @@ use super::errors;
 use super::projection::ResponseProjection;
 use super::resolve_input::{ResolvedInput, no_question, resolve_input};
 use super::resolve_target::{ResolvedTarget, resolve_target};
-use super::retry::{AdoptedRun, IdempotencyKey};
+use super::retry::{FailedRun, Recorded};
 use super::stored_request::StoredRequest;
 use super::stored_response::dialect;
 use super::trigger::{WholeConversation, answer_with_compaction};
@@ -46,7 +46,8 @@ struct Prepared {
     previous: Option<RunId>,
     /// The journal of the previous run, if it was read.
     journal: Option<Journal>,
-    adopts: Option<AdoptedRun>,
+    /// The failed run whose journal this one goes on with.
+    adopts: Option<FailedRun>,
 }
 
 impl CreateCall<'_> {
@@ -54,12 +55,11 @@ impl CreateCall<'_> {
     pub(super) async fn start(
         &mut self,
         run: RunId,
-        key: Option<IdempotencyKey>,
+        key: Option<Idempotency>,
+        failed: Option<FailedRun>,
     ) -> Result<Started, ApiError> {
         let app = self.app;
-        let mut prepared = self
-            .prepare(key.as_ref().and_then(|key| key.adopts))
-            .await?;
+        let mut prepared = self.prepare(failed.filter(FailedRun::is_adopted)).await?;
         self.report_ignored(run, &prepared.target.host.ignored);
         let context = self.context(run, &prepared);
         let options = options(run, key, &mut prepared);
@@ -96,7 +96,7 @@ impl CreateCall<'_> {
     }
 
     /// Resolve thread, target and input.
-    async fn prepare(&self, adopts: Option<AdoptedRun>) -> Result<Prepared, ApiError> {
+    async fn prepare(&self, adopts: Option<FailedRun>) -> Result<Prepared, ApiError> {
         let (app, request) = (self.app, &self.request);
         let previous = match adopts {
             Some(adopts) => Some(adopts.run),
@@ -117,7 +117,7 @@ impl CreateCall<'_> {
         };
         let listed = listed(journal.as_ref())?;
         let mut target = resolve_target(app, Arc::clone(request), &self.input, &listed).await?;
-        if adopts.is_some_and(|adopts| adopts.has_answer) {
+        if adopts.is_some_and(|failed| failed.recorded == Recorded::Answer) {
             // The tool choice holds for the first model call alone.
             target.options.choice = ToolChoice::Auto;
         }
@@ -297,7 +297,7 @@ fn settled_call(journal: Option<&Journal>, approval: ApprovalId) -> Result<Pendi
 }
 
 /// The options of the run. Takes those of the target.
-fn options(run: RunId, key: Option<IdempotencyKey>, prepared: &mut Prepared) -> RunOptions {
+fn options(run: RunId, key: Option<Idempotency>, prepared: &mut Prepared) -> RunOptions {
     let options = std::mem::take(&mut prepared.target.options);
     let compaction = options.compaction.map(|compaction| {
         let record = prepared.history.iter().map(|message| &**message);
@@ -307,8 +307,7 @@ fn options(run: RunId, key: Option<IdempotencyKey>, prepared: &mut Prepared) -> 
         compaction,
         keeps_spent: prepared.adopts.is_some(),
         run: Some(run),
-        digest: key.as_ref().map(|key| key.digest),
-        key: key.map(|key| key.name),
+        key,
         ..options
     }
 }

@@ -257,7 +257,6 @@ pub(in crate::run::driver) async fn adopted(
         queued,
         input: Vec::new(),
         opening: OpenCallAnswers::default(),
-        key: None,
         spent,
         after_results: false,
     };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, Entry, Error, Flush, Idempotency, NewItem, NodeRef, QueueNo, Run, RunId,
-    State, StoredEvent,
+    Anchor, Begin, Begun, Entry, Error, Flush, NewItem, NodeRef, QueueNo, Run, RunId, State,
+    StoredEvent,
 };
 
 use super::open_calls::OpenCallAnswers;
@@ -45,7 +45,6 @@ pub(in crate::run::driver) struct RunInput {
     /// What is said about calls for which the node waits.
     pub(in crate::run::driver) opening: OpenCallAnswers,
     pub(in crate::run::driver) input: Vec<Message>,
-    pub(in crate::run::driver) key: Option<Idempotency>,
     /// What the run that is adopted has used of its limits.
     pub(in crate::run::driver) spent: Spent,
     /// Whether the input is said after the results of calls that are taken over.
@@ -239,7 +238,7 @@ async fn begin_asked(
         mode: plan.policy.persistence,
         input: items,
         request: carried_along.into_request(plan.request.clone()),
-        key: said.key,
+        key: plan.key.clone(),
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: dequeue.clone(),
         takes: opening.takes,
@@ -330,24 +329,6 @@ fn anchor(
             expected: loaded.version(),
         },
     }
-}
-
-/// A digest of what is asked, for its key.
-pub(in crate::run::driver) fn digest(messages: &[Message]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
-    for message in messages {
-        let bare = Message {
-            id: None,
-            created: None,
-            ..message.clone()
-        };
-        let text = bare.to_json();
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
-    }
-    let mut digest = [0; 16];
-    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    digest
 }
 
 /// What a driver is made of.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_model::{Body, Message, Source};
+use throughline_model::{Body, Message};
 use throughline_store::{CallState, Error, Idempotency, Run, RunId, RunState, ThreadId};
 
 use super::open_calls::opening;
@@ -21,7 +21,7 @@ use crate::run::setup::AgentSetup;
 use crate::thread::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
 use crate::trials::planted;
 
-use super::begin::{Entered, RunInput, begin, digest};
+use super::begin::{Entered, RunInput, begin};
 
 /// A run that was taken over so often is not tried again.
 pub(in crate::run::driver) const START_ATTEMPTS: u32 = 5;
@@ -130,23 +130,12 @@ async fn entered(
 ) -> Result<StartResult, RunFailed> {
     let run = line.run();
     let mut input = input.into_messages();
-    for message in &mut input {
-        // Whatever it claims: this is what the caller says, or a summary that the caller hands on.
-        // The latter is nobody's speech, and must not become the caller's.
-        if message.source != Some(Source::Summary) {
-            message.source = Some(Source::Caller);
-        }
-    }
-    let key = plan.key.as_ref().map(|key| Idempotency {
-        key: key.clone(),
-        request: plan.digest.unwrap_or_else(|| digest(&input)),
-    });
     let persistence = plan.policy.persistence;
     loop {
         // What is left from here on is looked for.
         let looked = job.thread.left();
         let blocks = (&mut *line, !replies.is_empty());
-        let place = match free(&agent, &job, &plan, key.as_ref(), blocks).await {
+        let place = match free(&agent, &job, &plan, blocks).await {
             Ok(place) => place,
             Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
@@ -175,7 +164,7 @@ async fn entered(
             Err(error) => {
                 job.thread.put_back(place.loaded);
                 // The run of the same key may be the one that took the calls.
-                let before = match &key {
+                let before = match &plan.key {
                     Some(key) => asked_before(&job, key).await,
                     None => Ok(None),
                 };
@@ -205,7 +194,6 @@ async fn entered(
                 queued,
                 opening,
                 input: input.clone(),
-                key: key.clone(),
                 spent,
                 after_results: !here.is_empty(),
             },
@@ -280,7 +268,6 @@ async fn free(
     agent: &Arc<AgentSetup>,
     job: &Job,
     plan: &Plan,
-    key: Option<&Idempotency>,
     (line, answers): (&mut QueuePlace, bool),
 ) -> Result<StartPoint, Blocked> {
     let mut is_remembered = true;
@@ -300,7 +287,7 @@ async fn free(
         }
         let left = unsettled.as_ref().map(|run| run.id);
         if (left, before) != (None, None)
-            && let Some(key) = key
+            && let Some(key) = &plan.key
             && let Some(known) = asked_before(job, key).await?
             && (known.state != RunState::Interrupted || Some(known.id) != left)
         {

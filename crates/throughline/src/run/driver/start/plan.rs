@@ -9,6 +9,7 @@ use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{
     AnswerShape, Effort, Family, Form, Path, Settings, ToolChoice, ToolDef, Vendor, Verbosity, Wire,
 };
+use throughline_store::Idempotency;
 
 use crate::client::{ChatClient, Layer, PersistEachCall};
 use crate::prompt::Compaction;
@@ -44,9 +45,8 @@ pub(in crate::run::driver) struct Plan {
     pub(in crate::run::driver) wishes: ViewSettings,
     /// The id that the caller says the service has.
     pub(in crate::run::driver) service_id: Option<String>,
-    pub(in crate::run::driver) key: Option<String>,
-    /// What is asked with the key, if it is not the input alone.
-    pub(in crate::run::driver) digest: Option<[u8; 16]>,
+    /// The key under which the store begins the run at most once.
+    pub(in crate::run::driver) key: Option<Idempotency>,
     pub(in crate::run::driver) on_repeat: OnRepeat,
     /// Whether it was said that a service keeps what is ours to keep: once is enough.
     pub(in crate::run::driver) warned: bool,
@@ -112,7 +112,6 @@ impl Plan {
             wishes: ViewSettings::default(),
             service_id: options.service_id,
             key: options.key,
-            digest: options.digest,
             on_repeat: options.on_repeat,
             warned: false,
             request,
@@ -165,6 +164,8 @@ impl Plan {
         options.persistence = Some(mode);
         Ok(Self {
             names_no_limits,
+            // It began under the key of its own request.
+            key: None,
             ..Self::of(agent, options)?
         })
     }
@@ -218,7 +219,6 @@ fn kept(options: &RunOptions) -> Option<RawJson> {
         compaction: _,
         service_id: _,
         key: _,
-        digest: _,
         on_repeat: _,
         run: _,
         host,
