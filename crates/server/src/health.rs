@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Response, StatusCode};
+use prometheus_client::encoding::text::encode;
 use throughline_model::json::RawJson;
 
 use crate::app::App;
@@ -48,13 +49,14 @@ fn state(word: &str) -> RawJson {
     })
 }
 
-/// Everything that is counted, as Prometheus reads it.
+/// All metrics, as OpenMetrics text.
 pub(crate) async fn metrics(State(app): State<App>) -> Response<Body> {
-    let mut text = app.metrics.to_prometheus();
-    app.http.write(&mut text, app.open_streams(), &app.memory);
-    app.swept.write(&mut text);
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode(&mut text, &app.registry);
     let mut response = Response::new(Body::from(text));
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }

@@ -31,7 +31,7 @@ pub use config::{
 pub use error::ApiError;
 pub use mcp::McpServers;
 pub use net::{
-    Answered, BadLog, HttpCounters, NetState, Payload, RequestId, Signals, json, log_to_stderr,
+    Answered, BadLog, HttpMetrics, NetState, Payload, RequestId, Signals, json, log_to_stderr,
 };
 pub use server::{Server, resume, serve, serve_on, serve_with};
 pub use service::SweepCounters;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::FromRef;
+use prometheus_client::registry::Registry;
 use throughline::client::MemoryBudget;
 use throughline::telemetry::Metrics;
 use throughline_store::{Durability, Profile, Store};
@@ -15,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::config::{Auth, Config, LimitsConfig};
 use crate::error::ApiError;
 use crate::mcp::McpServers;
-use crate::net::{HttpCounters, NetState};
+use crate::net::{HttpMetrics, NetState, register_gauge};
 use crate::service::{Runs, SweepCounters};
 use crate::stopping::Stopping;
 use crate::trials::planted;
@@ -47,10 +48,12 @@ pub struct Parts {
     pub store: Store,
     /// What agents and clients count.
     pub metrics: Metrics,
+    /// All metrics, those of agents and clients too.
+    pub(crate) registry: Registry,
     /// The runs that it works on.
     pub(crate) runs: Arc<Runs>,
     /// What is counted of requests.
-    pub http: Arc<HttpCounters>,
+    pub http: Arc<HttpMetrics>,
     /// What was erased because it was deleted or its time was over.
     pub swept: Arc<SweepCounters>,
     /// Whether and how far it is stopping.
@@ -81,6 +84,8 @@ impl App {
     /// The same, with a store that is open already if there is one.
     pub(crate) async fn with(config: Config, store: Option<Store>) -> Result<Self, ServeError> {
         let metrics = Metrics::new();
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(metrics.clone()));
         let memory = memory(&config.limits);
         let upstreams = Upstreams::watched(&config, &metrics, &memory)?;
         let store = match store {
@@ -92,26 +97,30 @@ impl App {
         let stopping = Stopping::default();
         let net = Arc::new(NetState {
             limits: config.limits.clone(),
-            counters: Arc::default(),
+            metrics: Arc::new(HttpMetrics::register(&mut registry)),
             stopping: stopping.clone(),
             memory: memory.clone(),
             store: store.clone(),
             is_relaxed: durability(&profile) == "relaxed",
         });
         let runs = Arc::new(Runs::new(&config.limits, &memory, &store, &stopping));
+        runs.swept.register(&mut registry);
+        let streams = Arc::new(Semaphore::new(config.limits.streams));
+        register_gauges(&mut registry, &config.limits, &streams, &memory);
         Ok(Self(Arc::new(Parts {
             upstreams: Arc::new(upstreams),
             mcp: Arc::new(McpServers::of(&config)),
             store,
             metrics,
+            registry,
             swept: Arc::clone(&runs.swept),
             runs,
-            http: Arc::clone(&net.counters),
+            http: Arc::clone(&net.metrics),
             net,
             stopping,
             profile: Arc::new(profile),
             started: now.unwrap_or(Duration::ZERO).as_secs(),
-            streams: Arc::new(Semaphore::new(config.limits.streams)),
+            streams,
             memory,
             config: Arc::new(config),
         })))
@@ -128,12 +137,36 @@ impl App {
             ApiError::overloaded("There are too many open event streams.", "too_many_streams")
         })
     }
+}
 
-    /// How many event streams are open.
-    pub(crate) fn open_streams(&self) -> usize {
-        let most = self.config.limits.streams;
-        most.saturating_sub(self.streams.available_permits())
-    }
+/// Register the gauges that are computed at each scrape.
+fn register_gauges(
+    registry: &mut Registry,
+    limits: &LimitsConfig,
+    streams: &Arc<Semaphore>,
+    memory: &MemoryBudget,
+) {
+    let (most, streams) = (limits.streams, Arc::clone(streams));
+    register_gauge(
+        registry,
+        "throughline_http_streams",
+        "Open event streams.",
+        move || most.saturating_sub(streams.available_permits()),
+    );
+    let held = memory.clone();
+    register_gauge(
+        registry,
+        "throughline_memory_held_bytes",
+        "Memory that is counted for requests and answers at work.",
+        move || held.held(),
+    );
+    let most = memory.most();
+    register_gauge(
+        registry,
+        "throughline_memory_limit_bytes",
+        "Memory that requests and answers at work may take.",
+        move || most,
+    );
 }
 
 fn durability(profile: &Profile) -> &'static str {

@@ -187,7 +187,7 @@ impl Connections {
 
     /// There is no room for it.
     fn refuse(&self, stream: TcpStream) {
-        self.net.counters.refused();
+        self.net.metrics.refused();
         if let Ok(place) = Arc::clone(&self.refusing).try_acquire_owned() {
             self.others.spawn(async move {
                 refuse::politely(stream).await;
@@ -211,7 +211,7 @@ impl Connections {
         };
         let (connections, on_runtime) = (Arc::clone(self), Arc::clone(&runtime.connections));
         tracker.spawn(async move {
-            let open = connections.net.counters.opened();
+            let open = connections.net.metrics.opened();
             connections.answer(stream, draining).await;
             drop((place, on_runtime));
             drop(open);

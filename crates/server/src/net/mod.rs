@@ -1,4 +1,4 @@
-//! HTTP as every API has it: connections and their limits, request bodies, logs and counters.
+//! HTTP as every API has it: connections and their limits, request bodies, logs and metrics.
 //!
 //! This module knows neither routes nor runs. A request passes, from the outside in: the limit on
 //! connections, the timeout for its head, [`observe`] (request id, log line, metrics), then the router
@@ -9,10 +9,10 @@ mod body;
 mod conn_runtimes;
 mod conn_state;
 mod connections;
-mod counters;
 mod decode;
 mod idle;
 mod logs;
+mod metrics;
 mod observe;
 mod refuse;
 mod signals;
@@ -23,8 +23,9 @@ pub use body::Payload;
 pub(crate) use conn_runtimes::ConnRuntimes;
 pub(crate) use conn_state::DeliveryProbe;
 pub(crate) use connections::Connections;
-pub use counters::HttpCounters;
 pub use logs::{BadLog, log_to_stderr};
+pub use metrics::HttpMetrics;
+pub(crate) use metrics::register_gauge;
 pub(crate) use observe::observe;
 pub use observe::{Answered, RequestId};
 pub use signals::Signals;

@@ -16,7 +16,7 @@ use axum::response::IntoResponse;
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use throughline_store::RunId;
 
-use super::counters::HttpCounters;
+use super::metrics::HttpMetrics;
 use super::state::NetState;
 use crate::error::ApiError;
 
@@ -41,7 +41,7 @@ pub(crate) async fn observe(
     let id: Arc<str> = format!("req_{}", net.store.ids().run().to_hex()).into();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
-    let mut observed = ObservedRequest::begin(&net.counters, request.method(), route, &id);
+    let mut observed = ObservedRequest::begin(&net.metrics, request.method(), route, &id);
     let is_health = matches!(observed.route.as_str(), "/healthz" | "/readyz");
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
 
@@ -146,7 +146,7 @@ fn until_end(
 
 /// One request, from its head to the end of its answer.
 struct ObservedRequest {
-    counters: Arc<HttpCounters>,
+    metrics: Arc<HttpMetrics>,
     method: &'static str,
     route: String,
     id: Arc<str>,
@@ -158,10 +158,10 @@ struct ObservedRequest {
 }
 
 impl ObservedRequest {
-    fn begin(counters: &Arc<HttpCounters>, method: &Method, route: String, id: &Arc<str>) -> Self {
-        counters.begun();
+    fn begin(metrics: &Arc<HttpMetrics>, method: &Method, route: String, id: &Arc<str>) -> Self {
+        metrics.begun();
         Self {
-            counters: Arc::clone(counters),
+            metrics: Arc::clone(metrics),
             method: method_label(method),
             route,
             id: Arc::clone(id),
@@ -182,8 +182,6 @@ impl ObservedRequest {
 impl Drop for ObservedRequest {
     fn drop(&mut self) {
         let time = self.since.elapsed();
-        self.counters
-            .ended(self.method, &self.route, self.status, time);
         let response_id = self
             .answered
             .map(|Answered(run)| format!("resp_{}", run.to_hex()));
@@ -198,6 +196,8 @@ impl Drop for ObservedRequest {
             response_id,
             "request"
         );
+        let route = std::mem::take(&mut self.route);
+        self.metrics.ended(self.method, route, self.status, time);
     }
 }
 

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use throughline::client::MemoryBudget;
 use throughline_store::Store;
 
-use super::counters::HttpCounters;
+use super::metrics::HttpMetrics;
 use crate::config::LimitsConfig;
 use crate::stopping::Stopping;
 
-/// Limits, counters and the shutdown signal that connections and middleware share.
+/// Limits, metrics and the shutdown signal that connections and middleware share.
 ///
 /// An `Arc` of it is taken from the state of a router with
 /// [`FromRef`](axum::extract::FromRef), so that this module does not know what else a server has.
 pub struct NetState {
     pub(crate) limits: LimitsConfig,
-    pub(crate) counters: Arc<HttpCounters>,
+    pub(crate) metrics: Arc<HttpMetrics>,
     pub(crate) stopping: Stopping,
     /// Budget for request bodies and unread answers.
     pub(crate) memory: MemoryBudget,

@@ -3,11 +3,11 @@
 //! A thread with a `keep` time is due that long after its head last moved; the store's clock decides.
 //! [`Engine::purge`](throughline_store::Engine::purge) says what is removed, and what spares a thread.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use throughline_store::{Purged, Result};
 
 use super::Runs;
@@ -23,56 +23,46 @@ const BATCH: usize = 500;
 /// What the sweeper has done since the server started.
 #[derive(Debug, Default)]
 pub struct SweepCounters {
-    threads: AtomicU64,
-    items: AtomicU64,
-    errors: AtomicU64,
+    threads: Counter,
+    items: Counter,
+    errors: Counter,
 }
 
 impl SweepCounters {
     /// Threads that were erased.
     pub fn threads(&self) -> u64 {
-        self.threads.load(Ordering::Relaxed)
+        self.threads.get()
     }
 
     /// Items that were erased.
     pub fn items(&self) -> u64 {
-        self.items.load(Ordering::Relaxed)
+        self.items.get()
     }
 
     /// Attempts that failed. Each is made again.
     pub fn errors(&self) -> u64 {
-        self.errors.load(Ordering::Relaxed)
+        self.errors.get()
     }
 
-    fn count(&self, purged: Purged) {
-        self.threads.fetch_add(purged.threads, Ordering::Relaxed);
-        self.items.fetch_add(purged.items, Ordering::Relaxed);
-    }
-
-    /// Append what Prometheus reads.
-    pub(crate) fn write(&self, out: &mut String) {
-        for (name, help, value) in [
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        for (name, help, counter) in [
             (
-                "throughline_swept_threads_total",
-                "Threads erased because they were deleted or their time was over.",
-                self.threads(),
+                "throughline_swept_threads",
+                "Threads erased because they were deleted or their time was over",
+                &self.threads,
             ),
             (
-                "throughline_swept_items_total",
-                "Items erased with them.",
-                self.items(),
+                "throughline_swept_items",
+                "Items erased with them",
+                &self.items,
             ),
             (
-                "throughline_sweep_errors_total",
-                "Attempts to erase that failed and are made again.",
-                self.errors(),
+                "throughline_sweep_errors",
+                "Attempts to erase that failed and are made again",
+                &self.errors,
             ),
         ] {
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                out,
-                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
-            );
+            registry.register(name, help, counter.clone());
         }
     }
 }
@@ -84,7 +74,7 @@ pub(crate) async fn sweep(runs: Arc<Runs>) {
     }
     loop {
         if let Err(error) = all(&runs).await {
-            runs.swept.errors.fetch_add(1, Ordering::Relaxed);
+            runs.swept.errors.inc();
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "threads whose time is over cannot be removed now"
@@ -106,7 +96,8 @@ async fn all(runs: &Runs) -> Result<()> {
         }
         match runs.store.purge(BATCH).await {
             Ok(purged) => {
-                runs.swept.count(purged);
+                runs.swept.threads.inc_by(purged.threads);
+                runs.swept.items.inc_by(purged.items);
                 gone.threads += purged.threads;
                 gone.items += purged.items;
                 if !purged.more {

@@ -210,7 +210,7 @@ async fn metrics_count_routes_and_nothing_that_clients_write() {
     let metrics = client.send("GET /metrics", &[], b"").await;
     assert_eq!(
         metrics.header("content-type"),
-        Some("text/plain; version=0.0.4; charset=utf-8")
+        Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
     );
     let of = |labels: &str| {
         let line = format!("http_server_request_duration_seconds_count{{{labels}}} ");

@@ -1,7 +1,8 @@
-//! Counters, gauges and histograms, without any dependency.
+//! Counters, gauges and histograms of agents and clients.
 
 mod family;
 mod instrument;
+#[cfg(feature = "prometheus")]
 mod prometheus;
 mod record;
 mod snapshot;
@@ -38,8 +39,8 @@ pub trait MetricSink: Send + Sync {
 ///     .layer(Retry::default().observed_by(Arc::new(metrics.clone())));
 /// let agent = Agent::builder(client).metrics(metrics.clone()).build()?;
 /// // … runs …
-/// let text = metrics.to_prometheus();
-/// # assert_eq!(text, "");
+/// let snapshot = metrics.snapshot();
+/// # assert_eq!(snapshot.metrics, []);
 /// # Ok::<(), throughline::agent::BuildError>(())
 /// ```
 #[derive(Clone)]
@@ -84,11 +85,6 @@ impl Metrics {
                 .filter(|metric| !metric.points.is_empty())
                 .collect(),
         }
-    }
-
-    /// All values at this moment, as the text that Prometheus reads.
-    pub fn to_prometheus(&self) -> String {
-        self.snapshot().to_prometheus()
     }
 
     /// Take in a value, with one label value for each label of the instrument.

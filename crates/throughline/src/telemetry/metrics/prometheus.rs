@@ -1,98 +1,78 @@
-//! The text that Prometheus reads. Names are those of OpenTelemetry by the usual rules: dots become
-//! underscores, seconds and `total` are said at the end.
+//! Metrics for Prometheus. Names are those of OpenTelemetry by the usual rules: dots become
+//! underscores, and durations end in `_seconds`.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
-use super::instrument::{Instrument, Shape};
-use super::snapshot::{HistogramValue, Metric, MetricsSnapshot, Point, PointValue};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
 
-impl MetricsSnapshot {
-    /// The text that Prometheus reads, version 0.0.4.
+use super::{Instrument, Metrics, PointValue, Shape};
+
+impl Metrics {
+    /// All values at this moment, as OpenMetrics text.
+    ///
+    /// A program that has a registry registers the metrics there instead:
+    ///
+    /// ```
+    /// use prometheus_client::registry::Registry;
+    /// use throughline::telemetry::Metrics;
+    ///
+    /// let metrics = Metrics::new();
+    /// let mut registry = Registry::default();
+    /// registry.register_collector(Box::new(metrics.clone()));
+    /// ```
     pub fn to_prometheus(&self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.clone()));
         let mut out = String::new();
-        for metric in &self.metrics {
-            // Writing to a string cannot fail.
-            let _ = write_metric(&mut out, metric);
-        }
+        // Writing to a string cannot fail.
+        let _ = text::encode(&mut out, &registry);
         out
     }
 }
 
-fn write_metric(out: &mut String, metric: &Metric) -> fmt::Result {
-    let name = name(metric.instrument);
-    let kind = match metric.instrument.shape() {
-        Shape::Counter => "counter",
-        Shape::Gauge => "gauge",
-        Shape::Histogram(_) => "histogram",
-    };
-    writeln!(out, "# HELP {name} {}", metric.instrument.help())?;
-    writeln!(out, "# TYPE {name} {kind}")?;
-    for point in &metric.points {
-        match &point.value {
-            PointValue::Counter(value) | PointValue::Gauge(value) => {
-                sample(out, &name, point, None)?;
-                writeln!(out, " {value}")?;
-            }
-            PointValue::Histogram(histogram) => buckets(out, &name, point, histogram)?,
-        }
-    }
-    Ok(())
-}
-
-fn buckets(out: &mut String, name: &str, point: &Point, histogram: &HistogramValue) -> fmt::Result {
-    let mut below = 0;
-    let bucket = format!("{name}_bucket");
-    for (at, count) in histogram.counts.iter().enumerate() {
-        below += count;
-        let bound = histogram.bounds.get(at).copied();
-        sample(out, &bucket, point, Some(bound))?;
-        writeln!(out, " {below}")?;
-    }
-    sample(out, &format!("{name}_sum"), point, None)?;
-    writeln!(out, " {}", histogram.sum)?;
-    sample(out, &format!("{name}_count"), point, None)?;
-    writeln!(out, " {below}")
-}
-
-/// A name with its labels; the bound of a bucket is the last of them, none for the one above all.
-fn sample(out: &mut String, name: &str, point: &Point, bound: Option<Option<f64>>) -> fmt::Result {
-    out.push_str(name);
-    let mut before = '{';
-    for (label, value) in &point.labels {
-        write!(out, "{before}{}=\"", underscored(label))?;
-        for letter in value.chars() {
-            match letter {
-                '\\' => out.push_str("\\\\"),
-                '"' => out.push_str("\\\""),
-                '\n' => out.push_str("\\n"),
-                letter => out.push(letter),
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in self.snapshot().metrics {
+            let instrument = metric.instrument;
+            let kind = match instrument.shape() {
+                Shape::Counter => MetricType::Counter,
+                Shape::Gauge => MetricType::Gauge,
+                Shape::Histogram(_) => MetricType::Histogram,
+            };
+            let name = name(instrument);
+            let mut family = encoder.encode_descriptor(&name, instrument.help(), None, kind)?;
+            for point in &metric.points {
+                let labels = point.labels.iter();
+                let labels: Vec<(String, &str)> = labels
+                    .map(|(name, value)| (name.replace('.', "_"), value.as_str()))
+                    .collect();
+                let mut sample = family.encode_family(&labels)?;
+                match &point.value {
+                    PointValue::Counter(value) => {
+                        sample.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+                    }
+                    PointValue::Gauge(value) => sample.encode_gauge(value)?,
+                    PointValue::Histogram(histogram) => {
+                        let bounds = histogram.bounds.iter().copied().chain([f64::INFINITY]);
+                        let buckets: Vec<(f64, u64)> =
+                            bounds.zip(histogram.counts.iter().copied()).collect();
+                        let (sum, count) = (histogram.sum, histogram.count());
+                        sample.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+                    }
+                }
             }
         }
-        out.push('"');
-        before = ',';
+        Ok(())
     }
-    match bound {
-        None => {}
-        Some(None) => write!(out, "{before}le=\"+Inf\"")?,
-        Some(Some(bound)) => write!(out, "{before}le=\"{bound}\"")?,
-    }
-    if bound.is_some() || before == ',' {
-        out.push('}');
-    }
-    Ok(())
 }
 
 fn name(instrument: Instrument) -> String {
-    let mut name = underscored(instrument.name());
-    if instrument.unit() == "s" {
-        name.push_str("_seconds");
+    let name = instrument.name().replace('.', "_");
+    match instrument.unit() {
+        "s" => name + "_seconds",
+        _ => name,
     }
-    if instrument.shape() == Shape::Counter {
-        name.push_str("_total");
-    }
-    name
-}
-
-fn underscored(name: &str) -> String {
-    name.replace('.', "_")
 }

@@ -88,6 +88,7 @@ fn many_threads_lose_no_count() {
 }
 
 #[test]
+#[cfg(feature = "prometheus")]
 fn prometheus_reads_names_labels_and_buckets() {
     let metrics = Metrics::new();
     retry(&metrics, "a\"b\\c\nd");
@@ -96,28 +97,29 @@ fn prometheus_reads_names_labels_and_buckets() {
         metrics.to_prometheus(),
         r#"# HELP gen_ai_invoke_agent_duration_seconds The duration of a single agent invocation.
 # TYPE gen_ai_invoke_agent_duration_seconds histogram
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="0.1"} 0
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="0.2"} 0
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="0.4"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="0.8"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="1.6"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="3.2"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="6.4"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="12.8"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="25.6"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="51.2"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="102.4"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="204.8"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="409.6"} 1
-gen_ai_invoke_agent_duration_seconds_bucket{gen_ai_agent_name="harbour",le="+Inf"} 1
 gen_ai_invoke_agent_duration_seconds_sum{gen_ai_agent_name="harbour"} 0.3
 gen_ai_invoke_agent_duration_seconds_count{gen_ai_agent_name="harbour"} 1
-# HELP throughline_runs_total Runs by why they stopped.
-# TYPE throughline_runs_total counter
+gen_ai_invoke_agent_duration_seconds_bucket{le="0.1",gen_ai_agent_name="harbour"} 0
+gen_ai_invoke_agent_duration_seconds_bucket{le="0.2",gen_ai_agent_name="harbour"} 0
+gen_ai_invoke_agent_duration_seconds_bucket{le="0.4",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="0.8",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="1.6",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="3.2",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="6.4",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="12.8",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="25.6",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="51.2",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="102.4",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="204.8",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="409.6",gen_ai_agent_name="harbour"} 1
+gen_ai_invoke_agent_duration_seconds_bucket{le="+Inf",gen_ai_agent_name="harbour"} 1
+# HELP throughline_runs Runs by why they stopped.
+# TYPE throughline_runs counter
 throughline_runs_total{gen_ai_agent_name="harbour",throughline_stop_reason="done"} 1
-# HELP throughline_model_retries_total Requests that are made again.
-# TYPE throughline_model_retries_total counter
+# HELP throughline_model_retries Requests that are made again.
+# TYPE throughline_model_retries counter
 throughline_model_retries_total{throughline_upstream="a\"b\\c\nd",error_type="cut"} 1
+# EOF
 "#
     );
 }
