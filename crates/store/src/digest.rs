@@ -1,6 +1,6 @@
 //! Digests over what is stored: 16 bytes of BLAKE3, over the plain bytes.
 
-use crate::{ItemRef, NodeId, RunId, Said, Tenant};
+use crate::{ImportItem, ItemRef, NodeId, RunId, Said, Tenant};
 
 /// A digest.
 pub(crate) type Digest = [u8; 16];
@@ -38,6 +38,14 @@ pub(crate) fn again(tenant: &Tenant, at: ItemRef, of: ItemRef) -> Digest {
     hasher.update(of.run.as_bytes());
     hasher.update(&of.no.to_le_bytes());
     short(&hasher)
+}
+
+/// The digest of an item that is imported.
+pub(crate) fn imported(tenant: &Tenant, at: ItemRef, item: &ImportItem) -> Digest {
+    match item {
+        ImportItem::Said(said) | ImportItem::Redacted(said, _) => self::item(tenant, at, said),
+        ImportItem::Gap => gap(tenant, at),
+    }
 }
 
 /// The digest of a place kept for a result that never came.

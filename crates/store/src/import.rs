@@ -1,8 +1,7 @@
 //! Taking over a thread that was made elsewhere. It is invisible until it is complete.
 
 use crate::{
-    Millis, Mode, NewItem, NewThread, NodeId, Redaction, RunId, RunKind, RunState, Said, State,
-    ThreadId,
+    Millis, Mode, NewThread, NodeId, Redaction, RunId, RunKind, RunState, Said, State, ThreadId,
 };
 use throughline_model::json::RawJson;
 
@@ -73,7 +72,7 @@ pub struct ImportNode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportItem {
     /// Something that was said.
-    Said(NewItem),
+    Said(Said),
     /// Something that was removed where it comes from: what is left of it, with an empty body.
     Redacted(Said, Redaction),
     /// A place without a result.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use throughline_model::stored::StoredError;
-use throughline_model::{Body, Message, MessageId, Role, Source, tokens};
+use throughline_model::{Body, Content, Message, MessageId, Role, Source, tokens};
 
 use crate::trials;
 use crate::{DamageSite, Error, Millis, RunId};
@@ -127,6 +127,45 @@ impl Said {
         self.tokens
     }
 
+    /// What the items of a message hold: one for each result of a tool message, one for any other
+    /// message. Together they count as the message does.
+    pub fn of(message: &Message) -> Vec<Self> {
+        if !is_round(message) {
+            return vec![Self::new(ItemKind::Message, message)];
+        }
+        let source = source_code(message.source.as_ref());
+        let result = |(place, content): (usize, &Content)| {
+            // The first result carries what the message says of itself; the others only themselves.
+            let (kind, bare) = match place {
+                0 => (ItemKind::Message, message.clone()),
+                _ => (ItemKind::Part, Message::new(Role::Tool, Vec::new())),
+            };
+            let one = Message {
+                contents: vec![content.clone()],
+                ..bare
+            };
+            Self {
+                source,
+                ..Self::new(kind, &one)
+            }
+        };
+        message.contents.iter().enumerate().map(result).collect()
+    }
+
+    fn new(kind: ItemKind, message: &Message) -> Self {
+        Self::counting(kind, message, counted(kind, message))
+    }
+
+    /// A message of another store, which keeps the count that it has there.
+    pub(crate) fn counting(kind: ItemKind, message: &Message, tokens: u32) -> Self {
+        Self {
+            kind,
+            source: source_code(message.source.as_ref()),
+            tokens,
+            body: body::pack(message).into(),
+        }
+    }
+
     /// What is left of something whose body was removed elsewhere, with the count that it had.
     pub(crate) fn bodiless(kind: ItemKind, source: Option<&Source>, tokens: u32) -> Self {
         Self {
@@ -206,48 +245,17 @@ impl NewItem {
 
     /// Append the items of a message. Together they count as the message does.
     pub fn push(items: &mut Vec<Self>, message: &Message) {
-        if !is_round(message) {
-            items.push(Self::whole(message));
-            return;
-        }
-        // The first result carries what the message says of itself; the others only themselves.
-        let mut part = Message::new(Role::Tool, Vec::new());
-        let source = source_code(message.source.as_ref());
-        for (place, content) in message.contents.iter().enumerate() {
-            let mut one = if place == 0 {
-                Message {
-                    contents: Vec::new(),
-                    ..message.clone()
-                }
-            } else {
-                std::mem::replace(&mut part, Message::new(Role::Tool, Vec::new()))
-            };
-            one.contents.push(content.clone());
-            let kind = match place {
-                0 => ItemKind::Message,
-                _ => ItemKind::Part,
-            };
-            let mut said = said(kind, &one, counted(kind, &one));
-            said.source = source;
-            items.push(Self::Said(said));
-        }
+        items.extend(Said::of(message).into_iter().map(Self::Said));
     }
 
     /// The one item of a message, whatever it holds.
     pub fn whole(message: &Message) -> Self {
-        let kind = ItemKind::Message;
-        Self::Said(said(kind, message, counted(kind, message)))
+        Self::Said(Said::new(ItemKind::Message, message))
     }
 
     /// A result that joins the tool message before it.
     pub fn part(message: &Message) -> Self {
-        let kind = ItemKind::Part;
-        Self::Said(said(kind, message, counted(kind, message)))
-    }
-
-    /// An item of another store, which keeps the count that it has there.
-    pub(crate) fn imported(kind: ItemKind, message: &Message, tokens: u32) -> Self {
-        Self::Said(said(kind, message, tokens))
+        Self::Said(Said::new(ItemKind::Part, message))
     }
 }
 
@@ -270,15 +278,6 @@ fn is_round(message: &Message) -> bool {
             .contents
             .iter()
             .all(|content| matches!(content.body, Body::ToolResult(_)))
-}
-
-fn said(kind: ItemKind, message: &Message, tokens: u32) -> Said {
-    Said {
-        kind,
-        source: source_code(message.source.as_ref()),
-        tokens,
-        body: body::pack(message).into(),
-    }
 }
 
 /// What is left of an item whose body was removed on purpose.

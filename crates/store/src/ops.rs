@@ -7,8 +7,8 @@ use throughline_model::Message;
 use throughline_model::json::RawJson;
 
 use crate::{
-    CallRef, CallState, Effect, Flush, ItemNo, Lease, Mode, NewApproval, NewItem, NewThread,
-    NodeId, Position, Run, RunId, State, ThreadId, Version,
+    CallRef, CallState, Effect, Flush, Lease, Mode, NewApproval, NewItem, NewThread, NodeId,
+    Position, Run, RunId, State, ThreadId, Version,
 };
 
 /// A node by its own name, or the last node of a run by the run's.
@@ -232,8 +232,6 @@ pub enum Through {
     /// Up to the items of the last step and what this publication adds; results that came after
     /// it stay in the journal, unsent.
     LastStep,
-    /// Up to this item.
-    Item(ItemNo),
 }
 
 /// How a run ends.

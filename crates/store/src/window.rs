@@ -2,7 +2,7 @@
 
 use crate::item::{Item, ItemKind, located as read};
 use crate::trials;
-use crate::{Entry, Position, Result};
+use crate::{Entry, Position, Result, Span};
 
 /// Items that are read at once when a message turns out to be longer than hoped.
 const MORE: u64 = 32;
@@ -14,6 +14,20 @@ impl<F: FnMut(Position, Position) -> Result<Vec<Item>>> Fetch for F {}
 /// Whether an item starts a message for certain.
 fn starts(item: &Item) -> bool {
     item.kind == ItemKind::Message
+}
+
+/// Messages of a branch that ends at `last`, and whether there are more in the direction of reading.
+pub(crate) fn page(
+    span: Span,
+    last: Position,
+    limit: usize,
+    fetch: impl Fetch,
+) -> Result<(Vec<Entry>, bool)> {
+    match span {
+        Span::Tail => before(last, limit, fetch),
+        Span::After(position) => after(position, last, limit, fetch),
+        Span::Before(position) => until(position, last, limit, fetch),
+    }
 }
 
 /// The last `limit` messages that end at or before `last`, and whether there are earlier ones.
@@ -91,7 +105,7 @@ pub(crate) fn after(
 
 /// The last `limit` messages that end before `position` on a branch that ends at `last`, and
 /// whether there are earlier ones. A message that goes on at `position` or after it is left out.
-pub(crate) fn until(
+fn until(
     position: Position,
     last: Position,
     limit: usize,

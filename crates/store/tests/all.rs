@@ -3,7 +3,6 @@
 mod behaviours;
 mod line_protocol;
 mod memory;
-mod memory_smoke;
 mod protocol;
 mod sqlite;
 mod transfer;

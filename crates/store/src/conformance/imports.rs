@@ -1,9 +1,11 @@
 use std::time::Duration;
 
-use super::fixture::{Fixture, said_by_model, said_by_user, texts};
+use throughline_model::{Message, Source};
+
+use super::fixture::{Fixture, model, texts};
 use crate::{
-    At, ErrorKind, Import, ImportItem, ImportNode, Mode, NewItem, NewThread, NodeId, NodeRef,
-    Redaction, RunId, RunKind, RunState, Span, State, ThreadFilter, ThreadId,
+    At, ErrorKind, Import, ImportItem, ImportNode, Mode, NewThread, NodeId, NodeRef, Redaction,
+    RunId, RunKind, RunState, Said, Span, State, ThreadFilter, ThreadId,
 };
 
 fn node(run: u8, step: u32, parent: Option<(u8, u32)>, texts: &[&str]) -> ImportNode {
@@ -12,12 +14,12 @@ fn node(run: u8, step: u32, parent: Option<(u8, u32)>, texts: &[&str]) -> Import
         step,
     };
     let items = texts.iter().enumerate().map(|(n, text)| {
-        let items = if n % 2 == 0 {
-            said_by_user(text)
-        } else {
-            said_by_model(text)
+        let mut message = match n % 2 {
+            0 => Message::user(*text),
+            _ => model(text),
         };
-        ImportItem::Said(items.into_iter().next().unwrap())
+        message.source.get_or_insert(Source::Caller);
+        ImportItem::Said(Said::of(&message).remove(0))
     });
     ImportNode {
         node: id(run, step),
@@ -120,10 +122,7 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
     second.state = Some(state.clone());
     let mut branch = node(2, 0, Some((1, 0)), &["other"]);
     branch.items.push(ImportItem::Gap);
-    let secret = said_by_user("a secret").remove(0);
-    let NewItem::Said(secret) = secret else {
-        panic!("something was said")
-    };
+    let secret = Said::of(&Message::user("a secret")).remove(0);
     let redaction = Redaction {
         by: "ada".into(),
         at: 700,

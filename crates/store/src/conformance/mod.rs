@@ -16,6 +16,7 @@ mod approvals;
 mod cursors;
 mod deleting;
 mod deliveries;
+mod edges;
 mod fixture;
 mod imports;
 mod leases;
@@ -274,6 +275,10 @@ cases! {
     refusals::refusals_of_calls_and_runs_are_worded_alike,
     /// A begin is known by its key first, then by the id of its run.
     refusals::a_key_is_looked_at_before_the_id_of_a_run,
+    /// Engines say in the same words what is not there.
+    refusals::what_is_not_there_is_refused_alike,
+    /// Where a run begins is looked at before the calls that it takes, and those before the lease.
+    refusals::a_run_is_begun_at_a_place_before_calls_are_taken,
     /// Every write can be sent again.
     repeats::every_write_can_be_sent_again,
     /// The same write with other content is not the same.
@@ -292,6 +297,32 @@ cases! {
     imports::an_import_shows_when_it_is_complete,
     /// Names and positions are those of the export.
     imports::an_import_keeps_names_and_positions,
+    /// A begin that makes its thread, and the key that ends when its run is hidden.
+    edges::a_begin_with_a_new_thread_and_a_key_can_be_sent_again,
+    /// A place that was published without a result stays empty.
+    edges::a_place_that_was_published_empty_stays_empty,
+    /// Everything, the last step, or an item: a node ends where it is told to.
+    edges::a_publication_goes_as_far_as_it_is_told,
+    /// An approval that was given is used by the process that goes on with the run.
+    edges::a_parked_run_goes_on_elsewhere_after_its_approval,
+    /// An unpublished run cannot be published once the head has moved.
+    edges::an_unpublished_run_is_too_late_for_a_head_that_moved,
+    /// A run without anything to publish is answered with the node that it has.
+    edges::an_empty_publication_answers_with_the_node_before,
+    /// Items of a deleted thread can be exported and redacted as long as a fork has them.
+    edges::what_a_fork_says_again_outlives_its_origin,
+    /// Results that were never sent stay as long as a fork may send them.
+    edges::unsent_results_stay_with_a_fork_that_has_not_sent_them,
+    /// A cursor of a deleted thread has moved, also while the new thread is empty.
+    edges::a_cursor_of_a_thread_that_was_made_anew_has_moved,
+    /// A run that was hidden while it ran is claimed and published.
+    edges::a_hidden_run_can_still_be_ended_by_its_owner,
+    /// Calls are taken all together.
+    edges::calls_are_taken_with_their_run_or_not_at_all,
+    /// Every step of an import can be sent again.
+    edges::imports_can_be_sent_again,
+    /// No limit is too small or too large.
+    edges::limits_of_any_size_are_fine,
     /// Whichever way an item enters, it is counted, and its thread's total is the sum.
     tokens::every_item_is_counted_when_it_enters,
     /// Results that go out with a later run are in the totals of the branches that have them.

@@ -2,7 +2,9 @@
 
 use super::fixture::{Fixture, answered, result, said_by_model, said_by_user, step};
 use crate::{
-    Anchor, Begun, CallResult, CallState, Claim, Error, Idempotency, Publish, Step, Version,
+    Anchor, Append, ApprovalFilter, Begun, CallRef, CallResult, CallState, Claim, Error, Flush,
+    Idempotency, ItemRef, NewItem, NodeRef, Publish, RunFilter, Step, StoredEvent, ThreadId,
+    Version,
 };
 
 /// What a refused call would have to be like.
@@ -64,7 +66,7 @@ pub(super) async fn a_key_is_looked_at_before_the_id_of_a_run(f: &mut Fixture<'_
             request: [request; 16],
         })
     };
-    let head = |thread: &crate::ThreadId| Anchor::Head {
+    let head = |thread: &ThreadId| Anchor::Head {
         thread: thread.clone(),
         expected: Version(0),
     };
@@ -86,4 +88,110 @@ pub(super) async fn a_key_is_looked_at_before_the_id_of_a_run(f: &mut Fixture<'_
         panic!("{begun:?}")
     };
     assert_eq!(run.id, keyed.run);
+}
+
+pub(super) async fn what_is_not_there_is_refused_alike(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let (store, scope) = (&f.store, &f.scope);
+    let run = f.turn(&id, "one", "1").await;
+    let lease = f.begin(&id, "two").await.lease;
+    let step = step(0, &["a", "b"], CallState::Planned);
+    store.step(scope, lease, &step).await.unwrap();
+    let results = [result(0, 1, "b")];
+    store.results(scope, lease, &results).await.unwrap();
+    f.publish(lease, 1, "2").await;
+    // A place without a result says nothing: there is nothing to say again or to redact.
+    let gap = ItemRef {
+        run: lease.run,
+        no: 3,
+    };
+    let append = |run, items| Append {
+        run,
+        thread: id.clone(),
+        expected: None,
+        items,
+        state: None,
+        key: None,
+    };
+    let again = append(store.ids().run(), vec![NewItem::Again(gap)]);
+    let missing = format!("there is no item 3 of {}", lease.run);
+    let error = store.append(scope, &again).await.unwrap_err();
+    assert_eq!(error.to_string(), missing);
+    let error = store.redact(scope, gap, "ada").await.unwrap_err();
+    assert_eq!(error.to_string(), missing);
+    // A position behind the end of a thread.
+    let error = store.cursor(scope, &id, 9).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a cursor: t ends at position 7, before 9"
+    );
+    let empty = append(store.ids().run(), Vec::new());
+    let error = store.append(scope, &empty).await.unwrap_err();
+    assert_eq!(error.to_string(), "an append: it has no items");
+    // A thread that is not there has no runs and no approvals, and no queue.
+    let unknown = ThreadId::new("unknown").unwrap();
+    let filter = RunFilter {
+        thread: Some(unknown.clone()),
+        states: Vec::new(),
+    };
+    let listed = store.runs(scope, &filter, None, 10).await.unwrap();
+    assert_eq!((listed.found, listed.next), (Vec::new(), None));
+    let filter = ApprovalFilter {
+        thread: Some(unknown.clone()),
+        waiting: false,
+    };
+    let listed = store.approvals(scope, &filter, None, 10).await.unwrap();
+    assert_eq!((listed.found, listed.next), (Vec::new(), None));
+    let error = store.queue(scope, &unknown).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no thread unknown");
+    // The id of a run of a deleted thread names nothing that can be begun or added again.
+    let by_hand = append(store.ids().run(), said_by_user("by hand"));
+    store.append(scope, &by_hand).await.unwrap();
+    store.delete(scope, &id).await.unwrap();
+    f.thread("t").await;
+    let error = store.append(scope, &by_hand).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("there is no run {}", by_hand.run)
+    );
+    let mut begun = f.begin_at(Anchor::Node(NodeRef::Run(run)), "three");
+    begun.run = run;
+    let error = store.begin(scope, &begun).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("there is no run {run}"));
+}
+
+pub(super) async fn a_run_is_begun_at_a_place_before_calls_are_taken(f: &mut Fixture<'_>) {
+    let id = f.thread("t").await;
+    let lease = f.begin(&id, "one").await.lease;
+    let call = CallRef {
+        run: lease.run,
+        step: 7,
+        position: 0,
+    };
+    // The run has no node yet, and no such call.
+    let mut begin = f.begin_at(Anchor::Node(NodeRef::Run(lease.run)), "two");
+    begin.takes = vec![call];
+    let error = f.store.begin(&f.scope, &begin).await;
+    assert!(matches!(error, Err(Error::NotFinal { .. })), "{error:?}");
+    // The thread is busy, and there is no such call.
+    let at = Anchor::Head {
+        thread: id.clone(),
+        expected: Version(0),
+    };
+    let mut begin = f.begin_at(at, "two");
+    begin.takes = vec![call];
+    let error = f.store.begin(&f.scope, &begin).await.unwrap_err();
+    assert!(
+        matches!(error, Error::NotFound { what: "call", .. }),
+        "{error:?}"
+    );
+    // The first events of a run have the first numbers.
+    let event = StoredEvent {
+        kind: 1,
+        body: Vec::new(),
+    };
+    begin.takes.clear();
+    begin.events = Some(Flush::new(1, &[event]));
+    let error = f.store.begin(&f.scope, &begin).await;
+    assert!(matches!(error, Err(Error::OutOfOrder { .. })), "{error:?}");
 }

@@ -185,10 +185,7 @@ pub(super) async fn an_imported_item_keeps_its_count(f: &mut Fixture<'_>) {
         run: RunId::from_bytes([1; 16]),
         step: 0,
     };
-    let NewItem::Said(removed) = NewItem::whole(&Message::user("a secret")) else {
-        panic!("it is not said again");
-    };
-    let removed: Said = removed.emptied();
+    let said = |text: &str| Said::of(&Message::user(text)).remove(0);
     let redaction = Redaction {
         by: "ada".to_owned(),
         at: 1,
@@ -197,8 +194,8 @@ pub(super) async fn an_imported_item_keeps_its_count(f: &mut Fixture<'_>) {
         node,
         parent: None,
         items: vec![
-            ImportItem::Said(NewItem::whole(&Message::user("one"))),
-            ImportItem::Redacted(removed, redaction),
+            ImportItem::Said(said("one")),
+            ImportItem::Redacted(said("a secret").emptied(), redaction),
             ImportItem::Gap,
         ],
         open: false,

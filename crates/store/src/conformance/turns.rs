@@ -4,7 +4,7 @@ use super::fixture::{Fixture, model, result, said_by_model, said_by_user, step, 
 use crate::{
     Anchor, At, Begin, Begun, CallResult, CallState, End, Ending, Error, ErrorKind, Flush,
     Idempotency, Leasing, NewItem, NewThread, NodeRef, Publish, RunState, Step, Stopped,
-    StoredEvent, ThreadId, Through, Version,
+    StoredEvent, ThreadId, Version,
 };
 
 fn head(thread: &ThreadId, version: u64) -> Anchor {
@@ -394,17 +394,6 @@ pub(super) async fn bad_writes_lose_nothing(f: &mut Fixture<'_>) {
     };
     let error = f.store.step(&f.scope, lease, &bad).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    // An item that is not stored cannot be the end of a node.
-    let publish = Publish {
-        through: Through::Item(99),
-        ..Publish::new(1, said_by_model("x"))
-    };
-    let error = f
-        .store
-        .publish(&f.scope, lease, &publish)
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
     // A second result for one call inside one publication.
     let publish = Publish {
         results: vec![result(0, 0, "a"), CallResult::new(0, 0, &model("other"))],

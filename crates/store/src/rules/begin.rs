@@ -2,10 +2,31 @@
 
 use crate::trials;
 use crate::{
-    CallRef, CallState, Error, Idempotency, NodeId, Result, RunId, RunState, ThreadId, Version,
+    Append, Begin, CallRef, CallState, Error, Idempotency, NodeId, Result, Run, RunId, RunKind,
+    RunState, ThreadId, Version,
 };
 
-use super::{calls, exists, invalid};
+use super::{calls, exists, invalid, lease};
+
+/// A begin can be stored, whatever the store is like: the events of a run start with its first one.
+pub(crate) fn check(begin: &Begin) -> Result<()> {
+    lease::next_events(begin.run, 0, begin.events.as_ref())
+}
+
+/// An append can be stored, whatever the store is like: it has items.
+pub(crate) fn check_append(append: &Append) -> Result<()> {
+    match append.items.is_empty() {
+        true => Err(invalid("an append", "it has no items")),
+        false => Ok(()),
+    }
+}
+
+/// Whether a run that is there was begun by this begin, if its items are the same too. `is_own` says
+/// that this process owns the run.
+pub(crate) fn is_same(run: &Run, is_own: bool, begin: &Begin) -> bool {
+    let key = begin.key.as_ref().map(|key| &key.key);
+    is_own && (run.epoch, run.attempt, run.kind) == (1, 0, RunKind::Turn) && run.key.as_ref() == key
+}
 
 /// What a begin that may have been sent before finds.
 pub(crate) enum Earlier {
@@ -13,8 +34,8 @@ pub(crate) enum Earlier {
     Nothing,
     /// This very run, begun by the same request of the same process.
     Same,
-    /// Another run that has the key.
-    ByKey,
+    /// Another run, which has the key.
+    ByKey(RunId),
 }
 
 /// Tell a repeated begin from a new one. `same` says whether the run exists, and then whether this
@@ -22,7 +43,7 @@ pub(crate) enum Earlier {
 pub(crate) fn earlier(run: RunId, same: Option<bool>, keyed: Option<RunId>) -> Result<Earlier> {
     match (same, keyed) {
         (Some(true), _) => Ok(Earlier::Same),
-        (_, Some(_)) => Ok(Earlier::ByKey),
+        (_, Some(run)) => Ok(Earlier::ByKey(run)),
         (Some(false), None) => Err(exists("run", run)),
         (None, None) => Ok(Earlier::Nothing),
     }
@@ -37,6 +58,23 @@ pub(crate) fn key(key: &Idempotency, run: RunId, digest: Option<[u8; 16]>) -> Re
         });
     }
     Ok(())
+}
+
+/// What a run finds that starts at the head of a thread.
+pub(crate) struct FoundHead<'a> {
+    pub(crate) current: CurrentHead<'a>,
+    /// The thread's unsettled leased run and its state now.
+    pub(crate) holder: Option<(RunId, RunState)>,
+    /// The first living waiter of the thread.
+    pub(crate) first_waiter: Option<RunId>,
+}
+
+/// A run may start at the head of a thread: no run holds the thread, it is the run's turn, and the
+/// head has not moved since the caller saw it.
+pub(crate) fn at_head(found: &FoundHead<'_>, run: RunId, expected: Option<Version>) -> Result<()> {
+    free(found.current.thread, found.holder)?;
+    turn(found.current.thread, run, found.first_waiter)?;
+    expected.map_or(Ok(()), |expected| unmoved(&found.current, expected))
 }
 
 /// A thread has no unsettled leased run. `holder` is that run and its state now.

@@ -1,7 +1,39 @@
 //! Who may write to a run, and who may take it over.
 
 use crate::trials;
-use crate::{Claim, Error, Flush, Lease, Result, RunId, RunState, ThreadId};
+use crate::{Claim, Error, Flush, Lease, Millis, Result, RunId, RunState, ThreadId};
+
+/// The state of a run now, by its stored state.
+pub(crate) fn state_now(stored: RunState, has_living_owner: bool) -> RunState {
+    match stored {
+        RunState::Running if !has_living_owner => RunState::Interrupted,
+        state => state,
+    }
+}
+
+/// For how long a run is worked on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkedTime {
+    /// For how long it was worked on before its present owner had it.
+    pub(crate) before: Millis,
+    /// When its present owner began or claimed it.
+    pub(crate) since: Millis,
+}
+
+impl WorkedTime {
+    /// For how long it was worked on until a moment in the time of its present owner.
+    pub(crate) fn until(self, moment: Millis) -> Millis {
+        self.before + moment.saturating_sub(self.since)
+    }
+}
+
+/// When the owner of a run that is claimed last worked on it: at the last write, or, if the owner was
+/// lost, at its last heartbeat. `lost` is until when that one counted, and for how long one counts.
+pub(crate) fn last_worked(progress: Millis, lost: Option<(Millis, Millis)>) -> Millis {
+    lost.map_or(progress, |(until, lease)| {
+        progress.max(until.saturating_sub(lease))
+    })
+}
 
 /// A write carries the epoch that its run has.
 pub(crate) fn fence(lease: Lease, current: u32) -> Result<()> {

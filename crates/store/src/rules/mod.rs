@@ -7,10 +7,13 @@
 pub(crate) mod approvals;
 pub(crate) mod begin;
 pub(crate) mod calls;
+pub(crate) mod cursors;
 pub(crate) mod import;
+pub(crate) mod items;
 pub(crate) mod lease;
 pub(crate) mod publish;
 pub(crate) mod step;
+pub(crate) mod threads;
 
 use std::fmt::Display;
 

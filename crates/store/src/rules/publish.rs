@@ -1,8 +1,6 @@
 //! Where a publication ends, and what state it leaves its run in.
 
-use crate::{Ending, ItemNo, Publish, Result, RunId, RunState, Stopped, Through};
-
-use super::invalid;
+use crate::{End, Ending, Publish, Run, RunState, Stopped, Through};
 
 /// The state of a run that is published and ended.
 pub(crate) fn state_of(ending: Ending) -> RunState {
@@ -10,6 +8,19 @@ pub(crate) fn state_of(ending: Ending) -> RunState {
         Ending::Committed => RunState::Committed,
         Ending::Cancelled => RunState::Cancelled,
     }
+}
+
+/// Whether a run was ended by this publication, if its items, its results and what it takes from the
+/// queue are there too.
+pub(crate) fn is_same(run: &Run, publish: &Publish) -> bool {
+    run.state == state_of(publish.ending)
+        && run.next_step == publish.step + 1
+        && run.note == publish.note
+}
+
+/// Whether a run was ended like this, if the events are there too.
+pub(crate) fn is_ended(run: &Run, end: &End) -> bool {
+    run.state == stopped(end.how).0 && run.note == end.note
 }
 
 /// The state of a run that is ended without a publication, and whether its approvals are withdrawn.
@@ -21,28 +32,7 @@ pub(crate) fn stopped(how: Stopped) -> (RunState, bool) {
     }
 }
 
-/// The items of a run at its publication, results and items of the publication included.
-pub(crate) struct StoredItems {
-    pub(crate) run: RunId,
-    /// The last item that is stored.
-    pub(crate) last: ItemNo,
-    /// The last item of the last step, or of the input.
-    pub(crate) last_of_steps: ItemNo,
-}
-
-/// The last item of a publication's node; 0 for none. `is_stored` says whether an item is there.
-pub(crate) fn end_of(
-    publish: &Publish,
-    items: &StoredItems,
-    is_stored: impl FnOnce(ItemNo) -> bool,
-) -> Result<ItemNo> {
-    match publish.through {
-        Through::LastStep if publish.items.is_empty() => Ok(items.last_of_steps),
-        Through::Everything | Through::LastStep => Ok(items.last),
-        Through::Item(no) if is_stored(no) => Ok(no),
-        Through::Item(no) => Err(invalid(
-            "the end of a node",
-            format!("item {no} of {} is not stored", items.run),
-        )),
-    }
+/// Whether a publication ends with the items of the last step, not with the last item that is stored.
+pub(crate) fn is_to_last_step(publish: &Publish) -> bool {
+    publish.through == Through::LastStep && publish.items.is_empty()
 }

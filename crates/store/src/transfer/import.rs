@@ -6,8 +6,8 @@ use super::format::{EndLine, ItemLine, Line, NodeLine, ThreadLine, What, digest}
 use super::parse::{self, Fault};
 use super::{ImportOptions, Imported};
 use crate::{
-    Error, Import, ImportItem, ImportNode, ItemNo, NewItem, NodeId, Position, Result, RunId, Said,
-    Store, TenantScope, ThreadId,
+    Error, Import, ImportItem, ImportNode, ItemNo, NodeId, Position, Result, RunId, Said, Store,
+    TenantScope, ThreadId,
 };
 
 /// An import on its way: hand it bytes, then finish it.
@@ -383,7 +383,7 @@ impl Importer {
         }
         open.node.items.push(match item.what {
             What::Said { kind, message, .. } => {
-                ImportItem::Said(NewItem::imported(kind, &message, tokens))
+                ImportItem::Said(Said::counting(kind, &message, tokens))
             }
             What::Redacted {
                 kind,

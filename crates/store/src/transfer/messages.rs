@@ -4,8 +4,8 @@ use throughline_model::{Message, Source};
 
 use super::Imported;
 use crate::{
-    Error, Import, ImportItem, ImportNode, Millis, Mode, NewItem, NewThread, NodeId, Result,
-    RunKind, RunState, Store, TenantScope,
+    Error, Import, ImportItem, ImportNode, Millis, Mode, NewThread, NodeId, Result, RunKind,
+    RunState, Said, Store, TenantScope,
 };
 
 /// Make a thread of messages: one run of kind `append`. Messages that do not say who asserted
@@ -20,11 +20,11 @@ pub async fn import_messages(
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
         match message.source {
-            Some(_) => NewItem::push(&mut items, message),
+            Some(_) => items.extend(Said::of(message)),
             None => {
                 let mut message = message.clone();
                 message.source = Some(Source::Import);
-                NewItem::push(&mut items, &message);
+                items.extend(Said::of(&message));
             }
         }
     }
@@ -38,7 +38,7 @@ pub async fn import_messages(
         thread: thread.id.clone(),
         nodes: 1,
         items: items.len() as u64,
-        tokens: items.iter().map(tokens).sum(),
+        tokens: items.iter().map(|item| u64::from(item.tokens)).sum(),
         aliases_left_out: 0,
     };
     let node = NodeId {
@@ -81,12 +81,4 @@ pub async fn import_messages(
         }
     }
     Ok(imported)
-}
-
-fn tokens(item: &NewItem) -> u64 {
-    match item {
-        NewItem::Said(said) => u64::from(said.tokens),
-        // Nothing is said again in a plain list.
-        NewItem::Again(_) => 0,
-    }
 }

@@ -130,7 +130,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("loop-discards-working", "a run that a task of this process works on is not discarded", &[]),
     small("parts-uncounted", "every result of a round is counted", &[]),
     small("old-items-uncounted", "items from before counting are counted when a store is migrated", &[]),
-    small("again-uncounted", "what is said again counts as it did", &[("SELECT i.item, i.kind, i.source, i.units, o.item", "SELECT i.item, i.kind, i.source, 0*i.units, o.item")]),
+    small("again-uncounted", "what is said again counts as it did", &[("SELECT i.kind, i.source, i.units, coalesce(o.item", "SELECT i.kind, i.source, 0*i.units, coalesce(o.item")]),
     small("damage-unnamed", "damage names the thread that was read", &[]),
     small("damage-node-blamed", "an item that is damaged is named, and not only its node", &[]),
     bug("server-orphans-in-turn", "a run that stalls keeps no other from being taken over", &[]),

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use super::twins::{Twin, Twins, alike};
-use crate::conformance::fixture::{Fixture, LEASE, said_by_user};
+use crate::conformance::fixture::{Fixture, LEASE};
 use crate::{
-    At, Import, ImportItem, ImportNode, ItemRef, Mode, NewItem, NewThread, NodeId, NodeRef, RunId,
-    RunKind, RunState, ThreadId,
+    At, Import, ImportItem, ImportNode, Mode, NewThread, NodeId, NodeRef, RunKind, RunState, Said,
+    ThreadId,
 };
+use throughline_model::Message;
 
 /// A node of one item.
-fn node(node: NodeId, parent: Option<NodeId>, item: NewItem) -> Box<ImportNode> {
+fn node(node: NodeId, parent: Option<NodeId>, item: Said) -> Box<ImportNode> {
     Box::new(ImportNode {
         node,
         parent,
@@ -27,9 +28,9 @@ fn node(node: NodeId, parent: Option<NodeId>, item: NewItem) -> Box<ImportNode> 
     })
 }
 
-fn said(me: &Twin<'_>) -> NewItem {
-    let mut items = said_by_user(&format!("imported by {}", me.word));
-    items.remove(0)
+fn said(me: &Twin<'_>) -> Said {
+    let text = format!("imported by {}", me.word);
+    Said::of(&Message::user(text)).remove(0)
 }
 
 pub(in crate::conformance) async fn tenants_import_under_the_same_names(f: &mut Fixture<'_>) {
@@ -86,7 +87,7 @@ pub(in crate::conformance) async fn tenants_import_under_the_same_names(f: &mut 
             import(Import::Abort { thread }).await
         })
         .await;
-        // Nor are its nodes parents, heads or said before.
+        // Nor are its nodes parents or heads.
         alike("import", &other.node, &unmade, async |parent| {
             let thread = moved.clone();
             let new = NodeId {
@@ -104,17 +105,6 @@ pub(in crate::conformance) async fn tenants_import_under_the_same_names(f: &mut 
                 touched: 2_000,
             };
             import(finish).await
-        })
-        .await;
-        alike("import", &other.run, &unmade.run, async |run: RunId| {
-            let thread = moved.clone();
-            let again = NewItem::Again(ItemRef { run, no: 1 });
-            let new = NodeId {
-                run: ids.run(),
-                step: 0,
-            };
-            let node = node(new, Some(same), again);
-            import(Import::Node { thread, node }).await
         })
         .await;
         // A node under the name that one of the other has.

@@ -4,73 +4,77 @@ use std::sync::Arc;
 
 use crate::digest;
 use crate::rules;
-use crate::rules::begin::{CurrentHead, Earlier, TakenCall};
+use crate::rules::begin::{CurrentHead, Earlier, FoundHead, TakenCall};
+use crate::rules::lease::WorkedTime;
 use crate::{
-    Anchor, Append, Begin, Begun, CallRef, CallState, Expects, Flush, Lease, Leasing, Mode,
-    NewThread, Place, Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
+    Anchor, Append, Begin, Begun, CallRef, CallState, Flush, Lease, Leasing, Mode, Place,
+    Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
-use super::items::room;
-use super::schema::{BegunBy, Ended, NodeAt, Row, RunRow, Stage, ThreadRow, lost};
-use super::threads::thread_row;
-use super::{Desk, print};
-use crate::rules::{exists, invalid};
-
-/// Where a run that may begin starts.
-struct Start<'a> {
-    /// The thread to make first.
-    new: Option<&'a NewThread>,
-    thread: Row,
-    base: Option<NodeAt>,
-    version: Version,
-    leased: bool,
-}
+use super::Desk;
+use super::schema::{NodeAt, Row, RunRow, Stage, ThreadRow, lost};
+use crate::rules::exists;
 
 impl Desk<'_> {
     pub(super) fn begin(&mut self, begin: &Begin) -> Result<Begun> {
+        rules::begin::check(begin)?;
+        self.shared.renew(self.me, self.until);
         let keyed = self.known_key(begin.key.as_ref())?;
-        let before = match self.realm.runs.contains_key(&begin.run) {
-            true => self.begun_before(self.realm.live_run(begin.run)?, begin)?,
-            false => None,
-        };
-        let found = self.realm.runs.contains_key(&begin.run);
-        let same = found.then_some(before.is_some());
-        match (
-            rules::begin::earlier(begin.run, same, keyed)?,
-            before,
-            keyed,
-        ) {
-            (Earlier::Same, Some(started), _) => return Ok(Begun::Started(started)),
-            (Earlier::ByKey, _, Some(run)) => {
+        let known = self.known_run(begin.run)?;
+        let same = known.map(|run| self.is_begun(run, begin)).transpose()?;
+        match (rules::begin::earlier(begin.run, same, keyed)?, known) {
+            (Earlier::Same, Some(run)) => return Ok(Begun::Started(self.started(run)?)),
+            (Earlier::ByKey(run), _) => {
                 let run = self.realm.live_run(run)?;
                 return Ok(Begun::Repeated(Box::new(self.run_view(run)?)));
             }
             _ => {}
         }
-        // In this order: the thread, the calls it takes, then lease and head, then the node.
-        self.check_anchor(&begin.at)?;
+        // In this order: where it starts, the calls that it takes, then the head.
+        let (thread, base) = match &begin.at {
+            Anchor::New { thread, .. } => {
+                self.realm.check_names(thread)?;
+                (None, None)
+            }
+            Anchor::Head { thread, .. } => {
+                let thread = self.realm.thread(thread)?;
+                (Some(thread), thread.head)
+            }
+            Anchor::Node(node) => {
+                let (thread, base) = self.node_of(*node)?;
+                (Some(thread), Some(base))
+            }
+        };
         for (place, call) in begin.takes.iter().enumerate() {
             self.check_taken(*call, &begin.takes[..place])?;
         }
-        let start = self.start(begin)?;
-        if let Some(expects) = &begin.expects {
-            self.check_unchanged(start.thread, expects)?;
+        if let Some(thread) = thread {
+            if let Anchor::Head { expected, .. } = begin.at {
+                let head = self.found_head(thread)?;
+                rules::begin::at_head(&head, begin.run, Some(expected))?;
+            }
+            if let Some(expects) = &begin.expects {
+                let same = thread.settings == expects.settings && thread.queue.is_empty();
+                rules::begin::unchanged(&thread.id, same)?;
+            }
         }
-        let items = self.items(begin.run, start.thread, 1, &begin.input)?;
-        let inputs = room(0, items.len())?;
-        rules::lease::next_events(begin.run, 0, begin.events.as_ref())?;
+        let items = self.items(begin.run, 1, &begin.input)?;
+        let inputs = rules::items::after(0, items.len())?;
 
-        let mut thread = start.thread;
-        if let Some(new) = start.new {
-            thread = self.shared.row();
-            let row = thread_row(thread, new, self.now, Stage::Visible);
-            self.realm.insert_thread(row);
-        }
-        let mut run = self.new_run(begin.run, thread, print::begin(&self.realm.tenant, begin));
+        let version = thread.map_or(Version(0), |thread| thread.version);
+        let row = thread.map(|thread| thread.row);
+        let thread = match &begin.at {
+            Anchor::New { thread, .. } => self.insert_thread(thread, Stage::Visible),
+            Anchor::Head { .. } | Anchor::Node(_) => row.ok_or_else(|| lost(begin.run))?,
+        };
+        let mut run = self.new_run(begin.run, thread);
         run.mode = begin.mode;
-        run.leased = start.leased;
-        run.version = start.version;
-        run.begun.version = start.version;
+        run.leased = match begin.at {
+            Anchor::New { leasing, .. } => leasing == Leasing::Thread,
+            Anchor::Head { .. } => true,
+            Anchor::Node(_) => false,
+        };
+        run.version = version;
         run.key = begin.key.clone();
         run.inputs = inputs;
         run.request = begin.request.as_ref().map(|request| {
@@ -82,15 +86,8 @@ impl Desk<'_> {
             Arc::clone(shared)
         });
         run.add_events(begin.events.as_ref());
-        let started = Started {
-            lease: Lease {
-                run: begin.run,
-                epoch: run.epoch,
-            },
-            version: run.version,
-            base: self.last_of(start.base)?,
-        };
-        self.base_on(&mut run, start.base)?;
+        self.base_on(&mut run, base)?;
+        let started = self.started(&run)?;
         self.shared
             .running
             .insert(run.row, (self.realm.scope.clone(), run.id));
@@ -109,7 +106,6 @@ impl Desk<'_> {
         {
             thread.unsettled = Some(begin.run);
         }
-        self.shared.renew(self.me, self.until);
         Ok(Begun::Started(started))
     }
 
@@ -135,92 +131,55 @@ impl Desk<'_> {
         Ok(Some(*run))
     }
 
-    /// The answer to a begin that was sent again, by the same process with the same content.
-    fn begun_before(&self, run: &RunRow, begin: &Begin) -> Result<Option<Started>> {
-        let print = print::begin(&self.realm.tenant, begin);
-        if run.begun.owner != self.me || run.begun.print != print {
-            return Ok(None);
+    /// A run that is there; [`Error::NotFound`](crate::Error::NotFound) if its thread is not visible.
+    fn known_run(&self, id: RunId) -> Result<Option<&RunRow>> {
+        match self.realm.runs.contains_key(&id) {
+            true => self.realm.live_run(id).map(Some),
+            false => Ok(None),
         }
-        // A lease of the first epoch, as it was; if another process took the run over, it is fenced.
-        let lease = Lease {
-            run: run.id,
-            epoch: 1,
-        };
-        Ok(Some(Started {
-            lease,
-            version: run.begun.version,
+    }
+
+    /// Whether a run was begun like this by this process.
+    fn is_begun(&self, run: &RunRow, begin: &Begin) -> Result<bool> {
+        let own = run.owner == Some(self.me) && run.inputs as usize == begin.input.len();
+        Ok(rules::begin::is_same(&self.run_view(run)?, own, begin)
+            && self.has_items(run, 1, &begin.input))
+    }
+
+    /// What the owner of a run is answered with when it begins or claims it.
+    pub(super) fn started(&self, run: &RunRow) -> Result<Started> {
+        Ok(Started {
+            lease: Lease {
+                run: run.id,
+                epoch: run.epoch,
+            },
+            version: run.version,
             base: self.last_of(run.base)?,
-        }))
+        })
     }
 
-    fn check_anchor(&self, at: &Anchor) -> Result<()> {
-        match at {
-            Anchor::New { thread, .. } => self.realm.check_names(thread),
-            Anchor::Head { thread, .. } => self.realm.thread(thread).map(drop),
-            Anchor::Node(node) => self.realm.live_run(node.run()).map(drop),
-        }
+    /// What a run finds that starts at the head of a thread.
+    fn found_head<'t>(&self, thread: &'t ThreadRow) -> Result<FoundHead<'t>> {
+        Ok(FoundHead {
+            current: self.current_head(thread)?,
+            holder: self.holder(thread),
+            first_waiter: self.first_waiter(thread),
+        })
     }
 
-    fn start<'a>(&self, begin: &'a Begin) -> Result<Start<'a>> {
-        let run = begin.run;
-        match &begin.at {
-            Anchor::New { thread, leasing } => Ok(Start {
-                new: Some(thread),
-                thread: 0,
-                base: None,
-                version: Version(0),
-                leased: *leasing == Leasing::Thread,
-            }),
-            Anchor::Head { thread, expected } => {
-                let thread = self.realm.thread(thread)?;
-                self.check_free(thread)?;
-                self.check_turn(thread, run)?;
-                self.check_version(thread, *expected)?;
-                Ok(Start {
-                    new: None,
-                    thread: thread.row,
-                    base: thread.head,
-                    version: thread.version,
-                    leased: true,
-                })
-            }
-            Anchor::Node(node) => {
-                let (thread, base) = self.node_of(*node)?;
-                Ok(Start {
-                    new: None,
-                    thread: thread.row,
-                    base: Some(base),
-                    version: thread.version,
-                    leased: false,
-                })
-            }
-        }
+    /// The unsettled leased run of a thread, and its state now.
+    pub(super) fn holder(&self, thread: &ThreadRow) -> Option<(RunId, RunState)> {
+        let run = self.realm.holder(thread)?;
+        Some((run.id, self.shared.state(run, self.now)))
     }
 
-    /// No leased run of the thread is unsettled.
-    pub(super) fn check_free(&self, thread: &ThreadRow) -> Result<()> {
-        let holder = self.realm.holder(thread);
-        let holder = holder.map(|run| (run.id, self.shared.state(run, self.now)));
-        rules::begin::free(&thread.id, holder)
-    }
-
-    pub(super) fn check_version(&self, thread: &ThreadRow, expected: Version) -> Result<()> {
+    pub(super) fn current_head<'t>(&self, thread: &'t ThreadRow) -> Result<CurrentHead<'t>> {
         let head = thread.head.map(|head| self.realm.node(head)).transpose()?;
-        let current = CurrentHead {
+        Ok(CurrentHead {
             thread: &thread.id,
             version: thread.version,
             head: head.map(|node| node.id),
-        };
-        rules::begin::unmoved(&current, expected)
-    }
-
-    /// A thread is as the caller remembers it. One that is new always is.
-    fn check_unchanged(&self, thread: Row, expects: &Expects) -> Result<()> {
-        let Some(thread) = self.realm.threads.get(&thread) else {
-            return Ok(());
-        };
-        let same = thread.settings == expects.settings && thread.queue.is_empty();
-        rules::begin::unchanged(&thread.id, same)
+        })
     }
 
     fn check_taken(&self, at: CallRef, earlier: &[CallRef]) -> Result<()> {
@@ -245,46 +204,32 @@ impl Desk<'_> {
     }
 
     pub(super) fn append(&mut self, append: &Append) -> Result<Published> {
-        let print = print::append(&self.realm.tenant, append);
+        rules::begin::check_append(append)?;
         let keyed = self.known_key(append.key.as_ref())?;
-        let before = match self.realm.runs.contains_key(&append.run) {
-            true => self.realm.live_run(append.run)?.ended,
-            false => None,
+        let known = self.known_run(append.run)?;
+        let same = known.map(|run| {
+            run.kind == RunKind::Append
+                && run.inputs as usize == append.items.len()
+                && self.has_items(run, 1, &append.items)
+        });
+        let earlier = match rules::begin::earlier(append.run, same, keyed)? {
+            Earlier::Nothing => None,
+            Earlier::Same => known,
+            Earlier::ByKey(run) => Some(self.realm.live_run(run)?),
         };
-        let found = self.realm.runs.contains_key(&append.run);
-        let before = before.filter(|ended| ended.print == print);
-        let same = found.then_some(before.is_some());
-        match (
-            rules::begin::earlier(append.run, same, keyed)?,
-            before,
-            keyed,
-        ) {
-            (Earlier::Same, Some(ended), _) => {
-                return ended.published.ok_or_else(|| exists("run", append.run));
-            }
-            (Earlier::ByKey, _, Some(known)) => {
-                let run = self.realm.live_run(known)?;
-                let ended = run.ended.filter(|_| run.kind == RunKind::Append);
-                return ended
-                    .and_then(|ended| ended.published)
-                    .ok_or_else(|| exists("run", known));
-            }
-            _ => {}
+        if let Some(run) = earlier {
+            let published = run.answer.filter(|_| run.kind == RunKind::Append);
+            return published.ok_or_else(|| exists("run", run.id));
         }
         let thread = self.realm.thread(&append.thread)?;
-        self.check_free(thread)?;
-        self.check_turn(thread, append.run)?;
-        if let Some(expected) = append.expected {
-            self.check_version(thread, expected)?;
-        }
+        let head = self.found_head(thread)?;
+        rules::begin::at_head(&head, append.run, append.expected)?;
         let (row, base, version) = (thread.row, thread.head, thread.version);
-        if append.items.is_empty() {
-            return Err(invalid("an append", "it has no items"));
-        }
-        let items = self.items(append.run, row, 1, &append.items)?;
-        let count = room(0, items.len())?;
+        let base_id = head.current.head;
+        let items = self.items(append.run, 1, &append.items)?;
+        let count = rules::items::after(0, items.len())?;
 
-        let mut run = self.new_run(append.run, row, print);
+        let mut run = self.new_run(append.run, row);
         run.kind = RunKind::Append;
         run.state = RunState::Committed;
         run.owner = None;
@@ -293,26 +238,17 @@ impl Desk<'_> {
         run.inputs = count;
         run.key = append.key.clone();
         run.base = base;
-        run.base_id = base
-            .map(|base| self.realm.node(base))
-            .transpose()?
-            .map(|node| node.id);
+        run.base_id = base_id;
         self.insert_run(run);
         self.put(append.run, items);
-        let published =
-            self.publish_items(append.run, 0, count, append.state.as_ref(), Head::Moves)?;
-        if let Some(run) = self.realm.runs.get_mut(&append.run) {
-            run.ended = Some(Ended {
-                epoch: run.epoch,
-                print,
-                published: Some(published),
-            });
-        }
+        let state = append.state.as_ref();
+        let published = self.publish_items(append.run, 0, count, state, Head::Moves)?;
+        self.run_mut(append.run)?.answer = Some(published);
         Ok(published)
     }
 
     /// A run of this process, running, with nothing in it.
-    pub(super) fn new_run(&mut self, id: RunId, thread: Row, print: digest::Digest) -> RunRow {
+    pub(super) fn new_run(&mut self, id: RunId, thread: Row) -> RunRow {
         RunRow {
             row: self.shared.row(),
             id,
@@ -336,8 +272,10 @@ impl Desk<'_> {
             delivered: false,
             created: self.now,
             progress: self.now,
-            worked_before: 0,
-            since: self.now,
+            worked: WorkedTime {
+                before: 0,
+                since: self.now,
+            },
             key: None,
             note: None,
             request: None,
@@ -347,12 +285,7 @@ impl Desk<'_> {
             calls: Vec::new(),
             unanswered: 0,
             flushes: Vec::new(),
-            begun: BegunBy {
-                owner: self.me,
-                print,
-                version: Version(0),
-            },
-            ended: None,
+            answer: None,
         }
     }
 

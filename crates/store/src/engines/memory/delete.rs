@@ -9,14 +9,10 @@
 use std::sync::Arc;
 
 use crate::digest;
-use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, RunState, ThreadId};
+use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, RunState, ThreadId, rules};
 
 use super::Desk;
-use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What};
-use crate::rules::not_found;
-
-/// How long an abandoned import is kept.
-const ABANDONED: Millis = 24 * 60 * 60 * 1000;
+use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What, lost};
 
 impl Desk<'_> {
     pub(super) fn delete(&mut self, id: &ThreadId) -> Result<()> {
@@ -40,7 +36,6 @@ impl Desk<'_> {
             thread.title = None;
             thread.meta = None;
             thread.settings = None;
-            thread.origin = None;
             let aliases = std::mem::take(&mut thread.aliases);
             let head = thread.head.take();
             buried = Some((thread.id.clone(), aliases, head));
@@ -85,29 +80,17 @@ impl Desk<'_> {
     }
 
     pub(super) fn redact(&mut self, at: ItemRef, by: &str) -> Result<()> {
-        let missing = || not_found("item", format_args!("{} of {}", at.no, at.run));
-        let run = self.realm.runs.get(&at.run).ok_or_else(missing)?;
-        if !self.realm.item_is_seen(run, at.no) {
-            return Err(missing());
-        }
-        let item = run.item(at.no).ok_or_else(missing)?;
-        let first = match item.what {
-            What::Again(of) => of,
-            What::Said(_) | What::Redacted(..) => at,
-            What::Gap => return Err(missing()),
-        };
+        let first = self.original(at)?;
         let redaction = Redaction {
             by: by.to_owned(),
             at: self.now,
         };
-        let item = self.realm.item_mut(first).ok_or_else(missing)?;
+        let item = self.realm.item_mut(first).ok_or_else(|| lost("an item"))?;
         if let What::Said(said) = &item.what {
             item.what = What::Redacted(said.clone().emptied(), redaction);
             // The same words may have been sent as events.
-            if let Some(run) = self.realm.runs.get_mut(&first.run) {
-                for flush in &mut run.flushes {
-                    *flush = flush.emptied();
-                }
+            for flush in &mut self.run_mut(first.run)?.flushes {
+                *flush = flush.emptied();
             }
         }
         Ok(())
@@ -131,7 +114,8 @@ impl Desk<'_> {
         let expired = expired.take_while(move |(time, _)| over(*time));
         let expired = expired.filter(|(_, row)| !self.is_at_work(*row));
         let left = self.realm.importing.iter();
-        let left = left.take_while(move |(since, _)| over(since.saturating_add(ABANDONED)));
+        let left =
+            left.take_while(move |(since, _)| over(since.saturating_add(rules::import::LONGEST)));
         expired.chain(left).map(|(_, row)| *row)
     }
 

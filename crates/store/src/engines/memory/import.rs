@@ -1,16 +1,16 @@
 //! Taking over threads from elsewhere, step by step, out of sight until the last.
 
 use crate::digest;
+use crate::rules::import::FoundRun;
 use crate::{
-    Import, ImportItem, ImportNode, ItemRef, Millis, NewItem, NewThread, NodeId, Purged, Result,
-    RunKind, ThreadId, rules,
+    Import, ImportItem, ImportNode, ItemNo, ItemRef, Millis, NewThread, NodeId, Purged, Result,
+    ThreadId, rules,
 };
 
-use super::items::room;
+use super::Desk;
 use super::publish::NewNode;
-use super::schema::{Ended, ItemRow, NodeAt, Row, RunRow, Stage, ThreadRow, What, lost};
-use super::threads::thread_row;
-use super::{Desk, print};
+use super::schema::{ItemRow, NodeAt, Row, RunNode, RunRow, Stage, ThreadRow, What, lost};
+use super::threads::Aliases;
 use crate::rules::{exists, not_found};
 
 impl Desk<'_> {
@@ -28,17 +28,17 @@ impl Desk<'_> {
     }
 
     fn import_open(&mut self, new: &NewThread, created: Millis) -> Result<()> {
-        if let Ok(thread) = self.imported(&new.id)
-            && thread.created == created
-            && thread.is_as(new)
-        {
-            return Ok(());
+        if let Ok(thread) = self.imported(&new.id) {
+            let has_nodes = !thread.timelines.is_empty();
+            let thread = self.realm.thread_view(thread, Aliases::Shown)?;
+            if rules::import::is_opened(&thread, has_nodes, new, created) {
+                return Ok(());
+            }
         }
         self.realm.check_names(new)?;
-        let row = self.shared.row();
-        let mut thread = thread_row(row, new, self.now, Stage::Importing(self.now));
-        thread.created = created;
-        self.realm.insert_thread(thread);
+        let row = self.insert_thread(new, Stage::Importing(self.now));
+        let thread = self.realm.threads.get_mut(&row);
+        thread.ok_or_else(|| lost(&new.id))?.created = created;
         Ok(())
     }
 
@@ -54,27 +54,31 @@ impl Desk<'_> {
     fn import_node(&mut self, id: &ThreadId, new: &ImportNode) -> Result<()> {
         rules::import::check(new)?;
         let thread = self.imported(id)?.row;
-        let print = print::import(&self.realm.tenant, new);
         let run = self.realm.runs.get(&new.node.run);
         if let Some(run) = run {
             if run.thread != thread {
                 return Err(exists("run", run.id));
             }
-            if run.ended.is_some_and(|ended| ended.print == print) {
+            let node = run.nodes.iter().find(|node| node.step == new.node.step);
+            let found = FoundRun {
+                has_node: node.map(|node| self.has_imported(run, node, new)),
+                last: run.published(),
+                next_step: run.next_step,
+            };
+            if !rules::import::node(new, &found)? {
                 return Ok(());
             }
-            rules::import::next(new, run.published(), run.next_step)?;
         }
         let parent = match new.parent {
             None => None,
             Some(parent) => Some(self.imported_node(thread, parent)?),
         };
         let first = run.map_or(0, RunRow::last_item);
-        let items = self.imported_items(thread, first, new)?;
-        let last = room(first, items.len())?;
+        let last = rules::items::after(first, new.items.len())?;
+        let items = self.imported_items(first + 1, new);
 
         if run.is_none() {
-            let mut run = self.new_run(new.node.run, thread, print);
+            let mut run = self.new_run(new.node.run, thread);
             run.owner = None;
             run.created = new.begun;
             run.base = parent;
@@ -97,20 +101,19 @@ impl Desk<'_> {
         run.note.clone_from(&new.note);
         run.hidden = new.hidden;
         run.progress = new.created;
-        run.since = new.created;
+        run.worked.since = new.begun;
         run.next_step = new.node.step.saturating_add(1);
-        if run.kind == RunKind::Append {
-            run.inputs = last;
-        }
-        run.ended = Some(Ended {
-            epoch: run.epoch,
-            print,
-            published: None,
-        });
-        let now = self.now;
-        self.realm
-            .change_thread(thread, |thread| thread.stage = Stage::Importing(now));
         Ok(())
+    }
+
+    /// Whether a node has the items that are given.
+    fn has_imported(&self, run: &RunRow, node: &RunNode, new: &ImportNode) -> bool {
+        let stored = (node.first_item..=node.last_item).map(|no| run.item(no));
+        let given = (node.first_item..).zip(&new.items).map(|(no, item)| {
+            let at = ItemRef { run: run.id, no };
+            Some(digest::imported(&self.realm.tenant, at, item))
+        });
+        stored.map(|item| item.map(|item| item.digest)).eq(given)
     }
 
     /// A node of the thread that is being imported.
@@ -122,43 +125,22 @@ impl Desk<'_> {
             .ok_or_else(|| not_found("node", id))
     }
 
-    fn imported_items(&self, thread: Row, before: u32, new: &ImportNode) -> Result<Vec<ItemRow>> {
-        let tenant = &self.realm.tenant;
-        let run = new.node.run;
-        let mut rows: Vec<ItemRow> = Vec::with_capacity(new.items.len());
-        for (no, item) in (before.saturating_add(1)..).zip(&new.items) {
-            let at = ItemRef { run, no };
-            let (what, digest) = match item {
-                ImportItem::Said(NewItem::Again(of)) if of.run == run && of.no > before => {
-                    // Something of this very node.
-                    let place = (of.no - before) as usize - 1;
-                    let of = match rows.get(place).map(|row| &row.what) {
-                        Some(What::Said(_) | What::Redacted(..)) => *of,
-                        Some(What::Again(first)) => *first,
-                        Some(What::Gap) | None => {
-                            return Err(not_found("item", format_args!("{} of {run}", of.no)));
-                        }
-                    };
-                    (What::Again(of), digest::again(tenant, at, of))
-                }
-                ImportItem::Said(item) => {
-                    rows.push(self.item(at, thread, item)?);
-                    continue;
-                }
-                ImportItem::Redacted(left, redaction) => {
-                    let left = left.clone().emptied();
-                    let digest = digest::item(tenant, at, &left);
-                    (What::Redacted(left, redaction.clone()), digest)
-                }
-                ImportItem::Gap => (What::Gap, digest::gap(tenant, at)),
-            };
-            rows.push(ItemRow {
-                what,
-                digest,
+    fn imported_items(&self, first: ItemNo, new: &ImportNode) -> Vec<ItemRow> {
+        let row = |(no, item): (ItemNo, &ImportItem)| {
+            let run = new.node.run;
+            ItemRow {
+                what: match item {
+                    ImportItem::Said(said) => What::Said(said.clone()),
+                    ImportItem::Redacted(left, redaction) => {
+                        What::Redacted(left.clone().emptied(), redaction.clone())
+                    }
+                    ImportItem::Gap => What::Gap,
+                },
+                digest: digest::imported(&self.realm.tenant, ItemRef { run, no }, item),
                 refs: 0,
-            });
-        }
-        Ok(rows)
+            }
+        };
+        (first..).zip(&new.items).map(row).collect()
     }
 
     fn import_finish(
@@ -167,12 +149,9 @@ impl Desk<'_> {
         head: Option<NodeId>,
         touched: Millis,
     ) -> Result<()> {
-        if let Ok(done) = self.realm.thread(id) {
-            let node = done.head.map(|head| self.realm.node(head)).transpose()?;
-            if node.map(|node| node.id) == head && done.touched == touched {
-                return Ok(());
-            }
-            return Err(exists("thread", id));
+        if let Ok(shown) = self.realm.thread(id) {
+            let shown = self.realm.thread_view(shown, Aliases::LeftOut)?;
+            return rules::import::finished(&shown, head, touched);
         }
         let thread = self.imported(id)?.row;
         let head = match head {
@@ -191,9 +170,7 @@ impl Desk<'_> {
     }
 
     fn import_abort(&mut self, id: &ThreadId) -> Result<()> {
-        if self.realm.thread(id).is_ok() {
-            return Err(exists("thread", id));
-        }
+        rules::import::abort(id, self.realm.thread(id).is_ok())?;
         // One that is not there was aborted before.
         let Ok(thread) = self.imported(id) else {
             return Ok(());

@@ -1,32 +1,25 @@
 //! How items are stored, and what is said again.
 
 use crate::digest;
-use crate::{ItemNo, ItemRef, NewItem, Result, RunId};
+use crate::{ItemKind, ItemNo, ItemRef, NewItem, Result, RunId, rules};
 
 use super::Desk;
-use super::schema::{ItemRow, Row, What};
-use crate::rules::{invalid, not_found};
+use super::schema::{ItemRow, RunRow, What};
 
 impl Desk<'_> {
-    /// Items of a thread's run as they will be stored, the first with the given number.
-    pub(super) fn items(
-        &self,
-        run: RunId,
-        thread: Row,
-        first: ItemNo,
-        new: &[NewItem],
-    ) -> Result<Vec<ItemRow>> {
-        let place = |(no, item)| self.item(ItemRef { run, no }, thread, item);
+    /// Items of a run as they will be stored, the first with the given number.
+    pub(super) fn items(&self, run: RunId, first: ItemNo, new: &[NewItem]) -> Result<Vec<ItemRow>> {
+        let place = |(no, item)| self.item(ItemRef { run, no }, item);
         (first..).zip(new).map(place).collect()
     }
 
     /// An item as it will be stored at a place.
-    pub(super) fn item(&self, at: ItemRef, thread: Row, new: &NewItem) -> Result<ItemRow> {
+    pub(super) fn item(&self, at: ItemRef, new: &NewItem) -> Result<ItemRow> {
         let tenant = &self.realm.tenant;
         let (what, digest) = match new {
             NewItem::Said(said) => (What::Said(said.clone()), digest::item(tenant, at, said)),
             NewItem::Again(of) => {
-                let of = self.original(thread, *of)?;
+                let of = self.original(*of)?;
                 (What::Again(of), digest::again(tenant, at, of))
             }
         };
@@ -37,20 +30,29 @@ impl Desk<'_> {
         })
     }
 
-    /// Where what is to be said again in a thread was said first.
-    fn original(&self, thread: Row, of: ItemRef) -> Result<ItemRef> {
-        let missing = || not_found("item", format_args!("{} of {}", of.no, of.run));
-        let run = self.realm.runs.get(&of.run).ok_or_else(missing)?;
-        // What is visible, also what a fork shares with a deleted thread; and what is
-        // imported with it.
-        if run.thread != thread && !self.realm.item_is_seen(run, of.no) {
-            return Err(missing());
-        }
-        match &run.item(of.no).ok_or_else(missing)?.what {
-            What::Said(_) | What::Redacted(..) => Ok(of),
-            What::Again(first) => Ok(*first),
-            What::Gap => Err(missing()),
-        }
+    /// The item that holds what a visible item says.
+    pub(super) fn original(&self, at: ItemRef) -> Result<ItemRef> {
+        let run = self.realm.runs.get(&at.run);
+        let run = run.filter(|run| self.realm.item_is_seen(run, at.no));
+        let item = run.and_then(|run| run.item(at.no));
+        let found = item.map(|item| match &item.what {
+            What::Said(said) | What::Redacted(said, _) => (said.kind, None),
+            What::Again(of) => (ItemKind::Message, Some(*of)),
+            What::Gap => (ItemKind::Gap, None),
+        });
+        rules::items::original(at, found)
+    }
+
+    /// Whether the items of a run from a number on are these.
+    pub(super) fn has_items(&self, run: &RunRow, first: ItemNo, items: &[NewItem]) -> bool {
+        (first..).zip(items).all(|(no, item)| {
+            let at = ItemRef { run: run.id, no };
+            run.item(no).is_some_and(|stored| match item {
+                NewItem::Said(said) => stored.digest == digest::item(&self.realm.tenant, at, said),
+                // It may have been asked for by way of another one; what counts is that it is one.
+                NewItem::Again(_) => matches!(stored.what, What::Again(_)),
+            })
+        })
     }
 
     /// Store items at the end of a run.
@@ -71,12 +73,4 @@ impl Desk<'_> {
             first.refs += 1;
         }
     }
-}
-
-/// The number of the last item after adding some.
-pub(super) fn room(last: ItemNo, more: usize) -> Result<ItemNo> {
-    let more = u32::try_from(more).ok();
-    more.and_then(|more| last.checked_add(more))
-        .filter(|last| *last < u32::MAX)
-        .ok_or_else(|| invalid("a run", "it has too many items"))
 }

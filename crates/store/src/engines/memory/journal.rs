@@ -1,14 +1,14 @@
 //! What happens in a run between its beginning and its publication, and who goes on with it.
 
 use crate::rules::calls::{AskedBefore, IntendedCall, Intent, StoredResult};
-use crate::rules::lease::ClaimedRun;
+use crate::rules::lease::{ClaimedRun, WorkedTime};
 use crate::{
     ApprovalState, CallRef, CallResult, CallState, Claim, ClaimInLine, End, Flush, ItemNo, ItemRef,
-    Lease, Millis, NewApproval, Result, Run, RunId, RunState, Started, rules,
+    Lease, NewApproval, Result, Run, RunId, RunState, Started, rules,
 };
 
-use super::schema::{CallRow, Ended, ItemRow, RunRow, lost};
-use super::{Desk, print};
+use super::Desk;
+use super::schema::{CallRow, ItemRow, RunRow, lost};
 
 /// A result that is to be stored.
 pub(super) struct NewResult {
@@ -125,15 +125,12 @@ impl Desk<'_> {
                 run: run.id,
                 no: call.result,
             };
-            let item = self.item(at, run.thread, &result.item)?;
             let is_given = new.iter().any(|earlier| earlier.no == at.no);
             let stored = match (call.state, run.item(at.no)) {
-                (CallState::Done, Some(known))
-                    if known.digest == item.digest && call.ends == result.ends =>
-                {
-                    StoredResult::Same
-                }
-                (CallState::Done, _) => StoredResult::Other,
+                (CallState::Done, _) => match self.is_stored(run, result)? {
+                    true => StoredResult::Same,
+                    false => StoredResult::Other,
+                },
                 (_, Some(_)) => StoredResult::Gap,
                 (_, None) => StoredResult::Nothing,
             };
@@ -142,12 +139,21 @@ impl Desk<'_> {
                     step: result.step,
                     position: result.position,
                     no: at.no,
-                    item,
+                    item: self.item(at, &result.item)?,
                     ends: result.ends,
                 });
             }
         }
         Ok(new)
+    }
+
+    /// Whether a result is there as it is given.
+    pub(super) fn is_stored(&self, run: &RunRow, result: &CallResult) -> Result<bool> {
+        let call = run.known_call(run.at(result.step, result.position))?;
+        let item = std::slice::from_ref(&result.item);
+        Ok(call.state == CallState::Done
+            && call.ends == result.ends
+            && self.has_items(run, call.result, item))
     }
 
     pub(super) fn store_results(&mut self, id: RunId, results: Vec<NewResult>) {
@@ -174,10 +180,7 @@ impl Desk<'_> {
 
     pub(super) fn flush(&mut self, lease: Lease, events: &Flush) -> Result<()> {
         let run = self.leased(lease)?;
-        let known = run
-            .flushes
-            .binary_search_by_key(&events.first, Flush::first);
-        if known.is_ok_and(|place| run.flushes[place] == *events) {
+        if run.has_events(events) {
             return Ok(());
         }
         rules::lease::running(run.id, run.state)?;
@@ -191,8 +194,7 @@ impl Desk<'_> {
 
     pub(super) fn park(&mut self, lease: Lease, events: Option<&Flush>) -> Result<()> {
         let run = self.leased(lease)?;
-        let print = print::park(&self.realm.tenant, run.id, events);
-        if run.ended_by(lease, print) {
+        if run.state == RunState::Parked && events.is_none_or(|events| run.has_events(events)) {
             return Ok(());
         }
         rules::lease::running(run.id, run.state)?;
@@ -203,11 +205,6 @@ impl Desk<'_> {
         run.progress = now;
         run.state = RunState::Parked;
         run.owner = None;
-        run.ended = Some(Ended {
-            epoch: lease.epoch,
-            print,
-            published: None,
-        });
         let row = run.row;
         self.shared.running.remove(&row);
         Ok(())
@@ -215,8 +212,10 @@ impl Desk<'_> {
 
     pub(super) fn end(&mut self, lease: Lease, end: &End) -> Result<()> {
         let run = self.leased(lease)?;
-        let print = print::end(&self.realm.tenant, run.id, end);
-        if run.ended_by(lease, print) {
+        let has_events = |events| run.has_events(events);
+        if rules::publish::is_ended(&self.run_view(run)?, end)
+            && end.events.as_ref().is_none_or(has_events)
+        {
             return Ok(());
         }
         rules::lease::running(run.id, run.state)?;
@@ -226,11 +225,6 @@ impl Desk<'_> {
         run.add_events(end.events.as_ref());
         run.progress = now;
         run.note.clone_from(&end.note);
-        run.ended = Some(Ended {
-            epoch: lease.epoch,
-            print,
-            published: None,
-        });
         let (state, withdraws) = rules::publish::stopped(end.how);
         self.settle(lease.run, state)?;
         if withdraws {
@@ -239,11 +233,10 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// A run is over: it has no owner, and its thread is free.
+    /// A run is over, and its thread is free.
     pub(super) fn settle(&mut self, id: RunId, state: RunState) -> Result<()> {
         let run = self.run_mut(id)?;
         run.state = state;
-        run.owner = None;
         let (row, thread) = (run.row, run.thread);
         // An unpublished run may still be published on its base.
         if state != RunState::Unpublished {
@@ -287,7 +280,7 @@ impl Desk<'_> {
         };
         rules::lease::claim(&of, claim)?;
         if rules::lease::claim_needs_free_thread(state, run.leased) {
-            self.check_free(thread)?;
+            rules::begin::free(&thread.id, self.holder(thread))?;
         }
         Ok(state)
     }
@@ -300,11 +293,13 @@ impl Desk<'_> {
             waiter,
             place,
         } = *asked;
+        self.shared.renew(self.me, self.until);
         self.check_claim(run, seen, claim)?;
         let row = self.realm.live_run(run)?;
         let thread = row.leased.then_some(row.thread);
         if let Some(thread) = thread {
-            self.check_turn(self.realm.thread_row(thread)?, waiter)?;
+            let thread = self.realm.thread_row(thread)?;
+            rules::begin::turn(&thread.id, waiter, self.first_waiter(thread))?;
         }
         let started = self.claim(run, seen, claim)?;
         if let Some(thread) = thread {
@@ -314,38 +309,28 @@ impl Desk<'_> {
     }
 
     pub(super) fn claim(&mut self, id: RunId, seen: u32, claim: Claim) -> Result<Started> {
+        self.shared.renew(self.me, self.until);
         let state = self.check_claim(id, seen, claim)?;
         let run = self.realm.live_run(id)?;
-        let base = self.last_of(run.base)?;
         let owner = run.owner.filter(|owner| *owner != self.me);
+        let owner = owner.filter(|_| run.state == RunState::Running);
         let owner = owner.and_then(|owner| self.shared.owners.get(&owner));
-        let worked = match owner {
-            // An owner that was lost had it until its last heartbeat.
-            Some(owner) if run.state == RunState::Running => {
-                let lease = self.until.saturating_sub(self.now);
-                run.worked_until(run.progress.max(owner.until.saturating_sub(lease)))
-            }
-            _ => run.worked_until(run.progress),
-        };
+        let lease = self.until.saturating_sub(self.now);
+        let lost = owner.map(|owner| (owner.until, lease));
+        let last = rules::lease::last_worked(run.progress, lost);
 
         let (me, now) = (self.me, self.now);
         let run = self.run_mut(id)?;
+        run.worked = WorkedTime {
+            before: run.worked.until(last),
+            since: now,
+        };
         run.state = RunState::Running;
         run.epoch += 1;
         run.attempt += rules::lease::attempts_of_claim(state);
         run.owner = Some(me);
         run.progress = now;
-        run.worked_before = worked;
-        run.since = now;
-        run.ended = None;
-        let started = Started {
-            lease: Lease {
-                run: id,
-                epoch: run.epoch,
-            },
-            version: run.version,
-            base,
-        };
+        run.answer = None;
         let (row, thread, leased) = (run.row, run.thread, run.leased);
         let running = (self.realm.scope.clone(), id);
         self.shared.running.insert(row, running);
@@ -354,8 +339,7 @@ impl Desk<'_> {
         {
             thread.unsettled = Some(id);
         }
-        self.shared.renew(self.me, self.until);
-        Ok(started)
+        self.started(self.realm.live_run(id)?)
     }
 
     pub(super) fn run_mut(&mut self, id: RunId) -> Result<&mut RunRow> {
@@ -378,14 +362,11 @@ impl RunRow {
         call.ok_or_else(|| rules::calls::unknown(at))
     }
 
-    /// For how long it was worked on until a moment in the time of its present owner.
-    pub(super) fn worked_until(&self, moment: Millis) -> Millis {
-        self.worked_before + moment.saturating_sub(self.since)
-    }
-
-    /// Whether this very write parked or ended it.
-    fn ended_by(&self, lease: Lease, print: [u8; 16]) -> bool {
-        self.ended
-            .is_some_and(|ended| (ended.epoch, ended.print) == (lease.epoch, print))
+    /// Whether events are there already, exactly as given.
+    fn has_events(&self, events: &Flush) -> bool {
+        let known = self
+            .flushes
+            .binary_search_by_key(&events.first, Flush::first);
+        events.count == 0 || known.is_ok_and(|place| self.flushes[place] == *events)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use crate::{Millis, OwnerId, RunState};
+use crate::{Millis, OwnerId, RunState, rules};
 
 use super::schema::{RunRow, Shared};
 
@@ -33,10 +33,7 @@ impl Shared {
     /// The state of a run as of now.
     pub(super) fn state(&self, run: &RunRow, now: Millis) -> RunState {
         let alive = run.owner.is_some_and(|owner| self.is_alive(owner, now));
-        match run.state {
-            RunState::Running if !alive => RunState::Interrupted,
-            state => state,
-        }
+        rules::lease::state_now(run.state, alive)
     }
 
     /// A heartbeat.

@@ -1,6 +1,6 @@
 //! The line of a thread: runs that wait until it is free.
 
-use crate::{LineNo, OwnerId, Place, Result, RunId, ThreadId, Waiter, rules, trials};
+use crate::{LineNo, OwnerId, Place, Result, RunId, ThreadId, Waiter, trials};
 
 use super::Desk;
 use super::schema::{Row, ThreadRow};
@@ -16,11 +16,11 @@ pub(super) struct WaiterRow {
 
 impl Desk<'_> {
     pub(super) fn line_up(&mut self, id: &ThreadId, run: RunId) -> Result<LineNo> {
+        self.shared.renew(self.me, self.until);
         let row = self.realm.thread(id)?.row;
         if self.realm.runs.contains_key(&run) {
             return Err(exists("run", run));
         }
-        self.shared.renew(self.me, self.until);
         Ok(self.take_place(row, run))
     }
 
@@ -57,24 +57,15 @@ impl Desk<'_> {
 
     /// Those who wait and whose processes live.
     fn waiters(&self, thread: &ThreadRow) -> impl Iterator<Item = Waiter> {
-        let living = thread.line.iter().filter(|place| self.lives(place));
-        living.map(|place| place.waiter)
-    }
-
-    fn lives(&self, place: &WaiterRow) -> bool {
-        trials::planted("queue-dead-waiter-kept") || self.shared.is_alive(place.owner, self.now)
+        let lives = |place: &&WaiterRow| {
+            trials::planted("queue-dead-waiter-kept") || self.shared.is_alive(place.owner, self.now)
+        };
+        thread.line.iter().filter(lives).map(|place| place.waiter)
     }
 
     /// The next run that may begin at the head.
-    pub(super) fn next_in_line(&self, thread: &ThreadRow) -> Option<RunId> {
+    pub(super) fn first_waiter(&self, thread: &ThreadRow) -> Option<RunId> {
         self.waiters(thread).next().map(|waiter| waiter.run)
-    }
-
-    /// It is this run's turn. The process that asks lives.
-    pub(super) fn check_turn(&self, thread: &ThreadRow, run: RunId) -> Result<()> {
-        let lives = |place: &&WaiterRow| place.owner == self.me || self.lives(place);
-        let first = thread.line.iter().find(lives);
-        rules::begin::turn(&thread.id, run, first.map(|place| place.waiter.run))
     }
 
     /// A run whose turn it is goes ahead: what became of its place, and of those before it, which

@@ -40,7 +40,7 @@ impl Desk<'_> {
             delivered: run.delivered,
             created: run.created,
             progress: run.progress,
-            worked: run.worked_until(run.progress),
+            worked: run.worked.until(run.progress),
             key: run.key.as_ref().map(|key| key.key.clone()),
             note: run.note.clone(),
         })

@@ -4,7 +4,7 @@
 //! order of `docs/record.md`, and only then writes, so that a refusal leaves nothing behind. No
 //! lock is held across an await.
 //!
-//! - `schema` says how data is laid out, `lease` who is alive, `print` which writes are the same.
+//! - `schema` says how data is laid out, `lease` who is alive.
 //! - `append` begins runs and adds items, `journal` writes what happens in a run, `publish` makes
 //!   nodes.
 //! - `read` reads branches, `look` everything else.
@@ -22,7 +22,6 @@ mod journal;
 mod lease;
 mod line;
 mod look;
-mod print;
 mod publish;
 mod read;
 mod realm;

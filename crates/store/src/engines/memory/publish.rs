@@ -4,32 +4,25 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::digest::{self, NodeFields};
-use crate::rules::publish::StoredItems;
 use crate::{
     Ending, ItemNo, ItemRef, Lease, MovedBy, NodeId, PlannedCall, Publish, Published, Result,
     RunId, State, Step, rules,
 };
 
+use super::Desk;
 use super::append::Head;
-use super::items::room;
 use super::schema::{
-    CallRow, Ended, ItemRow, Node, NodeAt, Row, RunNode, RunRow, StateRow, StepRow, Timeline, What,
-    lost,
+    CallRow, ItemRow, Node, NodeAt, Row, RunNode, RunRow, StateRow, StepRow, Timeline, What, lost,
 };
-use super::{Desk, print};
 
 impl Desk<'_> {
     pub(super) fn step(&mut self, lease: Lease, step: &Step) -> Result<Option<Published>> {
         rules::step::check(step)?;
         let run = self.leased(lease)?;
-        let print = print::step(&self.realm.tenant, run.id, step);
-        if let Some(done) = usize::try_from(step.no)
-            .ok()
-            .and_then(|no| run.steps.get(no))
-            && done.epoch == lease.epoch
-            && done.print == print
-        {
-            return Ok(done.published);
+        let content = rules::step::content(step);
+        let known = run.steps.get(step.no as usize);
+        if let Some(known) = known.filter(|known| known.content == content) {
+            return Ok(known.published);
         }
         rules::lease::running(run.id, run.state)?;
         rules::lease::next_step(run.id, run.next_step, step.no)?;
@@ -41,9 +34,9 @@ impl Desk<'_> {
             self.check_new_approval(approval.id)?;
         }
         let first = run.last_item() + 1;
-        let items = self.items(run.id, run.thread, first, &step.items)?;
-        let said = room(run.last_item(), items.len())?;
-        room(said, step.calls.len())?;
+        let items = self.items(run.id, first, &step.items)?;
+        let said = rules::items::after(run.last_item(), items.len())?;
+        rules::items::after(said, step.calls.len())?;
 
         let id = run.id;
         let thread = run.thread;
@@ -54,14 +47,13 @@ impl Desk<'_> {
             self.insert_approval(thread, id, approval);
         }
         let now = self.now;
-        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        let run = self.run_mut(id)?;
         run.steps.push(StepRow {
             first,
             items: said + 1 - first,
             note: step.note.clone(),
             node: None,
-            epoch: lease.epoch,
-            print,
+            content,
             published: None,
         });
         for (position, call) in (0..).zip(&step.calls) {
@@ -84,14 +76,14 @@ impl Desk<'_> {
         let end = if said_anything {
             said
         } else {
-            run.last_stored()
+            run.last_of_steps()
         };
         let published = self.publish_items(id, step.no, end, node.state.as_ref(), Head::ByRun)?;
         let made = NodeId {
             run: id,
             step: step.no,
         };
-        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        let run = self.run_mut(id)?;
         if let Some(step) = run.steps.last_mut() {
             step.node = published.node.filter(|node| *node == made);
             step.published = Some(published);
@@ -101,11 +93,9 @@ impl Desk<'_> {
 
     pub(super) fn publish(&mut self, lease: Lease, publish: &Publish) -> Result<Published> {
         let run = self.leased(lease)?;
-        let print = print::publish(&self.realm.tenant, run.id, publish);
-        let ended = run
-            .ended
-            .filter(|ended| (ended.epoch, ended.print) == (lease.epoch, print));
-        if let Some(published) = ended.and_then(|ended| ended.published) {
+        if self.is_published(run, publish)?
+            && let Some(published) = run.answer
+        {
             return Ok(published);
         }
         rules::lease::running(run.id, run.state)?;
@@ -114,32 +104,23 @@ impl Desk<'_> {
         self.check_unmoved(run)?;
         let results = self.check_results(run, &publish.results)?;
         let first = run.last_item() + 1;
-        let items = self.items(run.id, run.thread, first, &publish.items)?;
-        let last = room(run.last_item(), items.len())?;
-        let filled = results.iter().map(|result| result.no);
-        let added = if items.is_empty() { 0 } else { last };
-        let stored = StoredItems {
-            run: run.id,
-            last: filled
-                .clone()
-                .fold(run.last_stored().max(added), ItemNo::max),
-            last_of_steps: filled
-                .clone()
-                .filter(|no| *no <= run.last_said())
-                .fold(run.last_stored_to(run.last_said()), ItemNo::max),
+        let items = self.items(run.id, first, &publish.items)?;
+        let last = rules::items::after(run.last_item(), items.len())?;
+        let end = match rules::publish::is_to_last_step(publish) {
+            true => run.last_of_steps(),
+            false => {
+                let filled = results.iter().map(|result| result.no);
+                let added = if items.is_empty() { 0 } else { last };
+                filled.fold(run.last_stored().max(added), ItemNo::max)
+            }
         };
-        let end = rules::publish::end_of(publish, &stored, |no| {
-            (first..=last).contains(&no)
-                || filled.clone().any(|one| one == no)
-                || run.item(no).is_some()
-        })?;
 
         let (id, thread) = (run.id, run.thread);
         self.store_results(id, results);
         self.put(id, items);
         self.dequeue(thread, &publish.dequeue);
         let now = self.now;
-        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
+        let run = self.run_mut(id)?;
         run.add_events(publish.events.as_ref());
         run.next_step = publish.step + 1;
         run.note.clone_from(&publish.note);
@@ -151,13 +132,30 @@ impl Desk<'_> {
         if publish.ending == Ending::Cancelled {
             self.withdraw(id);
         }
-        let run = self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))?;
-        run.ended = Some(Ended {
-            epoch: lease.epoch,
-            print,
-            published: Some(published),
-        });
+        self.run_mut(id)?.answer = Some(published);
         Ok(published)
+    }
+
+    /// Whether a run was ended by this very publication.
+    fn is_published(&self, run: &RunRow, publish: &Publish) -> Result<bool> {
+        let count = u32::try_from(publish.items.len()).unwrap_or(u32::MAX);
+        let Some(before) = run.last_item().checked_sub(count) else {
+            return Ok(false);
+        };
+        let thread = self.thread_of(run)?;
+        let mut queued = thread.queue.iter().map(|queued| queued.no);
+        if !rules::publish::is_same(&self.run_view(run)?, publish)
+            || !self.has_items(run, before + 1, &publish.items)
+            || queued.any(|no| publish.dequeue.contains(&no))
+        {
+            return Ok(false);
+        }
+        for result in &publish.results {
+            if !self.is_stored(run, result).unwrap_or(false) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A leased run publishes on the head that it started from.
@@ -165,7 +163,8 @@ impl Desk<'_> {
         if !run.leased {
             return Ok(());
         }
-        self.check_version(self.thread_of(run)?, run.version)
+        let thread = self.thread_of(run)?;
+        rules::begin::unmoved(&self.current_head(thread)?, run.version)
     }
 
     /// Make a node of the items up to `end` that are in none, and move the head if it is to move.
@@ -192,7 +191,7 @@ impl Desk<'_> {
             });
         }
         let open = run.unanswered > 0;
-        let (base, before) = (run.base, run.tip());
+        let before = run.tip();
         let made = NewNode {
             id: NodeId { run: id, step },
             first_item,
@@ -206,7 +205,7 @@ impl Desk<'_> {
         let moves = head == Head::Moves
             || leased
             || (owner.moved_by == MovedBy::AnyRun
-                && (owner.head == base || owner.head == before)
+                && owner.head == before
                 && owner.unsettled.is_none());
         if moves {
             self.move_head(thread, at);
@@ -377,19 +376,13 @@ fn call_row(step: u32, position: u32, call: &PlannedCall, epoch: u32, result: It
 impl RunRow {
     /// The last item that is stored, not merely kept.
     fn last_stored(&self) -> ItemNo {
-        self.last_stored_to(self.last_item())
-    }
-
-    fn last_stored_to(&self, last: ItemNo) -> ItemNo {
         let stored = |no: &ItemNo| self.item(*no).is_some();
-        (1..=last).rev().find(stored).unwrap_or(0)
+        (1..=self.last_item()).rev().find(stored).unwrap_or(0)
     }
 
-    /// The last item of the last step, or of the input.
-    fn last_said(&self) -> ItemNo {
-        match self.steps.last() {
-            Some(step) => step.first + step.items - 1,
-            None => self.inputs,
-        }
+    /// The last item of the last step that has any, or of the input.
+    fn last_of_steps(&self) -> ItemNo {
+        let step = self.steps.iter().rev().find(|step| step.items > 0);
+        step.map_or(self.inputs, |step| step.first + step.items - 1)
     }
 }

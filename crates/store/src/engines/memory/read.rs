@@ -1,10 +1,10 @@
 //! Reading branches: windows, pages, increments.
 
-use std::collections::HashMap;
-
+use crate::item::located;
+use crate::rules::cursors;
 use crate::{
     At, Cursor, Error, Increment, Item, ItemKind, ItemRef, NodeRef, Opened, Page, Position, Result,
-    Span, State, TenantScope, ThreadId, item::located, window,
+    Span, State, TenantScope, ThreadId, window,
 };
 
 use super::schema::{
@@ -12,7 +12,7 @@ use super::schema::{
 };
 use super::threads::Aliases;
 use super::{Desk, MOST};
-use crate::rules::{invalid, not_found};
+use crate::rules::not_found;
 
 impl Desk<'_> {
     /// The thread and the node that a name stands for.
@@ -70,7 +70,7 @@ impl Desk<'_> {
             state: State::default(),
             unsettled: None,
             queued: thread.queue.len() as u64,
-            next: self.next_in_line(thread),
+            next: self.first_waiter(thread),
         };
         if let Some(holder) = self.realm.holder(thread) {
             opened.unsettled = Some(self.run_view(holder)?);
@@ -107,11 +107,7 @@ impl Desk<'_> {
         let last = node.last;
         let limit = limit.min(MOST);
         let fetch = |lo, hi| self.realm.fetch(at, lo, hi);
-        let (entries, more) = match span {
-            Span::Tail => window::before(last, limit, fetch)?,
-            Span::After(position) => window::after(position, last, limit, fetch)?,
-            Span::Before(position) => window::until(position, last, limit, fetch)?,
-        };
+        let (entries, more) = window::page(span, last, limit, fetch)?;
         Ok(Page {
             entries,
             more,
@@ -139,28 +135,26 @@ impl Desk<'_> {
         limit: usize,
     ) -> Result<Increment> {
         let thread = self.realm.thread(id)?;
-        let start = match after {
-            None => self.shared.seal.cursor(scope, id, 0, 0),
-            Some(cursor) => {
-                if !self.shared.seal.fits(scope, id, cursor) {
-                    return Err(Error::BadCursor { thread: id.clone() });
-                }
-                self.check_cursor(thread, cursor)?;
-                *cursor
-            }
-        };
+        let last = self.last_of(thread.head)?;
+        let seal = &self.shared.seal;
+        if let Some(cursor) = after {
+            cursors::sealed(id, seal.fits(scope, id, cursor))?;
+            let head = self
+                .realm
+                .stretches(thread.head.map(|head| (head.timeline, last)));
+            let own = Some((cursor.timeline, cursor.position));
+            cursors::unmoved(id, &head, &self.realm.stretches(own))?;
+        }
         let mut increment = Increment {
             entries: Vec::new(),
-            next: start,
+            next: after.copied().unwrap_or(seal.cursor(scope, id, 0, 0)),
             more: false,
         };
-        let Some(head) = thread.head else {
-            return Ok(increment);
-        };
-        let last = self.realm.node(head)?.last;
-        let fetch = |lo, hi| self.realm.fetch(head, lo, hi);
-        (increment.entries, increment.more) =
-            window::after(start.position, last, limit.min(MOST), fetch)?;
+        if let Some(head) = thread.head {
+            let fetch = |lo, hi| self.realm.fetch(head, lo, hi);
+            (increment.entries, increment.more) =
+                window::after(increment.next.position, last, limit.min(MOST), fetch)?;
+        }
         if let Some(entry) = increment.entries.last() {
             increment.next = self.cursor(scope, id, entry.last)?;
         }
@@ -174,59 +168,12 @@ impl Desk<'_> {
         position: Position,
     ) -> Result<Cursor> {
         let thread = self.realm.thread(id)?;
-        let seal = &self.shared.seal;
-        if position == 0 {
-            return Ok(seal.cursor(scope, id, 0, 0));
-        }
         let last = self.last_of(thread.head)?;
-        let head = thread.head.filter(|_| position <= last).ok_or_else(|| {
-            invalid(
-                "a cursor",
-                format!("{id} ends at position {last}, before {position}"),
-            )
-        })?;
-        for stretch in self.realm.branch(head)? {
-            let stretch = stretch?;
-            if stretch.timeline.fork < position {
-                return Ok(seal.cursor(scope, id, stretch.row, position));
-            }
-        }
-        Err(lost(format_args!("position {position} of {id}")))
-    }
-
-    /// Whether the branch of the head holds a cursor's place.
-    fn check_cursor(&self, thread: &ThreadRow, cursor: &Cursor) -> Result<()> {
-        if cursor.position == 0 {
-            return Ok(());
-        }
-        let moved = |common| Error::CursorMoved {
-            thread: thread.id.clone(),
-            common,
-        };
-        let head = thread.head.ok_or_else(|| moved(0))?;
-        // How far each timeline is part of the branch.
-        let mut tops = HashMap::new();
-        for stretch in self.realm.branch(head)? {
-            let stretch = stretch?;
-            if stretch.row == cursor.timeline {
-                return match cursor.position <= stretch.top {
-                    true => Ok(()),
-                    false => Err(moved(stretch.top)),
-                };
-            }
-            tops.insert(stretch.row, stretch.top);
-        }
-        let mut at = cursor.timeline;
-        let mut top = cursor.position;
-        while let Some(timeline) = self.realm.timelines.get(&at) {
-            let Some(parent) = timeline.parent else { break };
-            at = parent.timeline;
-            top = top.min(timeline.fork);
-            if let Some(common) = tops.get(&at) {
-                return Err(moved(top.min(*common)));
-            }
-        }
-        Err(moved(0))
+        cursors::within(id, position, last)?;
+        let head = thread.head.map(|head| (head.timeline, last));
+        let timeline = cursors::holding(&self.realm.stretches(head), position);
+        let seal = &self.shared.seal;
+        Ok(seal.cursor(scope, id, timeline, position))
     }
 }
 
@@ -252,6 +199,15 @@ impl Realm {
                 .map(|parent| (parent.timeline, timeline.fork));
             Some(Ok(Stretch { row, timeline, top }))
         }))
+    }
+
+    /// The parts of the branch that ends at a position of a timeline, as far as they are known.
+    fn stretches(&self, end: Option<cursors::Stretch>) -> Vec<cursors::Stretch> {
+        std::iter::successors(end, |(row, last)| {
+            let timeline = self.timelines.get(row)?;
+            Some((timeline.parent?.timeline, timeline.fork.min(*last)))
+        })
+        .collect()
     }
 
     /// The items at the positions from `lo` to `hi` of a branch.

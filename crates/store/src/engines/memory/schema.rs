@@ -12,8 +12,9 @@ use tokio::sync::watch;
 
 use crate::cursor::Seal;
 use crate::digest::Digest;
+use crate::rules::lease::WorkedTime;
 use crate::{
-    Alias, ApprovalId, ApprovalState, At, CallRef, CallState, Effect, Error, Flush, Idempotency,
+    Alias, ApprovalId, ApprovalState, CallRef, CallState, Effect, Error, Flush, Idempotency,
     ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position, Published, Queued,
     Redaction, RunId, RunKind, RunState, Said, Shown, State, Tenant, TenantScope, ThreadId,
     Version,
@@ -59,7 +60,7 @@ pub(super) struct Realm {
     pub(super) recent: BTreeSet<(Millis, Row)>,
     /// Visible threads by the end of their time.
     pub(super) expiring: BTreeSet<(Millis, Row)>,
-    /// Threads that are being imported, by the time of their last step.
+    /// Threads that are being imported, by the time at which that began.
     pub(super) importing: BTreeSet<(Millis, Row)>,
     pub(super) timelines: HashMap<Row, Timeline>,
     pub(super) runs: HashMap<RunId, RunRow>,
@@ -85,7 +86,7 @@ pub(super) enum Unit {
 /// Whether a thread can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Since when nothing was imported.
+    /// Since when it is being imported.
     Importing(Millis),
     Visible,
     Deleted,
@@ -113,8 +114,6 @@ pub(super) struct ThreadRow {
     pub(super) line: Vec<WaiterRow>,
     pub(super) timelines: BTreeSet<Row>,
     pub(super) runs: BTreeMap<Row, RunId>,
-    /// Where it was forked from, to know the same fork again.
-    pub(super) origin: Option<At>,
     /// For those who wait for a change. Dropping it tells them that the thread is gone.
     pub(super) changes: Option<watch::Sender<Version>>,
 }
@@ -191,10 +190,7 @@ pub(super) struct RunRow {
     pub(super) delivered: bool,
     pub(super) created: Millis,
     pub(super) progress: Millis,
-    /// For how long it was worked on before its present owner had it.
-    pub(super) worked_before: Millis,
-    /// When its present owner began or claimed it.
-    pub(super) since: Millis,
+    pub(super) worked: WorkedTime,
     pub(super) key: Option<Idempotency>,
     pub(super) note: Option<RawJson>,
     pub(super) request: Option<Arc<RawJson>>,
@@ -207,9 +203,8 @@ pub(super) struct RunRow {
     /// Calls without a stored result.
     pub(super) unanswered: u32,
     pub(super) flushes: Vec<Flush>,
-    pub(super) begun: BegunBy,
-    /// What ended it.
-    pub(super) ended: Option<Ended>,
+    /// What its last publication was answered with.
+    pub(super) answer: Option<Published>,
 }
 
 /// A node of a run.
@@ -221,29 +216,13 @@ pub(super) struct RunNode {
     pub(super) last_item: ItemNo,
 }
 
-/// Who began a run, with what, and the version that was answered.
-#[derive(Clone, Copy)]
-pub(super) struct BegunBy {
-    pub(super) owner: OwnerId,
-    pub(super) print: Digest,
-    pub(super) version: Version,
-}
-
-/// What parked or ended a run, and what was answered.
-#[derive(Clone, Copy)]
-pub(super) struct Ended {
-    pub(super) epoch: u32,
-    pub(super) print: Digest,
-    pub(super) published: Option<Published>,
-}
-
 pub(super) struct StepRow {
     pub(super) first: ItemNo,
     pub(super) items: u32,
     pub(super) note: Option<RawJson>,
     pub(super) node: Option<NodeId>,
-    pub(super) epoch: u32,
-    pub(super) print: Digest,
+    /// Says whether another step is the same.
+    pub(super) content: Digest,
     pub(super) published: Option<Published>,
 }
 

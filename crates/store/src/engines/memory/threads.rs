@@ -7,8 +7,8 @@ use throughline_model::json::RawJson;
 use tokio::sync::watch;
 
 use crate::{
-    Fork, Listing, Millis, NewThread, Opened, PageToken, QueueNo, Queued, Result, Thread,
-    ThreadFilter, ThreadId, ThreadPatch, Tip, Version,
+    Alias, Fork, Listing, Millis, NewThread, Opened, PageToken, QueueNo, Queued, Result, Thread,
+    ThreadFilter, ThreadId, ThreadPatch, Tip, Version, rules,
 };
 
 use super::schema::{NodeAt, Realm, Row, RunRow, Stage, ThreadRow, lost};
@@ -22,79 +22,61 @@ impl Desk<'_> {
             Some(row) => {
                 // A thread that is being imported has the name, but cannot be opened.
                 self.realm.thread(id).map_err(|_| exists("thread", id))?;
-                self.realm.check_aliases(new, Some(row))?;
+                self.realm.check_aliases(&new.aliases, Some(row))?;
             }
             None => {
-                self.realm.check_aliases(new, None)?;
-                let row = self.shared.row();
-                let thread = thread_row(row, new, self.now, Stage::Visible);
-                self.realm.insert_thread(thread);
+                self.realm.check_names(new)?;
+                self.insert_thread(new, Stage::Visible);
             }
         }
         self.open(&crate::At::Thread(id.clone()), window)
     }
 
     pub(super) fn fork(&mut self, fork: &Fork) -> Result<Thread> {
+        let (_, head) = self.find(&fork.from)?;
         let new = &fork.thread;
         if let Ok(made) = self.realm.thread(&new.id) {
-            let again = made.version == Version(0) && made.origin.as_ref() == Some(&fork.from);
-            if again && made.is_as(new) {
-                return self.realm.thread_view(made, Aliases::Shown);
+            let thread = self.realm.thread_view(made, Aliases::Shown)?;
+            let base = head.map(|head| self.realm.node(head)).transpose()?;
+            let is_shared = made
+                .head
+                .is_some_and(|head| !made.timelines.contains(&head.timeline));
+            if rules::threads::is_fork(&thread, is_shared, base.map(|base| base.id), fork) {
+                return Ok(thread);
             }
         }
-        let (_, head) = self.find(&fork.from)?;
         self.realm.check_names(new)?;
-        let row = self.shared.row();
-        let mut thread = thread_row(row, new, self.now, Stage::Visible);
-        thread.head = head;
-        thread.origin = Some(fork.from.clone());
+        let row = self.insert_thread(new, Stage::Visible);
         if let Some(head) = head {
             self.realm.pin(head);
         }
-        self.realm.insert_thread(thread);
-        let made = self.realm.thread(&new.id)?;
+        self.realm.change_thread(row, |thread| thread.head = head);
+        let made = self.realm.thread_row(row)?;
         self.realm.thread_view(made, Aliases::Shown)
     }
 
     pub(super) fn patch(&mut self, id: &ThreadId, patch: &ThreadPatch) -> Result<Thread> {
-        let row = self.realm.thread(id)?.row;
-        for alias in &patch.add_aliases {
-            if self.realm.aliases.get(alias).is_some_and(|of| *of != row) {
-                return Err(exists("alias", &alias.name));
-            }
+        let thread = self.realm.thread(id)?;
+        let row = thread.row;
+        self.realm.check_aliases(&patch.add_aliases, Some(row))?;
+        let before = self.realm.thread_view(thread, Aliases::Shown)?;
+        for alias in &before.aliases {
+            self.realm.aliases.remove(alias);
         }
-        self.realm.change_thread(row, |thread| {
-            let change = patch.clone();
-            if let Some(title) = change.title {
-                thread.title = title;
-            }
-            if let Some(meta) = change.meta {
-                thread.meta = meta;
-            }
-            if let Some(settings) = change.settings {
-                thread.settings = settings;
-            }
-            if let Some(moved_by) = change.moved_by {
-                thread.moved_by = moved_by;
-            }
-            if let Some(keep) = change.keep {
-                thread.keep = keep;
-            }
-            for alias in &change.remove_aliases {
-                thread.aliases.remove(alias);
-            }
-            thread.aliases.extend(change.add_aliases);
-        });
-        for alias in &patch.remove_aliases {
-            if self.realm.aliases.get(alias) == Some(&row) {
-                self.realm.aliases.remove(alias);
-            }
-        }
-        for alias in &patch.add_aliases {
+        let after = rules::threads::patched(before, patch);
+        for alias in &after.aliases {
             self.realm.aliases.insert(alias.clone(), row);
         }
-        let thread = self.realm.thread(id)?;
-        self.realm.thread_view(thread, Aliases::Shown)
+        let new = after.clone();
+        self.realm.change_thread(row, |thread| {
+            thread.aliases = new.aliases.into_iter().collect();
+            thread.title = new.title;
+            thread.meta = new.meta;
+            thread.settings = new.settings;
+            thread.moved_by = new.moved_by;
+            thread.keep = new.keep;
+        });
+        Ok(after)
     }
 
     pub(super) fn threads(
@@ -167,6 +149,40 @@ impl Desk<'_> {
         Ok(changes.subscribe())
     }
 
+    /// Make a thread that has said nothing; its names were checked.
+    pub(super) fn insert_thread(&mut self, new: &NewThread, stage: Stage) -> Row {
+        let row = self.shared.row();
+        let thread = ThreadRow {
+            row,
+            id: new.id.clone(),
+            stage,
+            aliases: new.aliases.iter().cloned().collect(),
+            title: new.title.clone(),
+            meta: new.meta.clone(),
+            settings: new.settings.clone(),
+            moved_by: new.moved_by,
+            keep: new.keep,
+            head: None,
+            version: Version(0),
+            created: self.now,
+            touched: self.now,
+            unsettled: None,
+            queue: VecDeque::new(),
+            last_queued: 0,
+            line: Vec::new(),
+            timelines: BTreeSet::new(),
+            runs: BTreeMap::new(),
+            changes: None,
+        };
+        self.realm.names.insert(new.id.clone(), row);
+        for alias in &thread.aliases {
+            self.realm.aliases.insert(alias.clone(), row);
+        }
+        self.realm.index_thread(&thread);
+        self.realm.threads.insert(row, thread);
+        row
+    }
+
     /// Move a thread's head.
     pub(super) fn move_head(&mut self, row: Row, to: NodeAt) {
         let now = self.now;
@@ -197,59 +213,12 @@ pub(super) enum Aliases {
     LeftOut,
 }
 
-/// A thread that has said nothing.
-pub(super) fn thread_row(row: Row, new: &NewThread, now: Millis, stage: Stage) -> ThreadRow {
-    ThreadRow {
-        row,
-        id: new.id.clone(),
-        stage,
-        aliases: new.aliases.iter().cloned().collect(),
-        title: new.title.clone(),
-        meta: new.meta.clone(),
-        settings: new.settings.clone(),
-        moved_by: new.moved_by,
-        keep: new.keep,
-        head: None,
-        version: Version(0),
-        created: now,
-        touched: now,
-        unsettled: None,
-        queue: VecDeque::new(),
-        last_queued: 0,
-        line: Vec::new(),
-        timelines: BTreeSet::new(),
-        runs: BTreeMap::new(),
-        origin: None,
-        changes: None,
-    }
-}
-
 impl ThreadRow {
-    /// Whether it was made like this and not changed since.
-    pub(super) fn is_as(&self, new: &NewThread) -> bool {
-        self.aliases == new.aliases.iter().cloned().collect()
-            && self.title == new.title
-            && self.meta == new.meta
-            && self.settings == new.settings
-            && self.moved_by == new.moved_by
-            && self.keep == new.keep
-    }
-
     fn fits(&self, filter: &ThreadFilter) -> bool {
         let kind = filter.alias_kind.as_ref();
-        if kind.is_some_and(|kind| !self.aliases.iter().any(|alias| alias.kind == *kind)) {
-            return false;
-        }
-        if filter.meta.is_empty() {
-            return true;
-        }
-        let Some(meta) = &self.meta else {
-            return false;
-        };
-        let meta = meta.value();
-        let has =
-            |(key, text): &(String, String)| meta.get(key).is_some_and(|value| value.is_str(text));
-        filter.meta.iter().all(has)
+        let meta = self.meta.as_ref().map(RawJson::value);
+        kind.is_none_or(|kind| self.aliases.iter().any(|alias| alias.kind == *kind))
+            && rules::threads::has_meta(meta.as_ref(), filter)
     }
 
     /// When its time is over.
@@ -264,27 +233,14 @@ impl Realm {
         if self.names.contains_key(&new.id) {
             return Err(exists("thread", &new.id));
         }
-        self.check_aliases(new, None)
+        self.check_aliases(&new.aliases, None)
     }
 
-    fn check_aliases(&self, new: &NewThread, of: Option<Row>) -> Result<()> {
-        for alias in &new.aliases {
-            let taken = self.aliases.get(alias);
-            if taken.is_some_and(|row| Some(*row) != of) {
-                return Err(exists("alias", &alias.name));
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn insert_thread(&mut self, thread: ThreadRow) {
-        let row = thread.row;
-        self.names.insert(thread.id.clone(), row);
-        for alias in &thread.aliases {
-            self.aliases.insert(alias.clone(), row);
-        }
-        self.index_thread(&thread);
-        self.threads.insert(row, thread);
+    /// Whether names are free, or belong to the thread that is to have them.
+    fn check_aliases(&self, aliases: &[Alias], own: Option<Row>) -> Result<()> {
+        aliases.iter().try_for_each(|alias| {
+            rules::threads::alias(alias, self.aliases.get(alias).copied(), own)
+        })
     }
 
     /// Change a thread, and where it stands in the orders of threads.

@@ -277,7 +277,7 @@ impl Engine for Sqlite {
     }
 
     async fn append(&self, scope: &TenantScope, items: &Append) -> Result<Published> {
-        let ready = ReadyAppend::new(scope, items);
+        let ready = ReadyAppend::new(scope, items)?;
         let scope = scope.clone();
         self.shared
             .write(Op::Other, move |tx| append::append(tx, &scope, &ready))
@@ -292,7 +292,7 @@ impl Engine for Sqlite {
     }
 
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun> {
-        let ready = ReadyRun::new(scope, begin);
+        let ready = ReadyRun::new(scope, begin)?;
         let scope = scope.clone();
         self.shared
             .write(Op::Begin, move |tx| begin::begin(tx, &scope, &ready))

@@ -3,19 +3,18 @@
 use rusqlite::params;
 
 use crate::engines::sqlite::cache::Live;
-use crate::engines::sqlite::fault::{Done, exists, invalid};
-use crate::engines::sqlite::ops::begin::{free_key, keyed, not_busy};
-use crate::engines::sqlite::ops::line;
+use crate::engines::sqlite::fault::{Done, exists};
+use crate::engines::sqlite::ops::begin::{at_head, free_key, keyed, known_run};
 use crate::engines::sqlite::ops::publish::answer;
-use crate::engines::sqlite::rows::find::{any_run, shown_thread};
+use crate::engines::sqlite::rows::find::shown_thread;
 use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, move_leased, place_node};
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::run_sql;
-use crate::engines::sqlite::rows::{RunRow, SHOWN, flag, int};
+use crate::engines::sqlite::rows::{RunRow, flag, int};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::rules::begin::Earlier;
-use crate::{Append, Published, RunState, Tenant, TenantScope, Version, rules};
+use crate::{Append, Published, Result, RunState, Tenant, TenantScope, Version, rules};
 
 /// Items that are to be added by hand.
 pub(crate) struct ReadyAppend {
@@ -25,13 +24,14 @@ pub(crate) struct ReadyAppend {
 }
 
 impl ReadyAppend {
-    pub(crate) fn new(scope: &TenantScope, append: &Append) -> Self {
+    pub(crate) fn new(scope: &TenantScope, append: &Append) -> Result<Self> {
+        rules::begin::check_append(append)?;
         let state = append.state.as_ref();
-        Self {
+        Ok(Self {
             items: Ready::list(scope.tenant(), append.run, 1, &append.items),
             state: state.map(|state| NewState::new(scope, append.run, 0, state)),
             append: append.clone(),
-        }
+        })
     }
 }
 
@@ -47,24 +47,24 @@ fn appended_before(
         Some(key) => keyed(tx.conn, tenant, key)?,
         None => None,
     };
-    let found = any_run(tx.conn, tenant, append.run)?;
+    let found = known_run(tx, tenant, append.run)?;
     let same = match &found {
         Some(row) => Some(
-            row.stage == SHOWN
-                && row.has(flag::APPEND)
+            row.has(flag::APPEND)
                 && row.inputs as usize == ready.items.len()
                 && items::same(tx.conn, name, (row.row, row.id), 1, &ready.items)?,
         ),
         None => None,
     };
     let by_key = keyed.as_ref().map(|row| row.id);
-    match rules::begin::earlier(append.run, same, by_key)? {
-        Earlier::Nothing => Ok(None),
-        Earlier::Same => Ok(found),
-        Earlier::ByKey => match keyed {
-            Some(row) if !row.has(flag::APPEND) => Err(exists("run", &row.id)),
-            keyed => Ok(keyed),
-        },
+    let earlier = match rules::begin::earlier(append.run, same, by_key)? {
+        Earlier::Nothing => None,
+        Earlier::Same => found,
+        Earlier::ByKey(_) => keyed,
+    };
+    match earlier {
+        Some(row) if !row.has(flag::APPEND) => Err(exists("run", &row.id)),
+        earlier => Ok(earlier),
     }
 }
 
@@ -78,20 +78,13 @@ pub(crate) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) 
         return answer(tx, &row);
     }
     let thread = shown_thread(tx.conn, known, &append.thread)?;
-    not_busy(tx, thread.row, &append.thread)?;
-    line::turn(tx, thread.row, &append.thread, append.run)?;
-    if let Some(expected) = append.expected {
-        rules::begin::unmoved(&thread.current_head(), expected)?;
-    }
-    if ready.items.is_empty() {
-        return Err(invalid("an append", "there is nothing to add"));
-    }
+    at_head(tx, &thread, append.run, append.expected)?;
     let tenant = known.unwrap_or(0);
     let originals = items::resolve(tx.conn, tenant, &ready.items)?;
     if let Some(key) = &append.key {
         free_key(tx, tenant, key)?;
     }
-    let count = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
+    let count = rules::items::after(0, ready.items.len())?;
     let base = thread.base();
     let values = params![
         tenant,

@@ -4,8 +4,9 @@ use rusqlite::{Connection, Row, params};
 use throughline_model::json::RawJson;
 
 use crate::engines::sqlite::fault::{Done, missing};
+use crate::engines::sqlite::rows::find::thread_by_id;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
-use crate::engines::sqlite::rows::{int, json, num};
+use crate::engines::sqlite::rows::{SHOWN, int, json, num};
 use crate::engines::sqlite::write::job::Tx;
 use crate::{
     Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Listing, Millis,
@@ -208,9 +209,10 @@ pub(crate) fn list(
         return Ok(empty);
     };
     let thread = match &filter.thread {
-        Some(id) => {
-            Some(crate::engines::sqlite::rows::find::shown_thread(conn, Some(tenant), id)?.row)
-        }
+        Some(id) => match thread_by_id(conn, tenant, id, SHOWN)? {
+            Some(thread) => Some(thread.row),
+            None => return Ok(empty),
+        },
         None => None,
     };
     let which = match (thread, filter.waiting) {

@@ -13,13 +13,13 @@ use crate::engines::sqlite::rows::find::{
 };
 use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
-use crate::engines::sqlite::rows::{RunRow, SHOWN, flag, int, num};
+use crate::engines::sqlite::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
-use crate::rules::begin::{Earlier, TakenCall};
+use crate::rules::begin::{Earlier, FoundHead, TakenCall};
 use crate::{
     Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
-    NewItem, NodeRef, Place, RunId, Started, Tenant, TenantScope, ThreadId, Version,
+    NewItem, NodeRef, Place, Result, RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
 use crate::{rules, trials};
 
@@ -31,12 +31,13 @@ pub(crate) struct ReadyRun {
 }
 
 impl ReadyRun {
-    pub(crate) fn new(scope: &TenantScope, begin: &Begin) -> Self {
-        Self {
+    pub(crate) fn new(scope: &TenantScope, begin: &Begin) -> Result<Self> {
+        rules::begin::check(begin)?;
+        Ok(Self {
             items: Ready::list(scope.tenant(), begin.run, 1, &begin.input),
             request: begin.request.as_ref().map(|raw| digest::request(raw.get())),
             begin: begin.clone(),
-        }
+        })
     }
 }
 
@@ -179,19 +180,15 @@ fn seen_before(
         Some(key) => keyed(tx.conn, tenant, key)?,
         None => None,
     };
-    let found = any_run(tx.conn, tenant, begin.run)?;
+    let found = known_run(tx, tenant, begin.run)?;
     let same = match &found {
-        // Begun, and deleted with its thread since.
-        Some(row) if row.stage != SHOWN => return Err(missing("run", &begin.run)),
-        Some(row) => Some(
-            row.owner == Some(tx.owner)
-                && row.epoch == 1
-                && row.attempt == 0
-                && !row.has(flag::APPEND)
-                && row.inputs as usize == ready.items.len()
-                && row.key.as_deref() == begin.key.as_ref().map(|key| key.key.as_str())
-                && items::same(tx.conn, scope.tenant(), (row.row, row.id), 1, &ready.items)?,
-        ),
+        Some(row) => {
+            let own = row.owner == Some(tx.owner) && row.inputs as usize == ready.items.len();
+            let run = (row.row, row.id);
+            let same = rules::begin::is_same(&row.run(tx.now)?, own, begin)
+                && items::same(tx.conn, scope.tenant(), run, 1, &ready.items)?;
+            Some(same)
+        }
         None => None,
     };
     let by_key = keyed.as_ref().map(|row| row.id);
@@ -201,11 +198,19 @@ fn seen_before(
         keyed,
     ) {
         (Earlier::Same, Some(row), _) => Ok(Some(Begun::Started(started(tx, &row)?))),
-        (Earlier::ByKey, _, Some(mut row)) => {
+        (Earlier::ByKey(_), _, Some(mut row)) => {
             events::tell_next(tx, &mut row)?;
             Ok(Some(Begun::Repeated(Box::new(row.run(tx.now)?))))
         }
         _ => Ok(None),
+    }
+}
+
+/// A run that is there; [`Error::NotFound`] if its thread is deleted.
+pub(crate) fn known_run(tx: &Tx<'_>, tenant: i64, id: RunId) -> Done<Option<RunRow>> {
+    match any_run(tx.conn, tenant, id)? {
+        Some(run) if run.stage != SHOWN => Err(missing("run", &id)),
+        found => Ok(found),
     }
 }
 
@@ -215,7 +220,8 @@ pub(crate) fn keyed(conn: &Connection, tenant: i64, key: &Idempotency) -> Done<O
     let Some(row) = found.filter(|_| trials::unless("key-ignored", true)) else {
         return Ok(None);
     };
-    if row.stage != SHOWN {
+    // A key lives as long as the run can be named.
+    if row.stage != SHOWN || row.has(flag::HIDDEN) {
         return Ok(None);
     }
     rules::begin::key(key, row.id, row.key_digest)?;
@@ -245,9 +251,26 @@ pub(crate) fn not_busy(tx: &Tx<'_>, thread: i64, id: &ThreadId) -> Done<()> {
     Ok(rules::begin::free(id, holder)?)
 }
 
+/// Refuse a run that may not start at the head of a thread; its turn there.
+pub(crate) fn at_head(
+    tx: &Tx<'_>,
+    thread: &ThreadRow,
+    run: RunId,
+    expected: Option<Version>,
+) -> Done<line::Turn> {
+    let holder = unsettled(tx.conn, thread.row)?;
+    let first = line::first(tx.conn, thread.row, tx.now)?;
+    let found = FoundHead {
+        current: thread.current_head(),
+        holder: holder.map(|run| (run.id, run.seen(tx.now))),
+        first_waiter: first.map(|first| first.run),
+    };
+    rules::begin::at_head(&found, run, expected)?;
+    Ok(line::Turn::new(thread.row, run, first))
+}
+
 /// Look up where a run starts, with every precondition. Only a new thread is written.
 fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begin) -> Done<Start> {
-    rules::lease::next_events(begin.run, 0, begin.events.as_ref())?;
     match &begin.at {
         Anchor::New { thread, leasing } => {
             if let Some(tenant) = tenant {
@@ -271,9 +294,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
         Anchor::Head { thread, expected } => {
             let row = shown_thread(tx.conn, tenant, thread)?;
             takes_wait(tx, tenant, begin)?;
-            not_busy(tx, row.row, thread)?;
-            let turn = line::turn(tx, row.row, thread, begin.run)?;
-            rules::begin::unmoved(&row.current_head(), *expected)?;
+            let turn = at_head(tx, &row, begin.run, Some(*expected))?;
             unchanged(tx, row.row, thread, begin)?;
             Ok(Start {
                 thread: row.row,
@@ -371,17 +392,10 @@ fn write(
     let begin = &ready.begin;
     let conn = tx.conn;
     let originals = items::resolve(conn, tenant, &ready.items)?;
-    if begin
-        .events
-        .as_ref()
-        .is_some_and(|events| events.first != 0)
-    {
-        return Ok(None);
-    }
     if let Some(key) = &begin.key {
         free_key(tx, tenant, key)?;
     }
-    let inputs = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
+    let inputs = rules::items::after(0, ready.items.len())?;
     let next_event = begin.events.as_ref().map_or(0, Flush::end);
     let flags = flags(begin.mode, start.leased);
     let request = match ready.request {
@@ -481,9 +495,10 @@ fn next_row(tx: &Tx<'_>) -> Done<i64> {
     Ok(last.unwrap_or(0) + 1)
 }
 
-/// Take a key away from a run of a deleted thread.
+/// Take a key away from a run that is hidden, or whose thread is deleted.
 pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> {
-    let sql = "SELECT r.run FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.tenant=? AND r.idem=? AND t.stage IN (2, 3)";
+    // 32: `HIDDEN`.
+    let sql = "SELECT r.run FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.tenant=? AND r.idem=? AND (t.stage IN (2, 3) OR r.flags & 32<>0)";
     let dead: Option<i64> = one(tx.conn, sql, (tenant, &key.key), |row| row.get(0))?;
     if let Some(run) = dead {
         run_sql(

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use crate::digest::{self, Digest};
 use crate::engines::sqlite::fault::{Done, Stop, storage};
 use crate::engines::sqlite::rows::branch::{ITEM, check_digest, item, misplaced, readable};
-use crate::engines::sqlite::rows::find::node_holding;
+use crate::engines::sqlite::rows::find::{node_holding, node_with_item};
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{NODE, NODE_TABLES, NodeRow, num};
-use crate::{Checked, Damage, Error, ItemRef, Progress, RunId, Tenant};
+use crate::{Checked, Damage, Error, ItemRef, Position, Progress, RunId, Tenant};
 
 /// Rows between two words about the progress.
 const TELL: u64 = 1000;
@@ -288,17 +288,14 @@ impl Check<'_> {
 
     /// Damage of an item with its position, if it is in a node.
     fn positioned(&self, row: &rusqlite::Row<'_>, stop: Stop) -> Stop {
-        let sql = "SELECT n.first+?2-n.item_lo FROM
-          (SELECT tl, pos FROM step WHERE run=?1 AND tl IS NOT NULL UNION SELECT pub_tl, pub_first FROM run WHERE run=?1) p
-          CROSS JOIN node n ON n.tl=p.tl AND n.first=p.pos AND n.run=?1
-          WHERE ?2 BETWEEN n.item_lo AND n.item_lo+n.last-n.first LIMIT 1";
-        let find = || -> Done<Option<i64>> {
-            let (run, no): (i64, i64) = (row.get(3)?, row.get(4)?);
-            let found = self.conn.query_row(sql, (run, no), |row| row.get(0));
-            Ok(found.optional()?)
+        let find = || -> Done<Option<Position>> {
+            let (run, no): (i64, u32) = (row.get(3)?, row.get(4)?);
+            let node = node_with_item(self.conn, run, no)?;
+            let node = node.filter(|node| no <= node.item_hi());
+            Ok(node.map(|node| node.first + u64::from(no - node.item_lo)))
         };
         match find() {
-            Ok(Some(position)) => stop.at_position(num(position)),
+            Ok(Some(position)) => stop.at_position(position),
             // The damage itself is what counts.
             Ok(None) | Err(_) => stop,
         }

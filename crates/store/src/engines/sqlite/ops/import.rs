@@ -3,16 +3,17 @@
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
-use crate::digest::Digest;
+use crate::digest::{self, Digest};
 use crate::engines::sqlite::cache::Live;
 use crate::engines::sqlite::fault::{Done, exists, missing};
-use crate::engines::sqlite::rows::find::{any_run, node_of, thread_by_id};
+use crate::engines::sqlite::rows::find::{aliases, any_run, node_of, thread_by_id};
 use crate::engines::sqlite::rows::items::{self, Ready};
 use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, minute, place_node};
 use crate::engines::sqlite::rows::seal::seal;
-use crate::engines::sqlite::rows::sql::{one, run_sql};
-use crate::engines::sqlite::rows::{NodeRow, RunRow, flag, int};
+use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
+use crate::engines::sqlite::rows::{NodeRow, RunRow, SHOWN, flag, int};
 use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::rules::import::FoundRun;
 use crate::{
     Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, TenantScope,
     ThreadId, rules,
@@ -31,14 +32,9 @@ pub(crate) enum ReadyImport {
 
 pub(crate) struct ReadyNode {
     node: ImportNode,
-    items: Vec<Place>,
+    /// Its items; `None` for those without bytes.
+    items: Vec<Option<Ready>>,
     state: Option<NewState>,
-}
-
-enum Place {
-    Said(Ready),
-    /// Stored as the node gives it.
-    Other,
 }
 
 impl ReadyImport {
@@ -47,13 +43,13 @@ impl ReadyImport {
             Import::Open { thread, created } => Self::Open(thread.clone(), *created),
             Import::Node { thread, node } => {
                 rules::import::check(node)?;
-                let place = |item: &ImportItem| match item {
-                    ImportItem::Said(item) => Place::Said(Ready::unnumbered(item)),
-                    ImportItem::Redacted(..) | ImportItem::Gap => Place::Other,
+                let ready = |item: &ImportItem| match item {
+                    ImportItem::Said(said) => Some(Ready::said(said)),
+                    ImportItem::Redacted(..) | ImportItem::Gap => None,
                 };
                 let state = node.state.as_ref();
                 let ready = ReadyNode {
-                    items: node.items.iter().map(place).collect(),
+                    items: node.items.iter().map(ready).collect(),
                     state: state
                         .map(|state| NewState::new(scope, node.node.run, node.node.step, state)),
                     node: (**node).clone(),
@@ -77,7 +73,16 @@ pub(crate) fn import(tx: &mut Tx<'_>, scope: &TenantScope, import: &ReadyImport)
         ReadyImport::Node(thread, ready) => node(tx, scope, thread, ready),
         ReadyImport::Finish(thread, head, touched) => finish(tx, scope, thread, *head, *touched),
         ReadyImport::Abort(thread) => {
-            let row = importing(tx, scope, thread)?;
+            let Some(tenant) = tx.known_tenant(scope.tenant())? else {
+                return Ok(());
+            };
+            let shown = thread_by_id(tx.conn, tenant, thread, SHOWN)?;
+            rules::import::abort(thread, shown.is_some())?;
+            // One that is not there was aborted before.
+            let Some(imported) = thread_by_id(tx.conn, tenant, thread, IMPORTING)? else {
+                return Ok(());
+            };
+            let row = imported.row;
             crate::engines::sqlite::ops::threads::forget(tx, row)?;
             // Its runs' names must be free at once, as its own is.
             crate::engines::sqlite::ops::purge::sweep_at_once(tx, row)
@@ -101,9 +106,9 @@ fn open(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread, created: u64) -> 
         let there = thread_by_id(tx.conn, tenant, &new.id, IMPORTING)?;
         if let Some(thread) = there {
             let sql = "SELECT 1 FROM timeline WHERE thread=? LIMIT 1";
-            let begun = one(tx.conn, sql, [thread.row], |_| Ok(()))?.is_some();
-            // Sent again before anything else came.
-            if !begun && thread.created == created && thread.title == new.title {
+            let has_nodes = one(tx.conn, sql, [thread.row], |_| Ok(()))?.is_some();
+            let thread = thread.thread(aliases(tx.conn, thread.row)?)?;
+            if rules::import::is_opened(&thread, has_nodes, new, created) {
                 return Ok(());
             }
         }
@@ -142,36 +147,30 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
         if run.thread != thread {
             return Err(exists("run", &run.id));
         }
-        if let Some(there) = node_of(tx.conn, run, new.node.step)? {
-            let same = there.item_hi() + 1 - there.item_lo
-                == u32::try_from(new.items.len()).unwrap_or(0)
-                && is_same(tx, scope, run, there.item_lo, ready)?;
-            return if same {
-                Ok(())
-            } else {
-                Err(exists("node", &new.node))
-            };
+        let node = node_of(tx.conn, run, new.node.step)?;
+        let found = FoundRun {
+            has_node: match &node {
+                Some(node) => Some(has_items(tx, scope, node, new)?),
+                None => None,
+            },
+            last: run.published_id(),
+            next_step: run.next_step,
+        };
+        if !rules::import::node(new, &found)? {
+            return Ok(());
         }
-        rules::import::next(new, run.published_id(), run.next_step)?;
     }
     let base = match new.parent {
         None => None,
         Some(parent) => Some(imported(tx, tenant, thread, parent)?.base(true)),
     };
-    let mut originals = Vec::with_capacity(ready.items.len());
-    for item in &ready.items {
-        let resolved = match item {
-            Place::Said(item) => items::resolve(tx.conn, tenant, std::slice::from_ref(item))?,
-            Place::Other => vec![None],
-        };
-        originals.extend(resolved);
-    }
+    let from = run.as_ref().map_or(1, |run| run.next_item);
+    let last = rules::items::after(from - 1, ready.items.len())?;
     // Nothing is refused from here on.
-    let count = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
-    let (row, from) = match &run {
+    let row = match &run {
         Some(run) => {
             keep_inner(tx, run)?;
-            (run.row, run.next_item)
+            run.row
         }
         None => {
             let sql = "INSERT INTO run(tenant, id, thread, live, state, flags, epoch, attempt, base_tl, base_first, version,
@@ -189,7 +188,7 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
                 int(new.created),
             ];
             run_sql(tx.conn, sql, values)?;
-            (tx.conn.last_insert_rowid(), 1)
+            tx.conn.last_insert_rowid()
         }
     };
     let mut live = Live {
@@ -199,10 +198,10 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
         from,
         ..Live::new(scope.tenant(), (row, new.node.run), (thread, id.clone()))
     };
-    store(tx, &mut live, ready, &originals)?;
+    store(tx, &mut live, ready)?;
     let of = NodeOf {
         step: new.node.step,
-        to: from + count - 1,
+        to: last,
         open: new.open,
         state: ready.state.as_ref(),
         created: new.created,
@@ -219,7 +218,7 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
                 Some((placed.tl, placed.first, new.node.step))
             ),
         new.node.step + 1,
-        from + count,
+        last + 1,
         placed.tl,
         int(placed.first),
         new.node.step,
@@ -242,33 +241,20 @@ fn imported(tx: &Tx<'_>, tenant: i64, thread: i64, id: NodeId) -> Done<NodeRow> 
 }
 
 /// Store the items of a node.
-fn store(
-    tx: &Tx<'_>,
-    live: &mut Live,
-    ready: &ReadyNode,
-    originals: &[Option<items::Original>],
-) -> Done<()> {
-    let places = (live.from..)
-        .zip(&ready.items)
-        .zip(&ready.node.items)
-        .zip(originals);
-    for (((no, place), given), original) in places {
-        let at = ItemRef { run: live.id, no };
-        let mark = match (place, given) {
-            (Place::Said(item), _) => {
-                items::insert(tx, &live.tenant, live.row, at, item, original.as_ref())?
-            }
-            (Place::Other, ImportItem::Redacted(said, redaction)) => {
+fn store(tx: &Tx<'_>, live: &mut Live, ready: &ReadyNode) -> Done<()> {
+    let items = ready.items.iter().zip(&ready.node.items);
+    for (no, (item, given)) in (live.from..).zip(items) {
+        let (tenant, at) = (&live.tenant, ItemRef { run: live.id, no });
+        let mark = match (item, given) {
+            (Some(item), _) => items::insert(tx, tenant, live.row, at, item, None)?,
+            (None, ImportItem::Redacted(said, redaction)) => {
                 let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?)";
-                run_sql(
-                    tx.conn,
-                    sql,
-                    (live.row, no, &redaction.by, int(redaction.at)),
-                )?;
-                items::insert_redacted(tx, &live.tenant, live.row, at, said)?
+                let values = (live.row, no, &redaction.by, int(redaction.at));
+                run_sql(tx.conn, sql, values)?;
+                items::insert_redacted(tx, tenant, live.row, at, said)?
             }
-            (Place::Other, ImportItem::Gap | ImportItem::Said(_)) => {
-                items::insert_gap(tx, &live.tenant, live.row, at)?
+            (None, ImportItem::Gap | ImportItem::Said(_)) => {
+                items::insert_gap(tx, tenant, live.row, at)?
             }
         };
         live.mark(mark);
@@ -276,22 +262,18 @@ fn store(
     Ok(())
 }
 
-fn is_same(
-    tx: &Tx<'_>,
-    scope: &TenantScope,
-    run: &RunRow,
-    from: u32,
-    ready: &ReadyNode,
-) -> Done<bool> {
-    for (no, place) in (from..).zip(&ready.items) {
-        if let Place::Said(item) = place {
-            let item = std::slice::from_ref(item);
-            if !items::same(tx.conn, scope.tenant(), (run.row, run.id), no, item)? {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
+/// Whether a node has the items that are given.
+fn has_items(tx: &Tx<'_>, scope: &TenantScope, node: &NodeRow, new: &ImportNode) -> Done<bool> {
+    let sql = "SELECT digest FROM item WHERE run=? AND no BETWEEN ? AND ? ORDER BY no";
+    let mut statement = prepare(tx.conn, sql)?;
+    let key = (node.run, node.item_lo, node.item_hi());
+    let stored = statement.query_map(key, |row| row.get(0))?;
+    let stored: Vec<Digest> = stored.collect::<Result<_, _>>()?;
+    let given = (node.item_lo..).zip(&new.items).map(|(no, item)| {
+        let run = new.node.run;
+        digest::imported(scope.tenant(), ItemRef { run, no }, item)
+    });
+    Ok(given.eq(stored))
 }
 
 /// A run's node that is no longer its last one is found by its step.
@@ -314,13 +296,9 @@ fn finish(
     touched: u64,
 ) -> Done<()> {
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    if let Some(shown) = thread_by_id(tx.conn, tenant, id, crate::engines::sqlite::rows::SHOWN)? {
-        let same = shown.head.as_ref().map(|head| head.id) == head && shown.touched == touched;
-        return if same {
-            Ok(())
-        } else {
-            Err(exists("thread", id))
-        };
+    if let Some(shown) = thread_by_id(tx.conn, tenant, id, SHOWN)? {
+        let shown = shown.thread(Vec::new())?;
+        return Ok(rules::import::finished(&shown, head, touched)?);
     }
     let thread = importing(tx, scope, id)?;
     let node = match head {

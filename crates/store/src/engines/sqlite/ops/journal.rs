@@ -8,7 +8,7 @@ use crate::engines::sqlite::fault::{Done, corrupt, missing};
 use crate::engines::sqlite::ops::calls::ENDS;
 use crate::engines::sqlite::ops::read::Reading;
 use crate::engines::sqlite::rows::branch::{journal_entries, run_items};
-use crate::engines::sqlite::rows::find::{node_of, shown_run};
+use crate::engines::sqlite::rows::find::{any_run, is_reached, node_of, shown_run};
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{RunRow, flag, json};
 use crate::{
@@ -152,7 +152,7 @@ pub(crate) fn node(
 ) -> Done<NodeRecord> {
     let conn = reading.conn;
     let run = match reading.tenant {
-        Some(tenant) => crate::engines::sqlite::rows::find::any_run(conn, tenant, id.run)?,
+        Some(tenant) => any_run(conn, tenant, id.run)?,
         None => None,
     };
     let run = run.ok_or_else(|| missing("node", &id))?;
@@ -162,7 +162,7 @@ pub(crate) fn node(
         _ => node_of(conn, &run, id.step)?,
     };
     let node = node.ok_or_else(|| missing("node", &id))?;
-    if !crate::engines::sqlite::ops::lists::is_reached(conn, &node)? {
+    if !is_reached(conn, &node)? {
         return Err(missing("node", &id));
     }
     let from = from.max(node.item_lo);

@@ -95,15 +95,22 @@ pub(crate) struct Turn {
     before: i64,
 }
 
+impl Turn {
+    /// A turn where this is the first living waiter.
+    pub(crate) fn new(thread: i64, run: RunId, first: Option<Waiter>) -> Self {
+        Self {
+            thread,
+            run,
+            before: first.map_or(i64::MAX, |first| int(first.no)),
+        }
+    }
+}
+
 /// Check that it is the turn of a run: no living waiter stands before it.
 pub(crate) fn turn(tx: &Tx<'_>, thread: i64, id: &ThreadId, run: RunId) -> Done<Turn> {
     let first = first(tx.conn, thread, tx.now)?;
     rules::begin::turn(id, run, first.map(|first| first.run))?;
-    Ok(Turn {
-        thread,
-        run,
-        before: first.map_or(i64::MAX, |first| int(first.no)),
-    })
+    Ok(Turn::new(thread, run, first))
 }
 
 /// A run goes ahead in its turn: what becomes of its place, and of those before it.

@@ -9,13 +9,13 @@ use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::ops::read::Reading;
 use crate::engines::sqlite::rows::find::{line, node_before, node_of, run_to_write, shown_thread};
 use crate::engines::sqlite::rows::nodes::minute;
-use crate::engines::sqlite::rows::sql::{one, prepare};
+use crate::engines::sqlite::rows::sql::prepare;
 use crate::engines::sqlite::rows::{
     NODE, NODE_TABLES, NodeRow, OPEN, THREAD, THREAD_TABLES, ThreadRow, int,
 };
 use crate::{
     Authority, Listing, Millis, NodeId, Orphan, PageToken, Result, RunId, Tenant, Thread,
-    ThreadFilter, ThreadId, TreeNode,
+    ThreadFilter, ThreadId, TreeNode, rules,
 };
 
 /// Rows that a filtered listing looks at before it gives back what it has.
@@ -70,29 +70,13 @@ pub(crate) fn threads(
             key: thread.touched,
             row: thread.row,
         });
-        if has_meta(&thread, filter) {
+        let meta = thread.meta.as_deref();
+        let meta = meta.and_then(|text| json::parse(text).ok());
+        if rules::threads::has_meta(meta.as_ref(), filter) {
             listing.found.push(thread.thread(Vec::new())?);
         }
     }
     Ok(listing)
-}
-
-/// Whether the metadata of a thread has the members asked for.
-fn has_meta(thread: &ThreadRow, filter: &ThreadFilter) -> bool {
-    if filter.meta.is_empty() {
-        return true;
-    }
-    let Some(value) = thread
-        .meta
-        .as_deref()
-        .and_then(|text| json::parse(text).ok())
-    else {
-        return false;
-    };
-    filter.meta.iter().all(|(key, text)| {
-        let member = value.get(key);
-        member.is_some_and(|member| member.is_str(text))
-    })
 }
 
 /// All nodes that belong to a thread.
@@ -178,19 +162,6 @@ fn nodes(
         }
     }
     Ok(nodes)
-}
-
-/// Whether a thread that is shown has a node on its way or as its own: nodes of deleted threads
-/// live on in others, also where the threads in between are deleted.
-pub(crate) fn is_reached(conn: &Connection, node: &NodeRow) -> Done<bool> {
-    let sql = "WITH RECURSIVE later(tl, after, stage) AS (
-        SELECT l.tl, ?2, t.stage FROM timeline l CROSS JOIN thread t ON t.thread=l.thread WHERE l.tl=?1
-        UNION ALL SELECT l.tl, 0, t.stage FROM later CROSS JOIN timeline l ON l.parent_tl=later.tl AND l.fork>=later.after
-          CROSS JOIN thread t ON t.thread=l.thread WHERE later.stage IN (2, 3))
-      SELECT 1 FROM later WHERE stage=0 OR EXISTS(
-        SELECT 1 FROM thread h CROSS JOIN node n ON n.tl=h.head_tl AND n.first=h.head_first
-        WHERE h.head_tl=later.tl AND h.borrowed=1 AND h.stage=0 AND n.last>=later.after) LIMIT 1";
-    Ok(one(conn, sql, (node.tl, int(node.last)), |_| Ok(()))?.is_some())
 }
 
 /// Runs whose owners are gone.

@@ -9,16 +9,15 @@ use crate::engines::sqlite::ops::calls::{Filled, fill, same_results};
 use crate::engines::sqlite::rows::find::{node_at, thread_by_row};
 use crate::engines::sqlite::rows::items::{self, Original, Ready};
 use crate::engines::sqlite::rows::nodes::{
-    NewState, NodeOf, Seen, foresee, publish_node, thread_version,
+    NewState, NodeOf, Seen, foresee, publish_node, unpublished,
 };
 use crate::engines::sqlite::rows::seal::{Last, seal};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
-use crate::rules::publish::StoredItems;
 use crate::trials::{self, Point};
-use crate::{CallState, Ending, Lease, Publish, Published, TenantScope, Through, Version, rules};
+use crate::{CallState, Ending, Lease, Publish, Published, TenantScope, Version, rules};
 
 /// A publication, ready to be stored.
 pub(crate) struct Closing {
@@ -26,31 +25,6 @@ pub(crate) struct Closing {
     pub(crate) items: Vec<Ready>,
     pub(crate) results: Vec<Filled>,
     pub(crate) state: Option<NewState>,
-}
-
-/// Where a publication ends: the number of its last item, 0 for nothing.
-fn end_of(
-    tx: &Tx<'_>,
-    live: &Live,
-    publish: &Publish,
-    filled: &[u32],
-    (next_item, last): (u32, u32),
-) -> Done<u32> {
-    let items = StoredItems {
-        run: live.id,
-        last,
-        last_of_steps: match publish.through {
-            Through::LastStep => last_of_steps(tx, live)?,
-            Through::Everything | Through::Item(_) => 0,
-        },
-    };
-    let is_stored = |no: u32| {
-        live.mark_of(no).is_some()
-            || filled.contains(&no)
-            || (live.next_item..next_item).contains(&no)
-            || no < live.from && no > 0
-    };
-    Ok(rules::publish::end_of(publish, &items, is_stored)?)
 }
 
 /// The last item of the last step; the last input if there is no step.
@@ -152,16 +126,19 @@ fn plan(
     places: &[crate::engines::sqlite::ops::calls::Place],
 ) -> Done<Plan> {
     let publish = &ending.publish;
-    let next_item = live.next_item + u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
-    let filled: Vec<u32> = places.iter().map(|place| place.no).collect();
+    let next_item = rules::items::after(live.next_item - 1, ending.items.len())? + 1;
+    let filled = places.iter().map(|place| place.no);
     let marked = live.marks.last().map_or(0, |mark| mark.no);
     let added = if ending.items.is_empty() {
         0
     } else {
         next_item - 1
     };
-    let stored_last = filled.iter().copied().fold(marked.max(added), u32::max);
-    let to = end_of(tx, live, publish, &filled, (next_item, stored_last))?;
+    let stored_last = filled.fold(marked.max(added), u32::max);
+    let to = match rules::publish::is_to_last_step(publish) {
+        true => last_of_steps(tx, live)?,
+        false => stored_last,
+    };
     let new = places.iter().filter(|place| place.is_new).count();
     let open = is_open(tx, live, new)?;
     let has_node = to >= live.from;
@@ -307,12 +284,7 @@ fn write(
         };
         publish_node(tx, &mut live, &of, tenant)?
     } else {
-        Published {
-            node: live.base.map(|base| base.id),
-            last: live.base.map_or(0, |base| base.last),
-            moved: false,
-            version: Version(thread_version(tx, live.thread)?),
-        }
+        unpublished(tx, &live)?
     };
     correct_run(tx, &live, &plan, &published)?;
     tx.then(Effect::Settled(live.id));
@@ -341,17 +313,13 @@ fn repeated(
     ending: &Closing,
 ) -> Done<Option<Published>> {
     let publish = &ending.publish;
-    let state = rules::publish::state_of(publish.ending);
     let count = u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
-    if row.state != state || row.next_step != publish.step + 1 || row.next_item < count {
+    let Some(first) = row.next_item.checked_sub(count) else {
         return Ok(None);
-    }
-    if row.note.as_deref() != publish.note.as_ref().map(RawJson::get) {
-        return Ok(None);
-    }
+    };
     let run = (row.row, row.id);
-    let first = row.next_item - count;
-    if !items::same(tx.conn, scope.tenant(), run, first, &ending.items)?
+    if !rules::publish::is_same(&row.run(tx.now)?, publish)
+        || !items::same(tx.conn, scope.tenant(), run, first, &ending.items)?
         || !same_results(tx, scope, row, &ending.results)?
         || crate::engines::sqlite::ops::threads::is_queued(tx, row.thread, &publish.dequeue)?
     {

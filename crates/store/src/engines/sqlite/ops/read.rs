@@ -4,18 +4,18 @@ use rusqlite::Connection;
 
 use crate::cursor::Seal;
 use crate::digest::{self, Digest};
-use crate::engines::sqlite::cache::{Caches, Ended, Head, Line, StateAt, lock};
+use crate::engines::sqlite::cache::{Caches, Ended, Head, StateAt, lock};
 use crate::engines::sqlite::events::Ends;
-use crate::engines::sqlite::fault::{Done, corrupt, invalid, missing};
+use crate::engines::sqlite::fault::{Done, corrupt, missing};
 use crate::engines::sqlite::ops::opening::{Found, found};
-use crate::engines::sqlite::rows::branch::{Branch, journal_entries, run_items};
+use crate::engines::sqlite::rows::branch::{Branch, journal_entries, run_items, stretches};
 use crate::engines::sqlite::rows::find::{aliases, line, place, shown_thread, unsettled};
 use crate::engines::sqlite::rows::sql::one;
-use crate::engines::sqlite::rows::{NodeRow, ThreadRow, flag, num};
-use crate::trials;
+use crate::engines::sqlite::rows::{NodeRow, flag, num};
+use crate::rules::cursors;
 use crate::{
-    At, Cursor, Entry, Error, Increment, Millis, NodeRef, Opened, Page, Position, RunId, Span,
-    State, TenantScope, ThreadId, Version, window,
+    At, Cursor, Entry, Increment, Millis, NodeRef, Opened, Page, Position, RunId, Span, State,
+    TenantScope, ThreadId, Version, window,
 };
 
 /// From so many bytes on a state is remembered, because reading it would cost more than a turn.
@@ -185,14 +185,7 @@ impl<'a> Reading<'a> {
         };
         let branch = self.branch(&node)?;
         let fetch = |lo, hi| branch.fetch(lo, hi);
-        let (entries, more) = match span {
-            Span::Tail => window::before(node.last, limit, fetch)?,
-            Span::After(position) => window::after(position, node.last, limit, fetch)?,
-            Span::Before(position) => {
-                let last = end_before(&branch, position)?;
-                window::before(last, limit, fetch)?
-            }
-        };
+        let (entries, more) = window::page(span, node.last, limit, fetch)?;
         Ok(Page {
             entries,
             more,
@@ -214,94 +207,54 @@ impl<'a> Reading<'a> {
 
     fn new_after(&self, id: &ThreadId, after: Option<&Cursor>, limit: usize) -> Done<Increment> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
-        if let Some(cursor) = after
-            && trials::unless("cursor-unsealed", !self.seal.fits(self.scope, id, cursor))
-        {
-            return Err(Error::BadCursor { thread: id.clone() }.into());
+        let branch = match &thread.head {
+            Some(head) => Some(self.branch(head)?),
+            None => None,
+        };
+        let stretches = branch.as_ref().map_or_else(Vec::new, Branch::stretches);
+        if let Some(cursor) = after {
+            cursors::sealed(id, self.seal.fits(self.scope, id, cursor))?;
+            cursors::unmoved(id, &stretches, &self.cursor_branch(cursor)?)?;
         }
         let position = after.map_or(0, |cursor| cursor.position);
-        let Some(head) = &thread.head else {
-            return Ok(Increment {
-                entries: Vec::new(),
-                next: self.seal.cursor(self.scope, id, 0, 0),
-                more: false,
-            });
-        };
-        let branch = self.branch(head)?;
-        if let Some(cursor) = after.filter(|cursor| cursor.position > 0) {
-            let common = self.common(&branch, cursor)?;
-            if trials::unless("cursor-moved", common < cursor.position) {
-                return Err(Error::CursorMoved {
-                    thread: id.clone(),
-                    common,
-                }
-                .into());
+        let (entries, more) = match &branch {
+            Some(branch) => {
+                let fetch = |lo, hi| branch.fetch(lo, hi);
+                window::after(position, branch.last, limit, fetch)?
             }
-        }
-        let (entries, more) =
-            window::after(position, head.last, limit, |lo, hi| branch.fetch(lo, hi))?;
+            None => (Vec::new(), false),
+        };
         let end = entries.last().map_or(position, |entry| entry.last);
+        let timeline = cursors::holding(&stretches, end);
         Ok(Increment {
             entries,
-            next: self.stand(&thread, &branch, end),
+            next: self.seal.cursor(self.scope, id, timeline, end),
             more,
         })
     }
 
-    /// A cursor after a position of a branch.
-    fn stand(&self, thread: &ThreadRow, branch: &Branch<'_>, position: Position) -> Cursor {
-        let timeline = match position {
-            0 => 0,
-            _ => at_position(&branch.line, position),
-        };
-        self.seal.cursor(self.scope, &thread.id, timeline, position)
-    }
-
-    /// The last position that a cursor's branch shares with another.
-    fn common(&self, branch: &Branch<'_>, cursor: &Cursor) -> Done<Position> {
-        let known = one(
-            self.conn,
-            "SELECT 1 FROM timeline WHERE tl=?",
-            [cursor.timeline],
-            |_| Ok(()),
-        )?;
-        if known.is_none() {
-            return Ok(0);
+    /// The branch that ends at a cursor.
+    fn cursor_branch(&self, cursor: &Cursor) -> Done<Vec<cursors::Stretch>> {
+        let end = (cursor.timeline, cursor.position);
+        let sql = "SELECT 1 FROM timeline WHERE tl=?";
+        match one(self.conn, sql, [cursor.timeline], |_| Ok(()))? {
+            Some(()) => Ok(stretches(&line(self.conn, self.caches, end.0)?, end.1)),
+            // The thread that had it was deleted.
+            None => Ok(vec![end]),
         }
-        let own = line(self.conn, self.caches, cursor.timeline)?;
-        // Where the head's branch leaves each of its timelines.
-        let mut ends = std::collections::HashMap::new();
-        let mut at = Some(&branch.line);
-        let mut end = branch.last;
-        while let Some(line) = at {
-            ends.insert(line.tl, end);
-            end = end.min(line.fork);
-            at = line.parent.as_ref();
-        }
-        let mut at = Some(&own);
-        let mut end = cursor.position;
-        while let Some(line) = at {
-            if let Some(shared) = ends.get(&line.tl) {
-                return Ok(end.min(*shared));
-            }
-            end = end.min(line.fork);
-            at = line.parent.as_ref();
-        }
-        Ok(0)
     }
 
     /// A cursor of the caller's choice.
     pub(crate) fn cursor(&self, id: &ThreadId, position: Position) -> Done<Cursor> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
         let last = thread.head.as_ref().map_or(0, |head| head.last);
-        if trials::unless("cursor-beyond", position > last) {
-            let why = format!("thread {id} ends at {last}, before {position}");
-            return Err(invalid("a position", why));
-        }
-        match &thread.head {
-            Some(head) => Ok(self.stand(&thread, &self.branch(head)?, position)),
-            None => Ok(self.seal.cursor(self.scope, id, 0, 0)),
-        }
+        cursors::within(id, position, last)?;
+        let branch = match &thread.head {
+            Some(head) => self.branch(head)?.stretches(),
+            None => Vec::new(),
+        };
+        let timeline = cursors::holding(&branch, position);
+        Ok(self.seal.cursor(self.scope, id, timeline, position))
     }
 
     /// The row and the version of a thread.
@@ -313,45 +266,4 @@ impl<'a> Reading<'a> {
         })?;
         found.ok_or_else(|| missing("thread", id))
     }
-}
-
-/// The timeline that holds a position.
-fn at_position(line: &std::sync::Arc<Line>, position: Position) -> i64 {
-    let mut line = line;
-    while trials::unless("line-position", position <= line.fork) {
-        match &line.parent {
-            Some(parent) => line = parent,
-            None => break,
-        }
-    }
-    line.tl
-}
-
-/// The end of the last message that is whole before a position.
-fn end_before(branch: &Branch<'_>, position: Position) -> Done<Position> {
-    if position > branch.last {
-        return Ok(branch.last);
-    }
-    if position == 0 {
-        return Ok(0);
-    }
-    // Back to where a message starts for certain, then see whether one goes over the position.
-    let mut first = position;
-    let mut items = branch.fetch(position, position)?;
-    while first > 1
-        && items
-            .first()
-            .is_some_and(|item| item.kind != crate::ItemKind::Message)
-    {
-        let lo = first.saturating_sub(32).max(1);
-        let mut earlier = branch.fetch(lo, first - 1)?;
-        earlier.append(&mut items);
-        items = earlier;
-        first = lo;
-    }
-    let entries = crate::item::located(&items, first)?;
-    let across = entries
-        .iter()
-        .find(|entry| entry.first < position && entry.last >= position);
-    Ok(across.map_or(position, |entry| entry.first) - 1)
 }

@@ -8,9 +8,9 @@ use crate::engines::sqlite::events::Ends;
 use crate::engines::sqlite::fault::Done;
 use crate::engines::sqlite::ops::lists::LOOK;
 use crate::engines::sqlite::ops::read::Reading;
-use crate::engines::sqlite::rows::find::{run_by_row, shown_thread};
+use crate::engines::sqlite::rows::find::{run_by_row, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare};
-use crate::engines::sqlite::rows::{RUN, RUN_TABLES, RunRow, flag};
+use crate::engines::sqlite::rows::{RUN, RUN_TABLES, RunRow, SHOWN, flag};
 use crate::{Listing, PageToken, Result, Run, RunFilter, RunId};
 
 /// Runs, newest first.
@@ -20,21 +20,21 @@ pub(crate) fn runs(
     after: Option<PageToken>,
     limit: usize,
 ) -> Done<Listing<Run>> {
+    let empty = Listing {
+        found: Vec::new(),
+        next: None,
+    };
     let Some(tenant) = reading.tenant else {
-        return Ok(Listing {
-            found: Vec::new(),
-            next: None,
-        });
+        return Ok(empty);
     };
-    let rows = match &filter.thread {
-        Some(id) => {
-            let thread = shown_thread(reading.conn, Some(tenant), id)?;
-            let before = after.map_or(i64::MAX, |token| token.row);
-            OfThread::new(reading.conn, thread.row, before)?
-        }
-        None => return runs_of_tenant(reading, tenant, filter, after, limit),
+    let Some(id) = &filter.thread else {
+        return runs_of_tenant(reading, tenant, filter, after, limit);
     };
-    let mut rows = rows;
+    let Some(thread) = thread_by_id(reading.conn, tenant, id, SHOWN)? else {
+        return Ok(empty);
+    };
+    let before = after.map_or(i64::MAX, |token| token.row);
+    let mut rows = OfThread::new(reading.conn, thread.row, before)?;
     let mut ends = Ends::default();
     let mut found = Vec::new();
     let mut last = None;

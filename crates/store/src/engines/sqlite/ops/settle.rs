@@ -50,7 +50,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End)
     let (state, withdraws) = rules::publish::stopped(end.how);
     let note = end.note.as_ref().map(RawJson::get);
     let events = end.events.as_ref();
-    if row.state == state && row.note.as_deref() == note && has_events(tx, &row, events)? {
+    if rules::publish::is_ended(&row.run(tx.now)?, end) && has_events(tx, &row, events)? {
         return Ok(());
     }
     rules::lease::running(row.id, row.state)?;
@@ -117,14 +117,12 @@ pub(crate) fn claim(
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
       worked=?6, since=?2, live=coalesce(live, CASE WHEN flags & ?3 THEN 0 ELSE run END) WHERE run=?4";
     let now = int(tx.now);
-    let worked = match (mine, row.until) {
-        // An owner that was lost had it until its last heartbeat.
-        (false, Some(until)) if row.state == RunState::Running => {
-            let lease = u64::try_from(tx.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
-            row.worked_until(row.progress.max(num(until).saturating_sub(lease)))
-        }
-        _ => row.worked_until(row.progress),
-    };
+    let lost = row
+        .until
+        .filter(|_| !mine && row.state == RunState::Running);
+    let lease = u64::try_from(tx.shared.options.lease.as_millis()).unwrap_or(u64::MAX);
+    let last = rules::lease::last_worked(row.progress, lost.map(|until| (num(until), lease)));
+    let worked = row.worked_time.until(last);
     let attempts = rules::lease::attempts_of_claim(state);
     let values = (tx.owner, now, flag::LEASED, row.row, attempts, int(worked));
     run_sql(tx.conn, sql, values)?;
@@ -148,7 +146,7 @@ pub(crate) fn claim(
 /// Hide a run.
 pub(crate) fn hide(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<()> {
     let tenant = tx.known_tenant(scope.tenant())?;
-    let row = shown_run(tx.conn, tenant, run)?;
+    let row = run_to_write(tx.conn, tenant, run)?;
     let sql = "UPDATE run SET flags=flags|? WHERE run=?";
     run_sql(tx.conn, sql, (flag::HIDDEN, row.row))?;
     tx.then(Effect::Forget(run));

@@ -11,13 +11,13 @@ use crate::engines::sqlite::ops::lease::{admit_events, cached, load, lost};
 use crate::engines::sqlite::ops::publish::{check_version, is_open, last_of_steps};
 use crate::engines::sqlite::rows::find::node_at;
 use crate::engines::sqlite::rows::items::{self, Ready};
-use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node, thread_version};
+use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node, unpublished};
 use crate::engines::sqlite::rows::seal::seal;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::trials;
-use crate::{Flush, Lease, NewItem, Published, RunId, Step, TenantScope, Version, rules};
+use crate::{Flush, Lease, Published, RunId, Step, TenantScope, Version, rules};
 
 /// A step, ready to be stored.
 pub(crate) struct ReadyStep {
@@ -36,63 +36,10 @@ impl ReadyStep {
         Ok(Self {
             items: Ready::list(scope.tenant(), run, first, &step.items),
             state: state.map(|state| NewState::new(scope, run, step.no, state)),
-            content: content(step),
+            content: rules::step::content(step),
             step: step.clone(),
         })
     }
-}
-
-/// A digest of everything in a step, to recognise it when it is sent again.
-fn content(step: &Step) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    let mut text = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    for item in &step.items {
-        match item {
-            NewItem::Said(said) => {
-                text(&[1, said.kind.code(), said.source]);
-                // Where the count was hashed, which the body decides: steps that were stored before
-                // items were counted stay what they are.
-                text(&0u32.to_le_bytes());
-                text(&said.body);
-            }
-            NewItem::Again(of) => {
-                text(&[2]);
-                text(of.run.as_bytes());
-                text(&of.no.to_le_bytes());
-            }
-        }
-    }
-    for call in &step.calls {
-        text(&[3, call.effect.code(), call.state.code()]);
-        text(call.call.as_bytes());
-        text(call.tool.as_bytes());
-    }
-    for approval in &step.approvals {
-        text(&[4]);
-        text(approval.id.as_bytes());
-        text(&approval.position.to_le_bytes());
-        text(&approval.shown);
-    }
-    if let Some(note) = &step.note {
-        text(note.get().as_bytes());
-    }
-    if let Some(node) = &step.node {
-        text(&[5]);
-        if let Some(state) = &node.state {
-            text(state.to_json().as_bytes());
-        }
-    }
-    // Nothing if there are none: steps of earlier versions stay what they are.
-    for no in &step.dequeue {
-        text(&[6]);
-        text(&no.to_le_bytes());
-    }
-    let mut digest = Digest::default();
-    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    digest
 }
 
 /// Record a step.
@@ -133,17 +80,12 @@ pub(crate) fn step(
 }
 
 fn repeated_step(tx: &Tx<'_>, row: &RunRow, ready: &ReadyStep) -> Done<Option<Option<Published>>> {
-    let sql = "SELECT content, tl, pos, flags, version FROM step WHERE run=? AND no=?";
-    let stored = one(tx.conn, sql, (row.row, ready.step.no), |row| {
-        Ok((
-            row.get::<_, Digest>(0)?,
-            row.get::<_, Option<i64>>(1)?,
-            row.get::<_, Option<i64>>(2)?,
-            row.get::<_, u32>(3)?,
-            row.get::<_, i64>(4)?,
-        ))
+    let sql = "SELECT content, flags, version FROM step WHERE run=? AND no=?";
+    let key = (row.row, ready.step.no);
+    let stored = one(tx.conn, sql, key, |row| {
+        Ok((row.get::<_, Digest>(0)?, row.get::<_, u32>(1)?, row.get(2)?))
     })?;
-    let Some((content, tl, pos, flags, version)) = stored else {
+    let Some((content, flags, version)) = stored else {
         return Ok(None);
     };
     if trials::unless("repeat-other", content != ready.content) {
@@ -152,7 +94,10 @@ fn repeated_step(tx: &Tx<'_>, row: &RunRow, ready: &ReadyStep) -> Done<Option<Op
     if ready.step.node.is_none() {
         return Ok(Some(None));
     }
-    let place = tl.zip(pos.map(num)).or(row.base);
+    // Its node, or the one before if it had nothing to publish.
+    let sql = "SELECT tl, pos FROM step WHERE run=? AND no<=? AND tl IS NOT NULL ORDER BY no DESC LIMIT 1";
+    let place = one(tx.conn, sql, key, |row| Ok((row.get(0)?, num(row.get(1)?))))?;
+    let place = place.or(row.base);
     let node = match place {
         Some((tl, first)) => node_at(tx.conn, tl, first)?,
         None => None,
@@ -174,7 +119,6 @@ fn write_step(
 ) -> Done<Option<Option<Published>>> {
     let step = &ready.step;
     let conn = tx.conn;
-    let originals = items::resolve(conn, tenant, &ready.items)?;
     for approval in &step.approvals {
         let sql = "SELECT run, step FROM approval WHERE tenant=? AND id=?";
         let key = (tenant, approval.id.as_bytes());
@@ -185,16 +129,17 @@ fn write_step(
             None => {}
         }
     }
+    let originals = items::resolve(conn, tenant, &ready.items)?;
     let first = live.next_item;
-    let count = u32::try_from(ready.items.len()).unwrap_or(u32::MAX);
-    let calls = u32::try_from(step.calls.len()).unwrap_or(u32::MAX);
+    let said = rules::items::after(first - 1, ready.items.len())?;
+    let next_item = rules::items::after(said, step.calls.len())? + 1;
+    let (count, calls) = (said + 1 - first, next_item - 1 - said);
     let to = match (&step.node, count) {
         (None, _) => 0,
         (Some(_), 0) => last_of_steps(tx, &live)?,
-        (Some(_), count) => first + count - 1,
+        (Some(_), _) => said,
     };
     let open = calls > 0 || (step.node.is_some() && is_open(tx, &live, 0)?);
-    let next_item = first + count + calls;
     let next_event = step.events.as_ref().map_or(live.next_event, Flush::end);
     let guarded = step.node.is_some() && live.flags & flag::LEASED != 0;
     let sql = "UPDATE run SET next_step=next_step+1, next_item=?1, next_event=?2, progress=?3
@@ -221,7 +166,7 @@ fn write_step(
     for mark in items::insert_all(tx, &live.tenant, run, first, &ready.items, &originals)? {
         live.mark(mark);
     }
-    insert_calls(tx, &live, ready, first + count)?;
+    insert_calls(tx, &live, ready, said + 1)?;
     crate::engines::sqlite::ops::approvals::insert(
         tx,
         tenant,
@@ -272,12 +217,7 @@ fn publish_step(
         return Ok(None);
     }
     if to < live.from {
-        return Ok(Some(Published {
-            node: live.base.map(|base| base.id),
-            last: live.base.map_or(0, |base| base.last),
-            moved: false,
-            version: Version(thread_version(tx, live.thread)?),
-        }));
+        return unpublished(tx, live).map(Some);
     }
     let of = NodeOf {
         step: step.no,

@@ -7,12 +7,14 @@ use crate::engines::sqlite::fault::{Done, exists, missing};
 use crate::engines::sqlite::rows::find::{
     aliases, place, shown_thread, thread_by_id, thread_by_row,
 };
+use crate::engines::sqlite::rows::items::original;
 use crate::engines::sqlite::rows::nodes::minute;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
-use crate::engines::sqlite::rows::{NodeRow, SHOWN, ThreadRow, int, moved_by_code, num};
+use crate::engines::sqlite::rows::{NodeRow, SHOWN, int, moved_by_code, num};
 use crate::engines::sqlite::write::job::{Effect, Tx};
 use crate::{
     Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
+    rules,
 };
 
 /// Refuse names that are taken.
@@ -29,10 +31,8 @@ fn check_aliases(conn: &Connection, tenant: i64, new: &[Alias], own: Option<i64>
     for alias in new {
         let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
         let key = (tenant, &alias.kind, &alias.name);
-        let owner: Option<i64> = one(conn, sql, key, |row| row.get(0))?;
-        if owner.is_some() && owner != own {
-            return Err(exists("alias", &alias.name));
-        }
+        let owner = one(conn, sql, key, |row| row.get(0))?;
+        rules::threads::alias(alias, owner, own)?;
     }
     Ok(())
 }
@@ -120,16 +120,12 @@ pub(crate) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> Done<Th
     let known = tx.known_tenant(scope.tenant())?;
     let (_, node) = place(tx.conn, known, &fork.from, tx.now)?;
     let tenant = known.unwrap_or(0);
-    let sql = "SELECT thread FROM thread WHERE tenant=? AND id=? AND stage=0";
-    let there: Option<i64> = one(tx.conn, sql, (tenant, fork.thread.id.as_str()), |row| {
-        row.get(0)
-    })?;
-    if let Some(row) = there
-        && let Some(thread) = thread_by_row(tx.conn, row)?
-        && is_fork(tx, &thread, node.as_ref(), &fork.thread)?
-    {
-        let names = aliases(tx.conn, row)?;
-        return thread.thread(names);
+    if let Some(row) = thread_by_id(tx.conn, tenant, &fork.thread.id, SHOWN)? {
+        let thread = row.thread(aliases(tx.conn, row.row)?)?;
+        let base = node.as_ref().map(|node| node.id);
+        if rules::threads::is_fork(&thread, row.borrowed, base, fork) {
+            return Ok(thread);
+        }
     }
     check_new(tx.conn, tenant, &fork.thread)?;
     let how = Insert {
@@ -138,29 +134,11 @@ pub(crate) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> Done<Th
         stage: 0,
     };
     let row = insert_new(tx, tenant, &fork.thread, Some(&how))?;
-    known_thread(tx, row, &fork.thread.id)
-}
-
-/// Whether a thread is what a fork that is sent again has made.
-fn is_fork(tx: &Tx<'_>, thread: &ThreadRow, node: Option<&NodeRow>, new: &NewThread) -> Done<bool> {
-    let mut names = new.aliases.clone();
-    names.sort();
-    names.dedup();
-    Ok(thread.version == 0
-        && thread.borrowed == node.is_some()
-        && thread.head.as_ref().map(|head| head.id) == node.map(|node| node.id)
-        && thread.title == new.title
-        && thread.meta.as_deref() == new.meta.as_ref().map(RawJson::get)
-        && thread.settings.as_deref() == new.settings.as_ref().map(RawJson::get)
-        && thread.moved_by == new.moved_by
-        && thread.keep == new.keep
-        && aliases(tx.conn, thread.row)? == names)
-}
-
-fn known_thread(tx: &Tx<'_>, row: i64, id: &ThreadId) -> Done<Thread> {
     let thread = thread_by_row(tx.conn, row)?;
     let names = aliases(tx.conn, row)?;
-    thread.ok_or_else(|| missing("thread", id))?.thread(names)
+    thread
+        .ok_or_else(|| missing("thread", &fork.thread.id))?
+        .thread(names)
 }
 
 /// Change what is known of a thread.
@@ -174,18 +152,15 @@ pub(crate) fn patch(
     let thread = shown_thread(tx.conn, tenant, id)?;
     let tenant = tenant.unwrap_or(0);
     check_aliases(tx.conn, tenant, &patch.add_aliases, Some(thread.row))?;
-    let title = patch.title.clone().unwrap_or(thread.title);
-    let text = |new: &Option<Option<RawJson>>, old: Option<String>| match new {
-        Some(new) => new.as_ref().map(|raw| raw.get().to_owned()),
-        None => old,
-    };
+    let names = aliases(tx.conn, thread.row)?;
+    let patched = rules::threads::patched(thread.thread(names)?, patch);
     let sql = "UPDATE thread SET title=?, meta=?, settings=?, moved_by=?, keep=? WHERE thread=?";
     let values = params![
-        title,
-        text(&patch.meta, thread.meta),
-        text(&patch.settings, thread.settings),
-        moved_by_code(patch.moved_by.unwrap_or(thread.moved_by)),
-        patch.keep.unwrap_or(thread.keep).map(int),
+        patched.title,
+        patched.meta.as_ref().map(RawJson::get),
+        patched.settings.as_ref().map(RawJson::get),
+        moved_by_code(patched.moved_by),
+        patched.keep.map(int),
         thread.row,
     ];
     run_sql(tx.conn, sql, values)?;
@@ -195,7 +170,7 @@ pub(crate) fn patch(
         run_sql(tx.conn, sql, (&alias.kind, &alias.name, thread.row))?;
     }
     add_aliases(tx.conn, tenant, thread.row, &patch.add_aliases)?;
-    known_thread(tx, thread.row, id)
+    Ok(patched)
 }
 
 /// Delete a thread: gone for readers now, swept up later.
@@ -289,25 +264,8 @@ pub(crate) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Do
 /// Remove the body of an item.
 pub(crate) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &str) -> Done<()> {
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    let sql = "SELECT coalesce(o.run, i.run), coalesce(o.no, i.no), i.kind FROM run r CROSS JOIN thread t ON t.thread=r.thread
-      CROSS JOIN item i ON i.run=r.run AND i.no=?3 LEFT JOIN item o ON o.item=i.again
-      WHERE r.tenant=?1 AND r.id=?2 AND t.stage=0";
-    let found = one(
-        tx.conn,
-        sql,
-        (tenant, item.run.as_bytes(), item.no),
-        |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, u32>(1)?,
-                row.get::<_, u8>(2)?,
-            ))
-        },
-    )?;
-    let gap = crate::ItemKind::Gap.code();
-    let Some((run, no, _)) = found.filter(|(_, _, kind)| *kind != gap) else {
-        return Err(missing("item", &format!("{} of {}", item.no, item.run)));
-    };
+    let first = original(tx.conn, tenant, item)?;
+    let (run, no) = (first.run, first.at.no);
     // The first redaction stays.
     let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING";
     if run_sql(tx.conn, sql, (run, no, by, int(tx.now)))? == 1 {

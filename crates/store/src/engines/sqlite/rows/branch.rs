@@ -12,6 +12,7 @@ use crate::engines::sqlite::rows::items::PACKED;
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{NodeRow, int, num};
 use crate::item::{Item, located};
+use crate::rules::cursors::Stretch;
 use crate::trials;
 use crate::{DamageSite, ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
 
@@ -42,6 +43,11 @@ impl<'a> Branch<'a> {
             line: line(conn, caches, node.tl)?,
             last: node.last,
         })
+    }
+
+    /// The parts of timelines that it consists of.
+    pub(crate) fn stretches(&self) -> Vec<Stretch> {
+        stretches(&self.line, self.last)
     }
 
     /// The items at the positions from `lo` to `hi`, for the shared reader of messages.
@@ -94,6 +100,19 @@ impl<'a> Branch<'a> {
         let detail = format!("up to {hi} there are items that no node should have");
         Ok(corrupt(site, detail))
     }
+}
+
+/// The parts of the branch that ends at a position of a timeline.
+pub(crate) fn stretches(line: &Arc<Line>, last: Position) -> Vec<Stretch> {
+    let mut found = Vec::new();
+    let mut end = last;
+    let mut next = Some(line);
+    while let Some(line) = next {
+        found.push((line.tl, end));
+        end = end.min(line.fork);
+        next = line.parent.as_ref();
+    }
+    found
 }
 
 /// An item as it is stored.

@@ -166,6 +166,34 @@ pub(crate) fn node_of(conn: &Connection, run: &RunRow, step: u32) -> Done<Option
     }
 }
 
+/// The node of a run that holds an item, or the last node if the item is a result that was left
+/// unsent behind it.
+pub(crate) fn node_with_item(conn: &Connection, run: i64, no: u32) -> Done<Option<NodeRow>> {
+    // 8: `UNSENT`.
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {NODE} FROM
+             (SELECT tl, pos FROM step WHERE run=?1 AND tl IS NOT NULL UNION SELECT pub_tl, pub_first FROM run WHERE run=?1) p
+             CROSS JOIN {NODE_TABLES} WHERE n.tl=p.tl AND n.first=p.pos AND n.run=?1 AND n.item_lo<=?2
+             AND (n.item_lo+n.last-n.first>=?2 OR r.flags & 8<>0 AND n.tl=r.pub_tl AND n.first=r.pub_first) LIMIT 1"
+        )
+    });
+    one(conn, &SQL, (run, no), |row| NodeRow::read(row, 0))
+}
+
+/// Whether a thread that is shown has a node on its way or as its own: nodes of deleted threads
+/// live on in others, also where the threads in between are deleted.
+pub(crate) fn is_reached(conn: &Connection, node: &NodeRow) -> Done<bool> {
+    let sql = "WITH RECURSIVE later(tl, after, stage) AS (
+        SELECT l.tl, ?2, t.stage FROM timeline l CROSS JOIN thread t ON t.thread=l.thread WHERE l.tl=?1
+        UNION ALL SELECT l.tl, 0, t.stage FROM later CROSS JOIN timeline l ON l.parent_tl=later.tl AND l.fork>=later.after
+          CROSS JOIN thread t ON t.thread=l.thread WHERE later.stage IN (2, 3))
+      SELECT 1 FROM later WHERE stage=0 OR EXISTS(
+        SELECT 1 FROM thread h CROSS JOIN node n ON n.tl=h.head_tl AND n.first=h.head_first
+        WHERE h.head_tl=later.tl AND h.borrowed=1 AND h.stage=0 AND n.last>=later.after) LIMIT 1";
+    Ok(one(conn, sql, (node.tl, int(node.last)), |_| Ok(()))?.is_some())
+}
+
 /// The node that a reference names, with its run.
 pub(crate) fn named_node(
     conn: &Connection,

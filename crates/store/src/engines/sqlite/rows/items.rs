@@ -4,11 +4,13 @@ use rusqlite::{Connection, params};
 
 use crate::digest::{self, Digest};
 use crate::engines::sqlite::cache::Mark;
-use crate::engines::sqlite::fault::{Done, invalid, missing};
+use crate::engines::sqlite::fault::{Done, corrupt, missing};
+use crate::engines::sqlite::rows::SHOWN;
+use crate::engines::sqlite::rows::find::{is_reached, node_with_item};
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::write::job::Tx;
 use crate::engines::sqlite::write::statements::TurnStatement;
-use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant};
+use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant, rules};
 
 /// Added to the kind of an item whose body is compressed.
 pub(crate) const PACKED: u8 = 16;
@@ -49,14 +51,21 @@ impl Ready {
 
     /// Compress an item whose number is not known yet.
     pub(crate) fn unnumbered(item: &NewItem) -> Self {
-        let content = match item {
-            NewItem::Again(of) => Content::Again(*of),
-            NewItem::Said(said) => Content::Said {
-                digest: Digest::default(),
-                no: 0,
-                packed: pack(&said.body),
-                said: said.clone(),
+        match item {
+            NewItem::Said(said) => Self::said(said),
+            NewItem::Again(of) => Self {
+                content: Content::Again(*of),
             },
+        }
+    }
+
+    /// Compress something new whose number is not known yet.
+    pub(crate) fn said(said: &Said) -> Self {
+        let content = Content::Said {
+            digest: Digest::default(),
+            no: 0,
+            packed: pack(&said.body),
+            said: said.clone(),
         };
         Self { content }
     }
@@ -93,11 +102,12 @@ fn pack(body: &[u8]) -> Option<Vec<u8>> {
     (packed.len() < body.len() - body.len() / 16).then_some(packed)
 }
 
-/// What an item says again.
+/// The item that holds what another one says.
 #[derive(Clone, Copy)]
 pub(crate) struct Original {
     row: i64,
-    at: ItemRef,
+    pub(crate) run: i64,
+    pub(crate) at: ItemRef,
     kind: u8,
     source: u8,
     tokens: u32,
@@ -116,39 +126,50 @@ pub(crate) fn resolve(
     items.iter().map(find).collect()
 }
 
-fn original(conn: &Connection, tenant: i64, of: ItemRef) -> Done<Original> {
-    let sql = "SELECT i.item, i.kind, i.source, i.units, o.item, o.no, w.id, o.kind
+/// The item that holds what a visible item says.
+pub(crate) fn original(conn: &Connection, tenant: i64, at: ItemRef) -> Done<Original> {
+    let sql = "SELECT i.kind, i.source, i.units, coalesce(o.item, i.item), coalesce(o.run, i.run), w.id, o.no, r.run, t.stage
       FROM run r CROSS JOIN item i ON i.run=r.run AND i.no=?3 CROSS JOIN thread t ON t.thread=r.thread
       LEFT JOIN item o ON o.item=i.again LEFT JOIN run w ON w.run=o.run
-      WHERE r.tenant=?1 AND r.id=?2 AND t.stage IN (0, 1)";
-    let found = one(conn, sql, (tenant, of.run.as_bytes(), of.no), |row| {
-        let first: Option<i64> = row.get(4)?;
-        let (row_id, at) = match first {
-            Some(first) => {
-                let at = ItemRef {
-                    run: RunId::from_bytes(row.get(6)?),
-                    no: row.get(5)?,
-                };
-                (first, at)
-            }
-            None => (row.get(0)?, of),
+      WHERE r.tenant=?1 AND r.id=?2";
+    let found = one(conn, sql, (tenant, at.run.as_bytes(), at.no), |row| {
+        let again = match row.get(5)? {
+            Some(run) => Some(ItemRef {
+                run: RunId::from_bytes(run),
+                no: row.get(6)?,
+            }),
+            None => None,
         };
-        Ok(Original {
-            row: row_id,
-            at,
-            kind: row.get::<_, u8>(1)? & !PACKED,
-            source: row.get(2)?,
-            tokens: row.get(3)?,
-        })
+        let original = Original {
+            row: row.get(3)?,
+            run: row.get(4)?,
+            at: again.unwrap_or(at),
+            kind: row.get::<_, u8>(0)? & !PACKED,
+            source: row.get(1)?,
+            tokens: row.get(2)?,
+        };
+        Ok((original, again, row.get(7)?, row.get(8)?))
     })?;
-    let found = found.ok_or_else(|| missing("item", &format!("{} of {}", of.no, of.run)))?;
-    if found.kind == ItemKind::Gap.code() {
-        return Err(invalid(
-            "an item that is said again",
-            "it is a gap and says nothing",
-        ));
+    let seen = match found {
+        Some((.., SHOWN)) => found,
+        Some((.., run, _)) if is_shared(conn, run, at.no)? => found,
+        _ => None,
+    };
+    let kind = |original: &Original| ItemKind::of(original.kind).unwrap_or(ItemKind::Gap);
+    let again = seen.map(|(original, again, ..)| (kind(&original), again));
+    let first = rules::items::original(at, again)?;
+    let original = found.map(|(original, ..)| original);
+    original
+        .filter(|original| original.at == first)
+        .ok_or_else(|| corrupt(at, "it is not there"))
+}
+
+/// Whether an item of a run whose thread is not shown is in a thread that is.
+fn is_shared(conn: &Connection, run: i64, no: u32) -> Done<bool> {
+    match node_with_item(conn, run, no)? {
+        Some(node) => is_reached(conn, &node),
+        None => Ok(false),
     }
-    Ok(found)
 }
 
 /// Store an item at its place.

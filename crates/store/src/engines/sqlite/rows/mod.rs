@@ -17,6 +17,7 @@ use crate::engines::sqlite::events::Worked;
 use crate::engines::sqlite::fault::{Done, Stop, corrupt, corrupt_row, missing};
 use crate::engines::sqlite::rows::seal::{Last, fits};
 use crate::rules::begin::CurrentHead;
+use crate::rules::lease::{WorkedTime, state_now};
 use crate::{
     Alias, DamageSite, ItemRef, Millis, Mode, MovedBy, NodeId, Position, Run, RunId, RunKind,
     RunState, Thread, ThreadId, Tip, Version,
@@ -347,10 +348,7 @@ pub(crate) struct RunRow {
     pub(crate) key_digest: Option<Digest>,
     pub(crate) request: Option<i64>,
     pub(crate) note: Option<String>,
-    /// For how long it was worked on before its present owner had it.
-    worked_before: Millis,
-    /// When its present owner claimed it.
-    since: Option<Millis>,
+    pub(crate) worked_time: WorkedTime,
 }
 
 /// The columns of a run `r`, its thread `t` and its base `b` of run `br`.
@@ -370,6 +368,7 @@ impl RunRow {
         let thread: Option<String> = row.get(3)?;
         let base_tl: Option<i64> = row.get(11)?;
         let base_run: Option<[u8; 16]> = row.get(13)?;
+        let created = num(row.get(23)?);
         Ok(Self {
             row: row.get(0)?,
             id: RunId::from_bytes(row.get(1)?),
@@ -400,14 +399,16 @@ impl RunRow {
             next_item: row.get(18)?,
             next_event: num(row.get(19)?),
             published: last_node(row, 20)?,
-            created: num(row.get(23)?),
+            created,
             progress: num(row.get(24)?),
             key: row.get(25)?,
             key_digest: row.get(26)?,
             request: row.get(27)?,
             note: row.get(28)?,
-            worked_before: num(row.get(29)?),
-            since: row.get::<_, Option<i64>>(30)?.map(num),
+            worked_time: WorkedTime {
+                before: num(row.get(29)?),
+                since: row.get::<_, Option<i64>>(30)?.map_or(created, num),
+            },
         })
     }
 
@@ -437,18 +438,9 @@ impl RunRow {
         self.until.is_some_and(|until| num(until) > now)
     }
 
-    /// For how long it was worked on until a moment in the time of its present owner.
-    pub(crate) fn worked_until(&self, moment: Millis) -> Millis {
-        let since = self.since.unwrap_or(self.created);
-        self.worked_before + moment.saturating_sub(since)
-    }
-
     /// Where it stands, as readers see it.
     pub(crate) fn seen(&self, now: Millis) -> RunState {
-        match self.state {
-            RunState::Running if !self.is_owned(now) => RunState::Interrupted,
-            state => state,
-        }
+        state_now(self.state, self.is_owned(now))
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -494,7 +486,7 @@ impl RunRow {
             delivered: self.has(flag::DELIVERED),
             created: self.created,
             progress: self.progress,
-            worked: self.worked_until(self.progress),
+            worked: self.worked_time.until(self.progress),
             key: self.key.clone(),
             note: json(self.note.clone(), "the note of a run")?,
         })

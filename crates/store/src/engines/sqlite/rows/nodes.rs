@@ -285,6 +285,22 @@ pub(crate) fn thread_version(tx: &Tx<'_>, thread: i64) -> Done<u64> {
     Ok(version.map_or(0, num))
 }
 
+/// What a run is answered that has nothing to publish: its last node, and whether that is the head.
+pub(crate) fn unpublished(tx: &Tx<'_>, live: &Live) -> Done<Published> {
+    let sql = "SELECT version, head_tl=?2 AND head_first=?3 FROM thread WHERE thread=?1";
+    let (tl, first) = live.base.map(|base| (base.tl, int(base.first))).unzip();
+    let found = one(tx.conn, sql, (live.thread, tl, first), |row| {
+        Ok((num(row.get(0)?), row.get::<_, Option<bool>>(1)?))
+    })?;
+    let (version, is_head) = found.unwrap_or_default();
+    Ok(Published {
+        node: live.base.map(|base| base.id),
+        last: live.base.map_or(0, |base| base.last),
+        moved: is_head == Some(true),
+        version: Version(version),
+    })
+}
+
 /// Make a node and move the head to it, if it is the run's to move.
 pub(crate) fn publish_node(
     tx: &mut Tx<'_>,
