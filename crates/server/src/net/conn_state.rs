@@ -11,7 +11,6 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -21,116 +20,112 @@ use hyper_util::rt::TokioIo;
 use throughline::client::MemoryBudget;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
+
+/// How long nothing can be written to a connection before it is closed when memory is scarce.
+const SCARCE: Duration = Duration::from_secs(1);
+
+/// How long to wait until it is known whether an answer was read.
+const UNKNOWN: Duration = Duration::from_millis(50);
 
 /// What is known of a connection, shared with the deliveries that went over it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnState {
-    requests: AtomicU64,
-    broken: AtomicBool,
-    closed: AtomicBool,
-    /// What it is a connection by, for as long as it is one.
-    socket: OnceLock<Weak<Mutex<Socket>>>,
+    progress: watch::Sender<Progress>,
+    stream: OnceLock<Weak<SharedStream>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// The number of requests so far.
+    requests: u64,
+    end: Option<End>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Closed,
+    /// The client reset it.
+    Broken,
 }
 
 impl ConnState {
-    /// Ask the system whether the client has broken it off. The thread that it is on may be busy, and
-    /// hear of that much later.
-    fn look(&self) {
-        let Some(socket) = self.socket.get().and_then(Weak::upgrade) else {
-            return;
-        };
-        // Stored under the lock: the kernel reports the error once.
-        let socket = lock(&socket);
-        if socket.is_broken() {
-            self.broken.store(true, Ordering::Release);
+    /// One more request has come.
+    pub(super) fn next(self: &Arc<Self>) -> DeliveryProbe {
+        let mut number = 0;
+        self.progress.send_modify(|progress| {
+            progress.requests += 1;
+            number = progress.requests;
+        });
+        DeliveryProbe {
+            conn: Arc::clone(self),
+            number,
         }
     }
 
-    /// One more request has come, which takes everything before it as read.
-    pub(super) fn next(self: &Arc<Self>) -> DeliveryProbe {
-        DeliveryProbe {
-            number: self.requests.fetch_add(1, Ordering::AcqRel) + 1,
-            link: Arc::clone(self),
-        }
+    fn end(&self, end: End) {
+        self.progress.send_modify(|progress| {
+            progress.end.get_or_insert(end);
+        });
     }
 }
 
 /// Tells whether the answer of one request was delivered.
 #[derive(Clone, Debug)]
 pub(crate) struct DeliveryProbe {
-    link: Arc<ConnState>,
+    conn: Arc<ConnState>,
     number: u64,
 }
 
-/// Whether the client has read an answer that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DeliveryOutcome {
-    Unknown,
-    Read,
-    Broken,
-}
-
-/// How long nothing can be written to a connection before it is closed when memory is scarce.
-const SCARCE: Duration = Duration::from_secs(1);
-
-/// How long to wait for the outcome of an answer, and how often to look.
-const LOOKS: u32 = 25;
-const PAUSE: Duration = Duration::from_millis(2);
-
 impl DeliveryProbe {
-    fn outcome(&self) -> DeliveryOutcome {
-        let ConnState {
-            requests,
-            broken,
-            closed,
-            ..
-        } = &*self.link;
+    /// Whether the client broke the connection off before it read the answer, if that is known.
+    fn outcome(&self, progress: &Progress) -> Option<bool> {
         // A client that sends another request has read the answer before it.
-        if requests.load(Ordering::Acquire) > self.number {
-            return DeliveryOutcome::Read;
+        if progress.requests > self.number {
+            return Some(false);
         }
-        self.link.look();
-        // In the order in which they are noted.
-        let closed = closed.load(Ordering::Acquire);
-        match (broken.load(Ordering::Acquire), closed) {
-            (true, _) => DeliveryOutcome::Broken,
-            (false, true) => DeliveryOutcome::Read,
-            (false, false) => DeliveryOutcome::Unknown,
-        }
+        progress.end.map(|end| end == End::Broken)
     }
 
     /// Whether it is known by now that the client broke the connection off.
     pub(crate) fn is_known_broken(&self) -> bool {
-        self.outcome() == DeliveryOutcome::Broken
+        // The thread of the connection may be busy, and see the reset much later.
+        let stream = self.conn.stream.get().and_then(Weak::upgrade);
+        if let Some(stream) = stream {
+            stream.check_error();
+        }
+        self.outcome(&self.conn.progress.borrow()) == Some(true)
     }
 
-    /// Whether the client broke the connection off before it asked for anything else. One that has
-    /// just gone away may not have been noticed yet, so an idle connection is watched for a
+    /// Whether the client broke the connection off before it asked for anything else. The reset of a
+    /// client that has just gone away may not have arrived yet, so an idle connection is watched for a
     /// moment.
     pub(crate) async fn is_broken(&self) -> bool {
-        for _ in 0..LOOKS {
-            match self.outcome() {
-                DeliveryOutcome::Unknown => tokio::time::sleep(PAUSE).await,
-                DeliveryOutcome::Read => return false,
-                DeliveryOutcome::Broken => return true,
-            }
+        if self.is_known_broken() {
+            return true;
         }
-        false
+        let mut progress = self.conn.progress.subscribe();
+        let known = progress.wait_for(|progress| self.outcome(progress).is_some());
+        match tokio::time::timeout(UNKNOWN, known).await {
+            Ok(Ok(progress)) => self.outcome(&progress) == Some(true),
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
 }
 
 /// A TCP stream that records resets in its [`ConnState`]. The clone that is read and written, and the one that looks
 /// whether the client is there, are in one task.
 #[derive(Clone)]
-pub(super) struct TrackedStream {
-    socket: Arc<Mutex<Socket>>,
-    link: Arc<ConnState>,
-    /// A write is waiting for the client.
-    stuck: Arc<Notify>,
-    /// Each clone has one of these.
-    clones: Arc<()>,
+pub(super) struct TrackedStream(Arc<SharedStream>);
+
+#[derive(Debug)]
+struct SharedStream {
+    socket: Mutex<Socket>,
+    /// Notified when a write has to wait for the client.
+    stuck: Notify,
+    conn: Arc<ConnState>,
 }
 
 #[derive(Debug)]
@@ -142,36 +137,47 @@ struct Socket {
     stuck: Option<Instant>,
 }
 
-impl Socket {
-    /// Whether the client has broken it off. The system says so once.
-    fn is_broken(&self) -> bool {
-        !matches!(self.stream.inner().take_error(), Ok(None))
+impl SharedStream {
+    fn socket(&self) -> MutexGuard<'_, Socket> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Record a reset that no read or write has seen.
+    fn check_error(&self) {
+        // Recorded under the lock: the kernel reports the error once.
+        let socket = self.socket();
+        if !matches!(socket.stream.inner().take_error(), Ok(None)) {
+            self.conn.end(End::Broken);
+        }
     }
 }
 
-fn lock(socket: &Mutex<Socket>) -> MutexGuard<'_, Socket> {
-    socket.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for SharedStream {
+    fn drop(&mut self) {
+        // A reset by a client that half-closed first shows nowhere else.
+        self.check_error();
+        self.conn.end(End::Closed);
+    }
 }
 
 impl TrackedStream {
-    pub(super) fn new(stream: TcpStream, link: &Arc<ConnState>) -> Self {
-        let socket = Arc::new(Mutex::new(Socket {
-            stream: TokioIo::new(stream),
-            is_full: false,
-            stuck: None,
-        }));
-        // A link is one connection's, so nothing is there before.
-        let _ = link.socket.set(Arc::downgrade(&socket));
-        Self {
-            socket,
-            link: Arc::clone(link),
-            stuck: Arc::default(),
-            clones: Arc::default(),
-        }
+    pub(super) fn new(stream: TcpStream, conn: &Arc<ConnState>) -> Self {
+        let shared = Arc::new(SharedStream {
+            socket: Mutex::new(Socket {
+                stream: TokioIo::new(stream),
+                is_full: false,
+                stuck: None,
+            }),
+            stuck: Notify::new(),
+            conn: Arc::clone(conn),
+        });
+        // A connection has one stream, so nothing is there before.
+        let _ = conn.stream.set(Arc::downgrade(&shared));
+        Self(shared)
     }
 
     fn socket(&self) -> MutexGuard<'_, Socket> {
-        lock(&self.socket)
+        self.0.socket()
     }
 
     fn with<T>(
@@ -180,7 +186,7 @@ impl TrackedStream {
     ) -> Poll<io::Result<T>> {
         let done = work(&mut self.socket());
         if let Poll::Ready(Err(_)) = &done {
-            self.link.broken.store(true, Ordering::Release);
+            self.0.conn.end(End::Broken);
         }
         done
     }
@@ -195,7 +201,7 @@ impl TrackedStream {
             match (socket.is_full, socket.stuck) {
                 (true, None) => {
                     socket.stuck = Some(Instant::now());
-                    self.stuck.notify_one();
+                    self.0.stuck.notify_one();
                 }
                 (true, Some(_)) => {}
                 (false, _) => socket.stuck = None,
@@ -209,7 +215,7 @@ impl TrackedStream {
         let scarce = limit.min(SCARCE);
         loop {
             let Some(since) = self.socket().stuck else {
-                self.stuck.notified().await;
+                self.0.stuck.notified().await;
                 continue;
             };
             let allowed = match memory.is_scarce() {
@@ -242,16 +248,6 @@ impl TrackedStream {
             }
         })
         .await;
-    }
-}
-
-impl Drop for TrackedStream {
-    fn drop(&mut self) {
-        // A reset by a client that half-closed first shows nowhere else.
-        self.link.look();
-        if Arc::strong_count(&self.clones) == 1 {
-            self.link.closed.store(true, Ordering::Release);
-        }
     }
 }
 

@@ -227,15 +227,15 @@ impl Connections {
             .half_close(true)
             .keep_alive(!draining);
         let service = TowerToHyperService::new(self.router.clone());
-        let link = Arc::<ConnState>::default();
-        let stream = TrackedStream::new(stream, &link);
+        let state = Arc::<ConnState>::default();
+        let stream = TrackedStream::new(stream, &state);
         let client = stream.clone();
         let aside = self.aside.clone();
         let accepted = Arc::new(self.idle.accepted());
         let idle = Arc::clone(&accepted);
         let memory = self.net.memory.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(link.next());
+            request.extensions_mut().insert(state.next());
             let at_work = accepted.begin();
             let aside = may_be_long(&request).then(|| aside.clone());
             let answered = service.call(request);
