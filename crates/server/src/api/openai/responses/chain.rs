@@ -146,25 +146,28 @@ pub(super) struct KeptRun {
     pub(super) messages: Vec<Message>,
 }
 
-/// A run that is kept; `None` if it is not there.
-pub(super) async fn kept_run(
-    app: &App,
-    scope: &TenantScope,
-    run: RunId,
-) -> Result<Option<KeptRun>, ApiError> {
-    let journal = match app.store.journal(scope, run).await {
-        Ok(journal) => journal,
-        Err(Error::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(errors::store(&error)),
-    };
-    let shown = Shown::of(&journal)?;
-    let messages: Vec<Message> = journal
-        .entries
-        .into_iter()
-        .map(|entry| entry.message)
-        .collect();
-    let items = shown.items(app, &spoken(messages.iter().map(|message| (run, message))));
-    Ok(Some(KeptRun { items, messages }))
+impl KeptRun {
+    /// Read a run; `None` if it is not there.
+    pub(super) async fn read(
+        app: &App,
+        scope: &TenantScope,
+        run: RunId,
+    ) -> Result<Option<Self>, ApiError> {
+        match app.store.journal(scope, run).await {
+            Ok(journal) => Self::of(app, &journal).map(Some),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(errors::store(&error)),
+        }
+    }
+
+    pub(super) fn of(app: &App, journal: &Journal) -> Result<Self, ApiError> {
+        let shown = Shown::of(journal)?;
+        let messages = journal.entries.iter();
+        let messages: Vec<Message> = messages.map(|entry| entry.message.clone()).collect();
+        let run = journal.run.id;
+        let items = shown.items(app, &spoken(messages.iter().map(|message| (run, message))));
+        Ok(Self { items, messages })
+    }
 }
 
 /// The run that a message of a history belongs to.

@@ -54,7 +54,7 @@ pub(super) async fn compact(
         .param("input"));
     }
     let history = input_tokens::history(&app, &caller, &request).await?;
-    let said = resolve_input(&app, &caller.scope, request.input(), &history).await?;
+    let said = resolve_input(&app, &caller.scope, request.input(), &history, None).await?;
     let mut messages = history;
     messages.extend(said.messages.into_iter().map(Arc::new));
     let asked = CompactionRequest {

@@ -37,7 +37,7 @@ pub(super) async fn count(
 ) -> Result<Response<Body>, ApiError> {
     let request = CreateRequest::parse(payload.bytes())?;
     let history = history(&app, &caller, &request).await?;
-    let said = resolve_input(&app, &caller.scope, request.input(), &history).await?;
+    let said = resolve_input(&app, &caller.scope, request.input(), &history, None).await?;
     let mut tokens = 0;
     for message in history.iter().map(|one| &**one).chain(&said.messages) {
         tokens += tokens_of(message);

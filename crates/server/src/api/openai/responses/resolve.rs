@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use throughline_model::json::Value;
 use throughline_model::{Body, Content, Message, Role, ToolCall};
-use throughline_store::{RunId, TenantScope};
+use throughline_store::{Journal, RunId, TenantScope};
 
 use super::chain::{self, KeptRun};
 use super::resolve_input::no_item;
@@ -31,16 +31,19 @@ pub(super) enum Found {
 pub(super) struct Resolving<'a> {
     app: &'a App,
     scope: &'a TenantScope,
+    /// The journal of the previous run, if it was read.
+    journal: Option<&'a Journal>,
     runs: HashMap<RunId, Option<KeptRun>>,
     /// Contents that were given already: run, message and content.
     given: HashSet<(RunId, usize, usize)>,
 }
 
 impl<'a> Resolving<'a> {
-    pub(super) fn new(app: &'a App, scope: &'a TenantScope) -> Self {
+    pub(super) fn new(app: &'a App, scope: &'a TenantScope, journal: Option<&'a Journal>) -> Self {
         Self {
             app,
             scope,
+            journal,
             runs: HashMap::new(),
             given: HashSet::new(),
         }
@@ -57,7 +60,11 @@ impl<'a> Resolving<'a> {
             return Ok(self.call_without_id(item));
         };
         let found = match id.parse::<ItemId>() {
-            Ok(of) => self.kept(of.run, id).await?,
+            Ok(of) => {
+                let kept = self.run(of.run).await?;
+                let index = kept.and_then(|kept| kept.items.iter().position(|item| item.id == *id));
+                index.map(|index| (of.run, index))
+            }
             Err(_) => None,
         };
         let Some((run, index)) = found else {
@@ -112,15 +119,30 @@ impl<'a> Resolving<'a> {
         Found::Sent
     }
 
-    /// The run and the place of an item that is kept.
-    async fn kept(&mut self, run: RunId, id: &str) -> Result<Option<(RunId, usize)>, ApiError> {
+    /// The items of a run; `None` if it is not there.
+    async fn run(&mut self, run: RunId) -> Result<Option<&KeptRun>, ApiError> {
         if !self.runs.contains_key(&run) {
-            let kept = chain::kept_run(self.app, self.scope, run).await?;
+            let known = self.journal.filter(|journal| journal.run.id == run);
+            let kept = match known {
+                Some(journal) => Some(KeptRun::of(self.app, journal)?),
+                None => KeptRun::read(self.app, self.scope, run).await?,
+            };
             self.runs.insert(run, kept);
         }
-        let kept = self.runs.get(&run).and_then(Option::as_ref);
-        let index = kept.and_then(|kept| kept.items.iter().position(|item| item.id == id));
-        Ok(index.map(|index| (run, index)))
+        Ok(self.runs.get(&run).and_then(Option::as_ref))
+    }
+
+    /// Whether an item is the one that its own response showed: that knows how tools were declared and
+    /// what was asked to be shown.
+    pub(super) async fn is_as_shown(
+        &mut self,
+        id: &ItemId,
+        item: &InputItem,
+    ) -> Result<bool, ApiError> {
+        let name = id.to_string();
+        let kept = self.run(id.run).await?;
+        let mut items = kept.iter().flat_map(|kept| &kept.items);
+        Ok(items.any(|known| known.id == name && same_item(&known.json, &item.json)))
     }
 
     /// An item of the history that a client gave this name.

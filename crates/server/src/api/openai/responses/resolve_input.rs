@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use throughline_model::{Content, Message};
-use throughline_store::{ApprovalId, TenantScope};
+use throughline_store::{ApprovalId, Journal, TenantScope};
 
 use super::chain;
 use super::resolve::{Found, Resolving};
@@ -33,16 +33,17 @@ pub(crate) struct Approved {
     pub(crate) reason: Option<String>,
 }
 
-/// What a request says on top of a history.
+/// What a request says on top of a history. `journal` is that of the previous run, if it was read.
 pub(crate) async fn resolve_input(
     app: &App,
     scope: &TenantScope,
     input: &InputItems,
     history: &[Arc<Message>],
+    journal: Option<&Journal>,
 ) -> Result<ResolvedInput, ApiError> {
-    let again = sent_again(app, scope, input, history).await?;
     let mut said = ResolvedInput::default();
-    let mut resolving = Resolving::new(app, scope);
+    let mut resolving = Resolving::new(app, scope, journal);
+    let again = sent_again(app, &mut resolving, input, history).await?;
     let mut sent: Vec<&InputItem> = Vec::new();
     let mut last = None;
     for item in input.items() {
@@ -170,7 +171,7 @@ fn opened(
 /// Items of ours that the chain has, and that a client which sends everything again sends too.
 async fn sent_again(
     app: &App,
-    scope: &TenantScope,
+    resolving: &mut Resolving<'_>,
     input: &InputItems,
     history: &[Arc<Message>],
 ) -> Result<Vec<usize>, ApiError> {
@@ -187,27 +188,13 @@ async fn sent_again(
         };
         if item.tag != "item_reference"
             && !same_item(&known.json, &item.json)
-            && !is_as_shown(app, scope, &id, item).await?
+            && !resolving.is_as_shown(&id, item).await?
         {
             return Err(duplicate_item(&known.id));
         }
         again.push(item.index);
     }
     Ok(again)
-}
-
-/// Whether an item is the one that its own response showed: that knows how tools were declared and
-/// what was asked to be shown.
-async fn is_as_shown(
-    app: &App,
-    scope: &TenantScope,
-    id: &ItemId,
-    item: &InputItem,
-) -> Result<bool, ApiError> {
-    let kept = chain::kept_run(app, scope, id.run).await?;
-    let name = id.to_string();
-    let mut items = kept.iter().flat_map(|kept| &kept.items);
-    Ok(items.any(|known| known.id == name && same_item(&known.json, &item.json)))
 }
 
 /// Every output answers a call that is here or waits there.

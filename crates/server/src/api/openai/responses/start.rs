@@ -125,7 +125,7 @@ impl CreateCall<'_> {
         let mut input = match adopts {
             // The input is in the journal of the adopted run.
             Some(_) => ResolvedInput::default(),
-            None => resolve_input(app, self.scope, &self.input, &history).await?,
+            None => resolve_input(app, self.scope, &self.input, &history, journal.as_ref()).await?,
         };
         if !input.ignored.is_empty() {
             target.host.ignored.append(&mut input.ignored);
