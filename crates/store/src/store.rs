@@ -146,16 +146,18 @@ impl Deref for Store {
 
 /// The engines, each with the scheme that names it. A new one is one folder and one line.
 async fn engine(url: &str, options: Options, ids: &Arc<Ids>) -> Result<Arc<dyn Engine>> {
-    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-    match scheme {
+    match url.split(':').next().unwrap_or(url) {
         "memory" => Ok(Arc::new(Memory::new(options, ids))),
         #[cfg(feature = "sqlite")]
-        "sqlite" => crate::sqlite::open(rest, options, ids).await,
-        "postgres" | "redis" | "redis+cluster" => Err(bad_url(
+        "sqlite" => {
+            let path = url.strip_prefix("sqlite:").unwrap_or_default();
+            crate::sqlite::open(path, options, ids).await
+        }
+        scheme @ ("postgres" | "redis" | "redis+cluster") => Err(bad_url(
             url,
             format!("the engine {scheme:?} is not built yet; use memory: or sqlite://PATH"),
         )),
-        _ => Err(bad_url(
+        scheme => Err(bad_url(
             url,
             format!("{scheme:?} is no engine; use memory: or sqlite://PATH"),
         )),

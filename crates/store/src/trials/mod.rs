@@ -31,6 +31,10 @@ pub mod tenants;
 #[cfg(feature = "trials")]
 pub use mistakes::{MISTAKES, Mistake};
 pub use planted::planted;
+#[cfg_attr(
+    not(feature = "sqlite"),
+    expect(unused_imports, reason = "only SQLite has statements")
+)]
 pub(crate) use planted::{statement, unless};
 pub use points::Point;
 
